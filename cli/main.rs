@@ -1,0 +1,2 @@
+//! The `doppel` command.
+fn main() {}

@@ -1,0 +1,19 @@
+//! The contract between the roles, and with the world outside.
+//!
+//! The three roles never name each other. The coordinator calls tier 1 and tier 2 through the traits
+//! here, tier 1 calls tier 2 through them, and whoever wires a process together passes the objects in.
+
+mod index;
+mod rank;
+mod record;
+mod report;
+mod status;
+
+pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
+pub use rank::{Rank, Rule};
+pub use record::{
+    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupState, GroupSummary, GroupView, MemberView,
+    Outcome, PageView, Refused, RepairReport, Submission, Tier1Api, WinnerView,
+};
+pub use report::{LengthBox, LoadReport, PartitionLoad};
+pub use status::{Line, Status, Unresolved};

@@ -1,0 +1,372 @@
+//! The seam of tier 1: the system of record as the coordinator sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Line, Rank, Unresolved};
+use crate::model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
+use crate::signature::Signature;
+
+/// A page version to record.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// The page.
+    pub url: PageUrl,
+    /// When it was fetched. A version older than the one on record is stale.
+    pub fetched_at: Timestamp,
+    /// Larger is better; none leaves what is known.
+    pub popularity: Option<f64>,
+    /// Language of the content.
+    pub language: Option<Box<str>>,
+    /// `<link rel=canonical>`, recorded only.
+    pub canonical: Option<PageUrl>,
+    /// What was fetched.
+    pub body: Body,
+}
+
+/// What was fetched.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// A content.
+    Content(Arc<Signature>),
+    /// A redirect, by HTTP or in content.
+    Redirect(PageUrl),
+    /// Gone.
+    Dead,
+}
+
+/// What became of a submission, durably.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Nothing but dates changed.
+    Unchanged,
+    /// Settled at once: still a near-duplicate of its group's representative (a page on its own: of
+    /// its last content), or dead, or without tokens.
+    Confirmed,
+    /// Accepted; to be compared.
+    Pending,
+    /// A newer version is on record.
+    Stale,
+}
+
+/// Why tier 1 does not take a call now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Too many pages are pending.
+    #[error("{pending} pages are pending, the limit is {limit}; try again later")]
+    Full {
+        /// Pages pending.
+        pending: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A write failed; the service is read-only until it is restarted.
+    #[error("the store failed and takes no writes until a restart: {0}")]
+    ReadOnly(String),
+    /// No room on the disk.
+    #[error("the disk is full: {0}")]
+    DiskFull(String),
+    /// The cursor is not of this collection, or what it points to is gone.
+    #[error("the cursor is older than the change log or of another collection; export again")]
+    CursorGone,
+    /// A stored record is damaged.
+    #[error("a stored record is damaged: {0}")]
+    Damaged(String),
+    /// The service is ending.
+    #[error("the service is shutting down")]
+    Stopping,
+}
+
+/// A page's record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageView {
+    /// Its state as the feed has it.
+    pub line: Line,
+    /// Newest fetch; none for a URL that was purged.
+    pub fetched_at: Timestamp,
+    /// What the winner order looks at.
+    pub rank: Rank,
+    /// The content, when it has one.
+    pub content: Option<ContentHash>,
+    /// Language of the content.
+    pub language: Option<Box<str>>,
+    /// `<link rel=canonical>`.
+    pub canonical: Option<PageUrl>,
+    /// Where it redirects to.
+    pub redirect_to: Option<PageUrl>,
+    /// The page at the end of its redirects, when that has a content.
+    pub target: Option<PageId>,
+    /// Why its redirect is unresolved.
+    pub unresolved: Option<Unresolved>,
+    /// The winner as last told to this page's shard.
+    pub winner: Option<WinnerView>,
+}
+
+/// A group's winner as a member's shard knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WinnerView {
+    /// The page.
+    pub page: PageId,
+    /// Its content when it was told.
+    pub content: ContentHash,
+}
+
+/// What a group id stands for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum GroupState {
+    /// In use.
+    Active,
+    /// Its members went to another group.
+    MergedInto {
+        /// The group that has them, `g12-0`.
+        #[schema(value_type = String)]
+        group: GroupId,
+    },
+}
+
+/// A page of a group's members.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupView {
+    /// In use or merged.
+    pub summary: GroupSummary,
+    /// Some members, in order of page id, each followed by the redirects that end at it.
+    pub members: Vec<MemberView>,
+    /// Where to go on; none at the end.
+    pub next: Option<PageId>,
+}
+
+/// A group's own record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupSummary {
+    /// Its id.
+    pub group: GroupId,
+    /// In use or merged.
+    pub state: GroupState,
+    /// Pages with content.
+    pub members: u64,
+    /// Members found dissimilar to the winner.
+    pub dissimilar: u64,
+    /// The winner.
+    pub winner: Option<PageUrl>,
+    /// Lost or changed a member and owes a recomputation.
+    pub touched: bool,
+    /// Past the size limit: its members are not advised as duplicates until it is repaired.
+    pub quarantined: bool,
+}
+
+/// A member.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberView {
+    /// Its state.
+    pub line: Line,
+    /// Its content; none for a redirect.
+    pub content: Option<ContentHash>,
+}
+
+/// Which groups to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupFilter {
+    /// All in use.
+    All,
+    /// Quarantined, or at least this share (in percent) of members dissimilar to the winner.
+    Suspicious {
+        /// 1 to 100.
+        percent: u8,
+    },
+}
+
+/// One event of the feed: the newest state of a page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Its state.
+    pub line: Line,
+    /// Newest fetch.
+    pub fetched_at: Timestamp,
+}
+
+/// A piece of the feed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changes {
+    /// Events, ordered per URL.
+    pub changes: Vec<Change>,
+    /// Opaque; where to go on.
+    pub cursor: String,
+    /// Whether the feed had nothing more at that moment.
+    pub at_end: bool,
+}
+
+/// What a repair did, or would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RepairReport {
+    /// The group that was looked at (after following merges).
+    pub group: GroupId,
+    /// Members before.
+    pub before: Vec<PageUrl>,
+    /// The sets the members fall into by exact comparison, the winner's first.
+    pub components: Vec<Vec<PageUrl>>,
+    /// Whether it was applied.
+    pub applied: bool,
+}
+
+/// Work that is accepted and not yet done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Backlog {
+    /// Pages waiting for tier 2 or for partners' answers.
+    pub pending: u64,
+    /// Confirmed pages that are still to be compared.
+    pub late_looks: u64,
+    /// Groups that owe a recomputation.
+    pub touched_groups: u64,
+    /// Members that are still to be verified against their winner.
+    pub unverified: u64,
+    /// Messages between shards.
+    pub messages: u64,
+}
+
+impl Backlog {
+    /// Nothing to do: the groups are final for what was accepted.
+    #[must_use]
+    pub fn is_quiescent(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Totals since the collection was created (`live` to `groups`: at present).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Counters {
+    /// Live pages, redirects among them.
+    pub live: u64,
+    /// Live pages that redirect.
+    pub redirects: u64,
+    /// Redirects that do not end at a content.
+    pub unresolved: u64,
+    /// Dead pages on record.
+    pub dead: u64,
+    /// Groups in use.
+    pub groups: u64,
+    /// Pages with status winner.
+    pub winners: u64,
+    /// Pages with status duplicate.
+    pub duplicates: u64,
+    /// Pages with status member.
+    pub members: u64,
+    /// Submissions taken.
+    pub submissions: u64,
+    /// Submissions that were unchanged.
+    pub unchanged: u64,
+    /// Submissions that were stale.
+    pub stale: u64,
+    /// Content updates confirmed by the representative.
+    pub confirmed: u64,
+    /// Content updates that had to wait for tier 2.
+    pub compared_updates: u64,
+    /// Comparisons of members with their winner.
+    pub verified: u64,
+    /// Of those, below tau.
+    pub rejected: u64,
+    /// Groups merged into another.
+    pub merges: u64,
+    /// Members that a recomputation put out of a group.
+    pub splits: u64,
+    /// Looks at tier 2 that were answered.
+    pub looks: u64,
+    /// Answers about contents that were no longer current.
+    pub stale_results: u64,
+}
+
+/// Tier 1 as the coordinator sees it. Calls block on the store; call them off the async runtime.
+pub trait Tier1Api: Send + Sync {
+    /// Records submissions, in order; returns when they are durable.
+    ///
+    /// # Errors
+    /// When too much is pending, the disk is full or the store failed. Nothing was recorded then.
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused>;
+
+    /// Records of pages; none where a URL was never heard of or was purged.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused>;
+
+    /// The current signature of a page with content.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused>;
+
+    /// A group's record alone, without following merges; none for ids never given or dissolved.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused>;
+
+    /// A group and up to `limit` of its members after `after`.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn group(&self, group: GroupId, after: Option<PageId>, limit: usize) -> Result<Option<GroupView>, Refused>;
+
+    /// Up to `limit` groups after `after`, in order of shard and id.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn groups(
+        &self,
+        filter: GroupFilter,
+        after: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<GroupSummary>, Refused>;
+
+    /// Up to `limit` events after `cursor` (from the start without one); waits up to `wait` for the
+    /// first.
+    ///
+    /// # Errors
+    /// [`Refused::CursorGone`] when the cursor is of another collection.
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Refused>;
+
+    /// Every live page in no particular order, and the feed cursor from before the first.
+    ///
+    /// # Errors
+    /// When a record is damaged, or `each` fails with its own error as text.
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused>;
+
+    /// The feed's present end, to continue from after a scan that begins now.
+    fn cursor(&self) -> String;
+
+    /// Totals.
+    fn counters(&self) -> Counters;
+
+    /// Work not yet done.
+    fn backlog(&self) -> Backlog;
+
+    /// The limit of pages pending.
+    fn pending_limit(&self) -> u64;
+
+    /// Recomputes a group by exact comparison; applies it unless `dry_run`. `by` goes to the audit log.
+    ///
+    /// # Errors
+    /// When the store failed. `Ok(None)` when there is no such group.
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused>;
+
+    /// Forgets pages altogether; returns how many there were.
+    ///
+    /// # Errors
+    /// When the store failed.
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Refused>;
+
+    /// Forgets every page of a host.
+    ///
+    /// # Errors
+    /// When the store failed.
+    fn purge_host(&self, host: &str) -> Result<u64, Refused>;
+
+    /// Decides everything accepted so far; true when nothing is left, false when `limit` ran out.
+    ///
+    /// # Errors
+    /// When the store failed.
+    fn flush(&self, limit: Duration) -> Result<bool, Refused>;
+}

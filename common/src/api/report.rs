@@ -1,0 +1,57 @@
+//! Load of tier 2, per partition and node.
+
+use serde::{Deserialize, Serialize};
+
+/// A box of length-vector space: `lo[i] <= length[i] <= hi[i]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct LengthBox {
+    /// Smallest length per sub-dictionary.
+    pub lo: Vec<u32>,
+    /// Largest length per sub-dictionary; 4294967295 is no limit.
+    pub hi: Vec<u32>,
+}
+
+/// One partition's load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PartitionLoad {
+    /// Its number.
+    pub partition: u32,
+    /// The node that hosts it.
+    pub node: String,
+    /// Its box.
+    #[serde(rename = "box")]
+    pub bounds: LengthBox,
+    /// Contents stored.
+    pub contents: u64,
+    /// Pages stored (a content may have several).
+    pub pages: u64,
+    /// Pages received for comparison since the start or the last change of the map.
+    pub received: u64,
+    /// Exact comparisons made in it.
+    pub comparisons: u64,
+    /// Memory of its columns and tables, in bytes.
+    pub bytes: u64,
+}
+
+/// Load of tier 2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct LoadReport {
+    /// Number of the map; grows by one whenever the cuts change.
+    pub epoch: u64,
+    /// Sub-dictionaries of the map (N).
+    pub dimensions: u32,
+    /// Every partition.
+    pub partitions: Vec<PartitionLoad>,
+    /// Looks made under this map.
+    pub looks: u64,
+    /// Partitions those looks were sent to, together.
+    pub sends: u64,
+    /// Largest over mean of contents per partition; 1 is even.
+    pub imbalance: f64,
+    /// The same contents dealt at random to as many partitions: the noise floor of `imbalance`.
+    pub imbalance_floor: f64,
+    /// Share of sends saved against comparing every page in every partition, 0 to 1.
+    pub sends_saved: f64,
+    /// Bytes of the signature file on disk.
+    pub file_bytes: u64,
+}

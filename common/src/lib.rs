@@ -1,0 +1,9 @@
+//! What every role of Doppel must agree on.
+//!
+//! The modules build on each other from left to right and never the other way:
+//! `model` → `text` → `signature` → `pairwise` → `mapping` → `api`, with `input` (crawls on disk)
+//! beside `text`. Nothing here knows a store, a socket or a clock.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod model;

@@ -1,0 +1,156 @@
+//! Identifiers. Each is a newtype, so that no bare integer stands in a signature.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::hash::stable_hash128;
+
+/// A slice of page-id and group-id space, the unit of tier-1 ownership. `0 ..` number of shards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ShardId(pub u16);
+
+/// A page: the 128-bit stable hash of its URL's identity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PageId([u8; 16]);
+
+impl PageId {
+    /// The page of a URL identity (see [`PageUrl`](super::PageUrl)).
+    #[must_use]
+    pub fn of(identity: &str) -> Self {
+        Self(stable_hash128(identity.as_bytes()).to_be_bytes())
+    }
+
+    /// From its 16 bytes, as in [`bytes`](Self::bytes).
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its 16 bytes, most significant first.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// The shard that owns this page: equal slices of the hash space.
+    #[must_use]
+    pub fn shard(&self, shards: u16) -> ShardId {
+        let [a, b, c, d, ..] = self.0;
+        let top = u64::from(u32::from_be_bytes([a, b, c, d]));
+        ShardId(u16::try_from((top * u64::from(shards)) >> 32).unwrap_or(0))
+    }
+}
+
+impl fmt::Debug for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{:08x}", u128::from_be_bytes(self.0) >> 96)
+    }
+}
+
+/// A content: the 128-bit stable hash of its token sequence.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ContentHash(pub [u8; 16]);
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{:08x}", u128::from_be_bytes(self.0) >> 96)
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// A group. Minted by the shard that owns it, never reused, totally ordered by age and shard.
+///
+/// Written `g<counter>-<shard>` outside, because a JSON number holds only 53 bits everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupId(u64);
+
+impl GroupId {
+    /// The `counter`-th group that `shard` minted. `counter` is below 2^48.
+    #[must_use]
+    pub const fn new(counter: u64, shard: ShardId) -> Self {
+        Self(counter << 16 | shard.0 as u64)
+    }
+
+    /// The shard that owns the group's record.
+    #[must_use]
+    pub const fn shard(self) -> ShardId {
+        ShardId((self.0 & 0xffff) as u16)
+    }
+
+    /// The number as stored.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// From the number as stored.
+    #[must_use]
+    pub const fn from_stored(stored: u64) -> Self {
+        Self(stored)
+    }
+}
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "g{}-{}", self.0 >> 16, self.0 & 0xffff)
+    }
+}
+
+impl fmt::Debug for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a text is no identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a group id looks like g12-0, this is {0:?}")]
+pub struct IdError(String);
+
+impl FromStr for GroupId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let parse = || {
+            let (counter, shard) = text.strip_prefix('g')?.split_once('-')?;
+            let counter: u64 = counter.parse().ok().filter(|c| *c < 1 << 48)?;
+            let id = Self::new(counter, ShardId(shard.parse().ok()?));
+            (id.to_string() == text).then_some(id)
+        };
+        parse().ok_or_else(|| IdError(text.chars().take(40).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn group_ids_round_trip_and_order_by_age() {
+        let id = GroupId::new(12, ShardId(3));
+        assert_eq!(id.to_string(), "g12-3");
+        assert_eq!("g12-3".parse::<GroupId>(), Ok(id));
+        assert_eq!(id.shard(), ShardId(3));
+        assert!(GroupId::new(11, ShardId(9)) < id);
+        for bad in ["", "12-3", "g12", "g-1", "g012-3", "g1-70000", "g+1-2"] {
+            assert!(bad.parse::<GroupId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shards_are_equal_slices() {
+        let first = PageId::from_bytes([0; 16]);
+        let last = PageId::from_bytes([0xff; 16]);
+        for shards in [1, 4, 16, 1000] {
+            assert_eq!(first.shard(shards), ShardId(0));
+            assert_eq!(last.shard(shards), ShardId(shards - 1));
+        }
+    }
+}

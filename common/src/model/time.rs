@@ -1,0 +1,78 @@
+//! Time stamps: milliseconds since 1970, read and written as RFC 3339.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970-01-01T00:00:00Z; earlier dates are negative.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Timestamp(i64);
+
+/// Why a text is no time stamp.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 date-time such as 2026-01-31T08:00:00Z: {0:?}")]
+pub struct TimeError(String);
+
+impl Timestamp {
+    /// Milliseconds of a day.
+    pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+    /// From milliseconds since 1970.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since 1970.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// The number of its day since 1970.
+    #[must_use]
+    pub const fn day(self) -> i64 {
+        self.0.div_euclid(Self::DAY_MS)
+    }
+
+    /// This moment `millis` later.
+    #[must_use]
+    pub const fn plus_millis(self, millis: i64) -> Self {
+        Self(self.0.saturating_add(millis))
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        text.parse::<jiff::Timestamp>()
+            .map(|t| Self(t.as_millisecond()))
+            .map_err(|_| TimeError(text.chars().take(60).collect()))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(t) => fmt::Display::fmt(&t, f),
+            Err(_) => write!(f, "{} ms", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc_3339_round_trip() {
+        let t: Timestamp = "2024-02-26T00:00:00Z".parse().unwrap();
+        assert_eq!(t.to_string(), "2024-02-26T00:00:00Z");
+        assert_eq!("2024-02-26T01:00:00+01:00".parse(), Ok(t));
+        assert_eq!(Timestamp::from_millis(-1).day(), -1);
+        assert!("yesterday".parse::<Timestamp>().is_err());
+        assert!("2024-02-26".parse::<Timestamp>().is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! The identity of a page: its URL.
+//!
+//! An absolute http, https or file URL with the fragment removed and otherwise byte for byte as it
+//! was given. Nothing is normalised: two spellings are two pages, and answers repeat a URL as given.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::PageId;
+
+/// A valid URL identity: absolute, http, https or file, no fragment, no control characters.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PageUrl(String);
+
+/// Why a text is no page URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// Nothing there.
+    #[error("the URL is empty")]
+    Empty,
+    /// Longer than [`PageUrl::BYTES_MAX`].
+    #[error("the URL has {0} bytes, the limit is {max}", max = PageUrl::BYTES_MAX)]
+    TooLong(usize),
+    /// A NUL, a line break or another control character.
+    #[error("the URL has a control character at byte {0}")]
+    Control(usize),
+    /// Not a URL, or a relative one.
+    #[error("not an absolute URL: {0}")]
+    Invalid(String),
+    /// Another scheme.
+    #[error("the scheme is {0:?}; http, https and file are taken")]
+    Scheme(String),
+}
+
+impl PageUrl {
+    /// The longest identity taken, in bytes.
+    pub const BYTES_MAX: usize = 8_192;
+
+    /// Checks `text` and removes its fragment.
+    ///
+    /// # Errors
+    /// When `text` is empty, too long, has a control character, is not absolute or has a scheme
+    /// other than http, https and file.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        if text.is_empty() {
+            return Err(UrlError::Empty);
+        }
+        if text.len() > Self::BYTES_MAX {
+            return Err(UrlError::TooLong(text.len()));
+        }
+        if let Some(at) = text.bytes().position(|b| b < 0x20 || b == 0x7f) {
+            return Err(UrlError::Control(at));
+        }
+        if text.starts_with(' ') || text.ends_with(' ') {
+            return Err(UrlError::Invalid("it begins or ends with a space".to_owned()));
+        }
+        let parsed = url::Url::parse(text).map_err(|e| UrlError::Invalid(e.to_string()))?;
+        if !matches!(parsed.scheme(), "http" | "https" | "file") {
+            return Err(UrlError::Scheme(parsed.scheme().to_owned()));
+        }
+        let identity = text.split('#').next().unwrap_or(text);
+        Ok(Self(identity.to_owned()))
+    }
+
+    /// Resolves `reference` (absolute or relative) as a link on this page, by the WHATWG rules.
+    ///
+    /// # Errors
+    /// When the result is no page URL.
+    pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
+        let base = url::Url::parse(&self.0).map_err(|e| UrlError::Invalid(e.to_string()))?;
+        let joined = base.join(reference).map_err(|e| UrlError::Invalid(e.to_string()))?;
+        Self::parse(joined.as_str())
+    }
+
+    /// The identity.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The page's id.
+    #[must_use]
+    pub fn id(&self) -> PageId {
+        PageId::of(&self.0)
+    }
+
+    /// The host, lower case and without a port; empty for file URLs.
+    #[must_use]
+    pub fn host(&self) -> String {
+        url::Url::parse(&self.0).ok().and_then(|u| u.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for PageUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for PageUrl {
+    type Error = UrlError;
+
+    fn try_from(text: String) -> Result<Self, UrlError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<PageUrl> for String {
+    fn from(url: PageUrl) -> Self {
+        url.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identity_is_byte_for_byte_without_the_fragment() {
+        let url = PageUrl::parse("HTTP://Example.org:80/a/../b?x=1#top").unwrap();
+        assert_eq!(url.as_str(), "HTTP://Example.org:80/a/../b?x=1");
+        assert_eq!(url.host(), "example.org");
+        assert_ne!(url.id(), PageUrl::parse("http://example.org/b?x=1").unwrap().id());
+    }
+
+    #[test]
+    fn refuses_what_is_no_page() {
+        for bad in ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b", " http://a/"] {
+            assert!(PageUrl::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(PageUrl::parse(&format!("http://a/{}", "x".repeat(9000))).is_err());
+    }
+
+    #[test]
+    fn links_resolve_as_in_a_browser() {
+        let page = PageUrl::parse("https://a.org/d/e.html").unwrap();
+        assert_eq!(page.join("../f.html#x").unwrap().as_str(), "https://a.org/f.html");
+        assert_eq!(page.join("https://b.org").unwrap().as_str(), "https://b.org/");
+        assert!(page.join("javascript:void(0)").is_err());
+    }
+}
