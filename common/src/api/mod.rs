@@ -4,6 +4,7 @@
 //! here, tier 1 calls tier 2 through them, and whoever wires a process together passes the objects in.
 
 mod index;
+pub mod page;
 mod rank;
 mod record;
 mod report;
