@@ -7,3 +7,7 @@
 
 pub mod api;
 pub mod model;
+pub mod pairwise;
+pub mod signature;
+pub mod sketch;
+pub mod text;

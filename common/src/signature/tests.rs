@@ -1,0 +1,84 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn signature_of(words: &[u16]) -> Signature {
+    let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
+    Builder::new().build(&tokens)
+}
+
+/// Short words from a small vocabulary, so that sets overlap.
+fn words() -> impl Strategy<Value = Vec<u16>> {
+    prop::collection::vec(0..6u16, 0..200)
+}
+
+proptest! {
+    #[test]
+    fn bytes_round_trip(words in words()) {
+        let signature = signature_of(&words);
+        let again = Signature::from_bytes(signature.as_bytes()).unwrap();
+        prop_assert_eq!(&again, &signature);
+        prop_assert_eq!(again.tokens() as usize, words.len());
+        prop_assert_eq!(again.set().len(), again.shingles() as usize);
+    }
+
+    #[test]
+    fn shared_is_the_intersection(a in words(), b in words()) {
+        let (a, b) = (signature_of(&a), signature_of(&b));
+        let sets: [BTreeSet<u64>; 2] = [a.set().collect(), b.set().collect()];
+        prop_assert_eq!(a.shared_with(&b) as usize, sets[0].intersection(&sets[1]).count());
+        prop_assert_eq!(a.shared_with(&b), b.shared_with(&a));
+        prop_assert_eq!(a.shared_with(&a), a.shingles());
+    }
+
+    #[test]
+    fn every_damaged_byte_is_refused(words in words(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
+        let mut bytes = signature_of(&words).as_bytes().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        prop_assert!(Signature::from_bytes(&bytes).is_err());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Signature::from_bytes(&bytes);
+    }
+
+    #[test]
+    fn cut_or_padded_bytes_are_refused(words in words(), cut in 1..100usize) {
+        let signature = signature_of(&words);
+        let bytes = signature.as_bytes();
+        prop_assert!(Signature::from_bytes(&bytes[..bytes.len() - cut.min(bytes.len())]).is_err());
+        let mut longer = bytes.to_vec();
+        longer.resize(bytes.len() + cut, 0);
+        prop_assert!(Signature::from_bytes(&longer).is_err());
+    }
+}
+
+/// Sets a field of a valid signature and renews the checksum, so that only the field is wrong.
+fn forged(words: &[u16], forge: impl FnOnce(&mut Vec<u8>)) -> Result<Signature, SignatureError> {
+    let mut bytes = signature_of(words).as_bytes().to_vec();
+    bytes.truncate(bytes.len() - CHECKSUM_BYTES);
+    forge(&mut bytes);
+    let checksum = stable_hash64(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    Signature::from_bytes(&bytes)
+}
+
+#[test]
+fn each_field_is_checked_behind_a_right_checksum() {
+    let words = [1, 2, 3, 4, 5, 6];
+    assert!(forged(&words, |_| ()).is_ok());
+    assert_eq!(forged(&words, |b| b[0] = 0), Err(SignatureError::Format(0)));
+    assert_eq!(forged(&words, |b| b[1] = 9), Err(SignatureError::Tokeniser(9)));
+    assert_eq!(forged(&words, |b| b[3] = 4), Err(SignatureError::ShingleTokens(4)));
+    assert_eq!(forged(&words, |b| b[TOKENS] = 5), Err(SignatureError::Counts { tokens: 5, shingles: 6 }));
+    assert_eq!(
+        forged(&words, |b| b[SHINGLES] = 5),
+        Err(SignatureError::Length { shingles: 5, expected: 125, actual: 130 })
+    );
+    assert_eq!(forged(&words, |b| b.copy_within(SET..SET + 5, SET + 5)), Err(SignatureError::Order(1)));
+    assert_eq!(forged(&[], |b| b[TOKENS] = 1), Err(SignatureError::Counts { tokens: 1, shingles: 0 }));
+}

@@ -1,0 +1,63 @@
+//! MinHash by Fast Similarity Sketching: t = 64 bins, one byte of each bin's minimum.
+//!
+//! Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017, section 2. In round `i` every
+//! element falls into one bin: a random one in the first t rounds, bin `i - t` in the next t. A bin
+//! keeps its smallest (round, hash), so rounds may stop as soon as all bins are filled: a set of n
+//! elements costs about max(n, t ln t) hashes and not t n.
+//!
+//! The minima of two sets agree in a bin with probability exactly J. Of a minimum only the low byte
+//! is kept, which does not take part in the order of hashes that differ above it; so two bytes agree
+//! with probability J + (1 - J) / 256.
+
+/// Number of bins, t.
+pub const BINS: usize = 64;
+
+/// One byte per bin. All zero for the empty set.
+pub type Sketch = [u8; BINS];
+
+/// Rounds of random bins, then as many of fixed ones. After all of them every bin is filled.
+const ROUNDS: u64 = 2 * BINS as u64;
+
+/// Bits of a value below its round number.
+const HASH_BITS: u32 = 57;
+
+/// The sketch of a set of distinct 40-bit shingle hashes; their order does not matter.
+#[must_use]
+pub fn sketch(set: &[u64]) -> Sketch {
+    let mut out = [0; BINS];
+    if set.is_empty() {
+        return out;
+    }
+    let mut minima = [u64::MAX; BINS];
+    for round in 0..ROUNDS {
+        throw(round, set, &mut minima);
+        if minima.iter().all(|&m| m != u64::MAX) {
+            break;
+        }
+    }
+    for (byte, minimum) in out.iter_mut().zip(minima) {
+        *byte = minimum.to_le_bytes()[0];
+    }
+    out
+}
+
+/// One round: every element into its bin. A value is the round above 57 bits of hash, so a bin that
+/// an earlier round filled stays as it is.
+fn throw(round: u64, set: &[u64], minima: &mut [u64; BINS]) {
+    let seed = mix(round.wrapping_add(0x9e37_79b9_7f4a_7c15));
+    for &element in set {
+        let hash = mix(element ^ seed);
+        let bin = if round < BINS as u64 { hash >> 58 } else { round - BINS as u64 } as usize;
+        let value = round << HASH_BITS | hash & ((1 << HASH_BITS) - 1);
+        let minimum = &mut minima[bin % BINS];
+        *minimum = value.min(*minimum);
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, variant 13 of Stafford): a bijection.
+#[inline]
+const fn mix(mut x: u64) -> u64 {
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}

@@ -1,0 +1,149 @@
+//! Where SVG and MathML content begins and ends, as far as the tokenizer must know: in it `<title>` and
+//! `<style>` hold ordinary markup and CDATA sections are text (WHATWG HTML, 13.2.6.5, "the rules for
+//! parsing tokens in foreign content").
+//!
+//! Only changes between HTML and foreign content are kept, so ordinary nesting costs nothing. Two rules
+//! are left out because they hang on attributes: `font` that ends foreign content, and
+//! `annotation-xml` that holds HTML.
+
+/// A change of content that is still open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// `svg`, with the number of them nested directly.
+    Svg(u32),
+    /// `math`, likewise.
+    Math(u32),
+    /// An element of foreign content that holds HTML.
+    Html(&'static str),
+}
+
+/// The changes of content that are open.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    open: Vec<Open>,
+}
+
+/// SVG elements that hold HTML.
+const IN_SVG: [&str; 3] = ["foreignobject", "desc", "title"];
+
+/// MathML elements that hold HTML.
+const IN_MATH: [&str; 5] = ["mi", "mo", "mn", "ms", "mtext"];
+
+impl Foreign {
+    /// Whether the current place is foreign content.
+    pub(super) fn inside(&self) -> bool {
+        matches!(self.open.last(), Some(Open::Svg(_) | Open::Math(_)))
+    }
+
+    /// A start tag. The place that counts for the tag itself is [`inside`](Self::inside) afterwards,
+    /// except that an element which holds HTML is itself foreign: then the answer is true.
+    pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
+        let holds_html = |names: &[&'static str]| names.iter().find(|n| n.as_bytes() == name).copied();
+        match self.open.last_mut() {
+            None | Some(Open::Html(_)) => {
+                match name {
+                    b"svg" if !self_closing => self.open.push(Open::Svg(1)),
+                    b"math" if !self_closing => self.open.push(Open::Math(1)),
+                    _ => {}
+                }
+                return false;
+            }
+            Some(_) if ends_foreign(name) => {
+                self.leave();
+                return false;
+            }
+            Some(_) if self_closing => {}
+            Some(Open::Svg(depth)) => match holds_html(&IN_SVG) {
+                Some(element) => self.open.push(Open::Html(element)),
+                None => *depth += u32::from(name == b"svg"),
+            },
+            Some(Open::Math(depth)) => match holds_html(&IN_MATH) {
+                Some(element) => self.open.push(Open::Html(element)),
+                None => *depth += u32::from(name == b"math"),
+            },
+        }
+        true
+    }
+
+    /// An end tag.
+    pub(super) fn end(&mut self, name: &[u8]) {
+        let closed = match self.open.last_mut() {
+            None => return,
+            Some(Open::Html(element)) => element.as_bytes() == name,
+            Some(Open::Svg(depth)) if name == b"svg" => {
+                *depth -= 1;
+                *depth == 0
+            }
+            Some(Open::Math(depth)) if name == b"math" => {
+                *depth -= 1;
+                *depth == 0
+            }
+            Some(_) => {
+                if matches!(name, b"p" | b"br") {
+                    self.leave();
+                }
+                return;
+            }
+        };
+        if closed {
+            self.open.pop();
+        }
+    }
+
+    /// Out to the innermost HTML.
+    fn leave(&mut self) {
+        while self.inside() {
+            self.open.pop();
+        }
+    }
+}
+
+/// The start tags that end foreign content.
+fn ends_foreign(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"b" | b"big"
+            | b"blockquote"
+            | b"body"
+            | b"br"
+            | b"center"
+            | b"code"
+            | b"dd"
+            | b"div"
+            | b"dl"
+            | b"dt"
+            | b"em"
+            | b"embed"
+            | b"h1"
+            | b"h2"
+            | b"h3"
+            | b"h4"
+            | b"h5"
+            | b"h6"
+            | b"head"
+            | b"hr"
+            | b"i"
+            | b"img"
+            | b"li"
+            | b"listing"
+            | b"menu"
+            | b"meta"
+            | b"nobr"
+            | b"ol"
+            | b"p"
+            | b"pre"
+            | b"ruby"
+            | b"s"
+            | b"small"
+            | b"span"
+            | b"strong"
+            | b"strike"
+            | b"sub"
+            | b"sup"
+            | b"table"
+            | b"tt"
+            | b"u"
+            | b"ul"
+            | b"var"
+    )
+}

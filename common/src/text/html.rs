@@ -1,0 +1,353 @@
+//! HTML to tokens, by the WHATWG tokenizer and without a tree.
+//!
+//! Beside the text it notes what the head says about the page: `<base>`, the canonical link, and, for
+//! small pages, what a redirect in content is told from. No token of the HTML is built: text goes
+//! straight to the tokeniser, names and the few attributes of interest to buffers of fixed limits.
+
+use std::convert::Infallible;
+
+use html5gum::{Emitter, Error, State, Tokenizer};
+
+use super::foreign::Foreign;
+use super::redirect::{self, HTML_BYTES};
+use super::token::Tokeniser;
+use crate::model::PageUrl;
+
+/// The longest attribute value taken; a longer one is as if it were absent.
+const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
+
+/// What a page says about itself. Buffers are kept from one page to the next.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    base: Option<String>,
+    canonical: Option<String>,
+    refresh: Option<String>,
+    script: Vec<u8>,
+    /// Tokens in title and noscript.
+    aside: usize,
+}
+
+impl Head {
+    fn clear(&mut self) {
+        self.base = None;
+        self.canonical = None;
+        self.refresh = None;
+        self.script.clear();
+        self.aside = 0;
+    }
+
+    /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
+    pub(super) fn refresh(&self) -> Option<&str> {
+        self.refresh.as_deref()
+    }
+
+    /// The text of all scripts. Small pages only.
+    pub(super) fn script(&self) -> &[u8] {
+        &self.script
+    }
+
+    /// Number of tokens in title and noscript.
+    pub(super) fn aside(&self) -> usize {
+        self.aside
+    }
+
+    /// Resolves a link of this page: against `<base>` if there is a usable one.
+    pub(super) fn resolve(&self, url: &PageUrl, link: &str) -> Option<PageUrl> {
+        let base = self.base.as_deref().and_then(|base| url.join(base).ok());
+        base.as_ref().unwrap_or(url).join(link).ok()
+    }
+
+    /// The canonical URL it names.
+    pub(super) fn canonical(&self, url: &PageUrl) -> Option<PageUrl> {
+        self.resolve(url, self.canonical.as_deref()?)
+    }
+}
+
+/// Reads `html` into `tokeniser` and `head`; both forget the page before.
+pub(super) fn read(html: &str, small: bool, tokeniser: &mut Tokeniser, head: &mut Head) {
+    tokeniser.clear();
+    head.clear();
+    let reader = Reader {
+        tokeniser,
+        head,
+        small,
+        tag: Tag::default(),
+        last_start: Name::default(),
+        attribute: Attribute::default(),
+        foreign: Foreign::default(),
+        dropped: Dropped::Nothing,
+        aside_from: None,
+    };
+    let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
+}
+
+/// A tag's or attribute's name as far as it matters: none of interest is longer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Name {
+    fn push(&mut self, piece: &[u8]) {
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
+            room.copy_from_slice(piece);
+        }
+        // Past the end it is the name of nothing.
+        self.len += piece.len();
+    }
+
+    fn get(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(b"\0")
+    }
+}
+
+/// The tag being read.
+#[derive(Debug, Default)]
+struct Tag {
+    name: Name,
+    end: bool,
+    self_closing: bool,
+    /// `http-equiv` of a meta, `rel` of a link.
+    kind: Option<String>,
+    /// `content` of a meta, `href` of a link or base.
+    value: Option<String>,
+}
+
+/// The attribute being read, if its tag is one of interest.
+#[derive(Debug, Default)]
+struct Attribute {
+    wanted: bool,
+    name: Name,
+    value: Vec<u8>,
+    too_long: bool,
+}
+
+/// Which element's text is being dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    Nothing,
+    Script,
+    Style,
+}
+
+impl Dropped {
+    fn by(name: &[u8]) -> Self {
+        match name {
+            b"script" => Self::Script,
+            b"style" => Self::Style,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Receives what the tokenizer finds.
+struct Reader<'a> {
+    tokeniser: &'a mut Tokeniser,
+    head: &'a mut Head,
+    small: bool,
+    tag: Tag,
+    last_start: Name,
+    attribute: Attribute,
+    foreign: Foreign,
+    dropped: Dropped,
+    aside_from: Option<usize>,
+}
+
+impl Reader<'_> {
+    fn init_tag(&mut self, end: bool) {
+        self.tag = Tag { end, ..Tag::default() };
+        self.attribute.wanted = false;
+    }
+
+    fn finish_attribute(&mut self) {
+        if !std::mem::take(&mut self.attribute.wanted) || self.attribute.too_long {
+            return;
+        }
+        let field = match (self.tag.name.get(), self.attribute.name.get()) {
+            (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.tag.kind,
+            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.tag.value,
+            _ => return,
+        };
+        // Of a repeated attribute the first counts.
+        field.get_or_insert_with(|| String::from_utf8_lossy(&self.attribute.value).into_owned());
+    }
+
+    fn start_tag(&mut self) -> Option<State> {
+        let name = self.tag.name;
+        self.last_start = name;
+        let was_foreign = self.foreign.inside();
+        let foreign = self.foreign.start(name.get(), self.tag.self_closing);
+        if was_foreign && !foreign && !self.foreign.inside() {
+            self.dropped = Dropped::Nothing;
+        }
+        if foreign {
+            if self.dropped == Dropped::Nothing && !self.tag.self_closing {
+                self.dropped = Dropped::by(name.get());
+            }
+            return None;
+        }
+        match name.get() {
+            b"meta" | b"link" | b"base" => self.note(),
+            b"title" | b"noscript" if self.aside_from.is_none() => {
+                self.aside_from = Some(self.tokeniser.hashes().len());
+            }
+            _ => {}
+        }
+        self.dropped = Dropped::by(name.get());
+        match name.get() {
+            b"title" | b"textarea" => Some(State::RcData),
+            b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
+            b"script" => Some(State::ScriptData),
+            b"plaintext" => Some(State::PlainText),
+            _ => None,
+        }
+    }
+
+    fn end_tag(&mut self) {
+        let name = self.tag.name;
+        self.foreign.end(name.get());
+        if self.dropped == Dropped::by(name.get()) {
+            self.dropped = Dropped::Nothing;
+        }
+        if matches!(name.get(), b"title" | b"noscript") {
+            self.end_aside();
+        }
+    }
+
+    fn end_aside(&mut self) {
+        if let Some(from) = self.aside_from.take() {
+            self.head.aside += self.tokeniser.hashes().len() - from;
+        }
+    }
+
+    /// A meta, link or base.
+    fn note(&mut self) {
+        let Some(value) = self.tag.value.take() else { return };
+        let kind = self.tag.kind.take().unwrap_or_default();
+        match self.tag.name.get() {
+            b"base" => {
+                self.head.base.get_or_insert(value);
+            }
+            b"link" if kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical")) => {
+                self.head.canonical.get_or_insert(value);
+            }
+            b"meta" if self.small && kind.eq_ignore_ascii_case("refresh") && self.head.refresh.is_none() => {
+                self.head.refresh = redirect::refresh_target(&value).map(str::to_owned);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Emitter for Reader<'_> {
+    type Token = Infallible;
+
+    fn emit_string(&mut self, piece: &[u8]) {
+        match self.dropped {
+            // A NUL in ordinary text is ignored by every tree builder.
+            Dropped::Nothing if piece != b"\0" => self.tokeniser.push(piece),
+            Dropped::Script if self.small && self.head.script.len() + piece.len() <= HTML_BYTES => {
+                self.head.script.extend_from_slice(piece);
+            }
+            _ => {}
+        }
+    }
+
+    fn init_start_tag(&mut self) {
+        self.init_tag(false);
+    }
+
+    fn init_end_tag(&mut self) {
+        self.init_tag(true);
+    }
+
+    fn push_tag_name(&mut self, piece: &[u8]) {
+        self.tag.name.push(piece);
+    }
+
+    fn set_self_closing(&mut self) {
+        self.tag.self_closing = true;
+    }
+
+    fn init_attribute(&mut self) {
+        self.finish_attribute();
+        self.attribute.wanted = !self.tag.end && matches!(self.tag.name.get(), b"meta" | b"link" | b"base");
+        if self.attribute.wanted {
+            self.attribute.name = Name::default();
+            self.attribute.value.clear();
+            self.attribute.too_long = false;
+        }
+    }
+
+    fn push_attribute_name(&mut self, piece: &[u8]) {
+        if self.attribute.wanted {
+            self.attribute.name.push(piece);
+        }
+    }
+
+    fn push_attribute_value(&mut self, piece: &[u8]) {
+        if self.attribute.wanted {
+            self.attribute.too_long |= self.attribute.value.len() + piece.len() > VALUE_BYTES;
+            if !self.attribute.too_long {
+                self.attribute.value.extend_from_slice(piece);
+            }
+        }
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        self.finish_attribute();
+        if self.dropped == Dropped::Nothing {
+            self.tokeniser.separate();
+        }
+        if self.tag.end {
+            self.end_tag();
+            None
+        } else {
+            self.start_tag()
+        }
+    }
+
+    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
+        self.tag.end && self.tag.name == self.last_start
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.foreign.inside()
+    }
+
+    fn emit_eof(&mut self) {
+        self.tokeniser.separate();
+        self.end_aside();
+    }
+
+    fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
+        self.last_start = Name::default();
+        self.last_start.push(name.unwrap_or_default());
+    }
+
+    #[inline]
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
+    fn emit_error(&mut self, _: Error) {}
+
+    #[inline]
+    fn pop_token(&mut self) -> Option<Infallible> {
+        None
+    }
+
+    // Comments and document types are dropped.
+    fn init_comment(&mut self) {}
+    fn push_comment(&mut self, _: &[u8]) {}
+    fn emit_current_comment(&mut self) {}
+    fn init_doctype(&mut self) {}
+    fn push_doctype_name(&mut self, _: &[u8]) {}
+    fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn set_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn set_force_quirks(&mut self) {}
+    fn emit_current_doctype(&mut self) {}
+}

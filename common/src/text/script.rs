@@ -1,0 +1,87 @@
+//! Scripts written without spaces between words, whose runs are cut into bigrams.
+
+use unicode_script::{Script, UnicodeScript};
+
+/// A class of letters. A run of letters is split where the class changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Class {
+    /// Every script that separates words; such a run is one token.
+    #[default]
+    Spaced,
+    Han,
+    /// Hiragana and Katakana, with the marks they share.
+    Kana,
+    Thai,
+    Lao,
+    Khmer,
+    Myanmar,
+}
+
+/// The Thai block, the first of any script without spaces. Before it stand letters of many scripts at
+/// once, such as the modifier apostrophe, which are no more Thai than Latin.
+const FIRST: char = '\u{e00}';
+
+impl Class {
+    /// The class of an alphanumeric character, by its Unicode script extensions (UAX 24), so that the
+    /// prolonged sound mark is Kana and full-width digits are [`Spaced`](Self::Spaced).
+    pub(super) fn of(c: char) -> Self {
+        match c {
+            ..FIRST | '\u{ac00}'..='\u{d7a3}' => Self::Spaced,
+            '\u{4e00}'..='\u{9fff}' => Self::Han,
+            '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}' => Self::Kana,
+            _ => Self::looked_up(c),
+        }
+    }
+
+    fn looked_up(c: char) -> Self {
+        let scripts = c.script_extension();
+        if scripts.is_common() || scripts.is_inherited() {
+            return Self::Spaced;
+        }
+        [
+            (Script::Han, Self::Han),
+            (Script::Hiragana, Self::Kana),
+            (Script::Katakana, Self::Kana),
+            (Script::Thai, Self::Thai),
+            (Script::Lao, Self::Lao),
+            (Script::Khmer, Self::Khmer),
+            (Script::Myanmar, Self::Myanmar),
+        ]
+        .into_iter()
+        .find_map(|(script, class)| scripts.contains_script(script).then_some(class))
+        .unwrap_or(Self::Spaced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortcuts_agree_with_the_tables() {
+        for c in (FIRST..=char::MAX).filter(|c| c.is_alphanumeric()) {
+            assert_eq!(Class::of(c), Class::looked_up(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn marks_follow_their_script() {
+        for (c, class) in [
+            ('a', Class::Spaced),
+            ('한', Class::Spaced),
+            ('1', Class::Spaced),
+            ('漢', Class::Han),
+            ('々', Class::Han),
+            ('ひ', Class::Kana),
+            ('カ', Class::Kana),
+            ('ー', Class::Kana),
+            ('ｰ', Class::Kana),
+            ('ก', Class::Thai),
+            ('ກ', Class::Lao),
+            ('ក', Class::Khmer),
+            ('က', Class::Myanmar),
+        ] {
+            assert_eq!(Class::of(c), class, "{c}");
+        }
+    }
+}
