@@ -17,7 +17,7 @@ const GUESS_BYTES: usize = 64 * 1024;
 
 /// `html` as text, in place if it is valid UTF-8 and else decoded into `buffer`. Malformed bytes
 /// become U+FFFD.
-pub(super) fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
+pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
     let (encoding, html) = match Encoding::for_bom(html) {
         Some((encoding, bom)) => (Some(encoding), &html[bom..]),
         None => (declared.and_then(|label| Encoding::for_label(label.trim().as_bytes())), html),

@@ -15,6 +15,7 @@ mod script;
 mod token;
 
 pub use crate::signature::TOKENISER_VERSION;
+pub use charset::decode;
 
 use crate::model::PageUrl;
 use crate::signature::{Builder, Signature};
@@ -58,7 +59,7 @@ impl Extractor {
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
-        let text = charset::decode(html, declared, &mut self.decoded);
+        let text = decode(html, declared, &mut self.decoded);
         html::read(text, html.len() < redirect::HTML_BYTES, &mut self.tokeniser, &mut self.head);
         if html.len() < redirect::HTML_BYTES
             && let Some(target) = redirect::target(url, &self.head, self.tokeniser.hashes().len())
