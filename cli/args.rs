@@ -1,0 +1,73 @@
+//! What every command shares of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+use doppel_common::model::Tau;
+
+use crate::command::Command;
+use crate::exit;
+
+/// Near-duplicate groups of a collection of web pages that never stops changing.
+///
+/// Doppel keeps every page in exactly one duplicate group with one winner, and says of any page
+/// whether it is a verified duplicate, and of which winner.
+#[derive(Debug, Parser)]
+#[command(name = "doppel", version, after_help = exit::TABLE, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How to reach a server.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// The server to ask.
+    #[arg(long, value_name = "URL", env = "DOPPEL_SERVER", default_value = "http://127.0.0.1:7700")]
+    pub(crate) server: String,
+}
+
+/// A server and the form of the answer.
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Print JSON, one value a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The engine in this process.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EngineArgs {
+    /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
+    /// this, 0.5 to 0.9999. Fixed when a data directory is created [default there: 0.8].
+    #[arg(long)]
+    pub(crate) tau: Option<Tau>,
+    /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 4].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) shards: Option<u16>,
+    /// Tier-2 partitions, 1 to 4096. The groups do not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) partitions: u32,
+    /// Dimensions of the length vector that pages are placed by, 1 to 4. The groups do not depend on
+    /// it.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=4))]
+    pub(crate) dimensions: u32,
+    /// Pages that may wait for their decision before new ones are refused with 429.
+    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+    pub(crate) pending_max: u64,
+}
+
+/// Crawls to read.
+#[derive(Debug, Args)]
+pub(crate) struct InputArgs {
+    /// WARC files (.warc, .warc.gz), JSON lines (.jsonl, .ndjson, plain or .gz or .zst) or directories
+    /// of HTML, text and Markdown files. Several are successive crawls, in the order given.
+    #[arg(value_name = "INPUT", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// End with code 5 when an input or a record could not be read.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}

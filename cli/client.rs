@@ -1,0 +1,155 @@
+//! The HTTP client of the commands: one server, errors that say what to do, bounded retries.
+
+use std::io::{Read, Write};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use reqwest::blocking::{RequestBuilder, Response};
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Method, StatusCode, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::args::ServerArgs;
+use crate::exit::Failure;
+
+/// An answer in JSON is at most this long, in bytes; longer ones are paged or streamed.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// One server.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    base: Url,
+    http: reqwest::blocking::Client,
+}
+
+/// What is read of an error's `application/problem+json`; the status line says the rest.
+#[derive(Debug, Deserialize)]
+struct Problem {
+    detail: String,
+}
+
+impl Client {
+    /// A client of the server that the command line names.
+    pub(crate) fn new(args: &ServerArgs) -> anyhow::Result<Self> {
+        let usage = |reason: String| Failure::Usage(format!("--server {}: {reason}", args.server));
+        let mut base = Url::parse(&args.server).map_err(|e| usage(e.to_string()))?;
+        if base.scheme() != "http" {
+            return Err(usage("the URL begins with http://".to_owned()).into());
+        }
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        let http = reqwest::blocking::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(None) // waiting calls (flush, changes) are bounded by the server
+            .tcp_nodelay(true)
+            .no_proxy()
+            .build()
+            .context("cannot start the HTTP client")?;
+        Ok(Self { base, http })
+    }
+
+    /// A request for a path below the server's URL; path segments are escaped.
+    pub(crate) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        self.http.request(method, url)
+    }
+
+    /// Sends once. An error status is a [`Failure::Refused`] with the server's own words.
+    pub(crate) fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
+        let response = request.send().map_err(|e| self.unreachable(&e))?;
+        if response.status().is_success() { Ok(response) } else { Err(refusal(response).into()) }
+    }
+
+    /// Sends once and reads the JSON of the answer.
+    pub(crate) fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> anyhow::Result<T> {
+        parse(self.send(request)?)
+    }
+
+    /// Sends until the server takes it and reads the answer: waits as long as a 429 or 503 asks for,
+    /// and with growing pauses while nothing answers, for `patience` at most.
+    pub(crate) fn send_patiently(&self, request: &RequestBuilder, patience: Duration) -> anyhow::Result<String> {
+        let begin = Instant::now();
+        let mut backoff = BACKOFF_FIRST;
+        loop {
+            let request = request.try_clone().context("the request cannot be repeated")?;
+            let answer = request.send().and_then(|response| match response.status() {
+                status if status.is_success() => Ok(Ok(response.text()?)),
+                _ => Ok(Err(response)),
+            });
+            let (error, pause) = match answer {
+                Ok(Ok(text)) => return Ok(text),
+                Ok(Err(response)) if is_busy(response.status()) => {
+                    let pause = retry_after(&response).unwrap_or(backoff);
+                    (refusal(response), pause)
+                }
+                Ok(Err(response)) => return Err(refusal(response).into()),
+                Err(error) => (self.unreachable(&error), backoff),
+            };
+            if begin.elapsed() + pause > patience {
+                return Err(error.into());
+            }
+            sleep(pause);
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        // The innermost cause is the operating system's reason.
+        let mut reason: &dyn std::error::Error = error;
+        while let Some(cause) = reason.source() {
+            reason = cause;
+        }
+        Failure::Unreachable { url: self.base.to_string(), reason: reason.to_string() }
+    }
+}
+
+/// Reads an answer's JSON.
+pub(crate) fn parse<T: DeserializeOwned>(response: Response) -> anyhow::Result<T> {
+    let url = response.url().to_string();
+    serde_json::from_reader(response.take(ANSWER_BYTES_MAX))
+        .with_context(|| format!("the answer of {url} is not what this program expects; is it the same version?"))
+}
+
+/// Copies an answer as it comes.
+pub(crate) fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64> {
+    let mut buffer = [0; 1 << 16];
+    let mut copied = 0;
+    loop {
+        let read = response.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(copied);
+        }
+        out.write_all(&buffer[..read])?;
+        copied += read as u64;
+    }
+}
+
+fn is_busy(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn refusal(response: Response) -> Failure {
+    let status = response.status();
+    let mut text = String::new();
+    // What cannot be read adds nothing to the status.
+    let _ = response.take(64 << 10).read_to_string(&mut text);
+    let said = match serde_json::from_str::<Problem>(&text) {
+        Ok(problem) => problem.detail,
+        Err(_) => text.lines().next().unwrap_or_default().to_owned(),
+    };
+    Failure::Refused(format!("the server refused it ({status}): {said}"))
+}

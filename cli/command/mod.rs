@@ -1,0 +1,50 @@
+//! The commands, one file each.
+
+mod changes;
+mod dedup;
+mod explain;
+mod export;
+mod group;
+mod load;
+mod repair;
+mod report;
+mod serve;
+mod status;
+
+use clap::Subcommand;
+
+use crate::args::Cli;
+
+/// A command and its arguments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Serve(serve::Serve),
+    Load(load::Load),
+    Dedup(dedup::Dedup),
+    Status(status::Status),
+    Changes(changes::Changes),
+    Group(group::Group),
+    Repair(repair::Repair),
+    Report(report::Report),
+    Explain(explain::Explain),
+    Export(export::Export),
+}
+
+/// Runs the command that was given.
+///
+/// # Errors
+/// Whatever stops it; [`crate::exit`] turns that into a message and a code.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    match cli.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Load(load) => load.run(),
+        Command::Dedup(dedup) => dedup.run(),
+        Command::Status(status) => status.run(),
+        Command::Changes(changes) => changes.run(),
+        Command::Group(group) => group.run(),
+        Command::Repair(repair) => repair.run(),
+        Command::Report(report) => report.run(),
+        Command::Explain(explain) => explain.run(),
+        Command::Export(export) => export.run(),
+    }
+}

@@ -1,0 +1,92 @@
+//! `doppel status`: what Doppel says of pages.
+
+use std::io::{self, BufRead, Write};
+
+use clap::Args;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::args::AskArgs;
+use crate::client::Client;
+use crate::output::{Output, table};
+
+/// URLs of one request.
+const URLS_PER_REQUEST: usize = 1_000;
+
+/// Ask whether pages are duplicates, and of which winner.
+///
+/// Prints one line a page, in the order asked: `unknown`, `pending`, `unique`, `winner`, `duplicate`
+/// (verified: drop it), `member` (in the group, not verified: keep it), `unresolved` (a redirect) or
+/// `dead`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel status http://example.org/ http://example.org/index.html
+  doppel status --market de --json http://example.org/
+  cut -f1 urls.tsv | doppel status -")]
+pub(crate) struct Status {
+    /// Pages; `-` reads one a line from standard input.
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<String>,
+    /// Answer with the winner for a market: prefer members whose host has this suffix.
+    #[arg(long, value_name = "SUFFIX")]
+    market: Option<String>,
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+/// What is printed of an answer.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    url: String,
+    status: Option<String>,
+    group: Option<String>,
+    winner: Option<String>,
+    similarity: Option<f64>,
+    reason: Option<String>,
+    error: Option<String>,
+}
+
+impl Status {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let client = Client::new(&self.ask.server)?;
+        let output = Output { json: self.ask.json };
+        if self.urls == ["-"] {
+            let lines = io::stdin().lock().lines().collect::<io::Result<Vec<_>>>()?;
+            return self.ask_all(&client, output, &lines);
+        }
+        self.ask_all(&client, output, &self.urls)
+    }
+
+    fn ask_all(&self, client: &Client, output: Output, urls: &[String]) -> anyhow::Result<()> {
+        for urls in urls.chunks(URLS_PER_REQUEST) {
+            let body = json!({ "urls": urls, "market": self.market });
+            let request = client.request(Method::POST, &["v1", "status"]).json(&body);
+            let answers: Vec<Value> = client.json(request)?;
+            if output.json {
+                answers.iter().try_for_each(|answer| output.print(answer, |_| Ok(())))?;
+            } else {
+                let answers = answers.into_iter().map(serde_json::from_value).collect::<Result<Vec<Answer>, _>>()?;
+                output.print(&(), |out| print(&answers, out))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn print(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
+    let row = |answer: &Answer| {
+        let mut about = Vec::new();
+        if let (Some(winner), true) = (&answer.winner, answer.status.as_deref() != Some("winner")) {
+            about.push(format!("of {winner}"));
+        }
+        about.extend(answer.similarity.map(|similarity| format!("similarity {similarity:.3}")));
+        about.extend(answer.group.as_ref().map(|group| format!("group {group}")));
+        about.extend(answer.reason.as_ref().map(|reason| reason.replace('_', " ")));
+        about.extend(answer.error.clone());
+        let status = answer.status.clone().unwrap_or_else(|| "error".to_owned());
+        vec![status, answer.url.clone(), about.join(", ")]
+    };
+    table(out, &answers.iter().map(row).collect::<Vec<_>>())
+}

@@ -1,0 +1,210 @@
+//! Crawls on disk as a stream of dated pages, with a progress bar and a tally of what was not taken.
+//!
+//! The order is that of the inputs; a missing date is supplied so that the same inputs give the same
+//! dates again. HTML is turned into Unicode here, so that `load` and `dedup` see the same page.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use doppel_common::api::page::{PageBody, PageItem};
+use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Place, Reason};
+use doppel_common::model::Timestamp;
+use doppel_common::text::decode;
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::args::InputArgs;
+use crate::exit::Failure;
+use crate::progress;
+
+/// Bad records that are printed one by one; the others are counted.
+const BAD_SHOWN: u64 = 20;
+
+/// What came out of the inputs.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Tally {
+    /// Pages, redirects and deaths.
+    pub(crate) records: u64,
+    /// Bytes of HTML and text.
+    pub(crate) bytes: u64,
+    /// Sound records that are no pages, by reason.
+    pub(crate) skipped: BTreeMap<String, u64>,
+    /// Records that could not be read, by reason.
+    pub(crate) bad: BTreeMap<String, u64>,
+    /// Inputs that could not be read to their end.
+    pub(crate) incomplete: Vec<PathBuf>,
+}
+
+impl Tally {
+    /// How the program ends for what was bad.
+    ///
+    /// # Errors
+    /// When an input is incomplete, or with `strict` when anything was bad.
+    pub(crate) fn verdict(&self, strict: bool) -> Result<(), Failure> {
+        let bad: u64 = self.bad.values().sum();
+        if let Some(path) = self.incomplete.first() {
+            let more = self.incomplete.len() - 1;
+            let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let text = format!("{}{others} could not be read to the end; all before that was taken", path.display());
+            return Err(Failure::BadInput(text));
+        }
+        if strict && bad > 0 {
+            return Err(Failure::BadInput(format!("{bad} records were bad; all others were taken")));
+        }
+        Ok(())
+    }
+
+    fn bad(&mut self, error: &InputError, input: &Path) {
+        let shown: u64 = self.bad.values().sum();
+        if shown < BAD_SHOWN {
+            eprintln!("doppel: {error}");
+        } else if shown == BAD_SHOWN {
+            eprintln!("doppel: more bad records are only counted");
+        }
+        *self.bad.entry(class(error).to_owned()).or_default() += 1;
+        if ends_input(error) && *error.path == *input {
+            self.incomplete.push(input.to_owned());
+        }
+    }
+}
+
+/// Reads every input in order and hands each page to `each`.
+///
+/// # Errors
+/// When an input is not there, before anything is read; or what `each` fails with.
+pub(crate) fn read(
+    inputs: &InputArgs,
+    mut each: impl FnMut(PageItem) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
+    let mut total = 0;
+    for path in &inputs.inputs {
+        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        total += if metadata.is_file() { metadata.len() } else { 0 };
+    }
+    let bar = progress::bytes(total, "reading");
+    let limits = Limits::at(now());
+    let mut clock = CrawlClock::new();
+    let mut tally = Tally::default();
+    let mut before = 0;
+    for path in &inputs.inputs {
+        let mut input = match input::open(path, limits) {
+            Ok(input) => input,
+            Err(error) => {
+                bar.suspend(|| tally.bad(&error, path));
+                continue;
+            }
+        };
+        clock.begin(input.modified());
+        if path.is_dir() {
+            bar.inc_length(input.bytes_total());
+        }
+        while let Some(item) = input.next() {
+            match item {
+                Item::Page(fetched) => {
+                    let item = page(fetched, &mut clock);
+                    tally.records += 1;
+                    tally.bytes += content_bytes(&item);
+                    each(item)?;
+                }
+                Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
+                Item::Bad(error) => bar.suspend(|| tally.bad(&error, path)),
+            }
+            bar.set_position(before + input.bytes_read());
+        }
+        before += input.bytes_total();
+    }
+    finish(&bar);
+    Ok(tally)
+}
+
+/// The present moment.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The bytes of a page's HTML or text.
+pub(crate) fn content_bytes(item: &PageItem) -> u64 {
+    match &item.body {
+        PageBody::Html(content) | PageBody::Text(content) => content.len() as u64,
+        PageBody::Redirect(_) | PageBody::Dead => 0,
+    }
+}
+
+fn finish(bar: &ProgressBar) {
+    bar.finish_and_clear();
+}
+
+fn page(fetched: Fetched, clock: &mut CrawlClock) -> PageItem {
+    let Fetched { url, fetched_at, body, popularity, language } = fetched;
+    let body = match body {
+        FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),
+        FetchedBody::Text(text) => PageBody::Text(text),
+        FetchedBody::Redirect(target) => PageBody::Redirect(target),
+        FetchedBody::Dead => PageBody::Dead,
+    };
+    PageItem { url, body, fetched_at: Some(clock.date(fetched_at)), popularity, language }
+}
+
+/// HTML of any charset as a string; valid UTF-8 is not copied.
+fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
+    let mut buffer = String::new();
+    let decoded = decode(&html, charset, &mut buffer);
+    if decoded.as_ptr() != html.as_ptr() || decoded.len() != html.len() {
+        return decoded.to_owned();
+    }
+    String::from_utf8(html).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Whether nothing after the error was read.
+fn ends_input(error: &InputError) -> bool {
+    match error.reason {
+        Reason::Io(_) | Reason::FileKind | Reason::Format | Reason::JsonArray => error.place == Place::File,
+        Reason::Truncated | Reason::Corrupt(_) | Reason::Expansion { .. } => true,
+        _ => false,
+    }
+}
+
+/// The kind of an error, to count by.
+fn class(error: &InputError) -> &'static str {
+    match error.reason {
+        Reason::Io(_) => "unreadable",
+        Reason::FileKind | Reason::Format | Reason::JsonArray => "unknown format",
+        Reason::Truncated => "truncated",
+        Reason::Corrupt(_) => "corrupt compressed data",
+        Reason::Expansion { .. } => "unpacks to implausibly much",
+        Reason::Head(_) | Reason::Length => "broken WARC record",
+        Reason::TooLarge { .. } => "too large",
+        Reason::Url(_) => "no page URL",
+        Reason::Date(_) | Reason::Ahead(_) => "bad date",
+        Reason::Http(_) | Reason::Encoding(_) => "broken HTTP response",
+        Reason::Item(_) => "JSON line that is no page",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_becomes_unicode() {
+        assert_eq!(unicode("<p>gr\u{fc}n".into(), None), "<p>gr\u{fc}n");
+        assert_eq!(unicode(b"<p>gr\xfcn".to_vec(), Some("iso-8859-1")), "<p>gr\u{fc}n");
+        assert_eq!(unicode(b"\xef\xbb\xbf<p>a".to_vec(), None), "<p>a");
+        assert_eq!(unicode(Vec::new(), None), "");
+    }
+
+    #[test]
+    fn the_verdict_tells_incomplete_from_bad() {
+        let mut tally = Tally::default();
+        assert!(tally.verdict(true).is_ok());
+        tally.bad.insert("too large".to_owned(), 2);
+        assert!(tally.verdict(false).is_ok());
+        assert!(tally.verdict(true).is_err());
+        tally.incomplete.push(PathBuf::from("a.warc.gz"));
+        let error = tally.verdict(false).unwrap_err();
+        assert!(error.to_string().starts_with("a.warc.gz could not be read to the end"), "{error}");
+    }
+}

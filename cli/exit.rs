@@ -1,0 +1,62 @@
+//! Exit codes, and how an error ends the program. The table in `--help` is the contract.
+
+use std::io;
+use std::process::ExitCode;
+
+/// Shown at the end of `doppel --help`.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+  0  done
+  1  failed; the message says why and what to do
+  2  wrong arguments
+  3  the server cannot be reached
+  4  the server refused the request; the message is its answer
+  5  done, but an input or some of its records could not be read (with --strict)";
+
+/// A failure with an exit code of its own. Anything else ends with 1.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Arguments that are each right and do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// Nothing answers.
+    #[error(
+        "no server answers at {url} ({reason}); start one with `doppel serve --data DIR`, or name another with --server URL or DOPPEL_SERVER"
+    )]
+    Unreachable {
+        /// The server's URL.
+        url: String,
+        /// What the connection said.
+        reason: String,
+    },
+    /// The server answered with an error.
+    #[error("{0}")]
+    Refused(String),
+    /// `--strict`, and records were bad.
+    #[error("{0}")]
+    BadInput(String),
+}
+
+impl Failure {
+    fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Unreachable { .. } => 3,
+            Self::Refused(_) => 4,
+            Self::BadInput(_) => 5,
+        }
+    }
+}
+
+/// Prints what went wrong to stderr and gives the exit code. A reader that closed stdout early had
+/// enough: that is no error.
+pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    if error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed)) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("doppel: {error:#}");
+    let code = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()).map_or(1, Failure::code);
+    ExitCode::from(code)
+}

@@ -1,0 +1,318 @@
+//! `manifest.json`: what a data directory is, fixed when it is created.
+//!
+//! Groups are a function of the threshold and the tokeniser, and records are placed by the number of
+//! shards, so all of them belong to the directory and not to the command line. The manifest is the
+//! first file written and is complete or absent: it is written aside, fsynced, renamed, and the
+//! directory is fsynced, before anything else is created. It carries a checksum.
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use doppel_common::model::{Tau, stable_hash64};
+use doppel_common::text::TOKENISER_VERSION;
+use serde::{Deserialize, Serialize};
+
+/// The layout of the data directory that this program reads and writes.
+const FORMAT: u32 = 1;
+/// Words of a shingle in the policy `jaccard`.
+const SHINGLE_WORDS: u32 = 5;
+const NAME: &str = "manifest.json";
+const NAME_ASIDE: &str = "manifest.json.new";
+
+/// What a data directory is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    /// Layout version.
+    format: u32,
+    /// 32 hex digits, drawn at random.
+    pub(crate) collection: String,
+    /// The pairwise function.
+    pub(crate) policy: PolicyRecord,
+    /// Tier-1 shards.
+    pub(crate) shards: u16,
+}
+
+/// The pairwise function and all that its signatures depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyRecord {
+    name: String,
+    /// The threshold.
+    pub(crate) tau: Tau,
+    shingle_words: u32,
+    tokeniser: u16,
+}
+
+/// What the command line asks for; none leaves what the directory has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wanted {
+    /// `--tau`.
+    pub(crate) tau: Option<Tau>,
+    /// `--shards`.
+    pub(crate) shards: Option<u16>,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestError {
+    /// The operating system said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Files, and no manifest.
+    #[error("{} is not empty and has no {NAME}; name an empty directory, or one that Doppel made", .0.display())]
+    Foreign(PathBuf),
+    /// Not what was written.
+    #[error("{} is damaged ({reason}); restore it from a backup of the directory", path.display())]
+    Damaged {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another program version's.
+    #[error("{} has format {found}, and this program reads format {FORMAT}; use the program that made it", path.display())]
+    Format {
+        /// The manifest.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+    /// Another pairwise function than this program has.
+    #[error(
+        "{} was made for policy {found}, and this program has {expected}; make a new directory and load the pages again",
+        path.display()
+    )]
+    Policy {
+        /// The manifest.
+        path: PathBuf,
+        /// Its policy.
+        found: String,
+        /// This program's.
+        expected: String,
+    },
+    /// The command line contradicts it.
+    #[error(
+        "{} was made with --{option} {has}, not {wanted}; leave --{option} away, or make a new directory",
+        path.display()
+    )]
+    Conflict {
+        /// The data directory.
+        path: PathBuf,
+        /// The option's name.
+        option: &'static str,
+        /// What the directory has.
+        has: String,
+        /// What was asked for.
+        wanted: String,
+    },
+}
+
+/// The file: the manifest and a checksum of its own compact JSON.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    manifest: serde_json::Value,
+    checksum: String,
+}
+
+impl Manifest {
+    /// Opens the directory's manifest, or creates directory and manifest with `wanted` and the
+    /// defaults given.
+    ///
+    /// # Errors
+    /// When the directory is another program's, the manifest is damaged or of another version, or
+    /// `wanted` contradicts it.
+    pub(crate) fn open_or_create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Self, ManifestError> {
+        let path = dir.join(NAME);
+        match fs::read(&path) {
+            Ok(bytes) => {
+                let manifest = Self::read(&bytes, &path)?;
+                manifest.check(dir, wanted)?;
+                Ok(manifest)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(dir, wanted, shards),
+            Err(source) => Err(ManifestError::Io { action: "read", path, source }),
+        }
+    }
+
+    fn create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Self, ManifestError> {
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| ManifestError::Io { action, path, source }
+        };
+        fs::create_dir_all(dir).map_err(failed("create", dir))?;
+        for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
+            let name = entry.map_err(failed("list", dir))?.file_name();
+            if name != NAME_ASIDE && name != "lost+found" {
+                return Err(ManifestError::Foreign(dir.to_owned()));
+            }
+        }
+        let manifest = Self {
+            format: FORMAT,
+            collection: format!("{:016x}{:016x}", random(), random()),
+            policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
+            shards: wanted.shards.unwrap_or(shards),
+        };
+        let aside = dir.join(NAME_ASIDE);
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&aside)?;
+            file.write_all(&manifest.seal()?)?;
+            file.sync_all()?;
+            fs::rename(&aside, dir.join(NAME))?;
+            File::open(dir)?.sync_all()?;
+            // The directory's own name lasts, too.
+            dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        };
+        write().map_err(failed("write", &dir.join(NAME)))?;
+        Ok(manifest)
+    }
+
+    fn seal(&self) -> io::Result<Vec<u8>> {
+        let manifest = serde_json::to_value(self)?;
+        let checksum = checksum(&manifest);
+        let mut bytes = serde_json::to_vec_pretty(&Sealed { manifest, checksum })?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    fn read(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
+        let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
+        let sealed: Sealed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        if sealed.checksum != checksum(&sealed.manifest) {
+            return Err(damaged("its checksum does not fit".to_owned()));
+        }
+        // Another format may have other fields, so its number is read before the rest.
+        match sealed.manifest.get("format").and_then(serde_json::Value::as_u64) {
+            Some(found) if found == u64::from(FORMAT) => {}
+            Some(found) => return Err(ManifestError::Format { path: path.to_owned(), found }),
+            None => return Err(damaged("it names no format".to_owned())),
+        }
+        let manifest: Self = serde_json::from_value(sealed.manifest).map_err(|e| damaged(e.to_string()))?;
+        let expected = PolicyRecord::current(manifest.policy.tau);
+        if manifest.policy != expected {
+            return Err(ManifestError::Policy {
+                path: path.to_owned(),
+                found: manifest.policy.to_string(),
+                expected: expected.to_string(),
+            });
+        }
+        Ok(manifest)
+    }
+
+    fn check(&self, dir: &Path, wanted: Wanted) -> Result<(), ManifestError> {
+        let conflict = |option, has: String, wanted: String| {
+            Err(ManifestError::Conflict { path: dir.to_owned(), option, has, wanted })
+        };
+        match wanted {
+            Wanted { tau: Some(tau), .. } if tau != self.policy.tau => {
+                conflict("tau", self.policy.tau.to_string(), tau.to_string())
+            }
+            Wanted { shards: Some(shards), .. } if shards != self.shards => {
+                conflict("shards", self.shards.to_string(), shards.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PolicyRecord {
+    fn current(tau: Tau) -> Self {
+        Self { name: "jaccard".to_owned(), tau, shingle_words: SHINGLE_WORDS, tokeniser: TOKENISER_VERSION }
+    }
+}
+
+impl std::fmt::Display for PolicyRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, tau, shingle_words, tokeniser } = self;
+        write!(f, "{name} (tau {tau}, {shingle_words}-word shingles, tokeniser version {tokeniser})")
+    }
+}
+
+fn checksum(manifest: &serde_json::Value) -> String {
+    format!("{:016x}", stable_hash64(manifest.to_string().as_bytes()))
+}
+
+/// 64 random bits: the keys of a fresh standard hasher.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(tau: &str, shards: u16) -> Wanted {
+        Wanted { tau: Some(tau.parse().unwrap()), shards: Some(shards) }
+    }
+
+    #[test]
+    fn created_once_then_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("a/b");
+        let made = Manifest::open_or_create(&dir, wanted("0.9", 3), 4).unwrap();
+        assert_eq!(Manifest::open_or_create(&dir, Wanted::default(), 4).unwrap(), made);
+        assert_eq!(Manifest::open_or_create(&dir, wanted("0.90", 3), 4).unwrap(), made);
+        assert_eq!((made.policy.tau.to_string().as_str(), made.shards), ("0.9", 3));
+        let tau = Manifest::open_or_create(&dir, wanted("0.8", 3), 4).unwrap_err();
+        assert!(tau.to_string().contains("made with --tau 0.9, not 0.8"), "{tau}");
+        let shards = Manifest::open_or_create(&dir, wanted("0.9", 4), 4).unwrap_err();
+        assert!(shards.to_string().contains("made with --shards 3, not 4"), "{shards}");
+    }
+
+    #[test]
+    fn an_interrupted_creation_is_done_again() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(NAME_ASIDE), b"{\"mani").unwrap();
+        assert!(Manifest::open_or_create(dir.path(), Wanted::default(), 4).is_ok());
+    }
+
+    #[test]
+    fn a_directory_of_something_else_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("photo.jpg"), b"").unwrap();
+        let error = Manifest::open_or_create(dir.path(), Wanted::default(), 4).unwrap_err();
+        assert!(matches!(error, ManifestError::Foreign(_)), "{error}");
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Manifest::open_or_create(dir.path(), Wanted::default(), 4).unwrap();
+        let path = dir.path().join(NAME);
+        let sound = fs::read(&path).unwrap();
+        for at in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1;
+            // White space and the fields' order carry nothing, so some changes may be harmless.
+            if let Ok(read) = Manifest::read(&bytes, &path) {
+                assert_eq!(read, made, "byte {at}");
+            }
+            assert!(Manifest::read(&sound[..at], &path).is_err() || at + 1 == sound.len());
+        }
+    }
+
+    #[test]
+    fn other_versions_are_named() {
+        let path = Path::new("d/manifest.json");
+        let read = |manifest: serde_json::Value| {
+            let sealed = Sealed { checksum: checksum(&manifest), manifest };
+            Manifest::read(&serde_json::to_vec(&sealed).unwrap(), path).unwrap_err()
+        };
+        let newer = read(serde_json::json!({"format": 2, "more": true}));
+        assert!(matches!(newer, ManifestError::Format { found: 2, .. }), "{newer}");
+        let mut other = PolicyRecord::current(Tau::DEFAULT);
+        other.tokeniser += 1;
+        let manifest = Manifest { format: FORMAT, collection: String::new(), policy: other, shards: 1 };
+        let policy = read(serde_json::to_value(&manifest).unwrap());
+        assert!(matches!(policy, ManifestError::Policy { .. }), "{policy}");
+    }
+}

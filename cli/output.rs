@@ -1,0 +1,91 @@
+//! Standard output: text for people, or JSON for programs with `--json`.
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    /// One JSON value a line.
+    pub(crate) json: bool,
+}
+
+impl Output {
+    /// Prints one result: as a line of JSON, or as `human` writes it.
+    pub(crate) fn print<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        if self.json {
+            serde_json::to_writer(&mut out, value)?;
+            out.write_all(b"\n")?;
+        } else {
+            human(&mut out)?;
+        }
+        out.flush()
+    }
+}
+
+/// A count with thin groups of three digits: `12,345`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size in the largest binary unit that keeps it above one: `1.5 MiB`.
+pub(crate) fn bytes(number: u64) -> String {
+    indicatif::BinaryBytes(number).to_string()
+}
+
+/// `1 page`, `2 pages`.
+pub(crate) fn plural(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Rows of left-aligned columns, two spaces apart; the last column is not padded.
+pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:<width$}  "));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(number), text);
+        }
+        assert_eq!(plural(1, "page"), "1 page");
+        assert_eq!(plural(2000, "page"), "2,000 pages");
+    }
+
+    #[test]
+    fn tables_align() {
+        let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
+        let mut out = Vec::new();
+        table(&mut out, &rows).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "a     b\nlong  c\n");
+    }
+}

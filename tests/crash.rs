@@ -1,0 +1,164 @@
+//! kill -9 of `doppel serve` at random moments while `doppel load` is posting.
+//!
+//! After each kill the server is started again on the same directory, and everything that was
+//! acknowledged has to be there; then the load is repeated from the beginning of its round, as an
+//! operator would. At the end the export has to say what an undisturbed run says: the same groups as
+//! sets of URLs, the same winners, the same similarities.
+//!
+//! `DOPPEL_KILLS` sets the number of kills (4 unless told otherwise; with 20 and more the long crawl
+//! is loaded, too), `DOPPEL_SEED` repeats a run.
+
+mod harness;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use doppel_common::model::Timestamp;
+use harness::pages::{Random, ndjson, rounds};
+use harness::{PATIENCE, Server, crawl, crawls, doppel, lines_of, meaning, wait_until};
+use serde_json::{Value, json};
+
+/// From this many kills on the crawl `trace` is loaded after `quick`.
+const KILLS_FOR_TRACE: usize = 20;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+/// The rounds to load: real crawls, or generated ones in `made`.
+fn inputs(kills: usize, made: &Path) -> Vec<PathBuf> {
+    let Some(data) = crawls("crash, on real crawls") else {
+        let write = |(round, pages): (usize, &Vec<Value>)| {
+            let path = made.join(format!("round-{round}.jsonl"));
+            fs::write(&path, ndjson(pages)).unwrap();
+            path
+        };
+        return rounds(7, 300, 3).iter().enumerate().map(write).collect();
+    };
+    let mut files = crawl(&data, "quick");
+    if kills >= KILLS_FOR_TRACE {
+        files.extend(crawl(&data, "trace"));
+    }
+    files
+}
+
+/// Starts to load one round; every acknowledged page becomes a line of `acknowledged`.
+fn load(server: &Server, round: &Path, acknowledged: &Path) -> Child {
+    let mut command = doppel();
+    command.args(["load", "--server", &server.url, "--patience", "1", "--acknowledged"]).arg(acknowledged);
+    command.arg(round).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn finished(mut load: Child) -> bool {
+    let status = wait_until("the load to end", PATIENCE, || load.try_wait().unwrap());
+    status.success()
+}
+
+/// Checks that the server knows every acknowledged page, at that version or a newer one, and empties
+/// the list.
+fn check_acknowledged(server: &Server, acknowledged: &Path) -> usize {
+    let text = fs::read_to_string(acknowledged).unwrap_or_default();
+    // A line that the loader was writing at its end was not acknowledged to anyone.
+    let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let date = |line: &Value| line["fetched_at"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let newest: HashMap<String, Timestamp> = lines_of(complete)
+        .iter()
+        .filter(|line| line["outcome"] != "stale")
+        .map(|line| (line["url"].as_str().unwrap().to_owned(), date(line)))
+        .collect();
+    let urls: Vec<&String> = newest.keys().collect();
+    for urls in urls.chunks(1000) {
+        let answers = server.post_json("/v1/status", &json!({ "urls": urls }));
+        for answer in answers["pages"].as_array().unwrap() {
+            let url = answer["url"].as_str().unwrap();
+            assert_ne!(answer["status"], "unknown", "{url} was acknowledged and is lost");
+            let (kept, acknowledged) = (date(answer), newest[url]);
+            assert!(kept >= acknowledged, "{url}: version {acknowledged} was acknowledged, {kept} is kept");
+        }
+    }
+    fs::write(acknowledged, "").unwrap();
+    newest.len()
+}
+
+/// Loads every round without disturbance; gives the export and how long each round took.
+fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration>) {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let time = |round: &PathBuf| {
+        let begin = Instant::now();
+        assert!(finished(load(&server, round, acknowledged)), "the load of {} failed", round.display());
+        begin.elapsed()
+    };
+    let times = rounds.iter().map(time).collect();
+    server.flush();
+    check_acknowledged(&server, acknowledged);
+    (server.export(), times)
+}
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    let kills = number("DOPPEL_KILLS").map_or(4, |n| usize::try_from(n).unwrap());
+    let seed = number("DOPPEL_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20 | u64::from(kills as u32));
+    println!("{kills} kills, DOPPEL_SEED={seed}");
+    let mut random = Random::new(seed);
+    let home = tempfile::tempdir().unwrap();
+    let rounds = inputs(kills, home.path());
+    let acknowledged = home.path().join("acknowledged.jsonl");
+    let (expected, times) = undisturbed(&rounds, &acknowledged);
+
+    // Each kill falls into a round with a chance that is its share of the time.
+    let total: Duration = times.iter().sum();
+    let mut planned = vec![0; rounds.len()];
+    for _ in 0..kills {
+        let mut at = random.below(usize::try_from(total.as_micros()).unwrap());
+        let hit = times.iter().position(|time| {
+            let micros = usize::try_from(time.as_micros()).unwrap();
+            let inside = at < micros;
+            at = at.saturating_sub(micros);
+            inside
+        });
+        planned[hit.unwrap_or(0)] += 1;
+    }
+
+    let data = home.path().join("data");
+    let mut server = Server::start(&data, &[]);
+    let mut interrupted = 0;
+    for ((round, time), kills) in rounds.iter().zip(&times).zip(&planned) {
+        for _ in 0..*kills {
+            let loading = load(&server, round, &acknowledged);
+            // A little beyond the end, so that decisions are interrupted, too.
+            let moment = random.below(usize::try_from(time.as_micros() * 5 / 4).unwrap());
+            std::thread::sleep(Duration::from_micros(moment as u64));
+            server.kill();
+            interrupted += usize::from(!finished(loading));
+            if random.below(4) == 0 {
+                die_while_starting(&data, Duration::from_millis(random.below(200) as u64));
+            }
+            server = Server::start(&data, &[]);
+            let kept = check_acknowledged(&server, &acknowledged);
+            println!("{}: killed after {moment} us, {kept} acknowledged pages kept", round.display());
+        }
+        assert!(finished(load(&server, round, &acknowledged)), "the load of {} failed", round.display());
+    }
+    check_acknowledged(&server, &acknowledged);
+    server.flush();
+    println!("{kills} kills, {interrupted} of them before the load had ended");
+    let (pages, groups) = meaning(&server.export());
+    let (expected_pages, expected_groups) = meaning(&expected);
+    assert_eq!(pages, expected_pages, "DOPPEL_SEED={seed}");
+    assert_eq!(groups, expected_groups, "DOPPEL_SEED={seed}");
+}
+
+/// Starts a server and kills it before or while it recovers.
+fn die_while_starting(data: &Path, after: Duration) {
+    let mut command = doppel();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

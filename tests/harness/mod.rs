@@ -1,0 +1,273 @@
+//! The process harness: real `doppel` processes on temporary directories and free ports.
+//!
+//! Each server's standard error is kept in a file of the build's temporary directory; a test that
+//! fails prints its end and leaves it there. Nothing waits by sleeping a fixed time: [`wait_until`] polls
+//! for a condition and gives up with a message.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(unreachable_pub, reason = "shared by test binaries")]
+
+pub mod pages;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use reqwest::blocking::{Client, Response};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything here may take before a test is given up.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The binary under test.
+pub fn doppel() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doppel"));
+    command.env_remove("DOPPEL_SERVER").stdin(Stdio::null());
+    command
+}
+
+/// Runs `doppel` with arguments to its end; its output whatever the exit code.
+pub fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    doppel().args(arguments).output().unwrap()
+}
+
+/// Runs `doppel`; panics with its messages unless it ends with 0. Gives its stdout.
+pub fn run_ok<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "doppel ended with {}: {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Polls until `condition` gives a value; panics after `limit`.
+pub fn wait_until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(begin.elapsed() < limit, "waited {limit:?} for {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The developer crawls: the folder that `DOPPEL_DATA` names, or `../shared/data`. Where there is
+/// none, prints that `test` is skipped; with `CI=true` fails.
+pub fn crawls(test: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
+    if data.join("quick").is_dir() {
+        return Some(data);
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no crawls in {}; set DOPPEL_DATA", data.display());
+    println!("{test}: skipped, no crawls in {}", data.display());
+    None
+}
+
+/// The files of one crawl in order, such as `crawl(&data, "quick")`.
+pub fn crawl(data: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data.join(name)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(".warc.gz")).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no WARC files in {name}");
+    files
+}
+
+/// A running `doppel serve`. Killed when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Such as `http://127.0.0.1:41234`.
+    pub url: String,
+    log: PathBuf,
+    http: Client,
+}
+
+impl Server {
+    /// Starts a server on `data` and any free port, and waits until it is ready.
+    pub fn start(data: &Path, options: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{}-{number}.log", std::process::id()));
+        let mut command = doppel();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(options);
+        command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let http = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
+        let mut server = Self { child, url: String::new(), log, http };
+        match line.split_whitespace().find(|word| word.starts_with("http://")) {
+            Some(url) => url.clone_into(&mut server.url),
+            None => panic!("doppel serve gave no address but {line:?}; its log:\n{}", server.log()),
+        }
+        server
+    }
+
+    /// What it wrote to stderr.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ends the process at once, as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks it to end with SIGTERM, and waits; gives whether it ended with 0.
+    pub fn terminate(mut self) -> bool {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Waits until it ends; gives whether it ended with 0.
+    pub fn wait(&mut self) -> bool {
+        let status = wait_until("the server to end", PATIENCE, || self.child.try_wait().unwrap());
+        status.success()
+    }
+
+    /// `GET path`; any status.
+    pub fn get(&self, path: &str) -> Response {
+        self.http.get(format!("{}{path}", self.url)).send().unwrap()
+    }
+
+    /// `GET path` with a query; any status.
+    pub fn query(&self, path: &str, query: &[(&str, &str)]) -> Response {
+        self.http.get(self.with_query(path, query)).send().unwrap()
+    }
+
+    /// `GET path` with a query; the JSON of a 200.
+    pub fn ask(&self, path: &str, query: &[(&str, &str)]) -> Value {
+        json_of(self.query(path, query))
+    }
+
+    /// `DELETE path` with a query; any status.
+    pub fn delete(&self, path: &str, query: &[(&str, &str)]) -> Response {
+        self.http.delete(self.with_query(path, query)).send().unwrap()
+    }
+
+    /// `POST path` with a body; any status.
+    pub fn post(&self, path: &str, content_type: &str, body: impl Into<reqwest::blocking::Body>) -> Response {
+        let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
+        request.body(body).send().unwrap()
+    }
+
+    /// `POST path` with a JSON value; the JSON of a 200.
+    pub fn post_json(&self, path: &str, value: &Value) -> Value {
+        json_of(self.post(path, "application/json", value.to_string()))
+    }
+
+    /// Pushes pages as one NDJSON batch; an answer each.
+    pub fn push(&self, pages: &[Value]) -> Vec<Value> {
+        let body: String = pages.iter().map(|page| format!("{page}\n")).collect();
+        let response = self.post("/v1/pages", "application/x-ndjson", body);
+        assert_eq!(response.status(), 200, "{}", response.text().unwrap());
+        lines_of(&response.text().unwrap())
+    }
+
+    /// Decides everything accepted.
+    pub fn flush(&self) {
+        let response = self.post("/v1/flush?wait=true", "application/json", "");
+        assert_eq!(response.status(), 200, "{}", response.text().unwrap());
+    }
+
+    /// The answer about one URL.
+    pub fn status(&self, url: &str) -> Value {
+        self.ask("/v1/status", &[("url", url)])
+    }
+
+    /// The whole export.
+    pub fn export(&self) -> String {
+        let response = self.get("/v1/export");
+        assert_eq!(response.status(), 200);
+        response.text().unwrap()
+    }
+
+    fn with_query(&self, path: &str, query: &[(&str, &str)]) -> reqwest::Url {
+        let mut url = reqwest::Url::parse(&format!("{}{path}", self.url)).unwrap();
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let end = &lines[lines.len().saturating_sub(40)..];
+            eprintln!("the server's log, kept in {}:\n{}", self.log.display(), end.join("\n"));
+        } else {
+            let _ = fs::remove_file(&self.log);
+        }
+    }
+}
+
+/// A server on a directory of its own.
+#[derive(Debug)]
+pub struct OwnServer {
+    server: Server,
+    _data: TempDir,
+}
+
+impl OwnServer {
+    /// Starts it.
+    pub fn start(options: &[&str]) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        Self { server: Server::start(data.path(), options), _data: data }
+    }
+}
+
+impl std::ops::Deref for OwnServer {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+/// The JSON of a 200.
+pub fn json_of(response: Response) -> Value {
+    let (status, url) = (response.status(), response.url().clone());
+    let text = response.text().unwrap();
+    assert_eq!(status, 200, "{url}: {text}");
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{url}: {e}: {text}"))
+}
+
+/// NDJSON.
+pub fn lines_of(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+/// What an export says apart from the groups' ids, which depend on the order of arrival: per URL its
+/// status and winner, and the groups as sorted sets of URLs.
+pub fn meaning(export: &str) -> (Vec<(String, String, Option<String>)>, Vec<Vec<String>>) {
+    let mut pages = Vec::new();
+    let mut groups = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for line in lines_of(export) {
+        let text = |field: &str| line[field].as_str().map(str::to_owned);
+        let url = text("url").unwrap();
+        if let Some(group) = text("group") {
+            groups.entry(group).or_default().push(url.clone());
+        }
+        pages.push((url, text("status").unwrap(), text("winner")));
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort();
+    (pages, groups)
+}

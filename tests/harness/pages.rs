@@ -1,0 +1,94 @@
+//! Pages made from a seed: texts of one vocabulary, near copies of them, and whole crawls with
+//! updates, copies, redirects and deaths.
+
+use serde_json::{Value, json};
+
+/// A small, fast generator of pseudo-random numbers (SplitMix64; Steele, Lea, Flood 2014).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).unwrap()
+    }
+}
+
+/// `words` words that no other seed shares in this order.
+pub fn text(seed: u64, words: usize) -> Vec<String> {
+    let mut random = Random::new(seed);
+    let syllables = ["ba", "do", "ki", "lu", "me", "no", "ra", "si", "tu", "ve"];
+    let word = |random: &mut Random| (0..3).map(|_| syllables[random.below(10)]).collect::<String>();
+    (0..words).map(|_| word(&mut random)).collect()
+}
+
+/// A near copy: one word in the middle is another. Of 200 words, 5 of 200 shingles change on each side:
+/// J = 195 / 205.
+pub fn near_copy(text: &[String], seed: u64) -> Vec<String> {
+    let mut copy = text.to_vec();
+    let middle = copy.len() / 2;
+    copy[middle] = format!("changed{seed}");
+    copy
+}
+
+/// An HTML page of words.
+pub fn html(title: &str, words: &[String]) -> String {
+    let paragraphs: String = words.chunks(40).map(|chunk| format!("<p>{}</p>\n", chunk.join(" "))).collect();
+    format!("<!doctype html>\n<html><head><title>{title}</title></head><body>\n{paragraphs}</body></html>\n")
+}
+
+/// A crawl in `rounds` rounds of `topics` families of pages, as JSON lines: families of near copies of
+/// 1 to 5 pages; in later rounds some pages change a little, some altogether, some move to
+/// another family, some redirect, some die.
+pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
+    let mut random = Random::new(seed);
+    let sizes: Vec<usize> = (0..topics).map(|_| 1 + random.below(5)).collect();
+    let url = |topic: usize, page: usize| format!("http://site{}.example/topic{topic}/page{page}", topic % 7);
+    let content = |topic: usize, variant: u64| {
+        let family = text(seed ^ (topic as u64 + 1) << 20, 120 + topic % 150);
+        html("page", &near_copy(&family, variant))
+    };
+    let mut crawl = Vec::new();
+    for round in 0..rounds {
+        let mut pages = Vec::new();
+        for (topic, size) in sizes.iter().enumerate() {
+            for page in 0..*size {
+                let mut line = json!({
+                    "url": url(topic, page),
+                    "fetched_at": format!("2024-03-{:02}T{:02}:{:02}:00Z", round + 1, topic / 60 % 24, topic % 60),
+                });
+                let other = random.below(topics);
+                match if round == 0 { 0 } else { random.below(12) } {
+                    0..=5 => line["html"] = content(topic, page as u64).into(),
+                    6 | 7 => line["html"] = content(topic, 100 + round as u64).into(),
+                    8 => line["html"] = content(topics + topic + round, 0).into(),
+                    9 => line["html"] = content(other, 0).into(),
+                    10 => line["redirect_to"] = url(other, 0).into(),
+                    _ => line["dead"] = true.into(),
+                }
+                pages.push(line);
+            }
+        }
+        crawl.push(pages);
+    }
+    crawl
+}
+
+/// JSON lines.
+pub fn ndjson(pages: &[Value]) -> String {
+    pages.iter().map(|page| format!("{page}\n")).collect()
+}

@@ -1,0 +1,163 @@
+//! The house rules that a compiler does not check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SOURCES: [&str; 5] = ["cli", "common/src", "tier1/src", "tier2/src", "coordinator/src"];
+const LINES_MAX: usize = 500;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Every Rust file below a folder of the repository, sorted.
+fn rust_files(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "no Rust files in {folder}");
+    found
+}
+
+/// Every source file of the program.
+fn sources() -> impl Iterator<Item = PathBuf> {
+    SOURCES.into_iter().flat_map(rust_files)
+}
+
+/// Whether the file holds nothing but tests.
+fn is_test(path: &Path) -> bool {
+    let named = |name: &std::ffi::OsStr| name == "tests" || name.to_string_lossy().ends_with("tests.rs");
+    path.strip_prefix(root()).unwrap().iter().any(named)
+}
+
+/// The lines of a file that are neither comments nor its test module at the end.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    lines
+        .take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+/// Fails with all that broke the rule.
+fn none(rule: &str, broken: &[String]) {
+    assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+#[test]
+fn files_are_short() {
+    let long = sources().filter(|path| !is_test(path)).filter_map(|path| {
+        let lines = read(&path).lines().count();
+        (lines > LINES_MAX).then(|| format!("{}: {lines} lines", shown(&path)))
+    });
+    none(&format!("a source file has at most {LINES_MAX} lines"), &long.collect::<Vec<_>>());
+}
+
+#[test]
+fn modules_say_what_they_are() {
+    let tests = rust_files("tests");
+    let silent = sources().chain(tests).filter(|path| !is_test(path) && !read(path).starts_with("//!"));
+    none("a module begins with `//!`", &silent.map(|path| shown(&path)).collect::<Vec<_>>());
+}
+
+#[test]
+fn names_say_what_is_inside() {
+    let vague = ["util", "utils", "helper", "helpers", "manager", "misc", "stuff"];
+    let broken = sources().filter(|path| {
+        path.strip_prefix(root()).unwrap().iter().any(|part| {
+            let stem = Path::new(part).file_stem().unwrap().to_string_lossy().into_owned();
+            stem.split('_').any(|word| vague.contains(&word))
+        })
+    });
+    none("a module is named after what is inside", &broken.map(|path| shown(&path)).collect::<Vec<_>>());
+}
+
+#[test]
+fn roles_never_name_each_other() {
+    let mut broken = Vec::new();
+    for (crate_name, allowed) in
+        [("common", &[][..]), ("tier1", &["common"]), ("tier2", &["common"]), ("coordinator", &["common"])]
+    {
+        let others = ["common", "tier1", "tier2", "coordinator"].into_iter().filter(|other| *other != crate_name);
+        for other in others.filter(|other| !allowed.contains(other)) {
+            let manifest = root().join(crate_name).join("Cargo.toml");
+            if read(&manifest).contains(&format!("doppel-{other}")) {
+                broken.push(format!("{} depends on {other}", shown(&manifest)));
+            }
+            for path in rust_files(&format!("{crate_name}/src")) {
+                if read(&path).contains(&format!("doppel_{other}")) {
+                    broken.push(format!("{} names {other}", shown(&path)));
+                }
+            }
+        }
+    }
+    none("roles meet in common and never name each other", &broken);
+}
+
+#[test]
+fn one_module_names_the_store() {
+    let names_it = |path: &PathBuf| {
+        let text = read(path);
+        code(&text).any(|(_, line)| line.contains("sled::") || line.contains("use sled"))
+    };
+    let naming: Vec<_> = sources().filter(|path| !is_test(path)).filter(names_it).map(|path| shown(&path)).collect();
+    assert!(
+        matches!(&naming[..], [one] if one.starts_with("tier1/src/")),
+        "sled is named in exactly one module of tier1, not in {naming:?}"
+    );
+}
+
+#[test]
+fn nothing_unwraps_outside_tests() {
+    let mut broken = Vec::new();
+    for path in sources().filter(|path| !is_test(path)) {
+        let text = read(&path);
+        let lines = code(&text).filter(|(_, line)| line.contains(".unwrap()"));
+        broken.extend(lines.map(|(at, line)| format!("{}:{at}: {}", shown(&path), line.trim())));
+    }
+    none("errors are handled outside tests", &broken);
+}
+
+#[test]
+fn every_dependency_has_a_reason_and_a_user() {
+    let text = read(&root().join("Cargo.toml"));
+    let section = text.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let members = ["Cargo.toml", "common/Cargo.toml", "tier1/Cargo.toml", "tier2/Cargo.toml", "coordinator/Cargo.toml"];
+    let manifests: Vec<String> = members
+        .iter()
+        .map(|member| {
+            let text = read(&root().join(member));
+            text.split("[workspace.dependencies]").next().unwrap_or_default().to_owned()
+                + text.split("\n[package]").nth(1).unwrap_or_default()
+        })
+        .collect();
+    let mut broken = Vec::new();
+    for line in section.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let name = line.split_whitespace().next().unwrap();
+        if !name.starts_with("doppel-") && !line.contains("# ") {
+            broken.push(format!("{name} has no reason"));
+        }
+        let users = [format!("\n{name} ="), format!("\n{name}.workspace")];
+        if !manifests.iter().any(|manifest| users.iter().any(|user| manifest.contains(user))) {
+            broken.push(format!("{name} has no user"));
+        }
+    }
+    none("a dependency says what it is for and is used", &broken);
+}
