@@ -1,54 +1,55 @@
-//! HTML to tokens, by the WHATWG tokenizer and without a tree.
+//! HTML to text, by the WHATWG tokenizer and without a tree.
 //!
-//! Beside the text it notes what the head says about the page: `<base>`, the canonical link, and, for
-//! small pages, what a redirect in content is told from. No token of the HTML is built: text goes
-//! straight to the tokeniser, names and the few attributes of interest to buffers of fixed limits.
+//! Beside the text it notes what the page says about itself: `<base>`, the canonical link, and, for
+//! small pages, what a redirect in content is told from. No token of the HTML is built: text, names and
+//! the few attributes of interest go to buffers that are kept.
 
 use std::convert::Infallible;
 
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::foreign::Foreign;
-use super::redirect::{self, HTML_BYTES};
-use super::token::Tokeniser;
+use super::redirect;
 use crate::model::PageUrl;
 
 /// The longest attribute value taken; a longer one is as if it were absent.
 const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 
-/// What a page says about itself. Buffers are kept from one page to the next.
+/// What was read of a page. Buffers are kept from one page to the next.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct Document {
+    /// The text in UTF-8, a space for every tag.
+    pub(super) text: Vec<u8>,
     base: Option<String>,
     canonical: Option<String>,
-    refresh: Option<String>,
-    script: Vec<u8>,
-    /// Tokens in title and noscript.
-    aside: usize,
+    /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
+    pub(super) refresh: Option<String>,
+    /// The text of all scripts. Small pages only.
+    pub(super) script: Vec<u8>,
+    /// Whether there is a letter or digit outside of title and noscript. Small pages only.
+    pub(super) has_body: bool,
 }
 
-impl Head {
-    fn clear(&mut self) {
+impl Document {
+    /// Reads `html` and forgets the page before. `small` pages may be redirects.
+    pub(super) fn read(&mut self, html: &str, small: bool) {
+        self.text.clear();
         self.base = None;
         self.canonical = None;
         self.refresh = None;
         self.script.clear();
-        self.aside = 0;
-    }
-
-    /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
-    pub(super) fn refresh(&self) -> Option<&str> {
-        self.refresh.as_deref()
-    }
-
-    /// The text of all scripts. Small pages only.
-    pub(super) fn script(&self) -> &[u8] {
-        &self.script
-    }
-
-    /// Number of tokens in title and noscript.
-    pub(super) fn aside(&self) -> usize {
-        self.aside
+        self.has_body = false;
+        let reader = Reader {
+            document: self,
+            small,
+            tag: Tag::default(),
+            last_start: Name::default(),
+            attribute: Attribute::default(),
+            foreign: Foreign::default(),
+            dropped: Dropped::Nothing,
+            aside: false,
+        };
+        let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
     }
 
     /// Resolves a link of this page: against `<base>` if there is a usable one.
@@ -61,24 +62,6 @@ impl Head {
     pub(super) fn canonical(&self, url: &PageUrl) -> Option<PageUrl> {
         self.resolve(url, self.canonical.as_deref()?)
     }
-}
-
-/// Reads `html` into `tokeniser` and `head`; both forget the page before.
-pub(super) fn read(html: &str, small: bool, tokeniser: &mut Tokeniser, head: &mut Head) {
-    tokeniser.clear();
-    head.clear();
-    let reader = Reader {
-        tokeniser,
-        head,
-        small,
-        tag: Tag::default(),
-        last_start: Name::default(),
-        attribute: Attribute::default(),
-        foreign: Foreign::default(),
-        dropped: Dropped::Nothing,
-        aside_from: None,
-    };
-    let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
 }
 
 /// A tag's or attribute's name as far as it matters: none of interest is longer.
@@ -143,15 +126,15 @@ impl Dropped {
 
 /// Receives what the tokenizer finds.
 struct Reader<'a> {
-    tokeniser: &'a mut Tokeniser,
-    head: &'a mut Head,
+    document: &'a mut Document,
     small: bool,
     tag: Tag,
     last_start: Name,
     attribute: Attribute,
     foreign: Foreign,
     dropped: Dropped,
-    aside_from: Option<usize>,
+    /// Whether this is in title or noscript.
+    aside: bool,
 }
 
 impl Reader<'_> {
@@ -189,9 +172,7 @@ impl Reader<'_> {
         }
         match name.get() {
             b"meta" | b"link" | b"base" => self.note(),
-            b"title" | b"noscript" if self.aside_from.is_none() => {
-                self.aside_from = Some(self.tokeniser.hashes().len());
-            }
+            b"title" | b"noscript" => self.aside = true,
             _ => {}
         }
         self.dropped = Dropped::by(name.get());
@@ -211,13 +192,7 @@ impl Reader<'_> {
             self.dropped = Dropped::Nothing;
         }
         if matches!(name.get(), b"title" | b"noscript") {
-            self.end_aside();
-        }
-    }
-
-    fn end_aside(&mut self) {
-        if let Some(from) = self.aside_from.take() {
-            self.head.aside += self.tokeniser.hashes().len() - from;
+            self.aside = false;
         }
     }
 
@@ -227,13 +202,15 @@ impl Reader<'_> {
         let kind = self.tag.kind.take().unwrap_or_default();
         match self.tag.name.get() {
             b"base" => {
-                self.head.base.get_or_insert(value);
+                self.document.base.get_or_insert(value);
             }
             b"link" if kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical")) => {
-                self.head.canonical.get_or_insert(value);
+                self.document.canonical.get_or_insert(value);
             }
-            b"meta" if self.small && kind.eq_ignore_ascii_case("refresh") && self.head.refresh.is_none() => {
-                self.head.refresh = redirect::refresh_target(&value).map(str::to_owned);
+            b"meta"
+                if self.small && kind.eq_ignore_ascii_case("refresh") && self.document.refresh.is_none() =>
+            {
+                self.document.refresh = redirect::refresh_target(&value).map(str::to_owned);
             }
             _ => {}
         }
@@ -246,10 +223,13 @@ impl Emitter for Reader<'_> {
     fn emit_string(&mut self, piece: &[u8]) {
         match self.dropped {
             // A NUL in ordinary text is ignored by every tree builder.
-            Dropped::Nothing if piece != b"\0" => self.tokeniser.push(piece),
-            Dropped::Script if self.small && self.head.script.len() + piece.len() <= HTML_BYTES => {
-                self.head.script.extend_from_slice(piece);
+            Dropped::Nothing if piece != b"\0" => {
+                self.document.text.extend_from_slice(piece);
+                if self.small && !self.aside && !self.document.has_body {
+                    self.document.has_body = piece.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii());
+                }
             }
+            Dropped::Script if self.small => self.document.script.extend_from_slice(piece),
             _ => {}
         }
     }
@@ -298,7 +278,7 @@ impl Emitter for Reader<'_> {
     fn emit_current_tag(&mut self) -> Option<State> {
         self.finish_attribute();
         if self.dropped == Dropped::Nothing {
-            self.tokeniser.separate();
+            self.document.text.push(b' ');
         }
         if self.tag.end {
             self.end_tag();
@@ -316,10 +296,7 @@ impl Emitter for Reader<'_> {
         self.foreign.inside()
     }
 
-    fn emit_eof(&mut self) {
-        self.tokeniser.separate();
-        self.end_aside();
-    }
+    fn emit_eof(&mut self) {}
 
     fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
         self.last_start = Name::default();

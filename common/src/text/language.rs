@@ -1,7 +1,19 @@
 //! The language of a text, told from its beginning.
 
-/// The ISO 639-3 code, if it can be told reliably. Shorter texts than about 20 letters never can.
-pub(super) fn language(sample: &str) -> Option<Box<str>> {
-    let info = whatlang::detect(sample)?;
+/// Bytes of text that are looked at, about 300 characters of most scripts.
+const SAMPLE_BYTES: usize = 320;
+
+/// The ISO 639-3 code, if it can be told reliably.
+pub(super) fn language(text: &[u8]) -> Option<Box<str>> {
+    let mut sample = String::with_capacity(SAMPLE_BYTES + 4);
+    for word in text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+        let word = &word[..word.len().min(SAMPLE_BYTES - sample.len())];
+        sample.push_str(&String::from_utf8_lossy(word));
+        if sample.len() >= SAMPLE_BYTES {
+            break;
+        }
+        sample.push(' ');
+    }
+    let info = whatlang::detect(&sample)?;
     info.is_reliable().then(|| info.lang().code().into())
 }

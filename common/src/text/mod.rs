@@ -19,6 +19,7 @@ pub use charset::decode;
 
 use crate::model::PageUrl;
 use crate::signature::{Builder, Signature};
+use html::Document;
 use token::Tokeniser;
 
 /// What a page's bytes are.
@@ -44,10 +45,10 @@ pub struct Page {
 /// Reads pages; keeps its buffers from one to the next. One per worker thread.
 #[derive(Debug, Default)]
 pub struct Extractor {
+    decoded: String,
+    document: Document,
     tokeniser: Tokeniser,
     builder: Builder,
-    head: html::Head,
-    decoded: String,
 }
 
 impl Extractor {
@@ -59,29 +60,27 @@ impl Extractor {
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
-        let text = decode(html, declared, &mut self.decoded);
-        html::read(text, html.len() < redirect::HTML_BYTES, &mut self.tokeniser, &mut self.head);
-        if html.len() < redirect::HTML_BYTES
-            && let Some(target) = redirect::target(url, &self.head, self.tokeniser.hashes().len())
-        {
+        let small = html.len() < redirect::HTML_BYTES;
+        self.document.read(decode(html, declared, &mut self.decoded), small);
+        if small && let Some(target) = redirect::target(url, &self.document) {
             return Extracted::Redirect(target);
         }
-        let canonical = self.head.canonical(url);
+        let canonical = self.document.canonical(url);
         Extracted::Page(self.page(canonical))
     }
 
     /// Reads a plain text or Markdown.
     pub fn text(&mut self, text: &str) -> Page {
-        self.tokeniser.clear();
-        self.tokeniser.push(text.as_bytes());
-        self.tokeniser.separate();
+        self.document.text.clear();
+        self.document.text.extend_from_slice(text.as_bytes());
         self.page(None)
     }
 
     fn page(&mut self, canonical: Option<PageUrl>) -> Page {
+        let tokens = self.tokeniser.tokens(&mut self.document.text);
         Page {
-            signature: self.builder.build(self.tokeniser.hashes()),
-            language: language::language(self.tokeniser.sample()),
+            signature: self.builder.build(tokens),
+            language: language::language(&self.document.text),
             canonical,
         }
     }

@@ -1,6 +1,6 @@
 //! Redirects in content: a small page that is nothing but a meta refresh or a script that sets the location.
 
-use super::html::Head;
+use super::html::Document;
 use crate::model::PageUrl;
 
 /// Pages of this many bytes or more are content, whatever they say.
@@ -9,21 +9,20 @@ pub(super) const HTML_BYTES: usize = 4_000;
 /// A refresh that waits longer is content, in seconds.
 const DELAY_S_MAX: u32 = 10;
 
-/// Where a small page leads, if it is a redirect: to another URL than its own. `tokens` is the number
-/// of all its tokens.
-pub(super) fn target(url: &PageUrl, head: &Head, tokens: usize) -> Option<PageUrl> {
+/// Where a small page leads, if it is a redirect: to another URL than its own.
+pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
     let other = |link: &str| {
-        let target = head.resolve(url, link)?;
+        let target = document.resolve(url, link)?;
         let own = target == *url || url.join("").is_ok_and(|own| own == target);
         (!own).then_some(target)
     };
-    if let Some(target) = head.refresh().and_then(other) {
+    if let Some(target) = document.refresh.as_deref().and_then(other) {
         return Some(target);
     }
-    if tokens > head.aside() {
+    if document.has_body {
         return None;
     }
-    location(std::str::from_utf8(head.script()).ok()?).and_then(other)
+    location(std::str::from_utf8(&document.script).ok()?).and_then(other)
 }
 
 /// The URL in the `content` of a meta refresh, if the delay is at most [`DELAY_S_MAX`]: WHATWG HTML,

@@ -1,135 +1,171 @@
-//! The tokeniser: characters to token hashes, streaming.
+//! The tokeniser: text to token hashes.
 //!
 //! A token is a maximal run of alphanumeric characters ([`char::is_alphanumeric`]), each lower-cased
 //! by [`char::to_lowercase`], with no other normalisation. Runs of scripts without spaces
 //! ([`Class`]), split where the class changes, give overlapping bigrams instead; a single such
-//! character is itself a token. What this says is [`TOKENISER_VERSION`](super::TOKENISER_VERSION); any
-//! change of it needs a new version.
+//! character is itself a token. A token is known by its [`stable_hash64`].
 //!
-//! The text may come in pieces cut anywhere, even inside a character; only [`Tokeniser::separate`]
-//! ends a word. Nothing is allocated per token.
+//! What this says is [`TOKENISER_VERSION`](super::TOKENISER_VERSION); any change of it needs a new version.
 
 use super::script::Class;
 use crate::model::stable_hash64;
 
-/// Bytes of text kept for telling the language.
-const SAMPLE_BYTES: usize = 320;
+/// Bytes looked at together.
+const BLOCK: usize = 64;
 
-/// Turns one page after the other into token hashes.
+/// Turns one text after the other into token hashes; keeps its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Tokeniser {
     hashes: Vec<u64>,
-    /// The open word, lower-cased: what there is of it if it is spaced, else its last character.
     word: Vec<u8>,
-    class: Class,
-    /// Whether the open run of a script without spaces has given a bigram.
-    paired: bool,
-    /// First bytes of a character cut by the end of a piece.
-    cut: Vec<u8>,
-    /// The first tokens, separated by spaces.
-    sample: String,
 }
 
 impl Tokeniser {
-    /// Forgets the page before.
-    pub(super) fn clear(&mut self) {
+    /// The hashes of the tokens of `text`, which is lower-cased in place as far as it is ASCII. Bytes that
+    /// are no UTF-8 separate.
+    ///
+    /// Text is cut into segments of ASCII letters, digits and bytes above ASCII; what lies between
+    /// always separates. Almost all segments are ASCII throughout, and such a one is a token.
+    pub(super) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
         self.hashes.clear();
-        self.word.clear();
-        self.cut.clear();
-        self.sample.clear();
-        self.class = Class::Spaced;
-        self.paired = false;
-    }
-
-    /// The hashes of the tokens so far, an open word not counted.
-    pub(super) fn hashes(&self) -> &[u64] {
+        text.make_ascii_lowercase();
+        let mut start = 0;
+        let mut inside = 0;
+        let mut above = 0;
+        for (block, at) in text.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+            let (segments, high) = classify(block);
+            // One bit for each place where a segment begins or ends.
+            let mut edges = segments ^ (segments << 1 | inside);
+            while edges != 0 {
+                let edge = edges.trailing_zeros();
+                edges &= edges - 1;
+                let edge_at = at + edge as usize;
+                if inside == 0 {
+                    start = edge_at;
+                    above = 0;
+                } else {
+                    // Bytes of this block that belong to the segment, and those of earlier blocks.
+                    let from = start.saturating_sub(at) as u32;
+                    let mask = (1u64 << edge).wrapping_sub(1u64 << from);
+                    self.segment(&text[start..edge_at], (above | high & mask) == 0);
+                }
+                inside ^= 1;
+            }
+            if inside == 1 {
+                let from = start.saturating_sub(at) as u32;
+                above |= high >> from;
+            }
+        }
+        if inside == 1 {
+            self.segment(&text[start..], above == 0);
+        }
         &self.hashes
     }
 
-    /// The beginning of the text: tokens, separated by spaces.
-    pub(super) fn sample(&self) -> &str {
-        &self.sample
-    }
-
-    /// Takes the next piece of UTF-8. Bytes that are no UTF-8 separate.
-    pub(super) fn push(&mut self, mut piece: &[u8]) {
-        while !self.cut.is_empty() {
-            let Some((&next, rest)) = piece.split_first() else { return };
-            if next & 0xc0 != 0x80 {
-                self.cut.clear();
-                self.separate();
-                break;
-            }
-            piece = rest;
-            self.cut.push(next);
-            let complete = std::str::from_utf8(&self.cut).ok().and_then(|s| s.chars().next());
-            if let Some(c) = complete {
-                self.cut.clear();
-                self.char(c);
-            } else if self.cut.len() >= 4 {
-                self.cut.clear();
-                self.separate();
-            }
-        }
-        for chunk in piece.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                self.char(c);
-            }
-            if chunk.invalid().is_empty() {
-                continue;
-            }
-            let at_end = chunk.invalid().as_ptr_range().end == piece.as_ptr_range().end;
-            if at_end {
-                self.cut.extend_from_slice(chunk.invalid());
-            } else {
-                self.separate();
-            }
+    #[inline]
+    fn segment(&mut self, segment: &[u8], ascii: bool) {
+        if ascii {
+            self.hashes.push(stable_hash64(segment));
+        } else {
+            self.mixed(segment);
         }
     }
 
-    fn char(&mut self, c: char) {
+    /// A segment with characters above ASCII.
+    fn mixed(&mut self, segment: &[u8]) {
+        let mut run =
+            Run { hashes: &mut self.hashes, word: &mut self.word, class: Class::Spaced, paired: false };
+        for chunk in segment.utf8_chunks() {
+            chunk.valid().chars().for_each(|c| run.push(c));
+            if !chunk.invalid().is_empty() {
+                run.end();
+            }
+        }
+        run.end();
+    }
+}
+
+/// Bit i of the first: byte i is a lower-case ASCII letter, a digit or above ASCII. Of the second: it is
+/// above ASCII. Bits past the end are clear.
+#[inline]
+fn classify(block: &[u8]) -> (u64, u64) {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    /// Sets the high bit of each byte, below 0x80, that is at least `low`.
+    const fn at_least(bytes: u64, low: u8) -> u64 {
+        bytes + ONES * (0x80 - low as u64)
+    }
+    /// The high bits of the eight bytes, together.
+    const fn gather(bytes: u64) -> u64 {
+        ((bytes & HIGH) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    }
+    let mut padded = [0; BLOCK];
+    let block: &[u8; BLOCK] = match block.first_chunk() {
+        Some(whole) => whole,
+        None => {
+            padded[..block.len()].copy_from_slice(block);
+            &padded
+        }
+    };
+    let (mut segments, mut high) = (0, 0);
+    for (word, shift) in block.chunks_exact(8).zip((0..).step_by(8)) {
+        let bytes = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        let low = bytes & !HIGH;
+        let letter = at_least(low, b'a') & !at_least(low, b'z' + 1);
+        let digit = at_least(low, b'0') & !at_least(low, b'9' + 1);
+        segments |= gather(letter | digit | bytes) << shift;
+        high |= gather(bytes) << shift;
+    }
+    (segments, high)
+}
+
+/// A run of alphanumeric characters being read.
+struct Run<'a> {
+    hashes: &'a mut Vec<u64>,
+    /// Lower-cased: the open token if it is spaced, else the last character of the run.
+    word: &'a mut Vec<u8>,
+    class: Class,
+    /// Whether the open run of a script without spaces has given a bigram.
+    paired: bool,
+}
+
+impl Run<'_> {
+    fn push(&mut self, c: char) {
         if !c.is_alphanumeric() {
-            return self.separate();
+            return self.end();
         }
         let class = Class::of(c);
         if class != self.class {
-            self.separate();
+            self.end();
             self.class = class;
         }
         if class == Class::Spaced {
-            let mut buffer = [0; 4];
-            for lower in c.to_lowercase() {
-                self.word.extend_from_slice(lower.encode_utf8(&mut buffer).as_bytes());
-            }
+            c.to_lowercase().for_each(|lower| self.append(lower));
             return;
         }
         let previous = self.word.len();
-        let mut buffer = [0; 4];
-        self.word.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
+        self.append(c);
         if previous > 0 {
-            self.emit();
+            self.hashes.push(stable_hash64(self.word));
             self.paired = true;
             self.word.drain(..previous);
         }
     }
 
-    /// Ends the open word, if any: a tag, or the end of the text.
-    pub(super) fn separate(&mut self) {
-        if !self.word.is_empty() {
-            if !self.paired {
-                self.emit();
-            }
-            self.word.clear();
+    fn append(&mut self, c: char) {
+        self.word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+
+    /// Ends the run, if one is open.
+    fn end(&mut self) {
+        if !self.word.is_empty() && !self.paired {
+            self.hashes.push(stable_hash64(self.word));
         }
+        self.word.clear();
         self.class = Class::Spaced;
         self.paired = false;
     }
-
-    fn emit(&mut self) {
-        self.hashes.push(stable_hash64(&self.word));
-        if self.sample.len() < SAMPLE_BYTES {
-            self.sample.push_str(&String::from_utf8_lossy(&self.word));
-            self.sample.push(' ');
-        }
-    }
 }
+
+#[cfg(test)]
+mod tests;
