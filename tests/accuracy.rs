@@ -1,0 +1,18 @@
+//! How right the duplicate groups are: `doppel dedup` on real crawls against the oracle.
+//!
+//! `cargo test --release --test accuracy -- --ignored --nocapture report` prints the tables of
+//! docs/EVALUATION.md.
+
+mod oracle;
+
+mod accuracy {
+    pub(crate) mod compare;
+    pub(crate) mod corpus;
+    pub(crate) mod dedup;
+
+    mod compare_check;
+    mod figures;
+    mod invariance;
+    mod oracle_check;
+    mod redirects;
+}

@@ -1,0 +1,235 @@
+//! The oracle alone, on small pages and against brute force.
+
+use proptest::prelude::*;
+
+use crate::oracle::crawl::Found;
+use crate::oracle::{Collection, Crawl, Resolution, Tau, Truth, html, join, redirect, tokens};
+
+fn tau(text: &str) -> Tau {
+    text.parse().expect("a tau")
+}
+
+fn tokens_of(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    tokens::each_token(text, |token| found.push(token.to_owned()));
+    found
+}
+
+fn tokens_of_html(source: &str) -> String {
+    tokens_of(&html::parse(source).text).join(" ")
+}
+
+#[test]
+fn tokens_are_alphanumeric_runs_in_lower_case() {
+    let cases = [
+        ("Don't stop-me_now 3.5", "don t stop me now 3 5"),
+        ("ÄÖ Straße İx ΟΔΟΣ", "äö straße i\u{307}x οδοσ"),
+        ("e\u{301}a", "e a"),
+        ("x流y", "x 流 y"),
+        ("流处理API", "流处 处理 api"),
+        ("流处。理", "流处 理"),
+        ("漢字かな", "漢字 かな"),
+        ("ラーメン", "ラー ーメ メン"),
+        ("ไทย", "ไท ทย"),
+        ("ລາວ ក្រុម", "ລາ າວ ក រុ ុម"),
+        ("한국어 text", "한국어 text"),
+        (" .,; ", ""),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(tokens_of(text).join(" "), expected, "{text}");
+    }
+}
+
+#[test]
+fn html_gives_the_text_of_its_tokens() {
+    let cases = [
+        ("<title>A</title><p>b<b>c</b>d", "a b c d"),
+        ("a</span>b<br/>c", "a b c"),
+        ("a<!-- x -->b <!doctype html>c", "ab c"),
+        ("<script>x < y</script>a<style>p{}</style>b<SCRIPT src=z></SCRIPT>c", "a b c"),
+        ("<script><!-- <script>x</script> y --></script>a", "a"),
+        ("caf&eacute; &lt;b&gt; &#x41;&amp;B &notit;", "café b a b it"),
+        ("<head><noscript><p>no script</p></noscript></head>x", "no script x"),
+        ("<template><i>in</i>side</template>", "in side"),
+        ("<textarea><b>bold</textarea><iframe><i></iframe>", "b bold i"),
+        ("<img alt=no title=no>yes", "yes"),
+        ("<svg><title><b>x</b></title><style/>y</svg>", "x y"),
+        ("<svg><![CDATA[in]]></svg><![CDATA[out]]>", "in"),
+        ("<table>a<tr><td>b</table>", "a b"),
+        ("<frameset>a<noframes>b</noframes></frameset>", "a b"),
+        ("a\0b", "a b"),
+        ("unclosed <script> dropped", "unclosed"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(tokens_of_html(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn a_refresh_is_read_by_the_standard() {
+    let cases = [
+        ("0;url=b.html", Some((0, "b.html"))),
+        ("0;b.html", Some((0, "b.html"))),
+        (" 5 , URL = 'b c' d", Some((5, "b c"))),
+        ("1.9; url=\"b", Some((1, "b"))),
+        (".5 b", Some((0, "b"))),
+        ("3", Some((3, ""))),
+        ("0;urlb", Some((0, "urlb"))),
+        ("0;'b'", Some((0, "b"))),
+        ("99999999999999999999999;b", Some((u64::MAX, "b"))),
+        ("url=b", None),
+        ("-1;b", None),
+        ("0x;b", None),
+        ("", None),
+    ];
+    for (content, expected) in cases {
+        let expected = expected.map(|(delay, url)| (delay, url.to_owned()));
+        assert_eq!(redirect::refresh(content), expected, "{content}");
+    }
+}
+
+#[test]
+fn a_stub_is_a_redirect_and_a_page_is_not() {
+    let meta = |content: &str| format!("<meta http-equiv=Refresh content='{content}'>text");
+    let padding = "x".repeat(4_000);
+    let cases = [
+        (meta("0; url=b.html"), Some("http://h/d/b.html")),
+        (meta("10; url=/b#f"), Some("http://h/b")),
+        (meta("11; url=/b"), None),
+        (meta("0; url=#here"), None),
+        (meta("0; url=a.html"), None),
+        (meta("0"), None),
+        (meta("0; url=javascript:x"), None),
+        (meta("0; url=/b") + &padding, None),
+        (format!("<base href=/e/>{}", meta("0; b")), Some("http://h/e/b")),
+        (format!("<noscript>{}</noscript>", meta("0; b")), Some("http://h/d/b")),
+        (format!("<template>{}</template>", meta("0; b")), None),
+        (format!("<!-- {} -->", meta("0; b")), None),
+        ("<script>window.location.replace('b')</script>".to_owned(), Some("http://h/d/b")),
+        ("<title>t</title><script>location = \"b\" + x</script>".to_owned(), Some("http://h/d/b")),
+        ("<script>document.location.href='http:\\/\\/g\\/'</script>".to_owned(), Some("http://g/")),
+        ("<script>if (location == 'b') mylocation = 'c'</script>".to_owned(), None),
+        ("<script>location.assign('b')</script>text".to_owned(), None),
+        ("<script>location.assign('b')</script><img src=x>".to_owned(), None),
+    ];
+    for (source, expected) in cases {
+        let page = html::parse(&source);
+        let target = redirect::target("http://h/d/a.html", &page, source.len());
+        assert_eq!(target.as_deref(), expected, "{source}");
+    }
+}
+
+fn text(words: std::ops::Range<usize>) -> Found {
+    Found::Html(words.map(|word| format!("w{word} ")).collect())
+}
+
+fn redirect_to(url: &str) -> Found {
+    Found::Location(url.to_owned())
+}
+
+#[test]
+fn the_newest_version_counts_and_ties_go_to_the_later_one() {
+    let mut crawl = Crawl::default();
+    crawl.add("http://h/a", "2", text(0..30));
+    crawl.add("http://h/a", "1", Found::Dead);
+    crawl.add("http://h/b", "1", text(0..30));
+    crawl.add("http://h/b", "1", Found::Dead);
+    crawl.add("http://h/c", "1", Found::Dead);
+    crawl.add("http://h/c", "2", text(0..30));
+    let collection = Collection::new(&crawl);
+    let live: Vec<_> = collection.pages.keys().collect();
+    assert_eq!(live, ["http://h/a", "http://h/c"]);
+    assert_eq!(collection.dead, ["http://h/b"]);
+}
+
+#[test]
+fn shingles_count_their_dummies_and_j_equal_to_tau_is_not_above_it() {
+    let mut crawl = Crawl::default();
+    // 36 words; the second text lacks the last one: of 36 and 35 shingles, 31 are shared.
+    crawl.add("http://h/a", "1", text(0..36));
+    crawl.add("http://h/b", "1", text(0..35));
+    crawl.add("http://h/empty", "1", text(0..0));
+    let collection = Collection::new(&crawl);
+    let sizes: Vec<_> = collection.contents.iter().map(|c| c.shingles.len()).collect();
+    assert_eq!(sizes, [36, 35, 0]);
+    let above = |tau: Tau| Truth::new(&collection, tau).near_duplicate(0, 1);
+    assert!((Truth::new(&collection, tau("0.8")).jaccard(0, 1) - 0.775).abs() < 1e-12);
+    assert!(!above(tau("0.775")), "31 / 40 is 0.775");
+    assert!(above(tau("0.774999")));
+}
+
+#[test]
+fn short_pages_meet_by_equal_content_only_and_empty_ones_never() {
+    let mut crawl = Crawl::default();
+    for (url, words) in [("a", 0..19), ("b", 0..19), ("c", 0..200), ("d", 0..199), ("e", 0..0), ("f", 0..0)] {
+        crawl.add(&format!("http://h/{url}"), "1", text(words));
+    }
+    let mut nearly = "w0 ".repeat(19);
+    crawl.add("http://h/g", "1", Found::Html(nearly.clone()));
+    nearly.push_str("w0");
+    crawl.add("http://h/h", "1", Found::Html(nearly));
+    let collection = Collection::new(&crawl);
+    let truth = Truth::new(&collection, tau("0.8"));
+    let mut groups = truth.groups();
+    groups.retain(|group| group.len() > 1);
+    assert_eq!(groups, [["http://h/a", "http://h/b"], ["http://h/c", "http://h/d"]]);
+    assert_eq!(truth.page_pairs(), 1);
+}
+
+#[test]
+fn redirects_join_their_final_target() {
+    let mut crawl = Crawl::default();
+    crawl.add("http://h/page", "1", text(0..40));
+    crawl.add("http://h/empty", "1", text(0..0));
+    crawl.add("http://h/to-empty", "1", redirect_to("/empty"));
+    crawl.add("http://h/gone", "1", Found::Dead);
+    crawl.add("http://h/to-gone", "1", redirect_to("gone"));
+    crawl.add("http://h/to-nothing", "1", redirect_to("http://elsewhere/"));
+    crawl.add("http://h/to-itself", "1", redirect_to("/to-itself"));
+    crawl.add("http://h/hop0", "1", redirect_to("page#part"));
+    for hop in 1..=20 {
+        crawl.add(&format!("http://h/hop{hop}"), "1", redirect_to(&format!("hop{}", hop - 1)));
+    }
+    let collection = Collection::new(&crawl);
+    let truth = Truth::new(&collection, tau("0.8"));
+    let resolves = |url: &str| matches!(collection.resolve(url), Resolution::At(..));
+    assert!(resolves("http://h/hop19"), "20 hops");
+    assert!(!resolves("http://h/hop20"), "21 hops");
+    for url in ["to-gone", "to-nothing", "to-itself"] {
+        assert!(truth.group(&format!("http://h/{url}")).is_none(), "{url}");
+    }
+    let sizes: Vec<usize> = truth.groups().iter().map(Vec::len).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 23);
+    assert!(sizes.contains(&21) && sizes.contains(&2), "{sizes:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_join_finds_what_brute_force_finds(
+        sets in prop::collection::vec(prop::collection::btree_set(0_u32..24, 0..20), 0..40),
+        tenths in 1_u32..10,
+    ) {
+        let sets: Vec<Vec<u32>> = sets.into_iter().map(|set| set.into_iter().collect()).collect();
+        let sets: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
+        let mut found = join::similar(&sets, tau(&format!("0.{tenths}")));
+        found.above.sort_unstable();
+        found.at.sort_unstable();
+        let (mut above, mut at) = (Vec::new(), Vec::new());
+        for b in 0..sets.len() {
+            for a in (0..b).filter(|a| !sets[*a].is_empty() && !sets[b].is_empty()) {
+                let shared = sets[a].iter().filter(|e| sets[b].contains(e)).count();
+                let union = sets[a].len() + sets[b].len() - shared;
+                match (shared * 10).cmp(&(union * tenths as usize)) {
+                    std::cmp::Ordering::Greater => above.push((a, b)),
+                    std::cmp::Ordering::Equal => at.push((a, b)),
+                    std::cmp::Ordering::Less => {}
+                }
+            }
+        }
+        above.sort_unstable();
+        at.sort_unstable();
+        prop_assert_eq!((found.above, found.at), (above, at));
+    }
+}

@@ -1,0 +1,91 @@
+//! The newest fetch of every URL in a list of crawl files.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::warc::{self, Record};
+
+/// What one fetch found.
+pub(crate) enum Found {
+    /// A page with this HTML.
+    Html(String),
+    /// An HTTP redirect to this reference, as the server wrote it.
+    Location(String),
+    /// Not found or gone.
+    Dead,
+}
+
+/// The state of a collection after some crawls: URL to (time fetched, what was found).
+#[derive(Default)]
+pub(crate) struct Crawl {
+    newest: BTreeMap<String, (String, Found)>,
+    /// Number of fetches read.
+    pub(crate) fetches: usize,
+}
+
+impl Crawl {
+    /// Reads crawl files in crawl order.
+    pub(crate) fn read(files: &[impl AsRef<Path>]) -> Result<Self> {
+        let mut crawl = Self::default();
+        for file in files {
+            warc::read(file.as_ref(), |record| crawl.add_record(&record))?;
+        }
+        Ok(crawl)
+    }
+
+    /// Takes a fetch over unless a newer one is known; of two at one time the later one stays.
+    pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: Found) {
+        self.fetches += 1;
+        let version = (fetched_at.to_owned(), found);
+        match self.newest.entry(url.to_owned()) {
+            Entry::Vacant(entry) => {
+                entry.insert(version);
+            }
+            Entry::Occupied(mut entry) => {
+                if entry.get().0 <= version.0 {
+                    entry.insert(version);
+                }
+            }
+        }
+    }
+
+    /// Every URL with what its newest fetch found, sorted by URL.
+    pub(crate) fn newest(&self) -> impl Iterator<Item = (&str, &Found)> {
+        self.newest.iter().map(|(url, (_, found))| (url.as_str(), found))
+    }
+
+    fn add_record(&mut self, record: &Record) -> Result<()> {
+        if !record.is_response() {
+            return Ok(());
+        }
+        let url = record.field("WARC-Target-URI").context("no URL")?;
+        ensure!(!url.contains('#'), "a fetched URL has a fragment: {url}");
+        let date = record.field("WARC-Date").context("no date")?;
+        // Dates of one form, in UTC, sort as text.
+        ensure!(
+            date.len() == "2024-01-01T00:00:00Z".len() && date.ends_with('Z'),
+            "not a date in whole seconds of UTC: {date}"
+        );
+        let response = record.response()?;
+        let found = match response.status {
+            200 => match response.header("Content-Type") {
+                Some(kind) if kind.starts_with("text/html") => {
+                    let html = std::str::from_utf8(response.body);
+                    Found::Html(html.with_context(|| format!("{url} is not UTF-8"))?.to_owned())
+                }
+                kind => bail!("{url} is {kind:?}, the oracle reads HTML only"),
+            },
+            301 | 302 | 303 | 307 | 308 => match response.header("Location") {
+                Some(location) => Found::Location(location.to_owned()),
+                None => return Ok(()),
+            },
+            404 | 410 => Found::Dead,
+            _ => return Ok(()),
+        };
+        self.add(url, date, found);
+        Ok(())
+    }
+}
