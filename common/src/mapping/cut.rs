@@ -1,0 +1,145 @@
+//! Joint cuts of length-vector space: a k-d tree (Bentley, CACM 18(9), 1975).
+//!
+//! The lengths of a page's sub-documents rise and fall together, so cuts made for each dimension on its
+//! own leave many boxes empty and others overfull. Here each box is cut for itself: among the boundaries
+//! of all features that give each side its share of the box's contents within [`TOLERANCE`], the one that
+//! the fewest bounding spaces cross.
+
+use super::{BoundingSpace, Bounds, LengthVector};
+
+/// How far from the wanted share of a box's contents a cut may be.
+const TOLERANCE: f64 = 0.01;
+
+/// Boundaries tried per feature.
+const BOUNDARIES_MAX: usize = 12;
+
+/// Bounding spaces that a boundary is tried on.
+const SPACES_MAX: usize = 4_096;
+
+/// Cuts above one another. Halving makes 12 of them for the most partitions a map may have; only very
+/// lopsided samples need more.
+pub(super) const DEPTH_MAX: usize = 64;
+
+/// A node of the tree. The left child of a cut follows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Node {
+    /// Vectors with `feature` at most `at` are to the left.
+    Cut { feature: usize, at: u32, right: usize },
+    /// The number of a partition.
+    Leaf(u32),
+}
+
+/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each. Contents of one
+/// vector are never parted, so there may be fewer boxes; each of them then counts for as many parts as
+/// its share is worth.
+pub(super) fn grow(
+    lengths: &[LengthVector],
+    spaces: &[BoundingSpace],
+    dimensions: usize,
+    parts: u32,
+) -> Vec<Node> {
+    let mut tree = Tree { lengths, spaces, dimensions, nodes: Vec::new(), leaves: 0 };
+    let mut home: Vec<usize> = (0..lengths.len()).collect();
+    let contacts = home.clone();
+    tree.grow(&Bounds::all(dimensions), &mut home, contacts, parts, 0);
+    tree.nodes
+}
+
+struct Tree<'s> {
+    lengths: &'s [LengthVector],
+    spaces: &'s [BoundingSpace],
+    dimensions: usize,
+    nodes: Vec<Node>,
+    leaves: u32,
+}
+
+/// A boundary of a feature.
+#[derive(Clone, Copy)]
+struct Boundary {
+    feature: usize,
+    at: u32,
+    /// Part of the contents to its left.
+    share: f64,
+}
+
+impl Tree<'_> {
+    /// Grows the node of a box: `home` has its vector in it, `contacts` may have partners in it.
+    fn grow(&mut self, bounds: &Bounds, home: &mut [usize], contacts: Vec<usize>, parts: u32, depth: usize) {
+        let cut =
+            if parts > 1 && depth < DEPTH_MAX { self.choose(bounds, home, &contacts, parts) } else { None };
+        let Some(cut) = cut else {
+            self.nodes.push(Node::Leaf(self.leaves));
+            self.leaves += 1;
+            return;
+        };
+        let (left, right) = bounds.split(cut.feature, cut.at);
+        let (left_contacts, right_contacts) =
+            (self.meeting(&left, &contacts), self.meeting(&right, &contacts));
+        drop(contacts);
+        home.sort_unstable_by_key(|i| (self.lengths[*i].feature(cut.feature), *i));
+        let middle = home.partition_point(|i| self.lengths[*i].feature(cut.feature) <= u64::from(cut.at));
+        let (left_home, right_home) = home.split_at_mut(middle);
+        let left_parts = ((f64::from(parts) * cut.share).round() as u32).clamp(1, parts - 1);
+
+        let node = self.nodes.len();
+        self.nodes.push(Node::Leaf(0));
+        self.grow(&left, left_home, left_contacts, left_parts, depth + 1);
+        self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
+        self.grow(&right, right_home, right_contacts, parts - left_parts, depth + 1);
+    }
+
+    fn meeting(&self, bounds: &Bounds, contacts: &[usize]) -> Vec<usize> {
+        contacts.iter().copied().filter(|i| self.spaces[*i].meets(bounds)).collect()
+    }
+
+    /// The best boundary of all features; none where all vectors are equal.
+    fn choose(
+        &self,
+        bounds: &Bounds,
+        home: &mut [usize],
+        contacts: &[usize],
+        parts: u32,
+    ) -> Option<Boundary> {
+        let wanted = f64::from(parts / 2) / f64::from(parts);
+        let off = |boundary: &Boundary| (boundary.share - wanted).abs();
+        let mut boundaries = Vec::new();
+        for feature in 0..=self.dimensions {
+            let all = self.boundaries(feature, home);
+            let mut near: Vec<Boundary> = all.iter().copied().filter(|b| off(b) <= TOLERANCE).collect();
+            if near.is_empty() {
+                near.extend(all.into_iter().min_by(|a, b| off(a).total_cmp(&off(b))));
+            }
+            let step = near.len().div_ceil(BOUNDARIES_MAX).max(1);
+            boundaries.extend(near.into_iter().step_by(step));
+        }
+        if boundaries.iter().any(|b| off(b) <= TOLERANCE) {
+            boundaries.retain(|b| off(b) <= TOLERANCE);
+        } else {
+            // Heavy points everywhere: as even as it can be had.
+            return boundaries.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+        }
+        boundaries.into_iter().min_by_key(|b| self.received(bounds, *b, contacts))
+    }
+
+    /// Every boundary of a feature between two contents, from left to right.
+    fn boundaries(&self, feature: usize, home: &mut [usize]) -> Vec<Boundary> {
+        let value = |i: &usize| self.lengths[*i].feature(feature);
+        home.sort_unstable_by_key(|i| (value(i), *i));
+        let count = home.len() as f64;
+        let ends = home.windows(2).enumerate().filter(|(_, pair)| value(&pair[0]) < value(&pair[1]));
+        // A length above u32::MAX - 1 cannot be a boundary; no content is that long.
+        ends.filter_map(|(i, pair)| {
+            let at = u32::try_from(value(&pair[0])).ok()?;
+            Some(Boundary { feature, at, share: (i + 1) as f64 / count })
+        })
+        .collect()
+    }
+
+    /// Contents received by both sides together, over a part of `contacts`.
+    fn received(&self, bounds: &Bounds, boundary: Boundary, contacts: &[usize]) -> usize {
+        let (left, right) = bounds.split(boundary.feature, boundary.at);
+        let step = contacts.len().div_ceil(SPACES_MAX).max(1);
+        let spaces = contacts.iter().step_by(step).map(|i| &self.spaces[*i]);
+        spaces.map(|space| usize::from(space.meets(&left)) + usize::from(space.meets(&right))).sum()
+    }
+}

@@ -1,0 +1,38 @@
+//! How evenly a map spreads a collection, and what it saves in communication.
+
+use serde::{Deserialize, Serialize};
+
+/// What a map makes of some contents.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappingLoad {
+    /// Contents stored in each partition.
+    pub stored: Vec<u64>,
+    /// Contents received for comparison by each partition.
+    pub received: Vec<u64>,
+}
+
+impl MappingLoad {
+    /// Largest over mean number of contents per partition; 1 is even, and 1 where there are none.
+    #[must_use]
+    pub fn imbalance(&self) -> f64 {
+        imbalance(&self.stored)
+    }
+
+    /// Share of sends saved against comparing every content in every partition, 0 to 1.
+    #[must_use]
+    pub fn sends_saved(&self) -> f64 {
+        let contents: u64 = self.stored.iter().sum();
+        let broadcast = contents as f64 * self.received.len() as f64;
+        if broadcast == 0.0 { 0.0 } else { 1.0 - self.received.iter().sum::<u64>() as f64 / broadcast }
+    }
+}
+
+/// Largest over mean; 1 where there is nothing.
+fn imbalance(counts: &[u64]) -> f64 {
+    let sum: u64 = counts.iter().sum();
+    match counts.iter().max() {
+        Some(max) if sum > 0 => *max as f64 * counts.len() as f64 / sum as f64,
+        _ => 1.0,
+    }
+}

@@ -1,0 +1,50 @@
+//! Where a signature belongs: length vectors, their bounding spaces, and the cut of that space into
+//! partitions.
+//!
+//! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls in
+//! each of N sub-dictionaries of a [`Lexicon`]. Near-duplicates have similar vectors, so a content
+//! needs comparing only in the partitions that meet its [`BoundingSpace`]. A [`PartitionMap`] is a
+//! lexicon and the cuts: it says where a content is stored (one home) and where it is compared
+//! (its contacts, the home among them).
+//!
+//! Invariants, for one map and its tau:
+//! - every vector has exactly one home, and its contacts contain it;
+//! - J(a, b) > tau implies that the home of `b` is among the contacts of `a`, and the other way round.
+//!
+//! The idea of length vectors is that of the incremental two-tier clustering of Ask.com's search
+//! engine, whose boxes need a tolerance rho; the bound here is exact for the Jaccard coefficient and
+//! needs none.
+
+mod bounding_space;
+mod cut;
+mod length_vector;
+mod lexicon;
+mod load;
+mod partition_map;
+mod topics;
+
+pub use bounding_space::{BoundingSpace, Bounds};
+pub use length_vector::{DIMENSIONS_MAX, LengthVector};
+pub use lexicon::Lexicon;
+pub use load::MappingLoad;
+pub use partition_map::{PARTITIONS_MAX, PartitionMap};
+
+/// Why there is no such lexicon or map.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MappingError {
+    /// N is out of range.
+    #[error("a length vector has 1 to {DIMENSIONS_MAX} dimensions, not {0}")]
+    Dimensions(usize),
+    /// The number of partitions is out of range.
+    #[error("a map has 1 to {PARTITIONS_MAX} partitions, not {0}")]
+    Partitions(usize),
+    /// The table of a stored lexicon is wrong.
+    #[error("a lexicon's table is one digit below its dimensions per bucket, {0}")]
+    Table(String),
+    /// The cuts of a stored map are no tree.
+    #[error("the cuts of a map are a tree in preorder, {0}")]
+    Cuts(String),
+}
+
+#[cfg(test)]
+mod tests;

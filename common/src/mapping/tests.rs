@@ -1,0 +1,258 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{Tau, stable_hash64};
+use crate::pairwise::Policy;
+use crate::signature::{Builder, Signature};
+
+fn tau(text: &str) -> Tau {
+    text.parse().unwrap()
+}
+
+fn signature_of(words: &[u16]) -> Signature {
+    let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
+    Builder::new().build(&tokens)
+}
+
+fn words() -> impl Strategy<Value = Vec<u16>> {
+    prop_oneof![
+        vec(0u16..300, 0..120),
+        vec(0u16..4, 0..40),
+        (0u16..9, 1usize..60).prop_map(|(w, n)| vec![w; n])
+    ]
+}
+
+/// Families of texts: each a base text with a few words replaced, dropped or added.
+fn families() -> impl Strategy<Value = Vec<Signature>> {
+    let edits = vec((any::<prop::sample::Index>(), 0u8..3, 0u16..300), 0..6);
+    vec((words(), vec(edits, 1..6)), 1..20).prop_map(|families| {
+        let mut all = Vec::new();
+        for (base, members) in families {
+            for edits in members {
+                let mut text = base.clone();
+                for (at, kind, word) in edits {
+                    match kind {
+                        _ if text.is_empty() => text.push(word),
+                        0 => *at.get_mut(&mut text) = word,
+                        1 => drop(text.remove(at.index(text.len()))),
+                        _ => text.insert(at.index(text.len()), word),
+                    }
+                }
+                all.push(signature_of(&text));
+            }
+        }
+        all
+    })
+}
+
+fn taus() -> impl Strategy<Value = Tau> {
+    prop::sample::select(vec!["0.5", "0.75", "0.8", "0.9", "0.9999"]).prop_map(tau)
+}
+
+/// The bound itself, without slack: whether a vector may belong to a near-duplicate.
+fn possible(a: &[u32], b: &[u32], tau: Tau) -> bool {
+    let (sum_a, sum_b): (u64, u64) =
+        (a.iter().map(|x| u64::from(*x)).sum(), b.iter().map(|x| u64::from(*x)).sum());
+    let apart: u64 = a.iter().zip(b).map(|(x, y)| u64::from(x.abs_diff(*y))).sum();
+    // At most this many shingles can be shared.
+    let shared = (sum_a + sum_b - apart) / 2;
+    tau.exceeded_by(shared, sum_a, sum_b)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_near_duplicate_is_outside_the_contacts(
+        contents in families(),
+        sample in 1usize..100,
+        partitions in 1usize..40,
+        dimensions in 1usize..=DIMENSIONS_MAX,
+        tau in taus(),
+    ) {
+        let sample = &contents[..sample.min(contents.len())];
+        let map = PartitionMap::learn(sample, partitions, tau, dimensions, 1).unwrap();
+        prop_assert!((1..=partitions).contains(&map.partitions()));
+        let lengths: Vec<LengthVector> = contents.iter().map(|s| map.lexicon().lengths(s)).collect();
+        let mut contacts = Vec::new();
+        for (a, vector) in contents.iter().zip(&lengths) {
+            prop_assert_eq!(vector.total(), u64::from(a.shingles()));
+            map.contacts(vector, &mut contacts);
+            prop_assert!(contacts.is_sorted());
+            prop_assert!(contacts.contains(&map.home(vector)));
+            let space = BoundingSpace::new(*vector, tau);
+            for (b, other) in contents.iter().zip(&lengths) {
+                let shared = a.shared_with(b).into();
+                if tau.exceeded_by(shared, a.shingles().into(), b.shingles().into()) {
+                    prop_assert!(contacts.contains(&map.home(other)), "{:?} {:?}", vector, other);
+                    prop_assert!(space.admits(other.as_slice()) && space.admits_total(b.shingles()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn homes_are_the_boxes(vectors in vec(vec(0u32..50, 3), 2..60), more in vec(vec(0u32..60, 3), 20)) {
+        let lengths: Vec<LengthVector> = vectors.iter().map(|v| LengthVector::new(v).unwrap()).collect();
+        let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
+        let nodes = cut::grow(&lengths, &spaces, 3, 16);
+        let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Tau::DEFAULT, 1).unwrap();
+        for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
+            let holds = |b: &Bounds| {
+                let total = lengths.total() as u32;
+                let inside = lengths.as_slice().iter().zip(b.lo().iter().zip(b.hi())).all(|(x, (l, h))| l <= x && x <= h);
+                inside && b.total().0 <= total && total <= b.total().1
+            };
+            let homes: Vec<usize> = (0..map.partitions()).filter(|p| holds(&map.bounds()[*p])).collect();
+            prop_assert_eq!(homes, vec![map.home(&lengths) as usize]);
+        }
+    }
+
+    /// Against the definition, over every vector of a small box.
+    #[test]
+    fn a_space_meets_a_box_exactly(
+        a in vec(0u32..40, 1..=3),
+        corner in vec((0u32..40, 0u32..8), 3),
+        totals in (0u32..80, 0u32..30),
+        tau in taus(),
+    ) {
+        let lengths = LengthVector::new(&a).unwrap();
+        let mut bounds = Bounds::all(a.len());
+        for (i, (lo, size)) in corner.iter().take(a.len()).enumerate() {
+            (bounds.lo[i], bounds.hi[i]) = (*lo, lo + size);
+        }
+        (bounds.lo[a.len()], bounds.hi[a.len()]) = (totals.0, totals.0 + totals.1);
+        let meets = BoundingSpace::new(lengths, tau).meets(&bounds);
+
+        let mut inside = vec![vec![]];
+        for i in 0..a.len() {
+            let one = |v: &Vec<u32>| (bounds.lo[i]..=bounds.hi[i]).map(|x| [v.as_slice(), &[x]].concat()).collect::<Vec<_>>();
+            inside = inside.iter().flat_map(one).collect();
+        }
+        let (lo, hi) = bounds.total();
+        inside.retain(|b| (lo..=hi).contains(&b.iter().sum()));
+        let space = BoundingSpace::new(lengths, tau);
+        prop_assert!(meets || !inside.iter().any(|b| possible(&a, b, tau)));
+        // Nothing but the slack: some vector of the box is admitted by itself.
+        prop_assert_eq!(meets, inside.iter().any(|b| space.admits(b)));
+    }
+
+    #[test]
+    fn documents_round_trip(contents in families(), partitions in 1usize..20, dimensions in 1usize..=4) {
+        let map = PartitionMap::learn(&contents, partitions, Tau::DEFAULT, dimensions, 7).unwrap();
+        let json = serde_json::to_string(&map).unwrap();
+        prop_assert_eq!(serde_json::from_str::<PartitionMap>(&json).unwrap(), map);
+    }
+
+    #[test]
+    fn damaged_documents_are_errors(cuts in vec(prop::option::weighted(0.5, (0usize..6, any::<u32>())), 0..12)) {
+        let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
+        let mut json = serde_json::to_value(&map).unwrap();
+        json["cuts"] = cuts.iter().map(|c| match c {
+            Some((feature, at)) => serde_json::json!({"feature": feature, "at": at}),
+            None => serde_json::Value::Null,
+        }).collect();
+        if let Ok(map) = serde_json::from_value::<PartitionMap>(json) {
+            let vector = map.lexicon().lengths(&signature_of(&[1, 2, 3]));
+            prop_assert!((map.home(&vector) as usize) < map.partitions());
+        }
+    }
+}
+
+/// Pages of three made-up topics: words of their own among words that all have.
+fn topical_pages() -> Vec<Signature> {
+    let mut random = 1u64;
+    let mut next = |below: u64| {
+        random = stable_hash64(&random.to_le_bytes());
+        random % below
+    };
+    let mut page = |topic: u64| {
+        let length = 30 + next(300) as usize;
+        let mut word =
+            || if next(3) == 0 { next(200) as u16 } else { 1000 + (topic * 100 + next(60)) as u16 };
+        (0..length).map(|_| word()).collect::<Vec<u16>>()
+    };
+    (0..900).map(|i| signature_of(&page(i % 3))).collect()
+}
+
+#[test]
+fn topics_part_pages_and_share_the_mass() {
+    let pages = topical_pages();
+    for dimensions in 2..=4 {
+        // Variance of the shares of the sub-dictionaries over the pages, all together.
+        let spread = |lexicon: &Lexicon| {
+            let share = |p: &Signature, i: usize| {
+                f64::from(lexicon.lengths(p).as_slice()[i]) / f64::from(p.shingles())
+            };
+            let variance = |i: usize| {
+                let mean = pages.iter().map(|p| share(p, i)).sum::<f64>() / pages.len() as f64;
+                pages.iter().map(|p| (share(p, i) - mean).powi(2)).sum::<f64>() / pages.len() as f64
+            };
+            (0..dimensions).map(variance).sum::<f64>()
+        };
+        let learned = Lexicon::learn(&pages, dimensions, 1).unwrap();
+        let unlearned = Lexicon::unlearned(dimensions).unwrap();
+        assert!(spread(&learned) > 4.0 * spread(&unlearned), "{dimensions}");
+        let mut mass = vec![0u64; dimensions];
+        for page in &pages {
+            for (sum, length) in mass.iter_mut().zip(learned.lengths(page).as_slice()) {
+                *sum += u64::from(*length);
+            }
+        }
+        let all: u64 = mass.iter().sum();
+        for sum in mass {
+            assert!((sum as f64 * dimensions as f64 / all as f64 - 1.0).abs() < 0.2, "{sum} of {all}");
+        }
+    }
+}
+
+#[test]
+fn cuts_are_even_and_deterministic() {
+    let pages = topical_pages();
+    for (dimensions, partitions) in [(1, 8), (2, 16), (3, 13), (3, 16), (4, 16)] {
+        let map = PartitionMap::learn(&pages, partitions, Tau::DEFAULT, dimensions, 1).unwrap();
+        assert_eq!(map.partitions(), partitions);
+        assert!(map.sample().imbalance() < 1.3, "{dimensions} {partitions} {}", map.sample().imbalance());
+        assert!(map.sample().sends_saved() > 0.3, "{}", map.sample().sends_saved());
+        assert_eq!(PartitionMap::learn(&pages, partitions, Tau::DEFAULT, dimensions, 1).unwrap(), map);
+    }
+}
+
+#[test]
+fn a_heavy_point_is_never_parted() {
+    let mut pages = topical_pages();
+    pages.truncate(60);
+    pages.extend(std::iter::repeat_n(signature_of(&[5; 50]), 300));
+    let map = PartitionMap::learn(&pages, 12, Tau::DEFAULT, 3, 1).unwrap();
+    assert!((2..=12).contains(&map.partitions()), "{}", map.partitions());
+    let same = PartitionMap::learn(&pages[60..], 12, Tau::DEFAULT, 3, 1).unwrap();
+    assert_eq!(same.partitions(), 1);
+    let none = PartitionMap::learn::<Signature>(&[], 12, Tau::DEFAULT, 3, 1).unwrap();
+    assert_eq!(none.partitions(), 1);
+}
+
+#[test]
+fn parameters_are_checked() {
+    assert_eq!(LengthVector::new(&[]), Err(MappingError::Dimensions(0)));
+    assert_eq!(Lexicon::unlearned(9), Err(MappingError::Dimensions(9)));
+    let learn =
+        |partitions| PartitionMap::learn::<Signature>(&[], partitions, Tau::DEFAULT, 3, 1).map(|_| ());
+    assert_eq!(learn(0), Err(MappingError::Partitions(0)));
+    assert_eq!(learn(PARTITIONS_MAX + 1), Err(MappingError::Partitions(PARTITIONS_MAX + 1)));
+    let mut json = serde_json::to_value(Lexicon::unlearned(3).unwrap()).unwrap();
+    json["table"] = "0123".into();
+    assert!(serde_json::from_value::<Lexicon>(json.clone()).unwrap_err().to_string().contains("4 bytes"));
+    json["table"] = "3".repeat(4096).into();
+    assert!(serde_json::from_value::<Lexicon>(json).unwrap_err().to_string().contains("bucket 0"));
+}
+
+#[test]
+fn contents_of_the_policy_are_covered() {
+    // The seam to pairwise: F by similarity implies the bound at the policy's tau.
+    let policy = Policy::default();
+    let (a, b) = (signature_of(&(0..60).collect::<Vec<_>>()), signature_of(&(0..63).collect::<Vec<_>>()));
+    assert!(policy.similar(&a, &b));
+    let lexicon = Lexicon::unlearned(3).unwrap();
+    assert!(BoundingSpace::new(lexicon.lengths(&a), policy.tau).admits(lexicon.lengths(&b).as_slice()));
+}
