@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod input;
 pub mod mapping;
 pub mod model;
 pub mod pairwise;

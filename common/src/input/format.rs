@@ -1,0 +1,98 @@
+//! Which format a file is in: by its name, or else by its first bytes.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::error::Reason;
+use super::limits::Limits;
+use super::stream::Stream;
+
+/// How much of a file is looked at.
+pub(super) const LOOKED_AT: usize = 8 << 10;
+
+/// UTF-8's, which editors put before text.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A format that is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Format {
+    Warc,
+    Lines,
+    Page(PageKind),
+}
+
+/// A file that is one page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PageKind {
+    Html,
+    /// Text or Markdown.
+    Text,
+    /// No extension: text if the content is.
+    Unnamed,
+}
+
+impl PageKind {
+    /// By the name of the file; none for names of other things.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        match extension(path).as_str() {
+            "html" | "htm" | "xhtml" => Some(Self::Html),
+            "txt" | "text" | "md" | "markdown" | "rst" | "adoc" => Some(Self::Text),
+            _ => path.extension().is_none().then_some(Self::Unnamed),
+        }
+    }
+}
+
+/// The format of a file.
+pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
+    let mut stream = Stream::open(path, limits)?;
+    let compressed = stream.is_compressed();
+    // Where the name tells the format, its reader meets an error here again, as an item.
+    let beginning = beginning(&mut stream);
+    let name = if compressed { path.with_extension("") } else { path.to_owned() };
+    match extension(&name).as_str() {
+        "warc" => return Ok(Format::Warc),
+        "jsonl" | "ndjson" | "json" => {
+            let array = beginning.is_ok_and(|beginning| first_byte(beginning) == Some(b'['));
+            return if array { Err(Reason::JsonArray) } else { Ok(Format::Lines) };
+        }
+        _ => {}
+    }
+    match PageKind::of(&name) {
+        Some(kind @ (PageKind::Html | PageKind::Text)) if !compressed => return Ok(Format::Page(kind)),
+        _ => {}
+    }
+    let beginning = beginning?;
+    match first_byte(beginning) {
+        _ if beginning.starts_with(b"WARC/1.") => Ok(Format::Warc),
+        Some(b'{') => Ok(Format::Lines),
+        _ if compressed => Err(Reason::Format),
+        Some(b'<') => Ok(Format::Page(PageKind::Html)),
+        _ if is_text(beginning) => Ok(Format::Page(PageKind::Text)),
+        _ => Err(Reason::Format),
+    }
+}
+
+/// The extension of a file's name in lower case.
+fn extension(name: &Path) -> String {
+    name.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn beginning(stream: &mut Stream) -> Result<&[u8], Reason> {
+    stream.next_member()?;
+    stream.peek(LOOKED_AT)
+}
+
+fn first_byte(beginning: &[u8]) -> Option<u8> {
+    let beginning = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
+    beginning.trim_ascii_start().first().copied()
+}
+
+/// Whether the first [`LOOKED_AT`] bytes of a file are UTF-8 text without NUL.
+pub(super) fn is_text(beginning: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(beginning) {
+        Ok(_) => true,
+        // The last character may be cut off.
+        Err(error) => error.error_len().is_none() && beginning.len() >= LOOKED_AT,
+    };
+    valid && !beginning.contains(&0)
+}

@@ -1,0 +1,211 @@
+//! Gzip files member by member (RFC 1952), and the way back into a damaged one.
+//!
+//! The decoder works on one member at a time because a WARC record is a member of its own: its
+//! offset is where a record can be read again, and its end is where a broken record ends at the
+//! latest. The inflate state is reused from member to member.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+use super::error::Reason;
+use super::stream::Counted;
+
+/// The longest header of a member, in bytes; a file name and a comment are in it.
+const HEADER_MAX: u64 = 4 << 10;
+
+/// The bytes that are searched for a member at a time.
+const SEARCH: usize = 256 << 10;
+
+/// The first three bytes of a member: the magic number and the deflate method.
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+
+/// A gzip file at some place in one of its members.
+pub(super) struct Gzip {
+    file: BufReader<Counted>,
+    inflate: Decompress,
+    crc: Crc,
+    /// Offset of the current member.
+    member: u64,
+    /// Whether the current member was read to its end.
+    ended: bool,
+}
+
+impl Gzip {
+    /// Before the first member of `file`.
+    pub(super) fn new(file: BufReader<Counted>) -> Self {
+        Self { file, inflate: Decompress::new(false), crc: Crc::new(), member: 0, ended: true }
+    }
+
+    /// The offset of the current member.
+    pub(super) fn member(&self) -> u64 {
+        self.member
+    }
+
+    /// The bytes of the file that were read.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.file.get_ref().position() - self.file.buffer().len() as u64
+    }
+
+    /// Begins the member at `offset`; false at the end of the file.
+    pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
+        self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
+        self.ended = true;
+        self.next_member()
+    }
+
+    /// Begins the member after one that was read to its end; false at the end of the file.
+    pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
+        if !self.ended {
+            return Err(Reason::Truncated);
+        }
+        let offset = self.bytes_read();
+        match self.file.fill_buf().map_err(Reason::Io)?.first().copied() {
+            None => return Ok(false),
+            Some(0) if self.only_zeros_left()? => return Ok(false),
+            Some(_) => {}
+        }
+        self.member = offset;
+        self.ended = false;
+        self.inflate.reset(false);
+        self.crc.reset();
+        read_header(&mut self.file)?;
+        Ok(true)
+    }
+
+    /// Tapes and block devices pad with zeros, which gzip ignores as well.
+    fn only_zeros_left(&mut self) -> Result<bool, Reason> {
+        loop {
+            let bytes = self.file.fill_buf().map_err(Reason::Io)?;
+            let (length, zeros) = (bytes.len(), bytes.iter().all(|b| *b == 0));
+            if length == 0 || !zeros {
+                return Ok(length == 0);
+            }
+            self.file.consume(length);
+        }
+    }
+
+    /// Unpacks into `out`; 0 bytes at the end of the member, whose checksum is then verified.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
+        while !self.ended {
+            let packed = self.file.fill_buf().map_err(Reason::Io)?;
+            let at_end = packed.is_empty();
+            let (stored, unpacked) = (self.inflate.total_in(), self.inflate.total_out());
+            let status = self.inflate.decompress(packed, out, FlushDecompress::None).map_err(corrupt)?;
+            let consumed = usize::try_from(self.inflate.total_in() - stored).unwrap_or(usize::MAX);
+            let produced = usize::try_from(self.inflate.total_out() - unpacked).unwrap_or(usize::MAX);
+            self.file.consume(consumed);
+            self.crc.update(&out[..produced]);
+            if status == Status::StreamEnd {
+                self.ended = true;
+                self.check_trailer()?;
+                return Ok(produced);
+            }
+            if produced > 0 {
+                return Ok(produced);
+            }
+            if at_end {
+                return Err(Reason::Truncated);
+            }
+            if consumed == 0 {
+                return Err(Reason::Corrupt("no progress".to_owned()));
+            }
+        }
+        Ok(0)
+    }
+
+    fn check_trailer(&mut self) -> Result<(), Reason> {
+        let mut trailer = [0; 8];
+        self.file.read_exact(&mut trailer).map_err(ended_early)?;
+        let expected = u64::from_le_bytes(trailer);
+        let found = u64::from(self.crc.sum()) | (self.inflate.total_out() & 0xffff_ffff) << 32;
+        if found == expected { Ok(()) } else { Err(Reason::Corrupt("wrong checksum or length".to_owned())) }
+    }
+
+    /// Goes to the next member that unpacks to something that begins with `prefix`, after an error
+    /// in the current one; false when there is none.
+    ///
+    /// The search begins inside the current member, because a cut member ends before the place
+    /// where the decoder stumbles. Every byte is searched once in a file, however often it breaks.
+    pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
+        let mut from = if self.ended { self.bytes_read() } else { self.member + 1 };
+        self.file.seek(SeekFrom::Start(from)).map_err(Reason::Io)?;
+        let mut bytes = Vec::with_capacity(SEARCH);
+        loop {
+            let wanted = (SEARCH - bytes.len()) as u64;
+            (&mut self.file).take(wanted).read_to_end(&mut bytes).map_err(Reason::Io)?;
+            let last = bytes.len() < SEARCH;
+            // A member that begins too near the end of what is here waits for the next round.
+            let searched = if last { bytes.len() } else { SEARCH - HEADER_MAX as usize };
+            for at in memchr::memmem::find_iter(&bytes, &MAGIC).take_while(|at| *at < searched) {
+                if self.unpacks_to(&bytes[at..], prefix) {
+                    return self.seek(from + at as u64);
+                }
+            }
+            if last {
+                self.ended = true;
+                return Ok(false);
+            }
+            bytes.drain(..searched);
+            from += searched as u64;
+        }
+    }
+
+    fn unpacks_to(&mut self, mut member: &[u8], prefix: &[u8]) -> bool {
+        if read_header(&mut member).is_err() {
+            return false;
+        }
+        let mut out = [0; 16];
+        let out = &mut out[..prefix.len().min(16)];
+        self.inflate.reset(false);
+        self.inflate.decompress(member, out, FlushDecompress::None).is_ok() && *out == *prefix
+    }
+}
+
+/// Reads the header of a member.
+fn read_header(file: &mut impl BufRead) -> Result<(), Reason> {
+    const HEADER_CHECKSUM: u8 = 2;
+    const EXTRA: u8 = 4;
+    const NAME: u8 = 8;
+    const COMMENT: u8 = 16;
+    const RESERVED: u8 = 0xe0;
+
+    let mut fixed = [0; 10];
+    file.read_exact(&mut fixed).map_err(ended_early)?;
+    let flags = fixed[3];
+    if fixed[..3] != MAGIC || flags & RESERVED != 0 {
+        return Err(Reason::Corrupt("no gzip header where a member should begin".to_owned()));
+    }
+    if flags & EXTRA != 0 {
+        let mut length = [0; 2];
+        file.read_exact(&mut length).map_err(ended_early)?;
+        skip(file, u64::from(u16::from_le_bytes(length)))?;
+    }
+    for text in [NAME, COMMENT] {
+        if flags & text != 0 {
+            let mut limited = file.take(HEADER_MAX);
+            if limited.skip_until(0).map_err(Reason::Io)? as u64 == HEADER_MAX {
+                return Err(Reason::Corrupt("gzip header too long".to_owned()));
+            }
+        }
+    }
+    if flags & HEADER_CHECKSUM != 0 {
+        skip(file, 2)?;
+    }
+    Ok(())
+}
+
+fn skip(file: &mut impl Read, bytes: u64) -> Result<(), Reason> {
+    let skipped = io::copy(&mut file.take(bytes), &mut io::sink()).map_err(Reason::Io)?;
+    if skipped < bytes { Err(Reason::Truncated) } else { Ok(()) }
+}
+
+fn ended_early(error: io::Error) -> Reason {
+    if error.kind() == io::ErrorKind::UnexpectedEof { Reason::Truncated } else { Reason::Io(error) }
+}
+
+// Taken by value because that is what `map_err` gives.
+#[expect(clippy::needless_pass_by_value)]
+fn corrupt(error: flate2::DecompressError) -> Reason {
+    Reason::Corrupt(error.message().unwrap_or("no deflate data").to_owned())
+}
