@@ -79,6 +79,10 @@ fn text_bytes(pages: &[Fetched]) -> usize {
     pages.iter().map(|p| text_of(&p.body).len()).sum()
 }
 
+fn extractor(language: bool) -> Extractor {
+    if language { Extractor::new() } else { Extractor::new().without_language() }
+}
+
 fn signatures() -> Vec<Signature> {
     let mut extractor = Extractor::new();
     let read = |page: &Fetched| match extractor.html(&page.url, &page.body, page.charset.as_deref()) {
@@ -88,9 +92,9 @@ fn signatures() -> Vec<Signature> {
     PAGES.iter().filter_map(read).collect()
 }
 
-#[divan::bench(sample_count = 5, sample_size = 1)]
-fn html(bencher: Bencher<'_, '_>) {
-    let mut extractor = Extractor::new();
+#[divan::bench(sample_count = 5, sample_size = 1, args = [true, false])]
+fn html(bencher: Bencher<'_, '_>, language: bool) {
+    let mut extractor = extractor(language);
     bencher.counter(BytesCount::new(bytes(&PAGES))).bench_local(|| {
         for page in PAGES.iter() {
             black_box(extractor.html(&page.url, &page.body, page.charset.as_deref()));
@@ -98,9 +102,9 @@ fn html(bencher: Bencher<'_, '_>) {
     });
 }
 
-#[divan::bench(sample_count = 5, sample_size = 1)]
-fn text(bencher: Bencher<'_, '_>) {
-    let mut extractor = Extractor::new();
+#[divan::bench(sample_count = 5, sample_size = 1, args = [true, false])]
+fn text(bencher: Bencher<'_, '_>, language: bool) {
+    let mut extractor = extractor(language);
     bencher.counter(BytesCount::new(TEXTS.iter().map(String::len).sum::<usize>())).bench_local(|| {
         for text in TEXTS.iter() {
             black_box(extractor.text(text));

@@ -20,6 +20,7 @@ pub use charset::decode;
 use crate::model::PageUrl;
 use crate::signature::{Builder, Signature};
 use html::Document;
+use language::language;
 use token::Tokeniser;
 
 /// What a page's bytes are.
@@ -45,6 +46,7 @@ pub struct Page {
 /// Reads pages; keeps its buffers from one to the next. One per worker thread.
 #[derive(Debug, Default)]
 pub struct Extractor {
+    language_unknown: bool,
     decoded: String,
     document: Document,
     tokeniser: Tokeniser,
@@ -56,6 +58,13 @@ impl Extractor {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, but leaves [`Page::language`] unknown: telling it takes as long as all the rest.
+    #[must_use]
+    pub fn without_language(mut self) -> Self {
+        self.language_unknown = true;
+        self
     }
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
@@ -80,7 +89,7 @@ impl Extractor {
         let tokens = self.tokeniser.tokens(&mut self.document.text);
         Page {
             signature: self.builder.build(tokens),
-            language: language::language(&self.document.text),
+            language: if self.language_unknown { None } else { language(&self.document.text) },
             canonical,
         }
     }
