@@ -1,1 +1,40 @@
-//! coordinator
+//! The front door: the public HTTP contract over both tiers.
+//!
+//! A request's way: [`app`] (routes, limits) → a route's module → the extractors of [`Ingest`] for texts →
+//! tier 1 or 2 through the traits of `doppel_common::api`, on threads that may block. The front door keeps
+//! nothing that matters: every answer is read from the tiers when it is asked for, so several can run
+//! side by side.
+//!
+//! Invariants: a page is called a duplicate only after F was checked on present contents (G5, `advise`);
+//! every buffer, queue and wait is bounded by [`limits`] (G6); every error is a problem document made in
+//! one place (`problem`); the OpenAPI document and the routes come from one source (`router`).
+#![forbid(unsafe_code)]
+
+mod advise;
+pub mod app;
+mod body;
+mod changes;
+mod explain;
+pub mod export;
+mod extract;
+mod groups;
+pub mod ingest;
+pub mod limits;
+mod line;
+mod lines;
+mod market;
+mod metrics;
+mod operations;
+mod pages;
+pub mod placement;
+mod problem;
+mod reports;
+mod router;
+mod server;
+mod sort;
+mod status;
+
+pub use advise::Advice;
+pub use problem::Problem;
+pub use router::{app, openapi};
+pub use server::serve;

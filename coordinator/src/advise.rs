@@ -1,0 +1,392 @@
+//! Advice about a page, verified at the moment it is asked for (G5).
+//!
+//! A page is called a duplicate only when F holds between its present content, or that of its final
+//! redirect target, and the present content of its group's present winner. The records of a page, its
+//! group and the winner lie in different shards and may change between two reads, so every comparison
+//! checks that both contents are still those of the records; when one is not, advice starts again, and
+//! after [`ADVICE_ATTEMPTS`] it says what is safe: `member`, keep the page.
+
+use std::collections::HashSet;
+
+use doppel_common::api::{
+    Body, GroupState, GroupSummary, PageView, Pair, Refused, Rule, Status, Submission, Tier1Api, Tier2Api,
+    Unresolved, WinnerView,
+};
+use doppel_common::model::{GroupId, PageId, PageUrl};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, PROBE_PARTNERS};
+use crate::market::Market;
+
+/// What Doppel says of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Advice {
+    /// The page, as asked for; empty for a probe without one.
+    #[schema(value_type = String)]
+    pub url: String,
+    /// What it is.
+    pub status: Status,
+    /// The group it is in, if any, such as `g12-0`.
+    pub group: Option<String>,
+    /// That group's winner.
+    #[schema(value_type = Option<String>)]
+    pub winner: Option<PageUrl>,
+    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    pub similarity: Option<f64>,
+    /// Newest fetch, RFC 3339.
+    pub fetched_at: Option<String>,
+    /// The rule of the winner order by which the winner stands before this page.
+    pub rule: Option<Rule>,
+    /// Why a redirect is unresolved.
+    pub reason: Option<Unresolved>,
+    /// What limits the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Gives advice on the present records.
+pub(crate) struct Advisor<'a> {
+    tier1: &'a dyn Tier1Api,
+    policy: Policy,
+    market: Option<Market<'a>>,
+}
+
+/// A group's winner for this question, and what limits its choice.
+struct Winner {
+    group: GroupId,
+    url: PageUrl,
+    quarantined: bool,
+    note: Option<String>,
+}
+
+/// Whose content is compared with the winner's: the page itself or the end of its redirects.
+enum Subject<'v> {
+    Stored(&'v PageView),
+    Target(PageView),
+}
+
+/// What became of a try to read several records at one moment.
+enum Attempt<T> {
+    Settled(T),
+    /// A record changed meanwhile.
+    Changed,
+}
+
+use Attempt::{Changed, Settled};
+
+impl<'a> Advisor<'a> {
+    pub(crate) fn new(tier1: &'a dyn Tier1Api, policy: Policy, market: Option<&'a str>) -> Self {
+        Self { tier1, policy, market: market.map(|suffix| Market::new(tier1, suffix)) }
+    }
+
+    /// Advice about a page on record.
+    pub(crate) fn advise(&mut self, url: &PageUrl) -> Result<Advice, Refused> {
+        let mut safe = Advice::unknown(url.to_string());
+        for _ in 0..ADVICE_ATTEMPTS {
+            let Some(view) = self.view(url)? else { return Ok(Advice::unknown(url.to_string())) };
+            if let Settled(advice) = self.attempt(&view)? {
+                return Ok(advice);
+            }
+            safe = Advice::on_record(&view);
+            safe.status = Status::Member;
+            safe.similarity = None;
+        }
+        Ok(safe)
+    }
+
+    fn attempt(&mut self, view: &PageView) -> Result<Attempt<Advice>, Refused> {
+        let mut advice = Advice::on_record(view);
+        let (Status::Pending | Status::Winner | Status::Duplicate | Status::Member, Some(group)) =
+            (view.line.status, view.line.group)
+        else {
+            return Ok(Settled(advice));
+        };
+        let Some(winner) = self.winner(group, Some(view))? else { return Ok(Changed) };
+        advice.name(&winner);
+        if view.line.status == Status::Pending {
+            return Ok(Settled(advice));
+        }
+        if winner.url == view.rank.url {
+            (advice.status, advice.similarity) = (Status::Winner, None);
+            return Ok(Settled(advice));
+        }
+        let subject = match (view.content, view.target) {
+            (Some(_), _) => Subject::Stored(view),
+            (None, Some(target)) if target == winner.url.id() => {
+                advice.status = if winner.quarantined { Status::Member } else { Status::Duplicate };
+                return Ok(Settled(advice));
+            }
+            (None, Some(target)) => match self.page(target)? {
+                Some(target) => Subject::Target(target),
+                None => return Ok(Changed),
+            },
+            (None, None) => return Ok(Changed),
+        };
+        self.verify(advice, &subject, &winner)
+    }
+
+    /// F between the subject and the winner, on contents that both have at this moment.
+    fn verify(
+        &self,
+        mut advice: Advice,
+        subject: &Subject<'_>,
+        winner: &Winner,
+    ) -> Result<Attempt<Advice>, Refused> {
+        let Some(champion) = self.view(&winner.url)? else { return Ok(Changed) };
+        let page = subject.view();
+        let (Some(content), Some(champion_content)) = (page.content, champion.content) else {
+            return Ok(Changed);
+        };
+        let told = WinnerView { page: winner.url.id(), content: champion_content };
+        let (similar, similarity) = match page.line {
+            // Verified before, on these two contents.
+            ref line if line.status == Status::Duplicate && page.winner.as_ref() == Some(&told) => {
+                (true, line.similarity)
+            }
+            _ => {
+                let (a, b) = (self.tier1.signature(page.rank.url.id())?, self.tier1.signature(told.page)?);
+                let (Some(a), Some(b)) = (a, b) else { return Ok(Changed) };
+                if a.content() != content || b.content() != champion_content {
+                    return Ok(Changed);
+                }
+                let comparison = self.policy.compare(&a, &b);
+                (comparison.similar, Some(comparison.jaccard()))
+            }
+        };
+        advice.status = if similar && !winner.quarantined { Status::Duplicate } else { Status::Member };
+        advice.similarity = match subject {
+            Subject::Stored(_) => similarity,
+            Subject::Target(_) => None,
+        };
+        let market = self.market.as_ref().map(Market::suffix);
+        advice.rule = Some(champion.rank.order(&page.rank, market).1);
+        Ok(Settled(advice))
+    }
+
+    /// Advice about a page that is not stored, as [`Ingest`](crate::ingest::Ingest) extracted it.
+    ///
+    /// `own` is set when it has a URL: what is stored under that URL is not a partner.
+    pub(crate) fn probe(
+        &mut self,
+        tier2: &dyn Tier2Api,
+        submission: &Submission,
+        own: Option<&PageUrl>,
+    ) -> Result<Advice, Refused> {
+        let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
+        match &submission.body {
+            Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
+            Body::Redirect(target) => self.probe_redirect(advice, target),
+            Body::Dead => {
+                advice.status = Status::Dead;
+                Ok(advice)
+            }
+        }
+    }
+
+    fn probe_content(
+        &mut self,
+        mut advice: Advice,
+        tier2: &dyn Tier2Api,
+        signature: &Signature,
+        own: Option<&PageUrl>,
+    ) -> Result<Advice, Refused> {
+        let mut pairs = tier2.probe(signature);
+        let union =
+            |pair: &Pair| u64::from(signature.shingles()) + u64::from(pair.shingles) - u64::from(pair.shared);
+        // The most similar first: shared / union, compared without division.
+        pairs.sort_by(|a, b| {
+            let (left, right) = (u64::from(a.shared) * union(b), u64::from(b.shared) * union(a));
+            right.cmp(&left).then(a.page.cmp(&b.page))
+        });
+        pairs.truncate(PROBE_PARTNERS);
+        advice.status = Status::Unique;
+        let mut seen = HashSet::new();
+        let ids: Vec<PageId> = pairs.iter().map(|pair| pair.page).collect();
+        for (pair, view) in pairs.iter().zip(self.tier1.pages(&ids)?) {
+            // What changed since tier 2 heard of it is no partner any more.
+            let Some(view) = view.filter(|view| view.content == Some(pair.content)) else { continue };
+            let mut found = advice.clone();
+            match view.line.group {
+                Some(group) => {
+                    let Some(winner) = self.winner(group, None)? else { continue };
+                    if !seen.insert(winner.group) {
+                        continue;
+                    }
+                    found.name(&winner);
+                    self.measure(&mut found, signature, &winner, own)?;
+                }
+                None if own == Some(&view.rank.url) => continue,
+                None if view.line.status == Status::Unique => {
+                    let winner = Winner::alone(&view);
+                    found.winner = Some(winner.url.clone());
+                    self.measure(&mut found, signature, &winner, own)?;
+                }
+                None => found.status = Status::Pending,
+            }
+            if telling(found.status) > telling(advice.status) {
+                advice = found;
+            }
+            if matches!(advice.status, Status::Duplicate | Status::Winner) {
+                break;
+            }
+        }
+        Ok(advice)
+    }
+
+    /// F between a signature and a winner's present content.
+    fn measure(
+        &self,
+        advice: &mut Advice,
+        signature: &Signature,
+        winner: &Winner,
+        own: Option<&PageUrl>,
+    ) -> Result<(), Refused> {
+        if own == Some(&winner.url) {
+            advice.status = Status::Winner;
+            return Ok(());
+        }
+        let comparison =
+            self.tier1.signature(winner.url.id())?.map(|champion| self.policy.compare(signature, &champion));
+        let similar = comparison.is_some_and(|c| c.similar) && !winner.quarantined;
+        advice.status = if similar { Status::Duplicate } else { Status::Member };
+        advice.similarity = comparison.map(|c| c.jaccard());
+        Ok(())
+    }
+
+    fn probe_redirect(&mut self, mut advice: Advice, target: &PageUrl) -> Result<Advice, Refused> {
+        for _ in 0..ADVICE_ATTEMPTS {
+            let mut last = self.view(target)?;
+            if let Some(end) = last.as_ref().and_then(|view| view.target) {
+                last = self.page(end)?;
+            }
+            let Some(end) = last else {
+                (advice.status, advice.reason) = (Status::Unresolved, Some(Unresolved::UnknownTarget));
+                return Ok(advice);
+            };
+            match end.line.status {
+                Status::Dead => {
+                    (advice.status, advice.reason) = (Status::Unresolved, Some(Unresolved::DeadTarget));
+                }
+                Status::Unresolved => (advice.status, advice.reason) = (Status::Unresolved, end.unresolved),
+                Status::Unique => {
+                    (advice.status, advice.winner) = (Status::Duplicate, Some(end.rank.url.clone()));
+                }
+                _ => {
+                    let Some(group) = end.line.group else {
+                        advice.status = Status::Pending;
+                        return Ok(advice);
+                    };
+                    let Some(winner) = self.winner(group, None)? else { continue };
+                    let mut found = advice.clone();
+                    found.name(&winner);
+                    if winner.url == end.rank.url {
+                        found.status = if winner.quarantined { Status::Member } else { Status::Duplicate };
+                        return Ok(found);
+                    }
+                    match self.verify(found, &Subject::Target(end), &winner)? {
+                        Settled(found) => return Ok(found),
+                        Changed => continue,
+                    }
+                }
+            }
+            return Ok(advice);
+        }
+        advice.status = Status::Pending;
+        Ok(advice)
+    }
+
+    /// The winner of a group or of what it was merged into; none when that is not known at this moment.
+    /// With a market, `asker` takes part in the choice even when it is past the members looked at.
+    fn winner(&mut self, group: GroupId, asker: Option<&PageView>) -> Result<Option<Winner>, Refused> {
+        let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
+        let Some(url) = summary.winner.clone() else { return Ok(None) };
+        let winner = Winner { group: summary.group, url, quarantined: summary.quarantined, note: None };
+        let Some(market) = &mut self.market else { return Ok(Some(winner)) };
+        let choice = market.winner(summary.group, &winner.url, asker)?;
+        Ok(Some(Winner { url: choice.url, note: choice.note, ..winner }))
+    }
+
+    /// The record of a URL. Ids are hashes: one whose URL differs is another page.
+    fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Refused> {
+        Ok(self.page(url.id())?.filter(|view| view.rank.url == *url))
+    }
+
+    fn page(&self, page: PageId) -> Result<Option<PageView>, Refused> {
+        Ok(self.tier1.pages(&[page])?.pop().flatten())
+    }
+}
+
+/// How much an answer about a probe says; of several partners the most telling one is answered.
+fn telling(status: Status) -> u8 {
+    match status {
+        Status::Duplicate | Status::Winner => 3,
+        Status::Member => 2,
+        Status::Pending => 1,
+        _ => 0,
+    }
+}
+
+/// The record of a group, or of the one that has its members now; none when it is dissolved.
+pub(crate) fn follow(tier1: &dyn Tier1Api, mut group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+    for _ in 0..FORWARDS {
+        let Some(summary) = tier1.group_summary(group)? else { return Ok(None) };
+        match summary.state {
+            GroupState::Active => return Ok(Some(summary)),
+            GroupState::MergedInto { group: survivor } => group = survivor,
+        }
+    }
+    Ok(None)
+}
+
+impl Winner {
+    /// A page that is in no group is its own representative.
+    fn alone(view: &PageView) -> Self {
+        Self { group: GroupId::from_stored(0), url: view.rank.url.clone(), quarantined: false, note: None }
+    }
+}
+
+impl Subject<'_> {
+    fn view(&self) -> &PageView {
+        match self {
+            Self::Stored(view) => view,
+            Self::Target(view) => view,
+        }
+    }
+}
+
+impl Advice {
+    fn unknown(url: String) -> Self {
+        Self {
+            url,
+            status: Status::Unknown,
+            group: None,
+            winner: None,
+            similarity: None,
+            fetched_at: None,
+            rule: None,
+            reason: None,
+            note: None,
+        }
+    }
+
+    /// What the record says, without verification; a caller verifies before it says `duplicate`.
+    fn on_record(view: &PageView) -> Self {
+        Self {
+            status: view.line.status,
+            group: view.line.group.map(|group| group.to_string()),
+            winner: view.line.winner.clone(),
+            fetched_at: Some(view.fetched_at.to_string()),
+            reason: view.unresolved,
+            ..Self::unknown(view.rank.url.to_string())
+        }
+    }
+
+    fn name(&mut self, winner: &Winner) {
+        self.group = Some(winner.group.to_string());
+        self.winner = Some(winner.url.clone());
+        self.note.clone_from(&winner.note);
+    }
+}

@@ -1,0 +1,232 @@
+//! What the routes share: the two tiers, the extractors, limits and gauges. Cheap to clone.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use doppel_common::api::{Submission, Tier1Api, Tier2Api};
+use doppel_common::model::Timestamp;
+use doppel_common::pairwise::Policy;
+use prometheus_client::registry::Registry;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::advise::Advisor;
+use crate::body::{self, BodyMemory, Held};
+use crate::ingest::Ingest;
+use crate::limits::{HEAVY_CALLS, Limits};
+use crate::metrics::{self, Metrics};
+use crate::placement::ShardTable;
+use crate::problem::Problem;
+use crate::reports::CachedGroups;
+
+/// The present moment; passed in, so that tests have their own.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What the front door is put together from.
+pub struct Services {
+    /// The system of record.
+    pub tier1: Arc<dyn Tier1Api>,
+    /// The index.
+    pub tier2: Arc<dyn Tier2Api>,
+    /// F, as in the collection's manifest.
+    pub policy: Policy,
+    /// Who owns which shard.
+    pub placement: ShardTable,
+    /// The extractors.
+    pub ingest: Arc<Ingest>,
+    /// The process's metrics; those of the front door are added.
+    pub registry: Registry,
+    /// The time.
+    pub clock: Clock,
+    /// Where exports spill; must exist.
+    pub temp_dir: PathBuf,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// The front door's state.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+struct Inner {
+    tier1: Arc<dyn Tier1Api>,
+    tier2: Arc<dyn Tier2Api>,
+    policy: Policy,
+    placement: ShardTable,
+    ingest: Arc<Ingest>,
+    registry: Registry,
+    metrics: Metrics,
+    clock: Clock,
+    temp_dir: PathBuf,
+    limits: Limits,
+    memory: BodyMemory,
+    requests: Arc<Semaphore>,
+    long_polls: Arc<Semaphore>,
+    exports: Arc<Semaphore>,
+    flushes: Arc<Semaphore>,
+    group_report: Mutex<CachedGroups>,
+    draining: watch::Sender<bool>,
+}
+
+/// The computer's clock.
+#[must_use]
+pub fn system_clock() -> Clock {
+    Arc::new(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    })
+}
+
+impl App {
+    /// Puts the front door together.
+    #[must_use]
+    pub fn new(services: Services) -> Self {
+        let Services { tier1, tier2, policy, placement, ingest, mut registry, clock, temp_dir, limits } =
+            services;
+        let memory = BodyMemory::new(limits.body_memory_bytes);
+        let metrics = metrics::register(&mut registry, &tier1, &tier2, &memory);
+        Self(Arc::new(Inner {
+            tier1,
+            tier2,
+            policy,
+            placement,
+            ingest,
+            registry,
+            metrics,
+            clock,
+            temp_dir,
+            memory,
+            requests: Arc::new(Semaphore::new(limits.requests)),
+            long_polls: Arc::new(Semaphore::new(limits.long_polls)),
+            exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
+            flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
+            group_report: Mutex::default(),
+            draining: watch::Sender::new(false),
+            limits,
+        }))
+    }
+
+    /// Runs a call that blocks, on a thread where that is allowed.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let app = self.clone();
+        match tokio::task::spawn_blocking(move || call(&app)).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(%error, "a request failed inside");
+                Err(Problem::internal())
+            }
+        }
+    }
+
+    /// Reads a body within the limits.
+    pub(crate) async fn read(&self, headers: &HeaderMap, body: Body, max: usize) -> Result<Held, Problem> {
+        body::read(&self.0.memory, &self.0.limits, headers, body, max).await
+    }
+
+    /// Records submissions in tier 1; blocks.
+    pub(crate) fn submit(
+        &self,
+        submissions: Vec<Submission>,
+    ) -> Result<Vec<doppel_common::api::Outcome>, doppel_common::api::Refused> {
+        let outcomes = self.0.tier1.submit(submissions)?;
+        self.0.metrics.pages(&outcomes);
+        Ok(outcomes)
+    }
+
+    /// Advice on the present records, with the winners of a market where one is asked for.
+    pub(crate) fn advisor<'a>(&'a self, market: Option<&'a str>) -> Advisor<'a> {
+        Advisor::new(&*self.0.tier1, self.0.policy, market)
+    }
+
+    pub(crate) fn tier1(&self) -> &dyn Tier1Api {
+        &*self.0.tier1
+    }
+
+    pub(crate) fn tier2(&self) -> &dyn Tier2Api {
+        &*self.0.tier2
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.0.policy
+    }
+
+    pub(crate) fn placement(&self) -> &ShardTable {
+        &self.0.placement
+    }
+
+    pub(crate) fn ingest(&self) -> &Ingest {
+        &self.0.ingest
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    pub(crate) fn temp_dir(&self) -> &std::path::Path {
+        &self.0.temp_dir
+    }
+
+    pub(crate) fn group_report(&self) -> &Mutex<CachedGroups> {
+        &self.0.group_report
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.0.clock)()
+    }
+
+    /// A place among the requests in work.
+    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.requests, "too many requests are in work; try again later")
+    }
+
+    /// A place among the long polls.
+    pub(crate) fn enter_long_poll(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.long_polls, "too many long polls are waiting; ask without wait, or try again later")
+    }
+
+    /// A place among the exports.
+    pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.exports, "too many exports are under way; try again later")
+    }
+
+    /// A place among the flushes.
+    pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.flushes, "too many flushes are under way; try again later")
+    }
+
+    /// Ends long polls early and makes `/readyz` say no.
+    pub fn drain(&self) {
+        self.0.draining.send_replace(true);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.0.draining.borrow()
+    }
+}
+
+fn place(places: &Arc<Semaphore>, detail: &str) -> Result<OwnedSemaphorePermit, Problem> {
+    places.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("policy", &self.0.policy)
+            .field("limits", &self.0.limits)
+            .finish_non_exhaustive()
+    }
+}

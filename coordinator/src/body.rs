@@ -1,0 +1,208 @@
+//! Request bodies: read whole, unpacked, bounded in bytes, in memory over all requests, and in time.
+//!
+//! Invariant: a body in memory, packed or not, holds as many permits of the shared memory budget as its
+//! buffer has kilobytes, and gives them back when it is dropped. A body that would pass a limit is
+//! refused before the buffer grows past it.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
+use futures_util::StreamExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::limits::Limits;
+use crate::problem::Problem;
+
+/// Bytes of one permit of the memory budget.
+const UNIT: usize = 1 << 10;
+
+/// The smallest growth of a buffer, and the step of decompression.
+const STEP: usize = 64 << 10;
+
+/// Window of zstd: 8 MiB, the most that RFC 9659 allows for HTTP.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// The memory that request bodies may take, all together.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyMemory(Arc<Semaphore>);
+
+/// A whole body, unpacked, with its share of the budget.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bytes: Bytes,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// How a body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Identity,
+    Gzip,
+    Zstd,
+}
+
+impl BodyMemory {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Bytes not in use.
+    pub(crate) fn free(&self) -> usize {
+        self.0.available_permits() * UNIT
+    }
+}
+
+impl Held {
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+/// The media type of the body in lower case, without parameters; empty where none is stated.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Reads a body of at most `max` bytes after decompression.
+///
+/// # Errors
+/// 408 when it is slow, 413 when it is too long, 415 for another encoding than gzip and zstd, 400 when it
+/// is damaged, 503 when the memory of all bodies is used up.
+pub(crate) async fn read(
+    memory: &BodyMemory,
+    limits: &Limits,
+    headers: &HeaderMap,
+    body: Body,
+    max: usize,
+) -> Result<Held, Problem> {
+    let encoding = Encoding::of(headers)?;
+    let wire_max =
+        if encoding == Encoding::Identity { max.min(limits.wire_bytes) } else { limits.wire_bytes };
+    let stated = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if stated.is_some_and(|length| length > wire_max as u64) {
+        return Err(too_large(wire_max));
+    }
+    let mut wire = Buffer::new(memory, wire_max);
+    let mut pieces = body.into_data_stream();
+    let end = Instant::now() + limits.body_time;
+    loop {
+        let pause_end = Instant::now() + limits.body_pause;
+        match timeout_at(end.min(pause_end), pieces.next()).await {
+            Err(_) => return Err(slow(limits.body_pause, limits.body_time)),
+            Ok(None) => break,
+            Ok(Some(Err(error))) => return Err(Problem::bad_request(format!("the body broke off: {error}"))),
+            Ok(Some(Ok(piece))) => wire.push(&piece)?,
+        }
+    }
+    if encoding == Encoding::Identity {
+        return Ok(wire.hold());
+    }
+    let unpacked = Buffer::new(memory, max);
+    match tokio::task::spawn_blocking(move || unpack(encoding, wire, unpacked)).await {
+        Ok(held) => held,
+        Err(error) => {
+            tracing::error!(%error, "decompression failed");
+            Err(Problem::internal())
+        }
+    }
+}
+
+impl Encoding {
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+        let encoding = match values.next().map(|v| v.to_str().unwrap_or("?").trim().to_ascii_lowercase()) {
+            None => Self::Identity,
+            Some(name) => match name.as_str() {
+                "" | "identity" => Self::Identity,
+                "gzip" | "x-gzip" => Self::Gzip,
+                "zstd" => Self::Zstd,
+                _ => return Err(Problem::media_type("the content encoding is gzip, zstd or none")),
+            },
+        };
+        match values.next() {
+            None => Ok(encoding),
+            Some(_) => Err(Problem::media_type("one content encoding is taken, gzip or zstd")),
+        }
+    }
+}
+
+/// A growing body.
+struct Buffer {
+    bytes: Vec<u8>,
+    permit: Option<OwnedSemaphorePermit>,
+    memory: BodyMemory,
+    max: usize,
+}
+
+impl Buffer {
+    fn new(memory: &BodyMemory, max: usize) -> Self {
+        Self { bytes: Vec::new(), permit: None, memory: memory.clone(), max }
+    }
+
+    fn push(&mut self, piece: &[u8]) -> Result<(), Problem> {
+        let needed = self.bytes.len() + piece.len();
+        if needed > self.max {
+            return Err(too_large(self.max));
+        }
+        if needed > self.bytes.capacity() {
+            let capacity = needed.max(2 * self.bytes.capacity()).clamp(STEP.min(self.max), self.max);
+            let units = (capacity - self.bytes.capacity()).div_ceil(UNIT);
+            let more =
+                u32::try_from(units).ok().and_then(|n| self.memory.0.clone().try_acquire_many_owned(n).ok());
+            let Some(more) = more else {
+                return Err(Problem::busy("too many bytes of request bodies are in memory; try again later"));
+            };
+            match &mut self.permit {
+                Some(permit) => permit.merge(more),
+                None => self.permit = Some(more),
+            }
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn hold(self) -> Held {
+        Held { bytes: self.bytes.into(), _permit: self.permit }
+    }
+}
+
+fn unpack(encoding: Encoding, wire: Buffer, mut out: Buffer) -> Result<Held, Problem> {
+    let damaged = |error: io::Error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
+    let mut reader: Box<dyn Read + '_> = match encoding {
+        Encoding::Identity => return Ok(wire.hold()),
+        Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(wire.bytes.as_slice())),
+        Encoding::Zstd => {
+            let mut decoder =
+                zstd::stream::read::Decoder::with_buffer(wire.bytes.as_slice()).map_err(damaged)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(damaged)?;
+            Box::new(decoder)
+        }
+    };
+    let mut piece = vec![0; STEP];
+    loop {
+        match reader.read(&mut piece) {
+            Ok(0) => return Ok(out.hold()),
+            Ok(n) => out.push(&piece[..n])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(damaged(error)),
+        }
+    }
+}
+
+fn too_large(max: usize) -> Problem {
+    Problem::too_large(format!("the body is longer than the limit of {max} bytes; send it in parts"))
+}
+
+fn slow(pause: Duration, whole: Duration) -> Problem {
+    Problem::slow_body(format!(
+        "the body came too slowly: at most {} s may pass without a byte, and {} s in all",
+        pause.as_secs_f32(),
+        whole.as_secs_f32()
+    ))
+}

@@ -1,0 +1,127 @@
+//! `GET /v1/changes`: the feed of status changes, resumable, by long poll.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, header};
+use axum::response::{IntoResponse, Response};
+use doppel_common::api::Changes;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::extract::{Query, number};
+use crate::limits::{CHANGES, CHANGES_DEFAULT, CHANGES_WAIT_S, CURSOR_BYTES};
+use crate::line::ChangeLine;
+use crate::pages::NDJSON;
+use crate::problem::Problem;
+
+/// Where to go on in the feed, as a header.
+pub(crate) const CURSOR: HeaderName = HeaderName::from_static("doppel-cursor");
+
+/// Whether the feed had nothing more, as a header.
+const AT_END: HeaderName = HeaderName::from_static("doppel-at-end");
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ChangesQuery {
+    /// As an earlier answer or an export gave it; without one the feed begins at its start.
+    cursor: Option<String>,
+    /// Seconds to wait for the first event, 0 to 60.
+    wait: Option<u64>,
+    /// The most events of the answer, 1 to 10,000.
+    limit: Option<usize>,
+}
+
+/// A piece of the feed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChangesAnswer {
+    /// Events, ordered per URL.
+    changes: Vec<ChangeLine>,
+    /// Opaque; where to go on.
+    cursor: String,
+    /// Whether the feed had nothing more at that moment.
+    at_end: bool,
+}
+
+/// What changed since a cursor?
+///
+/// The newest event of every page is kept, so a replay from the start gives every page once, dead ones
+/// among them. With `Accept: application/x-ndjson` an answer is one event per line, and `cursor` and
+/// `at_end` are in the headers `doppel-cursor` and `doppel-at-end`.
+#[utoipa::path(
+    get, path = "/v1/changes", tag = "feed",
+    responses(
+        (status = 200, content(
+            (ChangesAnswer = "application/json"),
+            (ChangeLine = "application/x-ndjson"),
+        )),
+        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 410, description = "The cursor is gone: export again", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Too many long polls", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Query(query): Query<ChangesQuery>,
+) -> Result<Response, Problem> {
+    let limit = number("limit", query.limit, CHANGES_DEFAULT, 1, CHANGES)?;
+    let wait = Duration::from_secs(number("wait", query.wait, 0, 0, CHANGES_WAIT_S)?);
+    if query.cursor.as_ref().is_some_and(|cursor| cursor.len() > CURSOR_BYTES) {
+        return Err(Problem::field("cursor", format!("longer than {CURSOR_BYTES} bytes")));
+    }
+    let _place = if wait.is_zero() { None } else { Some(app.enter_long_poll()?) };
+    let changes = poll(&app, query.cursor, limit, wait).await?;
+
+    let answer = ChangesAnswer {
+        changes: changes.changes.into_iter().map(ChangeLine::from).collect(),
+        cursor: changes.cursor,
+        at_end: changes.at_end,
+    };
+    if !wants_lines(&headers) {
+        return Ok(Json(answer).into_response());
+    }
+    let mut body = Vec::new();
+    for change in &answer.changes {
+        serde_json::to_writer(&mut body, change).map_err(|_| Problem::internal())?;
+        body.push(b'\n');
+    }
+    let headers = [
+        (header::CONTENT_TYPE, NDJSON.to_owned()),
+        (CURSOR, answer.cursor),
+        (AT_END, answer.at_end.to_string()),
+    ];
+    Ok((headers, body).into_response())
+}
+
+/// Whether JSON lines are among what the caller accepts.
+fn wants_lines(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut kinds = accepted.flat_map(|value| value.split(',')).filter_map(|kind| kind.split(';').next());
+    kinds.any(|kind| kind.trim().eq_ignore_ascii_case(NDJSON))
+}
+
+/// Waits in steps, so that a caller who has gone (this future is dropped then) and the end of the
+/// service free the thread.
+async fn poll(
+    app: &App,
+    mut cursor: Option<String>,
+    limit: usize,
+    wait: Duration,
+) -> Result<Changes, Problem> {
+    let end = Instant::now() + wait;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let step = left.min(app.limits().poll_step);
+        let changes =
+            app.blocking(move |app| Ok(app.tier1().changes(cursor.as_deref(), limit, step)?)).await?;
+        if !changes.changes.is_empty() || left <= step || app.is_draining() {
+            return Ok(changes);
+        }
+        cursor = Some(changes.cursor);
+    }
+}

@@ -1,0 +1,249 @@
+//! `GET /v1/explain`: why two pages are, or are not, duplicates.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use doppel_common::api::PageView;
+use doppel_common::model::PageUrl;
+use doppel_common::pairwise::{Comparison, Policy, TOKENS_MIN};
+use doppel_common::signature::Signature;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::advise::Advice;
+use crate::app::App;
+use crate::extract::{Query, page_url};
+use crate::limits::EXAMPLES;
+use crate::problem::Problem;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExplainQuery {
+    /// One page.
+    a: String,
+    /// The other.
+    b: String,
+}
+
+/// Why two pages are, or are not, duplicates.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Explanation {
+    /// One page.
+    a: Side,
+    /// The other.
+    b: Side,
+    /// The threshold: near-duplicates have a Jaccard coefficient above it.
+    tau: String,
+    /// Every measure of F; none where a page has no content.
+    measures: Option<Measures>,
+    /// Whether the two contents are near-duplicates, F.
+    duplicate: bool,
+    /// Why, in words.
+    because: String,
+}
+
+/// What is known of one page.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Side {
+    /// Advice about it at this moment.
+    advice: Advice,
+    /// The page whose content is compared: it itself, or the end of its redirects.
+    compared: Option<String>,
+    /// What of that content is compared.
+    content: Option<Content>,
+}
+
+/// A content.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Content {
+    /// Hash of the token sequence.
+    hash: String,
+    /// Tokens.
+    tokens: u32,
+    /// Distinct shingles.
+    shingles: u32,
+    /// Whether it has the 20 tokens that a duplicate by similarity needs.
+    comparable: bool,
+    /// Language of the page.
+    language: Option<String>,
+    /// Distinct shingles whose first word is in each sub-dictionary.
+    lengths: Vec<u32>,
+    /// The partition that stores it.
+    home: u32,
+    /// The partitions it is compared in.
+    contacts: Vec<u32>,
+}
+
+/// Every measure of F.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Measures {
+    /// Whether the token sequences are the same.
+    same_content: bool,
+    /// Shingles that both have.
+    shared: u32,
+    /// Shingles that only `a` has.
+    only_a: u32,
+    /// Shingles that only `b` has.
+    only_b: u32,
+    /// The Jaccard coefficient, exact.
+    jaccard: f64,
+    /// The same as the sketches estimate it, which decides nothing.
+    sketch_estimate: f64,
+    /// Bands of the sketch that are equal: at least one makes the pair a candidate.
+    equal_bands: usize,
+    /// Bands of the sketch.
+    bands: usize,
+    /// Examples of shingles.
+    examples: Examples,
+}
+
+/// Some shingles. Only their 40-bit hashes are kept, not their words: here in hexadecimal.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct Examples {
+    /// Hashes of shingles that both have.
+    common: Vec<String>,
+    /// Hashes of shingles that only `a` has.
+    only_a: Vec<String>,
+    /// Hashes of shingles that only `b` has.
+    only_b: Vec<String>,
+}
+
+/// Why are two pages, or are they not, duplicates?
+#[utoipa::path(
+    get, path = "/v1/explain", tag = "advice",
+    responses(
+        (status = 200, body = Explanation),
+        (status = 400, description = "Not page URLs", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "A page is not on record", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    Query(ExplainQuery { a, b }): Query<ExplainQuery>,
+) -> Result<Json<Explanation>, Problem> {
+    let (a, b) = (page_url("a", &a)?, page_url("b", &b)?);
+    app.blocking(move |app| {
+        let (a, first) = side(app, "a", &a)?;
+        let (b, second) = side(app, "b", &b)?;
+        let policy = app.policy();
+        let compared = first.as_deref().zip(second.as_deref());
+        let measured = compared.map(|(x, y)| (policy.compare(x, y), measures(policy, x, y)));
+        Ok(Json(Explanation {
+            tau: policy.tau.to_string(),
+            duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
+            because: because(policy, &a, &b, measured.as_ref()),
+            measures: measured.map(|(_, measures)| measures),
+            a,
+            b,
+        }))
+    })
+    .await
+}
+
+/// One page and the content that is compared.
+fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signature>>), Problem> {
+    let advice = app.advisor(None).advise(url)?;
+    let view =
+        |page| -> Result<Option<PageView>, Problem> { Ok(app.tier1().pages(&[page])?.pop().flatten()) };
+    let Some(page) = view(url.id())?.filter(|page| page.rank.url == *url) else {
+        return Err(Problem::not_found(format!("{url} is not on record")).about(field));
+    };
+    let end = match page.target {
+        Some(target) if page.content.is_none() => view(target)?,
+        _ => Some(page),
+    };
+    let Some(end) = end.filter(|end| end.content.is_some()) else {
+        return Ok((Side { advice, compared: None, content: None }, None));
+    };
+    let compared = Some(end.rank.url.to_string());
+    let Some(signature) = app.tier1().signature(end.rank.url.id())? else {
+        return Ok((Side { advice, compared, content: None }, None));
+    };
+    let placement = app.tier2().placement(&signature);
+    let content = Content {
+        hash: signature.content().to_string(),
+        tokens: signature.tokens(),
+        shingles: signature.shingles(),
+        comparable: app.policy().comparable(&signature),
+        language: end.language.map(String::from),
+        lengths: placement.lengths,
+        home: placement.home,
+        contacts: placement.contacts,
+    };
+    Ok((Side { advice, compared, content: Some(content) }, Some(signature)))
+}
+
+fn measures(policy: Policy, a: &Signature, b: &Signature) -> Measures {
+    let Comparison { shared, a: shingles_a, b: shingles_b, same_content, .. } = policy.compare(a, b);
+    let equal = a.sketch().iter().zip(b.sketch()).filter(|(x, y)| x == y).count();
+    // The low bytes of different minima agree by chance one time in 256.
+    let share = equal as f64 / a.sketch().len() as f64;
+    let estimate = ((share - 1.0 / 256.0) / (1.0 - 1.0 / 256.0)).max(0.0);
+    let has_sketch = shingles_a > 0 && shingles_b > 0;
+    let bands = policy.band_keys(a).zip(policy.band_keys(b));
+    Measures {
+        same_content,
+        shared,
+        only_a: shingles_a - shared,
+        only_b: shingles_b - shared,
+        jaccard: policy.compare(a, b).jaccard(),
+        sketch_estimate: if has_sketch { estimate } else { 0.0 },
+        equal_bands: if has_sketch { bands.filter(|(x, y)| x == y).count() } else { 0 },
+        bands: policy.bands().count,
+        examples: examples(a, b),
+    }
+}
+
+/// The first few shingles of each kind, by one merge of the two ascending sets.
+fn examples(a: &Signature, b: &Signature) -> Examples {
+    let mut found = Examples::default();
+    let (mut xs, mut ys) = (a.set().peekable(), b.set().peekable());
+    loop {
+        let (list, hash) = match (xs.peek().copied(), ys.peek().copied()) {
+            (None, None) => return found,
+            (Some(x), None) => (&mut found.only_a, x),
+            (None, Some(y)) => (&mut found.only_b, y),
+            (Some(x), Some(y)) => match x.cmp(&y) {
+                Ordering::Less => (&mut found.only_a, x),
+                Ordering::Greater => (&mut found.only_b, y),
+                Ordering::Equal => (&mut found.common, x),
+            },
+        };
+        if list.len() < EXAMPLES {
+            list.push(format!("{hash:010x}"));
+        }
+        xs.next_if_eq(&hash);
+        ys.next_if_eq(&hash);
+    }
+}
+
+fn because(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
+    let Some((comparison, measures)) = measured else {
+        let side = if a.content.is_none() { a } else { b };
+        return format!("{} has no content at this moment", side.advice.url);
+    };
+    let short = |side: &Side| side.content.as_ref().map(|content| content.tokens).filter(|&n| n < TOKENS_MIN);
+    let few = short(a).or(short(b));
+    match (comparison.same_content, comparison.similar, few) {
+        (true, true, _) => "they have the same content".to_owned(),
+        (true, false, _) => "neither has any text".to_owned(),
+        (false, _, Some(tokens)) => {
+            format!("one has {tokens} tokens; below {TOKENS_MIN} only the same content makes a duplicate")
+        }
+        (false, similar, None) => {
+            let tau = policy.tau;
+            let union = measures.shared + measures.only_a + measures.only_b;
+            let of = format!("{} of {union} shingles are in both", measures.shared);
+            match (similar, measures.equal_bands) {
+                (false, _) => format!("{of}, which is not above {tau}"),
+                (true, 0) => format!(
+                    "{of}, which is above {tau}; no band of the sketches is equal, so this pair alone ties no groups"
+                ),
+                (true, _) => format!("{of}, which is above {tau}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The export: one line for every live page, sorted by URL, in bounded memory.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use doppel_common::api::{Refused, Tier1Api};
+
+use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
+use crate::line::ExportLine;
+use crate::problem::Problem;
+use crate::sort::Sorter;
+
+/// What an export has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportSummary {
+    /// Lines written.
+    pub pages: u64,
+    /// Where the change feed goes on: every change after the export began comes after it.
+    pub cursor: String,
+}
+
+/// Why there is no export, or only a part of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// Tier 1 could not be read.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The temporary files failed.
+    #[error("cannot sort the export in {dir}: {source}", dir = dir.display())]
+    Spill {
+        /// Where they are.
+        dir: std::path::PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The output failed.
+    #[error("cannot write the export: {0}")]
+    Write(#[source] io::Error),
+}
+
+/// Every live page, collected and ready to be written in order.
+pub(crate) struct Collected {
+    sorter: Sorter,
+    summary: ExportSummary,
+}
+
+/// Writes every live page as a JSON line with `url`, `status`, `group`, `winner` and `similarity`, in byte
+/// order of the URLs. What does not fit in memory is sorted in the system's directory of temporary files.
+///
+/// # Errors
+/// When tier 1 cannot be read, the temporary files or `out` cannot be written.
+pub fn write_export(tier1: &dyn Tier1Api, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
+    Collected::from(tier1, &std::env::temp_dir())?.write(out)
+}
+
+impl Collected {
+    /// Reads all pages; what does not fit in memory is sorted in files in `temp_dir`, which have no names.
+    pub(crate) fn from(tier1: &dyn Tier1Api, temp_dir: &Path) -> Result<Self, ExportError> {
+        let mut sorter = Sorter::new(temp_dir, EXPORT_CHUNK_BYTES, EXPORT_RUNS);
+        let mut pages = 0;
+        let mut failed = None;
+        let scanned = tier1.scan(&mut |line| {
+            pages += 1;
+            let written = sorter.push(line.url.as_str().as_bytes(), |out| {
+                serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
+                out.push(b'\n');
+                Ok(())
+            });
+            written.map_err(|error| {
+                let text = io::Error::new(error.kind(), error.to_string());
+                failed = Some(error);
+                text
+            })
+        });
+        match failed {
+            Some(source) => Err(ExportError::Spill { dir: temp_dir.to_owned(), source }),
+            None => Ok(Self { sorter, summary: ExportSummary { pages, cursor: scanned? } }),
+        }
+    }
+
+    pub(crate) fn cursor(&self) -> &str {
+        &self.summary.cursor
+    }
+
+    pub(crate) fn write(self, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
+        self.sorter.finish(&mut |line| out.write_all(line)).map_err(ExportError::Write)?;
+        out.flush().map_err(ExportError::Write)?;
+        Ok(self.summary)
+    }
+}
+
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Refused(refused) => refused.into(),
+            ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Refused::DiskFull(error.to_string()).into()
+            }
+            ExportError::Spill { .. } | ExportError::Write(_) => {
+                tracing::error!(%error, "an export failed");
+                Self::internal()
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Parameters, path segments and small JSON bodies of requests, with problems for what is wrong.
+
+use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use doppel_common::model::{GroupId, PageUrl};
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::body;
+use crate::limits::{JSON_BYTES, MARKET_BYTES};
+use crate::problem::Problem;
+
+/// The query string. Unknown parameters are errors where `T` denies them.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// A JSON body of at most [`JSON_BYTES`].
+#[derive(Debug)]
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+/// The group in the path.
+#[derive(Debug)]
+pub(crate) struct GroupPath(pub(crate) GroupId);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match extract::Query::from_request_parts(parts, state).await {
+            Ok(extract::Query(params)) => Ok(Self(params)),
+            Err(rejection) => Err(Problem::bad_request(rejection.body_text())),
+        }
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        json(app, request, JSON_BYTES).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for GroupPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| Problem::field("id", rejection.body_text()))?;
+        group("id", &text).map(Self)
+    }
+}
+
+/// Reads a body of at most `max` bytes as JSON.
+pub(crate) async fn json<T: DeserializeOwned>(app: &App, request: Request, max: usize) -> Result<T, Problem> {
+    let (parts, body) = request.into_parts();
+    if body::media_type(&parts.headers) != "application/json" {
+        return Err(Problem::media_type("the content type of this call is application/json"));
+    }
+    let held = app.read(&parts.headers, body, max).await?;
+    if held.bytes().trim_ascii().is_empty() {
+        return Err(Problem::bad_request("the body is empty"));
+    }
+    serde_json::from_slice(held.bytes()).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+/// A page URL in `field`.
+pub(crate) fn page_url(field: &str, text: &str) -> Result<PageUrl, Problem> {
+    PageUrl::parse(text).map_err(|error| Problem::field(field, error.to_string()))
+}
+
+/// A group id in `field`.
+pub(crate) fn group(field: &str, text: &str) -> Result<GroupId, Problem> {
+    text.parse().map_err(|error: doppel_common::model::IdError| Problem::field(field, error.to_string()))
+}
+
+/// A host suffix in `market`, lower case.
+pub(crate) fn market(text: Option<String>) -> Result<Option<String>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let suffix = text.trim_start_matches('.').to_ascii_lowercase();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
+    if suffix.is_empty() || suffix.len() > MARKET_BYTES || !suffix.bytes().all(plain) {
+        let detail =
+            "a market is a host suffix such as de or co.uk, in ASCII letters, digits, dots and hyphens";
+        return Err(Problem::field("market", detail));
+    }
+    Ok(Some(suffix))
+}
+
+/// A number in `field` from `least` to `most`; `default` where none is given.
+pub(crate) fn number<N: PartialOrd + std::fmt::Display + Copy>(
+    field: &str,
+    given: Option<N>,
+    default: N,
+    least: N,
+    most: N,
+) -> Result<N, Problem> {
+    match given.unwrap_or(default) {
+        n if n < least || n > most => {
+            Err(Problem::field(field, format!("{n} is not from {least} to {most}")))
+        }
+        n => Ok(n),
+    }
+}

@@ -1,0 +1,307 @@
+//! `GET /v1/groups`, `GET /v1/groups/{id}` and the repairs.
+
+use axum::Json;
+use axum::extract::State;
+use doppel_common::api::{GroupFilter, GroupState, GroupSummary, MemberView, RepairReport, Status};
+use doppel_common::model::{GroupId, PageId};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::advise::follow;
+use crate::app::App;
+use crate::extract::{self, GroupPath, JsonBody, Query, number};
+use crate::limits::{LIST, LIST_DEFAULT, NAME_BYTES, REPAIR_GROUPS};
+use crate::problem::Problem;
+
+/// A group without its members.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Group {
+    /// Its id.
+    group: String,
+    /// The group that has its members now, when it was merged away.
+    merged_into: Option<String>,
+    /// Its winner.
+    winner: Option<String>,
+    /// Pages with content.
+    members: u64,
+    /// Members found dissimilar to the winner.
+    dissimilar: u64,
+    /// It owes a recomputation.
+    touched: bool,
+    /// It is past the size limit: its members are not advised as duplicates until it is repaired.
+    quarantined: bool,
+}
+
+impl From<GroupSummary> for Group {
+    fn from(summary: GroupSummary) -> Self {
+        Self {
+            group: summary.group.to_string(),
+            merged_into: match summary.state {
+                GroupState::Active => None,
+                GroupState::MergedInto { group } => Some(group.to_string()),
+            },
+            winner: summary.winner.map(String::from),
+            members: summary.members,
+            dissimilar: summary.dissimilar,
+            touched: summary.touched,
+            quarantined: summary.quarantined,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Only groups that are quarantined or have at least this share of members, in percent, dissimilar to
+    /// their winner; 1 to 100.
+    suspicious: Option<u8>,
+    /// Go on after this group.
+    after: Option<String>,
+    /// The most groups of the answer, 1 to 1,000.
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupList {
+    /// In order of shard and id.
+    groups: Vec<Group>,
+    /// What to pass as `after` to go on; none at the end.
+    next: Option<String>,
+}
+
+/// List groups.
+#[utoipa::path(
+    get, path = "/v1/groups", tag = "groups",
+    responses(
+        (status = 200, body = GroupList),
+        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<GroupList>, Problem> {
+    let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
+    let filter = match query.suspicious {
+        None => GroupFilter::All,
+        Some(percent) => GroupFilter::Suspicious { percent: number("suspicious", Some(percent), 1, 1, 100)? },
+    };
+    let after = query.after.map(|id| extract::group("after", &id)).transpose()?;
+    app.blocking(move |app| {
+        let groups = app.tier1().groups(filter, after, limit)?;
+        let next = if groups.len() < limit { None } else { groups.last().map(|last| last.group.to_string()) };
+        Ok(Json(GroupList { groups: groups.into_iter().map(Group::from).collect(), next }))
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct GroupQuery {
+    /// What an earlier answer gave as `next`.
+    after: Option<String>,
+    /// The most members of the answer, 1 to 1,000; redirects come on top.
+    limit: Option<usize>,
+}
+
+/// A page of a group's members.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupPage {
+    #[serde(flatten)]
+    group: Group,
+    /// Some members, each followed by the redirects that end at it.
+    pages: Vec<Member>,
+    /// What to pass as `after` to go on; none at the end.
+    next: Option<String>,
+}
+
+/// A member of a group.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Member {
+    /// The page.
+    url: String,
+    /// What it is.
+    status: Status,
+    /// Jaccard coefficient with the winner.
+    similarity: Option<f64>,
+    /// Hash of its content; none for a redirect.
+    content: Option<String>,
+}
+
+impl From<MemberView> for Member {
+    fn from(member: MemberView) -> Self {
+        Self {
+            url: member.line.url.into(),
+            status: member.line.status,
+            similarity: member.line.similarity,
+            content: member.content.map(|content| content.to_string()),
+        }
+    }
+}
+
+/// Show a group and its members.
+///
+/// The id of a group that was merged away answers with `merged_into` and no members.
+#[utoipa::path(
+    get, path = "/v1/groups/{id}", tag = "groups",
+    params(("id" = String, Path, description = "Group id such as g12-0")),
+    responses(
+        (status = 200, body = GroupPage),
+        (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such group", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    GroupPath(id): GroupPath,
+    Query(query): Query<GroupQuery>,
+) -> Result<Json<GroupPage>, Problem> {
+    let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
+    let after = query.after.map(|text| page_id(&text)).transpose()?;
+    app.blocking(move |app| {
+        let Some(view) = app.tier1().group(id, after, limit)? else { return Err(no_group(id)) };
+        let mut group = Group::from(view.summary);
+        if group.merged_into.is_some()
+            && let Some(survivor) = follow(app.tier1(), id)?
+        {
+            group.merged_into = Some(survivor.group.to_string());
+        }
+        let next = view.next.map(|page| format!("{:032x}", u128::from_be_bytes(*page.bytes())));
+        Ok(Json(GroupPage { group, pages: view.members.into_iter().map(Member::from).collect(), next }))
+    })
+    .await
+}
+
+fn page_id(text: &str) -> Result<PageId, Problem> {
+    let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex);
+    let number = number.ok_or_else(|| Problem::field("after", "not what an earlier answer gave as next"))?;
+    Ok(PageId::from_bytes(number.to_be_bytes()))
+}
+
+fn no_group(group: GroupId) -> Problem {
+    Problem::not_found(format!("there is no group {group}"))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RepairQuery {
+    /// Only say what would be done.
+    #[serde(default)]
+    dry_run: bool,
+    /// Who asks for it; goes to the audit log.
+    by: Option<String>,
+}
+
+/// What a repair did, or would do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Repair {
+    /// The group that was looked at, after following merges.
+    group: String,
+    /// Members before.
+    before: Vec<String>,
+    /// The sets the members fall into by exact comparison, the winner's first.
+    components: Vec<Vec<String>>,
+    /// Whether it was applied.
+    applied: bool,
+}
+
+impl From<RepairReport> for Repair {
+    fn from(report: RepairReport) -> Self {
+        let urls = |pages: Vec<doppel_common::model::PageUrl>| pages.into_iter().map(String::from).collect();
+        Self {
+            group: report.group.to_string(),
+            before: urls(report.before),
+            components: report.components.into_iter().map(urls).collect(),
+            applied: report.applied,
+        }
+    }
+}
+
+/// Recompute a group's membership by exact comparison.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/repair", tag = "groups",
+    params(("id" = String, Path, description = "Group id such as g12-0")),
+    responses(
+        (status = 200, description = "Before and after", body = Repair),
+        (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such group", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn repair(
+    State(app): State<App>,
+    GroupPath(id): GroupPath,
+    Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
+) -> Result<Json<Repair>, Problem> {
+    let by = name(by)?;
+    app.blocking(move |app| {
+        let report = app.tier1().repair(id, dry_run, &by)?.ok_or_else(|| no_group(id))?;
+        Ok(Json(Repair::from(report)))
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RepairRequest {
+    /// The groups, at most 100.
+    groups: Vec<String>,
+    /// Only say what would be done.
+    #[serde(default)]
+    dry_run: bool,
+    /// Who asks for it; goes to the audit log.
+    by: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Repairs {
+    /// One report per group that exists, in order.
+    repairs: Vec<Repair>,
+    /// Groups that do not exist.
+    unknown: Vec<String>,
+}
+
+/// Recompute the membership of several groups.
+#[utoipa::path(
+    post, path = "/v1/repair", tag = "groups", request_body = RepairRequest,
+    responses(
+        (status = 200, description = "Before and after", body = Repairs),
+        (status = 400, description = "Too many groups, or not group ids", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn repair_many(
+    State(app): State<App>,
+    JsonBody(RepairRequest { groups, dry_run, by }): JsonBody<RepairRequest>,
+) -> Result<Json<Repairs>, Problem> {
+    if groups.len() > REPAIR_GROUPS {
+        let detail = format!("{} groups, the limit is {REPAIR_GROUPS}; repair in parts", groups.len());
+        return Err(Problem::field("groups", detail));
+    }
+    let groups: Vec<GroupId> =
+        groups.iter().map(|id| extract::group("groups", id)).collect::<Result<_, _>>()?;
+    let by = name(by)?;
+    app.blocking(move |app| {
+        let mut answer = Repairs { repairs: Vec::new(), unknown: Vec::new() };
+        for group in groups {
+            match app.tier1().repair(group, dry_run, &by)? {
+                Some(report) => answer.repairs.push(report.into()),
+                None => answer.unknown.push(group.to_string()),
+            }
+        }
+        Ok(Json(answer))
+    })
+    .await
+}
+
+fn name(by: Option<String>) -> Result<String, Problem> {
+    let by = by.unwrap_or_else(|| "anonymous".to_owned());
+    if by.is_empty() || by.len() > NAME_BYTES || by.chars().any(char::is_control) {
+        return Err(Problem::field("by", format!("1 to {NAME_BYTES} bytes without control characters")));
+    }
+    Ok(by)
+}

@@ -1,0 +1,180 @@
+//! Pages to submissions: the way of a page from bytes to a signature, on a small pool of threads.
+//!
+//! Invariants: answers come in the order of the sources; each thread keeps one extractor with its
+//! buffers; bodies are handed over, never copied; a page that makes the extractor panic is an error of
+//! that page alone.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use axum::body::Bytes;
+use crossbeam::channel::{Receiver, Sender, bounded};
+use doppel_common::api::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
+use doppel_common::api::{Body, Submission};
+use doppel_common::input::{Fetched, FetchedBody};
+use doppel_common::model::Timestamp;
+use doppel_common::text::{Extracted, Extractor};
+
+/// Sources waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is
+/// being stored.
+const QUEUE: usize = 1_024;
+
+/// A page before extraction.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A page in the public JSON form.
+    Json(Bytes),
+    /// A page of a crawl.
+    Fetched(Fetched),
+}
+
+/// Why a source is no submission.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IngestError {
+    /// It is not a valid page.
+    #[error(transparent)]
+    Item(#[from] ItemError),
+    /// It is longer than any valid page.
+    #[error("{0} bytes of JSON, the limit is {LINE_BYTES_MAX}")]
+    TooLong(usize),
+    /// The extractor failed on it.
+    #[error("the page could not be read because of an error inside the service")]
+    Panicked,
+}
+
+/// What a source became.
+pub type Ingested = Result<Submission, IngestError>;
+
+/// A pool of extractors.
+#[derive(Debug)]
+pub struct Ingest {
+    jobs: Option<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Job {
+    source: Source,
+    now: Timestamp,
+    place: usize,
+    answers: Sender<(usize, Ingested)>,
+}
+
+/// Sources under way.
+#[derive(Debug)]
+pub struct Batch {
+    answers: Receiver<(usize, Ingested)>,
+    sources: usize,
+}
+
+impl Ingest {
+    /// Starts `threads` extractors (at least one).
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn new(threads: usize) -> io::Result<Self> {
+        let (jobs, queue) = bounded::<Job>(QUEUE);
+        let spawn = |number| {
+            let queue = queue.clone();
+            thread::Builder::new().name(format!("ingest-{number}")).spawn(move || work(&queue))
+        };
+        let threads = (0..threads.max(1)).map(spawn).collect::<io::Result<_>>()?;
+        Ok(Self { jobs: Some(jobs), threads })
+    }
+
+    /// Extracts `sources`; answers in their order. `now` is the date of those without one. Blocks.
+    #[must_use]
+    pub fn run(&self, sources: Vec<Source>, now: Timestamp) -> Vec<Ingested> {
+        self.start(sources, now).wait()
+    }
+
+    /// Hands `sources` over and returns while they are being extracted. Blocks while the queue is full.
+    #[must_use]
+    pub fn start(&self, sources: Vec<Source>, now: Timestamp) -> Batch {
+        // Room for every answer, so that no thread ever waits for the caller.
+        let (answers, received) = bounded(sources.len());
+        let batch = Batch { answers: received, sources: sources.len() };
+        if let Some(jobs) = &self.jobs {
+            for (place, source) in sources.into_iter().enumerate() {
+                // Fails only when every thread is gone; `wait` then answers for the missing ones.
+                let _ = jobs.send(Job { source, now, place, answers: answers.clone() });
+            }
+        }
+        batch
+    }
+}
+
+impl Drop for Ingest {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Batch {
+    /// Waits for the answers, in the order of the sources.
+    #[must_use]
+    pub fn wait(self) -> Vec<Ingested> {
+        let mut ordered: Vec<Option<Ingested>> = Vec::new();
+        ordered.resize_with(self.sources, || None);
+        for (place, answer) in self.answers {
+            ordered[place] = Some(answer);
+        }
+        ordered.into_iter().map(|answer| answer.unwrap_or(Err(IngestError::Panicked))).collect()
+    }
+}
+
+fn work(queue: &Receiver<Job>) {
+    let mut extractor = Extractor::new();
+    for Job { source, now, place, answers } in queue {
+        let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
+        let answer = answer.unwrap_or_else(|_| {
+            // Its buffers may be in any state.
+            extractor = Extractor::new();
+            Err(IngestError::Panicked)
+        });
+        let _ = answers.send((place, answer));
+    }
+}
+
+/// A page of the public form as a page of a crawl. JSON is Unicode, whatever charset the HTML names.
+pub(crate) fn fetched(item: PageItem) -> Fetched {
+    let PageItem { url, body, fetched_at, popularity, language } = item;
+    let body = match body {
+        PageBody::Html(html) => {
+            FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) }
+        }
+        PageBody::Text(text) => FetchedBody::Text(text),
+        PageBody::Redirect(target) => FetchedBody::Redirect(target),
+        PageBody::Dead => FetchedBody::Dead,
+    };
+    Fetched { url, fetched_at, body, popularity, language }
+}
+
+fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Ingested {
+    let fetched = match source {
+        Source::Json(json) if json.len() > LINE_BYTES_MAX => return Err(IngestError::TooLong(json.len())),
+        Source::Json(json) => fetched(PageItem::parse(&json, now)?),
+        Source::Fetched(fetched) => fetched,
+    };
+    let Fetched { url, fetched_at, body, popularity, language } = fetched;
+    let given = language.map(String::into_boxed_str);
+    let extracted = match body {
+        FetchedBody::Html { bytes, charset } => Some(extractor.html(&url, &bytes, charset.as_deref())),
+        FetchedBody::Text(text) => Some(Extracted::Page(extractor.text(&text))),
+        FetchedBody::Redirect(target) => Some(Extracted::Redirect(target)),
+        FetchedBody::Dead => None,
+    };
+    let (body, language, canonical) = match extracted {
+        Some(Extracted::Page(page)) => {
+            (Body::Content(Arc::new(page.signature)), given.or(page.language), page.canonical)
+        }
+        Some(Extracted::Redirect(target)) => (Body::Redirect(target), given, None),
+        None => (Body::Dead, given, None),
+    };
+    Ok(Submission { url, fetched_at: fetched_at.unwrap_or(now), popularity, language, canonical, body })
+}

@@ -1,0 +1,186 @@
+//! Every limit of the front door, with its arithmetic (G6). Bytes, counts and durations.
+//!
+//! Memory for request bodies is at most [`BODY_MEMORY_BYTES`]; answers of `POST /v1/pages` repeat the
+//! URLs of the request and so stay below the request's own size. Each blocking call holds one thread of
+//! the runtime's blocking pool, of which there are 512 by default: [`REQUESTS`] stays below that.
+
+use std::time::Duration;
+
+/// A body as it comes over the wire: 1,000 pages of 64 kB. HTML packs about 5 to 1, so a compressed
+/// body of a quarter of this already fills [`BODY_BYTES`].
+pub const WIRE_BYTES: usize = 64 << 20;
+
+/// A body of `POST /v1/pages` after decompression: about 4,000 pages of 64 kB.
+pub const BODY_BYTES: usize = 256 << 20;
+
+/// Request bodies in memory, packed and unpacked, of all requests together: four of the largest.
+pub const BODY_MEMORY_BYTES: usize = 4 * BODY_BYTES;
+
+/// Lines of one `POST /v1/pages`. Ten times the pages that fit at 26 kB each, so that redirects and
+/// deaths, which are short, can be sent in bulk.
+pub const LINES: usize = 100_000;
+
+/// Lines handed to tier 1 in one call: large enough to share one flush of the store (about 1 ms)
+/// among many pages, small enough that its signatures (4 kB each on average) fit a cache.
+pub const CHUNK_LINES: usize = 256;
+
+/// Body bytes handed to the extractors in one chunk, unless one line is longer.
+pub const CHUNK_BYTES: usize = 16 << 20;
+
+/// A small JSON body: 1,000 URLs of 1 kB.
+pub const JSON_BYTES: usize = 1 << 20;
+
+/// A text or page to probe, as JSON. Above the 16 MB that a page may have, for escapes.
+pub const PROBE_BYTES: usize = 32 << 20;
+
+/// The longest pause within a body before the request is given up.
+pub const BODY_PAUSE: Duration = Duration::from_secs(15);
+
+/// The longest time a whole body may take: [`WIRE_BYTES`] at 0.5 MB/s.
+pub const BODY_TIME: Duration = Duration::from_secs(128);
+
+/// The longest time the head of a request may take.
+pub const HEAD_TIME: Duration = Duration::from_secs(15);
+
+/// Connections open at once; each costs about 16 kB while idle, so 64 MB.
+pub const CONNECTIONS: usize = 4_096;
+
+/// Requests in work at once, long polls among them. Past it: 503.
+pub const REQUESTS: usize = 384;
+
+/// Long polls of the change feed at once: a third of [`REQUESTS`]. Past it: 503.
+pub const LONG_POLLS: usize = 128;
+
+/// Exports and flushes at once, each: they are heavy and rare. Past it: 503.
+pub const HEAVY_CALLS: usize = 4;
+
+/// What Retry-After says, in seconds: about the time in which tier 2 decides a full pass.
+pub const RETRY_AFTER_S: u32 = 2;
+
+/// URLs of one `POST /v1/status`.
+pub const STATUS_URLS: usize = 1_000;
+
+/// Members of a group that are looked at for a market's winner.
+pub const MARKET_MEMBERS: usize = 10_000;
+
+/// Members that one `POST /v1/status` looks at for market winners, all groups together.
+pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
+
+/// The longest market, a host suffix: the longest host name.
+pub const MARKET_BYTES: usize = 253;
+
+/// Partners of a probe that are looked at, the most similar first.
+pub const PROBE_PARTNERS: usize = 64;
+
+/// Forwards followed from a merged group. A chain grows by one for each later merge of the survivor
+/// into an older group, while members are still being handed over.
+pub const FORWARDS: usize = 64;
+
+/// How often advice starts again because a record changed while it was made.
+pub const ADVICE_ATTEMPTS: usize = 4;
+
+/// Events of one `GET /v1/changes` when the query names no number.
+pub const CHANGES_DEFAULT: usize = 1_000;
+
+/// The most events of one `GET /v1/changes`: about 3 MB.
+pub const CHANGES: usize = 10_000;
+
+/// The longest `wait` of `GET /v1/changes`, in seconds.
+pub const CHANGES_WAIT_S: u64 = 60;
+
+/// A long poll asks tier 1 in steps of this, so that a caller who has gone, or the end of the service,
+/// frees its thread.
+pub const POLL_STEP: Duration = Duration::from_secs(2);
+
+/// The longest cursor taken, in bytes.
+pub const CURSOR_BYTES: usize = 1_024;
+
+/// Members or groups of one answer when the query names no number.
+pub const LIST_DEFAULT: usize = 100;
+
+/// The most members or groups of one answer.
+pub const LIST: usize = 1_000;
+
+/// Groups of one `POST /v1/repair`.
+pub const REPAIR_GROUPS: usize = 100;
+
+/// The longest name that a repair is audited under, in bytes.
+pub const NAME_BYTES: usize = 100;
+
+/// The longest `timeout` of `POST /v1/flush`, in seconds.
+pub const FLUSH_S: u64 = 3_600;
+
+/// `timeout` of `POST /v1/flush` when the query names none, in seconds.
+pub const FLUSH_DEFAULT_S: u64 = 60;
+
+/// Example shingles of `GET /v1/explain`, of each kind.
+pub const EXAMPLES: usize = 5;
+
+/// Largest groups that the group report lists.
+pub const LARGEST_GROUPS: usize = 20;
+
+/// Groups that the group report reads: some seconds of work. Past it the report says that it was cut.
+pub const REPORT_GROUPS: u64 = 5_000_000;
+
+/// How long a group report is handed out again before it is made anew.
+pub const REPORT_AGE: Duration = Duration::from_secs(10);
+
+/// Bytes of lines that the export sorts in memory at a time.
+pub const EXPORT_CHUNK_BYTES: usize = 32 << 20;
+
+/// Sorted runs that the export merges at a time: at 64 kB of buffer each, 4 MB and 64 open files.
+pub const EXPORT_RUNS: usize = 64;
+
+/// Bytes of one piece of an export on its way to the client.
+pub const EXPORT_PIECE_BYTES: usize = 64 << 10;
+
+/// The longest a client of an export may pause.
+pub const EXPORT_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long requests may go on once the service is told to end.
+pub const DRAIN: Duration = Duration::from_secs(30);
+
+/// The limits that tests make small.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// See [`WIRE_BYTES`].
+    pub wire_bytes: usize,
+    /// See [`BODY_BYTES`].
+    pub body_bytes: usize,
+    /// See [`BODY_MEMORY_BYTES`].
+    pub body_memory_bytes: usize,
+    /// See [`LINES`].
+    pub lines: usize,
+    /// See [`CHUNK_LINES`].
+    pub chunk_lines: usize,
+    /// See [`BODY_PAUSE`].
+    pub body_pause: Duration,
+    /// See [`BODY_TIME`].
+    pub body_time: Duration,
+    /// See [`REQUESTS`].
+    pub requests: usize,
+    /// See [`LONG_POLLS`].
+    pub long_polls: usize,
+    /// See [`POLL_STEP`].
+    pub poll_step: Duration,
+    /// See [`DRAIN`].
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wire_bytes: WIRE_BYTES,
+            body_bytes: BODY_BYTES,
+            body_memory_bytes: BODY_MEMORY_BYTES,
+            lines: LINES,
+            chunk_lines: CHUNK_LINES,
+            body_pause: BODY_PAUSE,
+            body_time: BODY_TIME,
+            requests: REQUESTS,
+            long_polls: LONG_POLLS,
+            poll_step: POLL_STEP,
+            drain: DRAIN,
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Metrics: what the front door counts itself, and the figures of both tiers, read at each scrape.
+//!
+//! Everything lies in a registry that is passed in, so that many services fit in one process. Names are
+//! `doppel_<role>_<noun>_<unit>`, counters end in `_total`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+use doppel_common::api::{Backlog, Counters, Outcome, PartitionLoad, Tier1Api, Tier2Api};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::app::App;
+use crate::body::BodyMemory;
+use crate::problem::Problem;
+
+/// The media type of a scrape.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the front door counts.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    body_bytes: Counter,
+    pages: Family<OutcomeLabels, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    method: String,
+    route: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+/// Adds the front door's metrics to `registry`.
+pub(crate) fn register(
+    registry: &mut Registry,
+    tier1: &Arc<dyn Tier1Api>,
+    tier2: &Arc<dyn Tier2Api>,
+    memory: &BodyMemory,
+) -> Metrics {
+    let latency: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
+    let metrics = Metrics {
+        requests: Family::default(),
+        latency: Family::new_with_constructor(latency),
+        body_bytes: Counter::default(),
+        pages: Family::default(),
+    };
+    registry.register("doppel_coordinator_http_requests", "HTTP requests answered", metrics.requests.clone());
+    registry.register(
+        "doppel_coordinator_http_request_seconds",
+        "Time until the head of an answer",
+        metrics.latency.clone(),
+    );
+    registry.register(
+        "doppel_coordinator_ingest_bytes",
+        "Bytes of page bodies received, after decompression",
+        metrics.body_bytes.clone(),
+    );
+    registry.register("doppel_coordinator_ingest_pages", "Pages recorded, by outcome", metrics.pages.clone());
+    registry.register_collector(Box::new(Tiers {
+        tier1: Arc::clone(tier1),
+        tier2: Arc::clone(tier2),
+        memory: memory.clone(),
+    }));
+    metrics
+}
+
+impl Metrics {
+    pub(crate) fn body_bytes(&self, bytes: usize) {
+        self.body_bytes.inc_by(bytes as u64);
+    }
+
+    pub(crate) fn pages(&self, outcomes: &[Outcome]) {
+        for (outcome, name) in [
+            (Outcome::Unchanged, "unchanged"),
+            (Outcome::Confirmed, "confirmed"),
+            (Outcome::Pending, "pending"),
+            (Outcome::Stale, "stale"),
+        ] {
+            let count = outcomes.iter().filter(|&&one| one == outcome).count();
+            self.pages.get_or_create(&OutcomeLabels { outcome: name }).inc_by(count as u64);
+        }
+    }
+}
+
+/// Counts and times every request. Routes are labelled by their pattern, other paths all alike.
+pub(crate) async fn track(
+    State(app): State<App>,
+    matched: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let begin = Instant::now();
+    let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::OPTIONS,
+    ];
+    let method =
+        if known.contains(request.method()) { request.method().to_string() } else { "other".to_owned() };
+    let response = next.run(request).await;
+    let (status, seconds) = (response.status().as_u16(), begin.elapsed().as_secs_f64());
+    tracing::debug!(method, route, status, seconds, "answered");
+    let metrics = app.metrics();
+    metrics
+        .latency
+        .get_or_create(&RouteLabels { method: method.clone(), route: route.clone() })
+        .observe(seconds);
+    metrics.requests.get_or_create(&RequestLabels { method, route, status }).inc();
+    response
+}
+
+/// The registry in text form.
+pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
+    let mut out = String::new();
+    text::encode(&mut out, registry).map_err(|error| {
+        tracing::error!(%error, "the metrics were not written");
+        Problem::internal()
+    })?;
+    Ok(out)
+}
+
+/// Reads the tiers at each scrape.
+struct Tiers {
+    tier1: Arc<dyn Tier1Api>,
+    tier2: Arc<dyn Tier2Api>,
+    memory: BodyMemory,
+}
+
+impl fmt::Debug for Tiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tiers")
+    }
+}
+
+impl Collector for Tiers {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let out = &mut encoder;
+        gauge(
+            out,
+            "doppel_coordinator_body_memory_free_bytes",
+            "Room for request bodies",
+            self.memory.free() as u64,
+        )?;
+        encode_tier1(out, &self.tier1.counters(), &self.tier1.backlog(), self.tier1.pending_limit())?;
+        self.encode_tier2(out)
+    }
+}
+
+fn encode_tier1(
+    out: &mut DescriptorEncoder<'_>,
+    counters: &Counters,
+    backlog: &Backlog,
+    pending_limit: u64,
+) -> fmt::Result {
+    for (name, help, value) in [
+        ("doppel_tier1_live_pages", "Live pages, redirects among them", counters.live),
+        ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
+        ("doppel_tier1_unresolved_pages", "Redirects that do not end at a content", counters.unresolved),
+        ("doppel_tier1_dead_pages", "Dead pages on record", counters.dead),
+        ("doppel_tier1_groups", "Groups in use", counters.groups),
+        ("doppel_tier1_winner_pages", "Pages with status winner", counters.winners),
+        ("doppel_tier1_duplicate_pages", "Pages with status duplicate", counters.duplicates),
+        ("doppel_tier1_member_pages", "Pages with status member", counters.members),
+        ("doppel_tier1_pending_pages", "Pages waiting for a decision", backlog.pending),
+        ("doppel_tier1_pending_limit_pages", "The most pages that may wait", pending_limit),
+        ("doppel_tier1_late_look_pages", "Confirmed pages still to be compared", backlog.late_looks),
+        ("doppel_tier1_touched_groups", "Groups that owe a recomputation", backlog.touched_groups),
+        ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
+        ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
+    ] {
+        gauge(out, name, help, value)?;
+    }
+    for (name, help, value) in [
+        ("doppel_tier1_submissions", "Submissions taken", counters.submissions),
+        ("doppel_tier1_unchanged_submissions", "Submissions that changed nothing", counters.unchanged),
+        ("doppel_tier1_stale_submissions", "Submissions older than the record", counters.stale),
+        ("doppel_tier1_confirmed_updates", "Updates confirmed by the representative", counters.confirmed),
+        ("doppel_tier1_compared_updates", "Updates that waited for tier 2", counters.compared_updates),
+        ("doppel_tier1_verifications", "Comparisons with the winner", counters.verified),
+        ("doppel_tier1_rejected_verifications", "Comparisons with the winner below tau", counters.rejected),
+        ("doppel_tier1_merges", "Groups merged into another", counters.merges),
+        ("doppel_tier1_splits", "Members put out of a group by a recomputation", counters.splits),
+        ("doppel_tier1_looks", "Looks at tier 2 that were answered", counters.looks),
+        ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),
+    ] {
+        counter(out, name, help, value)?;
+    }
+    Ok(())
+}
+
+impl Tiers {
+    fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let load = self.tier2.load();
+        gauge(out, "doppel_tier2_map_epoch", "Number of the partition map", load.epoch)?;
+        gauge(out, "doppel_tier2_looks", "Looks made under the present map", load.looks)?;
+        gauge(out, "doppel_tier2_sends", "Partitions those looks were sent to", load.sends)?;
+        gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
+        for (name, help, value) in [
+            ("doppel_tier2_imbalance_ratio", "Largest over mean of contents per partition", load.imbalance),
+            ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", load.imbalance_floor),
+            ("doppel_tier2_sends_saved_ratio", "Share of sends saved against a broadcast", load.sends_saved),
+        ] {
+            ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        let figures: [(&str, &str, fn(&PartitionLoad) -> u64); 5] = [
+            ("doppel_tier2_partition_contents", "Contents stored", |p| p.contents),
+            ("doppel_tier2_partition_pages", "Pages stored", |p| p.pages),
+            ("doppel_tier2_partition_received_pages", "Pages received for comparison", |p| p.received),
+            ("doppel_tier2_partition_comparisons", "Exact comparisons", |p| p.comparisons),
+            ("doppel_tier2_partition_memory_bytes", "Columns and tables", |p| p.bytes),
+        ];
+        for (name, help, value) in figures {
+            let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for partition in &load.partitions {
+                let labels =
+                    [("partition", partition.partition.to_string()), ("node", partition.node.clone())];
+                ConstGauge::new(value(partition)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gauge(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)
+}
+
+fn counter(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {
+    ConstCounter::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Counter)?)
+}

@@ -1,0 +1,208 @@
+//! Operations: flush, export, health, metrics, the OpenAPI document and the operator's page.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::{Extension, Json};
+use doppel_common::api::Backlog;
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::changes::CURSOR;
+use crate::export::Collected;
+use crate::extract::{Query, number};
+use crate::limits::{EXPORT_PAUSE, EXPORT_PIECE_BYTES, FLUSH_DEFAULT_S, FLUSH_S};
+use crate::line::ExportLine;
+use crate::metrics;
+use crate::pages::NDJSON;
+use crate::problem::Problem;
+
+/// Pieces of an export between the thread that merges and the connection.
+const PIECES: usize = 4;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FlushQuery {
+    /// Wait until everything accepted before the call is decided.
+    #[serde(default)]
+    wait: bool,
+    /// Seconds to wait at most, 1 to 3,600; 60 where none is given.
+    timeout: Option<u64>,
+}
+
+/// What is left after a flush.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Flushed {
+    /// Whether everything accepted before the call is decided.
+    done: bool,
+    /// Accepted and not yet done, pages that came during the call among them.
+    backlog: Backlog,
+}
+
+/// Decide everything accepted before the call.
+#[utoipa::path(
+    post, path = "/v1/flush", tag = "operations",
+    responses(
+        (status = 200, body = Flushed),
+        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Too many flushes, or the store failed", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn flush(
+    State(app): State<App>,
+    Query(FlushQuery { wait, timeout }): Query<FlushQuery>,
+) -> Result<Json<Flushed>, Problem> {
+    let seconds = number("timeout", timeout, FLUSH_DEFAULT_S, 1, FLUSH_S)?;
+    let place = app.enter_flush()?;
+    app.blocking(move |app| {
+        let _place = place;
+        app.tier2().hurry();
+        let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
+        let done = app.tier1().flush(limit)?;
+        Ok(Json(Flushed { done, backlog: app.tier1().backlog() }))
+    })
+    .await
+}
+
+/// Every live page, sorted by URL.
+///
+/// The header `doppel-cursor` is where the change feed goes on. An answer that breaks off is incomplete.
+#[utoipa::path(
+    get, path = "/v1/export", tag = "feed",
+    responses(
+        (status = 200, body = ExportLine, content_type = "application/x-ndjson"),
+        (status = 503, description = "Too many exports", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "No room to sort", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> {
+    let place = app.enter_export()?;
+    let collected = app.blocking(|app| Ok(Collected::from(app.tier1(), app.temp_dir())?)).await?;
+    let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
+    let (sender, receiver) = mpsc::channel(PIECES);
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let _place = place;
+        let mut pieces = Pieces { sender, runtime, buffer: Vec::with_capacity(EXPORT_PIECE_BYTES) };
+        match collected.write(&mut pieces) {
+            Ok(_) => drop(pieces.send(Piece::End)),
+            Err(error) => tracing::warn!(%error, "an export broke off"),
+        }
+    });
+    let body = stream::try_unfold(receiver, |mut receiver| async move {
+        match receiver.recv().await {
+            Some(Piece::Bytes(bytes)) => Ok(Some((bytes, receiver))),
+            Some(Piece::End) => Ok(None),
+            // Without an end the lines sent so far must not look like all there are.
+            None => Err(io::Error::other("the export broke off")),
+        }
+    });
+    Ok((headers, Body::from_stream(body)).into_response())
+}
+
+enum Piece {
+    Bytes(Bytes),
+    End,
+}
+
+/// Sends what is written to it in pieces, at the pace of the connection.
+struct Pieces {
+    sender: mpsc::Sender<Piece>,
+    runtime: Handle,
+    buffer: Vec<u8>,
+}
+
+impl Pieces {
+    fn send(&self, piece: Piece) -> io::Result<()> {
+        match self.runtime.block_on(timeout(EXPORT_PAUSE, self.sender.send(piece))) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone")),
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")),
+        }
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.buffer.is_empty() && self.buffer.len() + bytes.len() > EXPORT_PIECE_BYTES {
+            self.flush()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(EXPORT_PIECE_BYTES));
+        self.send(Piece::Bytes(full.into()))
+    }
+}
+
+/// Is the process alive?
+#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = str)))]
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Does the service take work?
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations",
+    responses(
+        (status = 200, body = str),
+        (status = 503, description = "Stopping or read-only", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Problem> {
+    if app.is_draining() {
+        return Err(doppel_common::api::Refused::Stopping.into());
+    }
+    app.blocking(|app| Ok(app.tier1().writable()?)).await?;
+    Ok("ready\n")
+}
+
+/// Metrics in the OpenMetrics text form.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operations",
+    responses((status = 200, body = str, content_type = "application/openmetrics-text")),
+)]
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let text = app.blocking(|app| metrics::encode(app.registry())).await?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// The OpenAPI document, as JSON.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenApiJson(pub(crate) Bytes);
+
+/// This contract as an OpenAPI document.
+#[utoipa::path(get, path = "/openapi.json", tag = "operations", responses((status = 200, body = Object)))]
+pub(crate) async fn openapi(Extension(OpenApiJson(json)): Extension<OpenApiJson>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+}
+
+/// What the operator's page may do: talk to this server, nothing else.
+const PAGE_POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
+    script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The operator's page.
+#[utoipa::path(get, path = "/", tag = "operations", responses((status = 200, body = str, content_type = "text/html")))]
+pub(crate) async fn page(State(app): State<App>) -> Response {
+    let page = include_str!("page.html")
+        .replace("{version}", env!("CARGO_PKG_VERSION"))
+        .replace("{tau}", &app.policy().tau.to_string());
+    let policy = [(HeaderName::from_static("content-security-policy"), PAGE_POLICY)];
+    (policy, Html(page)).into_response()
+}

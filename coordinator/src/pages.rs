@@ -1,0 +1,219 @@
+//! `POST /v1/pages`, `DELETE /v1/pages`, `POST /v1/purge`: what a pipeline tells Doppel.
+
+use axum::Json;
+use axum::body::Body as HttpBody;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use doppel_common::api::page::{LINE_BYTES_MAX, PageItem};
+use doppel_common::api::{Outcome, Submission};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::body;
+use crate::extract::{JsonBody, Query, page_url};
+use crate::ingest::{IngestError, Source, fetched};
+use crate::lines;
+use crate::problem::Problem;
+
+/// The media type of JSON lines.
+pub(crate) const NDJSON: &str = "application/x-ndjson";
+
+/// A page that was taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Taken {
+    /// The page, as given.
+    pub(crate) url: String,
+    /// What became of it.
+    pub(crate) outcome: Outcome,
+}
+
+/// A page to record: exactly one of `html`, `text`, `redirect_to` and `dead: true`.
+#[derive(ToSchema)]
+#[schema(as = Page)]
+#[expect(dead_code, reason = "describes what PageItem::parse reads")]
+pub(crate) struct PageSchema {
+    /// Absolute http, https or file URL; a fragment is removed.
+    url: String,
+    /// An HTML document of at most 16 MiB.
+    html: Option<String>,
+    /// Plain text or Markdown of at most 16 MiB.
+    text: Option<String>,
+    /// Where the page redirects to.
+    redirect_to: Option<String>,
+    /// The page is gone.
+    dead: Option<bool>,
+    /// RFC 3339; now where none is given, at most 24 hours ahead.
+    fetched_at: Option<String>,
+    /// Any measure of it, not negative; its order of magnitude counts in the winner order.
+    popularity: Option<f64>,
+    /// Language tag; found in the text where none is given.
+    language: Option<String>,
+}
+
+/// Record a page, or many as JSON lines.
+///
+/// One JSON object as `application/json`, or one per line as `application/x-ndjson` (blank lines are
+/// skipped). Lines are answered in order, each by a line: the page's outcome, or an error that concerns
+/// this line alone. Error code `retry` means that the line was not looked at because the service takes no
+/// more at the moment. Bodies may be packed with gzip or zstd.
+#[utoipa::path(
+    post, path = "/v1/pages", tag = "pages",
+    request_body(content(
+        (PageSchema = "application/json"),
+        (String = "application/x-ndjson"),
+    )),
+    responses(
+        (status = 200, description = "Durable", content(
+            (Taken = "application/json"),
+            (lines::LineAnswer = "application/x-ndjson"),
+        )),
+        (status = 400, description = "Not a page; an array; an empty body", body = Problem, content_type = "application/problem+json"),
+        (status = 408, description = "The body came too slowly", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "The body or the number of lines is over the limit", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "Another content type or encoding", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "Too many pages are pending; nothing was taken", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, stopping or read-only; nothing was taken", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full; nothing was taken", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn post(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: HttpBody,
+) -> Result<Response, Problem> {
+    let (many, max) = match body::media_type(&headers).as_str() {
+        "application/json" => (false, LINE_BYTES_MAX.min(app.limits().body_bytes)),
+        NDJSON => (true, app.limits().body_bytes),
+        _ => return Err(Problem::media_type("pages come as application/json (one) or application/x-ndjson")),
+    };
+    let held = app.read(&headers, body, max).await?;
+    app.metrics().body_bytes(held.bytes().len());
+    if held.bytes().trim_ascii().is_empty() {
+        return Err(Problem::bad_request("the body is empty"));
+    }
+    if many {
+        let answers = app.blocking(move |app| lines::take(app, held.bytes())).await?;
+        return Ok(([(header::CONTENT_TYPE, NDJSON)], answers).into_response());
+    }
+    if held.bytes().trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
+    }
+    let taken = app.blocking(move |app| one(app, Source::Json(held.bytes().clone()))).await?;
+    Ok(Json(taken).into_response())
+}
+
+/// Takes one page.
+fn one(app: &App, source: Source) -> Result<Taken, Problem> {
+    let submission = extract(app, source)?;
+    let url = submission.url.to_string();
+    let outcomes = app.submit(vec![submission])?;
+    Ok(Taken { url, outcome: only(&outcomes)? })
+}
+
+/// Extracts one source.
+pub(crate) fn extract(app: &App, source: Source) -> Result<Submission, Problem> {
+    let extracted = app.ingest().run(vec![source], app.now()).pop();
+    extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)
+}
+
+fn only(outcomes: &[Outcome]) -> Result<Outcome, Problem> {
+    outcomes.first().copied().ok_or_else(|| {
+        tracing::error!("tier 1 gave no outcome for a submission");
+        Problem::internal()
+    })
+}
+
+impl From<IngestError> for Problem {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Item(item) => match &item.field {
+                Some(field) => Self::field(field.clone(), item.reason.to_string()),
+                None => Self::bad_request(item.reason.to_string()),
+            },
+            IngestError::TooLong(_) => Self::too_large(error.to_string()),
+            IngestError::Panicked => Self::internal(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteQuery {
+    /// The page.
+    url: String,
+    /// When it was found to be gone; RFC 3339, now where none is given.
+    fetched_at: Option<String>,
+}
+
+/// Record that a page is gone.
+#[utoipa::path(
+    delete, path = "/v1/pages", tag = "pages",
+    responses(
+        (status = 200, description = "Durable", body = Taken),
+        (status = 400, description = "No page URL or no date", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
+) -> Result<Json<Taken>, Problem> {
+    // In the form of `POST /v1/pages`, so that both check the same.
+    let item = serde_json::json!({ "url": url, "dead": true, "fetched_at": fetched_at });
+    let item = PageItem::parse(item.to_string().as_bytes(), app.now()).map_err(IngestError::from)?;
+    app.blocking(move |app| one(app, Source::Fetched(fetched(item)))).await.map(Json)
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PurgeRequest {
+    /// The page to forget, or
+    url: Option<String>,
+    /// the host whose pages to forget, lower case, without a port.
+    host: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Purged {
+    /// Pages that were on record and are not any more.
+    purged: u64,
+}
+
+/// Forget a page, or every page of a host, altogether.
+///
+/// Unlike a deletion it leaves no record, so an older version of the page would be taken again.
+#[utoipa::path(
+    post, path = "/v1/purge", tag = "pages", request_body = PurgeRequest,
+    responses(
+        (status = 200, description = "Durable", body = Purged),
+        (status = 400, description = "Neither or both of url and host", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn purge(
+    State(app): State<App>,
+    JsonBody(request): JsonBody<PurgeRequest>,
+) -> Result<Json<Purged>, Problem> {
+    let purged = match request {
+        PurgeRequest { url: Some(url), host: None } => {
+            let page = page_url("url", &url)?.id();
+            app.blocking(move |app| Ok(app.tier1().purge(&[page])?)).await?
+        }
+        PurgeRequest { url: None, host: Some(host) } => {
+            if host.is_empty()
+                || host.len() > 253
+                || host.bytes().any(|b| b.is_ascii_uppercase() || b <= b' ')
+            {
+                return Err(Problem::field("host", "a host name in lower case, of 1 to 253 bytes"));
+            }
+            app.blocking(move |app| Ok(app.tier1().purge_host(&host)?)).await?
+        }
+        _ => return Err(Problem::bad_request("a purge names exactly one of url and host")),
+    };
+    Ok(Json(Purged { purged }))
+}

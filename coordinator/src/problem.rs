@@ -1,0 +1,143 @@
+//! Errors as the world sees them: `application/problem+json` (RFC 9457), made in this one place.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use doppel_common::api::Refused;
+use serde::Serialize;
+
+use crate::limits::RETRY_AFTER_S;
+
+/// An answer that is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Problem {
+    /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The HTTP status in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What is wrong with this request, or with the service.
+    detail: String,
+    /// The parameter or field that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// Seconds after which to try again, also sent as `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, name: &str, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:doppel:problem:{name}"),
+            title: status.canonical_reason().unwrap_or("error").to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            field: None,
+            retry_after: None,
+        }
+    }
+
+    /// Names the parameter or field.
+    pub(crate) fn about(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    fn later(mut self) -> Self {
+        self.retry_after = Some(RETRY_AFTER_S);
+        self
+    }
+
+    /// 400: the request as a whole cannot be understood.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+    }
+
+    /// 400: one parameter or field is wrong.
+    pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::bad_request(detail).about(field)
+    }
+
+    /// 403.
+    pub(crate) fn cross_site() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "cross-site", "a browser sent this request for another site's page")
+    }
+
+    /// 404.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+    }
+
+    /// 405.
+    pub(crate) fn method_not_allowed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail)
+    }
+
+    /// 408.
+    pub(crate) fn slow_body(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "slow-body", detail)
+    }
+
+    /// 413.
+    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+    }
+
+    /// 415.
+    pub(crate) fn media_type(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
+    }
+
+    /// 500; the cause belongs in the log, not in the answer.
+    pub(crate) fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "an error inside the service; its log says more",
+        )
+    }
+
+    /// 503: the caller is one too many at the moment.
+    pub(crate) fn busy(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later()
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let detail = refused.to_string();
+        match refused {
+            Refused::Full { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, "backlog-full", detail).later(),
+            Refused::ReadOnly(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", detail).later(),
+            Refused::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
+            Refused::DiskFull(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail),
+            Refused::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),
+            Refused::Damaged(_) => {
+                tracing::error!(%detail, "a request met a damaged record");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let retry_after = self.retry_after.map(HeaderValue::from);
+        let mut response = (self.status(), Json(self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = retry_after {
+            headers.insert(header::RETRY_AFTER, seconds);
+        }
+        response
+    }
+}

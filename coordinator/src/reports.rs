@@ -1,0 +1,194 @@
+//! `GET /v1/reports/*`: load of the partitions, quality of the groups, sizes of the groups.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use doppel_common::api::{Backlog, Counters, GroupFilter, GroupSummary, LoadReport, Refused, Tier1Api};
+use serde::Serialize;
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::groups::Group;
+use crate::limits::{LARGEST_GROUPS, LIST, REPORT_AGE, REPORT_GROUPS};
+use crate::placement::ShardRow;
+use crate::problem::Problem;
+
+/// Load per partition and node, and who owns which shard.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LoadBalance {
+    #[serde(flatten)]
+    load: LoadReport,
+    /// The partitions' figures added up per tier-2 node.
+    nodes: Vec<NodeLoad>,
+    /// Number of the table of shards.
+    shard_epoch: u64,
+    /// The tier-1 node of every shard.
+    shards: Vec<ShardRow>,
+}
+
+/// One tier-2 node's load.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NodeLoad {
+    /// The node.
+    node: String,
+    /// Its partitions.
+    partitions: u64,
+    /// Contents stored.
+    contents: u64,
+    /// Pages stored.
+    pages: u64,
+    /// Pages received for comparison.
+    received: u64,
+    /// Exact comparisons.
+    comparisons: u64,
+    /// Memory, in bytes.
+    bytes: u64,
+}
+
+/// How evenly is the load spread?
+#[utoipa::path(get, path = "/v1/reports/load-balance", tag = "reports", responses((status = 200, body = LoadBalance)))]
+pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBalance>, Problem> {
+    app.blocking(|app| {
+        let load = app.tier2().load();
+        let nodes = per_node(&load);
+        let table = app.placement();
+        Ok(Json(LoadBalance { load, nodes, shard_epoch: table.epoch(), shards: table.rows() }))
+    })
+    .await
+}
+
+fn per_node(load: &LoadReport) -> Vec<NodeLoad> {
+    let mut nodes: BTreeMap<&str, NodeLoad> = BTreeMap::new();
+    for partition in &load.partitions {
+        let node = nodes.entry(&partition.node).or_insert_with(|| NodeLoad {
+            node: partition.node.clone(),
+            partitions: 0,
+            contents: 0,
+            pages: 0,
+            received: 0,
+            comparisons: 0,
+            bytes: 0,
+        });
+        node.partitions += 1;
+        node.contents += partition.contents;
+        node.pages += partition.pages;
+        node.received += partition.received;
+        node.comparisons += partition.comparisons;
+        node.bytes += partition.bytes;
+    }
+    nodes.into_values().collect()
+}
+
+/// Totals, shares of them, and what is still to be done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Quality {
+    /// Totals.
+    counters: Counters,
+    /// Accepted and not yet done.
+    backlog: Backlog,
+    /// The most pages that may be pending.
+    pending_limit: u64,
+    /// Whether nothing is left to do.
+    quiescent: bool,
+    /// Content updates that were confirmed by the representative alone, of all, 0 to 1.
+    confirm_share: Option<f64>,
+    /// Verifications with the winner that fell below tau, of all, 0 to 1.
+    reject_share: Option<f64>,
+}
+
+/// How good are the groups, and what is still to be done?
+#[utoipa::path(get, path = "/v1/reports/quality", tag = "reports", responses((status = 200, body = Quality)))]
+pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
+    app.blocking(|app| {
+        let (counters, backlog) = (app.tier1().counters(), app.tier1().backlog());
+        Ok(Json(Quality {
+            counters,
+            backlog,
+            pending_limit: app.tier1().pending_limit(),
+            quiescent: backlog.is_quiescent(),
+            confirm_share: share(counters.confirmed, counters.confirmed + counters.compared_updates),
+            reject_share: share(counters.rejected, counters.verified),
+        }))
+    })
+    .await
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Sizes of the groups.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupSizes {
+    /// Groups looked at.
+    groups: u64,
+    /// Whether there are more, which were not looked at.
+    cut: bool,
+    /// Number of groups per power of two of members.
+    histogram: Vec<SizeClass>,
+    /// The largest groups, the largest first.
+    largest: Vec<Group>,
+}
+
+/// The groups of a range of sizes.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SizeClass {
+    /// The fewest members.
+    from: u64,
+    /// The most members.
+    to: u64,
+    /// Number of groups.
+    groups: u64,
+}
+
+/// The last group report, kept for a while because making it reads every group.
+#[derive(Debug, Default)]
+pub(crate) struct CachedGroups(Option<(Instant, Arc<GroupSizes>)>);
+
+/// How large are the groups?
+///
+/// The answer may be 10 seconds old.
+#[utoipa::path(get, path = "/v1/reports/groups", tag = "reports", responses((status = 200, body = GroupSizes)))]
+pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes>>, Problem> {
+    // Whoever comes while it is being made waits for it and has it, too.
+    let mut cached = app.group_report().lock().await;
+    if let Some((made, report)) = &cached.0
+        && made.elapsed() < REPORT_AGE
+    {
+        return Ok(Json(Arc::clone(report)));
+    }
+    let report = Arc::new(app.blocking(|app| Ok(sizes(app.tier1())?)).await?);
+    cached.0 = Some((Instant::now(), Arc::clone(&report)));
+    Ok(Json(report))
+}
+
+fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Refused> {
+    let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
+    let (mut groups, mut after, mut at_end) = (0, None, false);
+    while !at_end && groups < REPORT_GROUPS {
+        let piece = tier1.groups(GroupFilter::All, after, LIST)?;
+        at_end = piece.len() < LIST;
+        after = piece.last().map(|last| last.group).or(after);
+        groups += piece.len() as u64;
+        for summary in &piece {
+            *classes.entry(summary.members.max(1).ilog2()).or_default() += 1;
+        }
+        largest.extend(piece);
+        largest.sort_by(|a, b| b.members.cmp(&a.members).then(a.group.cmp(&b.group)));
+        largest.truncate(LARGEST_GROUPS);
+    }
+    let class = |(power, groups)| {
+        let from = 1_u64 << power;
+        SizeClass { from, to: from + (from - 1), groups }
+    };
+    Ok(GroupSizes {
+        groups,
+        cut: !at_end,
+        histogram: classes.into_iter().map(class).collect(),
+        largest: largest.into_iter().map(Group::from).collect(),
+    })
+}

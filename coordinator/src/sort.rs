@@ -1,0 +1,248 @@
+//! Sorting more lines than memory holds: an external merge sort (Knuth, *The Art of Computer Programming*,
+//! volume 3, section 5.4).
+//!
+//! Lines collect in one buffer of bounded bytes; a full one is sorted and spilled to an unnamed temporary
+//! file, a run; runs are merged, at most a fixed number at a time. Memory is the buffer while collecting
+//! and one read buffer per merged run afterwards.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Read and write buffer of a run, in bytes.
+const RUN_BUFFER: usize = 64 << 10;
+
+/// Collects keyed lines, gives them back in byte order of their keys.
+pub(crate) struct Sorter {
+    dir: PathBuf,
+    chunk_bytes: usize,
+    fan_in: usize,
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    runs: Vec<File>,
+}
+
+/// A line in the buffer: its key, then the line itself.
+#[derive(Clone, Copy)]
+struct Entry {
+    begin: usize,
+    key: u32,
+    line: u32,
+}
+
+impl Sorter {
+    /// Spills to `dir` whenever `chunk_bytes` are collected; merges `fan_in` runs at a time (at least 2).
+    pub(crate) fn new(dir: &Path, chunk_bytes: usize, fan_in: usize) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            chunk_bytes,
+            fan_in: fan_in.max(2),
+            arena: Vec::new(),
+            entries: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes a line, which `write` appends to the buffer it is given.
+    pub(crate) fn push(
+        &mut self,
+        key: &[u8],
+        write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.arena.len() + self.entries.len() * size_of::<Entry>() >= self.chunk_bytes {
+            self.spill()?;
+        }
+        let begin = self.arena.len();
+        self.arena.extend_from_slice(key);
+        write(&mut self.arena)?;
+        let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a line of 4 GB or more");
+        let key_bytes = u32::try_from(key.len()).map_err(too_long)?;
+        let line = u32::try_from(self.arena.len() - begin - key.len()).map_err(too_long)?;
+        self.entries.push(Entry { begin, key: key_bytes, line });
+        Ok(())
+    }
+
+    /// Gives every line, in order of the keys; those of equal keys in the order they were pushed.
+    pub(crate) fn finish(mut self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        if self.runs.is_empty() {
+            self.sort();
+            return self.entries.iter().try_for_each(|entry| each(self.line(*entry)));
+        }
+        self.spill()?;
+        (self.arena, self.entries) = (Vec::new(), Vec::new());
+        while self.runs.len() > self.fan_in {
+            // Neighbouring runs, so that the order of equal keys is kept.
+            let mut merged = Vec::with_capacity(self.runs.len().div_ceil(self.fan_in));
+            let mut runs = std::mem::take(&mut self.runs).into_iter().peekable();
+            while runs.peek().is_some() {
+                let mut out = BufWriter::with_capacity(RUN_BUFFER, tempfile::tempfile_in(&self.dir)?);
+                let some = runs.by_ref().take(self.fan_in).collect();
+                merge(some, &mut |key, line| write_record(&mut out, key, line))?;
+                merged.push(out.into_inner()?);
+            }
+            self.runs = merged;
+        }
+        merge(std::mem::take(&mut self.runs), &mut |_, line| each(line))
+    }
+
+    fn sort(&mut self) {
+        let arena = &self.arena;
+        // The buffer is in the order of pushing, so its position breaks ties.
+        self.entries.sort_unstable_by(|a, b| key(arena, *a).cmp(key(arena, *b)).then(a.begin.cmp(&b.begin)));
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.sort();
+        let mut out = BufWriter::with_capacity(RUN_BUFFER, tempfile::tempfile_in(&self.dir)?);
+        for &entry in &self.entries {
+            write_record(&mut out, key(&self.arena, entry), self.line(entry))?;
+        }
+        self.runs.push(out.into_inner()?);
+        self.arena.clear();
+        self.entries.clear();
+        Ok(())
+    }
+
+    fn line(&self, entry: Entry) -> &[u8] {
+        let begin = entry.begin + entry.key as usize;
+        &self.arena[begin..begin + entry.line as usize]
+    }
+}
+
+fn key(arena: &[u8], entry: Entry) -> &[u8] {
+    &arena[entry.begin..entry.begin + entry.key as usize]
+}
+
+/// A record of a run: length of key, length of line, key, line.
+fn write_record(out: &mut impl Write, key: &[u8], line: &[u8]) -> io::Result<()> {
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(io::Error::other);
+    out.write_all(&length(key)?)?;
+    out.write_all(&length(line)?)?;
+    out.write_all(key)?;
+    out.write_all(line)
+}
+
+/// A run at one of its records.
+struct Head {
+    reader: BufReader<File>,
+    /// Its place among the runs, which breaks ties.
+    place: usize,
+    record: Vec<u8>,
+    key: usize,
+}
+
+fn merge(runs: Vec<File>, each: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut heads = BinaryHeap::with_capacity(runs.len());
+    for (place, mut run) in runs.into_iter().enumerate() {
+        run.rewind()?;
+        let reader = BufReader::with_capacity(RUN_BUFFER, run);
+        let mut head = Head { reader, place, record: Vec::new(), key: 0 };
+        if head.advance()? {
+            heads.push(head);
+        }
+    }
+    while let Some(mut first) = heads.peek_mut() {
+        let (key, line) = first.record.split_at(first.key);
+        each(key, line)?;
+        if !first.advance()? {
+            PeekMut::pop(first);
+        }
+    }
+    Ok(())
+}
+
+impl Head {
+    /// Reads the next record; false at the end of the run.
+    fn advance(&mut self) -> io::Result<bool> {
+        if io::BufRead::fill_buf(&mut self.reader)?.is_empty() {
+            return Ok(false);
+        }
+        let mut lengths = [0; 8];
+        self.reader.read_exact(&mut lengths)?;
+        let [a, b, c, d, e, f, g, h] = lengths;
+        self.key = u32::from_le_bytes([a, b, c, d]) as usize;
+        let line = u32::from_le_bytes([e, f, g, h]) as usize;
+        self.record.resize(self.key + line, 0);
+        self.reader.read_exact(&mut self.record)?;
+        Ok(true)
+    }
+}
+
+/// The heap gives its greatest first, so the smallest key is the greatest head.
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mine, theirs) = (&self.record[..self.key], &other.record[..other.key]);
+        theirs.cmp(mine).then(other.place.cmp(&self.place))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sorted(lines: &[(Vec<u8>, Vec<u8>)], chunk_bytes: usize, fan_in: usize) -> (Vec<Vec<u8>>, usize) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(dir.path(), chunk_bytes, fan_in);
+        for (key, line) in lines {
+            sorter.push(key, |out| out.write_all(line)).unwrap();
+        }
+        let runs = sorter.runs.len();
+        let mut out = Vec::new();
+        sorter
+            .finish(&mut |line| {
+                out.push(line.to_vec());
+                Ok(())
+            })
+            .unwrap();
+        (out, runs)
+    }
+
+    proptest! {
+        #[test]
+        fn same_as_a_stable_sort_in_memory(
+            lines in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..4), any::<[u8; 3]>()), 0..200),
+            chunk_bytes in 1_usize..2_000,
+            fan_in in 0_usize..5,
+        ) {
+            let lines: Vec<_> = lines.into_iter().map(|(key, line)| (key, line.to_vec())).collect();
+            let mut expected = lines.clone();
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            let expected: Vec<_> = expected.into_iter().map(|(_, line)| line).collect();
+            prop_assert_eq!(sorted(&lines, chunk_bytes, fan_in).0, expected);
+        }
+    }
+
+    #[test]
+    fn spills_and_merges_in_several_rounds() {
+        let lines: Vec<_> = (0..500_u32).rev().map(|n| (n.to_be_bytes().to_vec(), vec![b'x'; 40])).collect();
+        let (out, runs) = sorted(&lines, 200, 3);
+        assert!(runs > 27, "{runs} runs do not take four rounds of three");
+        assert_eq!(out.len(), 500);
+    }
+
+    #[test]
+    fn an_unwritable_directory_is_an_error() {
+        let mut sorter = Sorter::new(Path::new("/nowhere"), 1, 2);
+        sorter.push(b"a", |_| Ok(())).unwrap();
+        assert!(sorter.push(b"b", |_| Ok(())).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! `GET /v1/status`, `POST /v1/status`, `POST /v1/probe`: is this page a duplicate, and of which winner?
+
+use axum::Json;
+use axum::extract::{Request, State};
+use doppel_common::api::Submission;
+use doppel_common::api::page::{PAGE_BYTES_MAX, PageBody, PageItem};
+use doppel_common::model::PageUrl;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::advise::Advice;
+use crate::app::App;
+use crate::extract::{self, JsonBody, Query, market, page_url};
+use crate::ingest::{Source, fetched};
+use crate::limits::{PROBE_BYTES, STATUS_URLS};
+use crate::pages;
+use crate::problem::Problem;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StatusQuery {
+    /// The page.
+    url: String,
+    /// A host suffix such as `de`: prefer winners of such hosts.
+    market: Option<String>,
+}
+
+/// What is this page?
+///
+/// `duplicate` is verified on the present contents of the page and the winner; every other status means:
+/// keep the page.
+#[utoipa::path(
+    get, path = "/v1/status", tag = "advice",
+    responses(
+        (status = 200, body = Advice),
+        (status = 400, description = "No page URL, or no market", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    Query(StatusQuery { url, market: suffix }): Query<StatusQuery>,
+) -> Result<Json<Advice>, Problem> {
+    let page = page_url("url", &url)?;
+    let suffix = market(suffix)?;
+    let mut advice = app.blocking(move |app| Ok(app.advisor(suffix.as_deref()).advise(&page)?)).await?;
+    advice.url = url;
+    Ok(Json(advice))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StatusRequest {
+    /// The pages, at most 1,000.
+    urls: Vec<String>,
+    /// A host suffix such as `de`: prefer winners of such hosts.
+    market: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatusAnswers {
+    /// One answer per URL, in order.
+    pages: Vec<StatusAnswer>,
+}
+
+/// The answer to one URL of many.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum StatusAnswer {
+    /// A page.
+    Advice(Box<Advice>),
+    /// Not a page URL.
+    Bad {
+        /// As given.
+        url: String,
+        /// Why it is none.
+        error: String,
+    },
+}
+
+/// What are these pages?
+#[utoipa::path(
+    post, path = "/v1/status", tag = "advice", request_body = StatusRequest,
+    responses(
+        (status = 200, body = StatusAnswers),
+        (status = 400, description = "Too many URLs, or not of this form", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn post(
+    State(app): State<App>,
+    JsonBody(StatusRequest { urls, market: suffix }): JsonBody<StatusRequest>,
+) -> Result<Json<StatusAnswers>, Problem> {
+    if urls.len() > STATUS_URLS {
+        let detail = format!("{} URLs, the limit is {STATUS_URLS}; ask in parts", urls.len());
+        return Err(Problem::field("urls", detail));
+    }
+    let suffix = market(suffix)?;
+    app.blocking(move |app| {
+        let mut advisor = app.advisor(suffix.as_deref());
+        let mut answer = |url: String| match PageUrl::parse(&url) {
+            Ok(page) => {
+                let advice = advisor.advise(&page)?;
+                Ok(StatusAnswer::Advice(Box::new(Advice { url, ..advice })))
+            }
+            Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
+        };
+        let pages = urls.into_iter().map(&mut answer).collect::<Result<_, Problem>>()?;
+        Ok(Json(StatusAnswers { pages }))
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProbeRequest {
+    /// An HTML document of at most 16 MiB, or
+    html: Option<String>,
+    /// plain text or Markdown of at most 16 MiB.
+    text: Option<String>,
+    /// Where it was found: relative links of a redirect are resolved against it, and what is stored under
+    /// it is not taken for a partner.
+    url: Option<String>,
+    /// A host suffix such as `de`: prefer winners of such hosts.
+    market: Option<String>,
+}
+
+/// What would this text be? Nothing is stored.
+#[utoipa::path(
+    post, path = "/v1/probe", tag = "advice", request_body = ProbeRequest,
+    responses(
+        (status = 200, body = Advice),
+        (status = 400, description = "Neither or both of html and text", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "The text is over the limit", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<Advice>, Problem> {
+    let probe: ProbeRequest = extract::json(&app, request, PROBE_BYTES).await?;
+    let body = match (probe.html, probe.text) {
+        (Some(html), None) => PageBody::Html(html),
+        (None, Some(text)) => PageBody::Text(text),
+        _ => return Err(Problem::bad_request("a probe has exactly one of html and text")),
+    };
+    if let PageBody::Html(content) | PageBody::Text(content) = &body
+        && content.len() > PAGE_BYTES_MAX
+    {
+        let detail = format!("{} bytes of text, the limit is {PAGE_BYTES_MAX}", content.len());
+        return Err(Problem::too_large(detail));
+    }
+    let own = probe.url.as_deref().map(|url| page_url("url", url)).transpose()?;
+    let suffix = market(probe.market)?;
+    let mut advice = app
+        .blocking(move |app| {
+            // A name that resolves nowhere (RFC 6761) where the text has none.
+            let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
+            let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
+            let submission: Submission = pages::extract(app, Source::Fetched(fetched(item)))?;
+            Ok(app.advisor(suffix.as_deref()).probe(app.tier2(), &submission, own.as_ref())?)
+        })
+        .await?;
+    advice.url = probe.url.unwrap_or_default();
+    Ok(Json(advice))
+}
