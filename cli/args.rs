@@ -58,6 +58,10 @@ pub(crate) struct EngineArgs {
     /// Pages that may wait for their decision before new ones are refused with 429.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) pending_max: u64,
+    /// Members past which a group is quarantined: reported, and its members not advised as duplicates,
+    /// until it is repaired.
+    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) group_members_max: u64,
 }
 
 /// Crawls to read.

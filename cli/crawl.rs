@@ -1,18 +1,15 @@
 //! Crawls on disk as a stream of dated pages, with a progress bar and a tally of what was not taken.
 //!
 //! The order is that of the inputs; a missing date is supplied so that the same inputs give the same
-//! dates again. HTML is turned into Unicode here, so that `load` and `dedup` see the same page.
+//! dates again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use doppel_common::api::page::{PageBody, PageItem};
 use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Place, Reason};
 use doppel_common::model::Timestamp;
-use doppel_common::text::decode;
-use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -70,13 +67,13 @@ impl Tally {
     }
 }
 
-/// Reads every input in order and hands each page to `each`.
+/// Reads every input in order and hands each page, with a date, to `each`.
 ///
 /// # Errors
 /// When an input is not there, before anything is read; or what `each` fails with.
 pub(crate) fn read(
     inputs: &InputArgs,
-    mut each: impl FnMut(PageItem) -> anyhow::Result<()>,
+    mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let mut total = 0;
     for path in &inputs.inputs {
@@ -102,11 +99,11 @@ pub(crate) fn read(
         }
         while let Some(item) = input.next() {
             match item {
-                Item::Page(fetched) => {
-                    let item = page(fetched, &mut clock);
+                Item::Page(mut page) => {
+                    page.fetched_at = Some(clock.date(page.fetched_at));
                     tally.records += 1;
-                    tally.bytes += content_bytes(&item);
-                    each(item)?;
+                    tally.bytes += content_bytes(&page);
+                    each(page)?;
                 }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error, path)),
@@ -115,7 +112,7 @@ pub(crate) fn read(
         }
         before += input.bytes_total();
     }
-    finish(&bar);
+    bar.finish_and_clear();
     Ok(tally)
 }
 
@@ -126,36 +123,12 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// The bytes of a page's HTML or text.
-pub(crate) fn content_bytes(item: &PageItem) -> u64 {
-    match &item.body {
-        PageBody::Html(content) | PageBody::Text(content) => content.len() as u64,
-        PageBody::Redirect(_) | PageBody::Dead => 0,
+pub(crate) fn content_bytes(page: &Fetched) -> u64 {
+    match &page.body {
+        FetchedBody::Html { bytes, .. } => bytes.len() as u64,
+        FetchedBody::Text(text) => text.len() as u64,
+        FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
     }
-}
-
-fn finish(bar: &ProgressBar) {
-    bar.finish_and_clear();
-}
-
-fn page(fetched: Fetched, clock: &mut CrawlClock) -> PageItem {
-    let Fetched { url, fetched_at, body, popularity, language } = fetched;
-    let body = match body {
-        FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),
-        FetchedBody::Text(text) => PageBody::Text(text),
-        FetchedBody::Redirect(target) => PageBody::Redirect(target),
-        FetchedBody::Dead => PageBody::Dead,
-    };
-    PageItem { url, body, fetched_at: Some(clock.date(fetched_at)), popularity, language }
-}
-
-/// HTML of any charset as a string; valid UTF-8 is not copied.
-fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
-    let mut buffer = String::new();
-    let decoded = decode(&html, charset, &mut buffer);
-    if decoded.as_ptr() != html.as_ptr() || decoded.len() != html.len() {
-        return decoded.to_owned();
-    }
-    String::from_utf8(html).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// Whether nothing after the error was read.
@@ -187,14 +160,6 @@ fn class(error: &InputError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn html_becomes_unicode() {
-        assert_eq!(unicode("<p>gr\u{fc}n".into(), None), "<p>gr\u{fc}n");
-        assert_eq!(unicode(b"<p>gr\xfcn".to_vec(), Some("iso-8859-1")), "<p>gr\u{fc}n");
-        assert_eq!(unicode(b"\xef\xbb\xbf<p>a".to_vec(), None), "<p>a");
-        assert_eq!(unicode(Vec::new(), None), "");
-    }
 
     #[test]
     fn the_verdict_tells_incomplete_from_bad() {

@@ -9,6 +9,7 @@ mod exit;
 mod manifest;
 mod output;
 mod progress;
+mod summary;
 mod wire;
 
 use clap::Parser;

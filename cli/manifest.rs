@@ -27,8 +27,8 @@ const NAME_ASIDE: &str = "manifest.json.new";
 pub(crate) struct Manifest {
     /// Layout version.
     format: u32,
-    /// 32 hex digits, drawn at random.
-    pub(crate) collection: String,
+    /// 16 hex digits, drawn at random: names the collection in feed cursors.
+    collection: String,
     /// The pairwise function.
     pub(crate) policy: PolicyRecord,
     /// Tier-1 shards.
@@ -144,6 +144,11 @@ impl Manifest {
         }
     }
 
+    /// The collection's number.
+    pub(crate) fn collection(&self) -> u64 {
+        stable_hash64(self.collection.as_bytes())
+    }
+
     fn create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Self, ManifestError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
@@ -158,7 +163,7 @@ impl Manifest {
         }
         let manifest = Self {
             format: FORMAT,
-            collection: format!("{:016x}{:016x}", random(), random()),
+            collection: format!("{:016x}", random()),
             policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
             shards: wanted.shards.unwrap_or(shards),
         };

@@ -27,6 +27,24 @@ impl Output {
         }
         out.flush()
     }
+
+    /// Prints many results: each as a line of JSON, or all as `human` writes them.
+    pub(crate) fn print_all<T: Serialize>(
+        self,
+        values: &[T],
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        if self.json {
+            for value in values {
+                serde_json::to_writer(&mut out, value)?;
+                out.write_all(b"\n")?;
+            }
+        } else {
+            human(&mut out)?;
+        }
+        out.flush()
+    }
 }
 
 /// A count with thin groups of three digits: `12,345`.

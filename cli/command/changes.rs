@@ -1,7 +1,5 @@
 //! `doppel changes`: the feed of status changes.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use reqwest::Method;
 use serde::Deserialize;
@@ -9,7 +7,7 @@ use serde_json::Value;
 
 use crate::args::AskArgs;
 use crate::client::Client;
-use crate::output::Output;
+use crate::output::{Output, table};
 
 /// Seconds that one request of `--follow` waits for news.
 const WAIT_SECONDS: &str = "30";
@@ -17,8 +15,9 @@ const EVENTS_PER_REQUEST: &str = "10000";
 
 /// Print status changes, oldest first.
 ///
-/// Ends at the present, or with --follow waits for more. With --json each line has the cursor to
-/// continue from after it; without, the last cursor is printed to standard error.
+/// The newest change of every page is kept, so from the beginning it prints every page once. Ends at
+/// the present, or with --follow waits for more. With --json a line is the server's whole answer to
+/// one request: the changes, and the cursor to continue from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,9 +36,18 @@ pub(crate) struct Changes {
 
 #[derive(Debug, Deserialize)]
 struct Answer {
-    changes: Vec<Value>,
+    changes: Vec<Change>,
     cursor: String,
     at_end: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Change {
+    fetched_at: String,
+    status: String,
+    url: String,
+    group: Option<String>,
+    winner: Option<String>,
 }
 
 impl Changes {
@@ -53,13 +61,26 @@ impl Changes {
             if self.follow {
                 query.push(("wait", WAIT_SECONDS));
             }
-            let answer: Answer = client.json(client.request(Method::GET, &["v1", "changes"]).query(&query))?;
-            output.print(&answer.changes, |_| Ok(()))?;
-            cursor = Some(answer.cursor);
-            if answer.at_end && !self.follow {
-                break;
+            let answer: Value = client.json(client.request(Method::GET, &["v1", "changes"]).query(&query))?;
+            let Answer { changes, cursor: next, at_end } = Answer::deserialize(&answer)?;
+            if !(output.json && changes.is_empty() && self.follow) {
+                output.print(&answer, |out| table(out, &changes.iter().map(Change::row).collect::<Vec<_>>()))?;
+            }
+            cursor = Some(next);
+            if at_end && !self.follow {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+}
+
+impl Change {
+    fn row(&self) -> Vec<String> {
+        let mut about = Vec::new();
+        if let (Some(winner), "duplicate" | "member") = (&self.winner, self.status.as_str()) {
+            about.push(format!("of {winner}"));
+        }
+        about.extend(self.group.as_ref().map(|group| format!("group {group}")));
+        vec![self.fetched_at.clone(), self.status.clone(), self.url.clone(), about.join(", ")]
     }
 }

@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use clap::Args;
-use doppel_common::api::page::PageItem;
+use doppel_common::api::page::{PageBody, PageItem};
+use doppel_common::input::{Fetched, FetchedBody};
 use doppel_common::model::Timestamp;
+use doppel_common::text::decode;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde::{Deserialize, Serialize, Serializer};
@@ -191,12 +193,34 @@ impl Lane {
 
 fn read(inputs: &InputArgs, mut lanes: Vec<Lane>) -> anyhow::Result<Tally> {
     let number = u16::try_from(lanes.len()).unwrap_or(u16::MAX);
-    let tally = crawl::read(inputs, |item| {
-        let lane = usize::from(item.url.id().shard(number).0);
-        lanes[lane].push(&item)
+    let tally = crawl::read(inputs, |page| {
+        let lane = usize::from(page.url.id().shard(number).0);
+        lanes[lane].push(&item(page))
     })?;
     lanes.iter_mut().filter(|lane| !lane.batch.pages.is_empty()).try_for_each(Lane::send)?;
     Ok(tally)
+}
+
+/// A page in the public form.
+fn item(page: Fetched) -> PageItem {
+    let Fetched { url, fetched_at, body, popularity, language } = page;
+    let body = match body {
+        FetchedBody::Html { bytes, charset } => PageBody::Html(unicode(bytes, charset.as_deref())),
+        FetchedBody::Text(text) => PageBody::Text(text),
+        FetchedBody::Redirect(target) => PageBody::Redirect(target),
+        FetchedBody::Dead => PageBody::Dead,
+    };
+    PageItem { url, body, fetched_at, popularity, language }
+}
+
+/// HTML of any charset as a string; valid UTF-8 is not copied.
+fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
+    let mut buffer = String::new();
+    let decoded = decode(&html, charset, &mut buffer);
+    if decoded.as_ptr() != html.as_ptr() || decoded.len() != html.len() {
+        return decoded.to_owned();
+    }
+    String::from_utf8(html).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 impl Post {
@@ -268,13 +292,13 @@ impl Post {
 fn flush(client: &Client) -> anyhow::Result<()> {
     #[derive(Deserialize)]
     struct Flushed {
-        quiescent: bool,
+        done: bool,
     }
     let spinner = progress::waiting("deciding");
     loop {
         let request = client.request(Method::POST, &["v1", "flush"]).query(&[("wait", "true")]);
-        let Flushed { quiescent } = client.json(request)?;
-        if quiescent {
+        let Flushed { done } = client.json(request)?;
+        if done {
             spinner.finish_and_clear();
             return Ok(());
         }
@@ -302,4 +326,17 @@ fn print(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     rows.extend(left("bad", &input.bad));
     rows.push(vec!["time".to_owned(), format!("{seconds:.1} s"), format!("{pages_per_second:.0} pages/s")]);
     table(out, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn html_becomes_unicode() {
+        assert_eq!(unicode("<p>gr\u{fc}n".into(), None), "<p>gr\u{fc}n");
+        assert_eq!(unicode(b"<p>gr\xfcn".to_vec(), Some("iso-8859-1")), "<p>gr\u{fc}n");
+        assert_eq!(unicode(b"\xef\xbb\xbf<p>a".to_vec(), None), "<p>a");
+        assert_eq!(unicode(Vec::new(), None), "");
+    }
 }

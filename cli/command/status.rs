@@ -1,6 +1,6 @@
 //! `doppel status`: what Doppel says of pages.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 
 use clap::Args;
 use reqwest::Method;
@@ -36,6 +36,11 @@ pub(crate) struct Status {
     ask: AskArgs,
 }
 
+#[derive(Debug, Deserialize)]
+struct Answers {
+    pages: Vec<Value>,
+}
+
 /// What is printed of an answer.
 #[derive(Debug, Deserialize)]
 struct Answer {
@@ -45,6 +50,7 @@ struct Answer {
     winner: Option<String>,
     similarity: Option<f64>,
     reason: Option<String>,
+    note: Option<String>,
     error: Option<String>,
 }
 
@@ -63,30 +69,28 @@ impl Status {
         for urls in urls.chunks(URLS_PER_REQUEST) {
             let body = json!({ "urls": urls, "market": self.market });
             let request = client.request(Method::POST, &["v1", "status"]).json(&body);
-            let answers: Vec<Value> = client.json(request)?;
-            if output.json {
-                answers.iter().try_for_each(|answer| output.print(answer, |_| Ok(())))?;
-            } else {
-                let answers = answers.into_iter().map(serde_json::from_value).collect::<Result<Vec<Answer>, _>>()?;
-                output.print(&(), |out| print(&answers, out))?;
-            }
+            let Answers { pages } = client.json(request)?;
+            output.print_all(&pages, |out| {
+                let pages = pages.iter().map(Answer::deserialize).collect::<Result<Vec<_>, _>>()?;
+                table(out, &pages.iter().map(Answer::row).collect::<Vec<_>>())
+            })?;
         }
         Ok(())
     }
 }
 
-fn print(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
-    let row = |answer: &Answer| {
+impl Answer {
+    fn row(&self) -> Vec<String> {
         let mut about = Vec::new();
-        if let (Some(winner), true) = (&answer.winner, answer.status.as_deref() != Some("winner")) {
+        if let (Some(winner), true) = (&self.winner, self.status.as_deref() != Some("winner")) {
             about.push(format!("of {winner}"));
         }
-        about.extend(answer.similarity.map(|similarity| format!("similarity {similarity:.3}")));
-        about.extend(answer.group.as_ref().map(|group| format!("group {group}")));
-        about.extend(answer.reason.as_ref().map(|reason| reason.replace('_', " ")));
-        about.extend(answer.error.clone());
-        let status = answer.status.clone().unwrap_or_else(|| "error".to_owned());
-        vec![status, answer.url.clone(), about.join(", ")]
-    };
-    table(out, &answers.iter().map(row).collect::<Vec<_>>())
+        about.extend(self.similarity.map(|similarity| format!("similarity {similarity:.3}")));
+        about.extend(self.group.as_ref().map(|group| format!("group {group}")));
+        about.extend(self.reason.as_ref().map(|reason| reason.replace('_', " ")));
+        about.extend(self.note.clone());
+        about.extend(self.error.clone());
+        let status = self.status.clone().unwrap_or_else(|| "error".to_owned());
+        vec![status, self.url.clone(), about.join(", ")]
+    }
 }

@@ -7,6 +7,7 @@
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
 pub mod pages;
+pub mod warc;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -137,6 +138,19 @@ impl Server {
         status.success()
     }
 
+    /// The most memory it has had at once, in bytes; none where the system does not say.
+    pub fn peak_memory(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(peak.trim().strip_suffix(" kB")?.parse::<u64>().unwrap() << 10)
+    }
+
+    /// `POST path` with an encoded body; any status.
+    pub fn post_encoded(&self, path: &str, content_type: &str, encoding: &str, body: Vec<u8>) -> Response {
+        let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
+        request.header("content-encoding", encoding).body(body).send().unwrap()
+    }
+
     /// `GET path`; any status.
     pub fn get(&self, path: &str) -> Response {
         self.http.get(format!("{}{path}", self.url)).send().unwrap()
@@ -178,8 +192,10 @@ impl Server {
 
     /// Decides everything accepted.
     pub fn flush(&self) {
-        let response = self.post("/v1/flush?wait=true", "application/json", "");
-        assert_eq!(response.status(), 200, "{}", response.text().unwrap());
+        wait_until("everything to be decided", PATIENCE, || {
+            let flushed = json_of(self.post("/v1/flush?wait=true", "application/json", ""));
+            (flushed["done"] == true).then_some(())
+        });
     }
 
     /// The answer about one URL.

@@ -1,0 +1,202 @@
+//! `doppel dedup`: the engine in this process; crawls go in, groups come out.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use doppel_common::api::{Refused, Submission, Tier1Api, Tier2Api};
+use doppel_coordinator::ingest::{Ingest, Source};
+
+use crate::args::{EngineArgs, InputArgs};
+use crate::crawl::{self, Tally};
+use crate::output::Output;
+use crate::progress;
+use crate::summary::Summary;
+use crate::wire::Engine;
+
+/// Pages handed to the engine at a time ...
+const BATCH_PAGES: usize = 1_024;
+/// ... or bytes of them; one page may be larger.
+const BATCH_BYTES: u64 = 16 << 20;
+/// Batches that are read ahead.
+const BATCHES_AHEAD: usize = 2;
+/// Pause while as much is pending as may be.
+const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// How long one wait for the last decisions may take before it is begun again.
+const FLUSH_STEP: Duration = Duration::from_secs(60);
+
+/// Find the duplicates of crawls on disk, without a server.
+///
+/// Several inputs are successive crawls: a page of a later one is the page's new version. Without
+/// --data everything is kept in a temporary directory that is removed at the end; with it, the
+/// collection stays, and `doppel serve` or another `doppel dedup` goes on with it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel dedup ~/site
+  doppel dedup --tau 0.9 --out groups.jsonl crawl-1.warc.gz crawl-2.warc.gz
+  doppel dedup --data collection --out - pages.jsonl | grep '\"duplicate\"'")]
+pub(crate) struct Dedup {
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Keep the collection in this directory.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Largest groups that the summary lists.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+impl Dedup {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let temporary;
+        let dir = match &self.data {
+            Some(dir) => dir.as_path(),
+            None => {
+                temporary = tempfile::Builder::new().prefix("doppel-").tempdir();
+                temporary.as_ref().map_err(|e| anyhow!("cannot make a temporary directory: {e}"))?.path()
+            }
+        };
+        // Opened first, so that a wrong path is known before hours of work.
+        let mut out = self.out.as_deref().map(Out::create).transpose()?;
+        let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
+        let begin = Instant::now();
+        let input = self.feed(&engine)?;
+        decide(&engine)?;
+        let elapsed = begin.elapsed();
+        if let Some(out) = &mut out {
+            out.write(&engine).context("cannot write the export")?;
+        }
+        let summary = Summary::of(&*engine.tier1, input, elapsed, self.top)?;
+        engine.stop();
+        if matches!(out, Some(Out::Standard)) {
+            summary.print(&mut io::stderr().lock())?;
+        } else {
+            Output { json: self.json }.print(&summary, |out| summary.print(out))?;
+        }
+        Ok(summary.input.verdict(self.inputs.strict)?)
+    }
+
+    /// Reads on one thread, extracts on all cores, records on this one, in the order of the inputs.
+    fn feed(&self, engine: &Engine) -> anyhow::Result<Tally> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let ingest = Ingest::new(threads).context("cannot start the extractors")?;
+        thread::scope(|scope| {
+            let (sender, batches) = sync_channel(BATCHES_AHEAD);
+            let reader = scope.spawn(|| read(&self.inputs, sender));
+            let recorded = record(engine, &ingest, &batches);
+            // A reader that waits for room ends with an error now.
+            drop(batches);
+            let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
+            recorded?;
+            read
+        })
+    }
+}
+
+/// Reads the inputs in batches.
+fn read(inputs: &InputArgs, batches: SyncSender<Vec<Source>>) -> anyhow::Result<Tally> {
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    let send = |batch| batches.send(batch).map_err(|_| anyhow!("recording ended early"));
+    let tally = crawl::read(inputs, |page| {
+        bytes += crawl::content_bytes(&page);
+        batch.push(Source::Fetched(page));
+        if batch.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
+            bytes = 0;
+            send(std::mem::take(&mut batch))?;
+        }
+        Ok(())
+    })?;
+    send(batch)?;
+    Ok(tally)
+}
+
+/// Records the batches, the next one being extracted while one is written.
+fn record(engine: &Engine, ingest: &Ingest, batches: &Receiver<Vec<Source>>) -> anyhow::Result<()> {
+    let now = crawl::now();
+    let mut extracting = None;
+    loop {
+        let next = batches.recv().ok().map(|batch| ingest.start(batch, now));
+        let last = next.is_none();
+        if let Some(batch) = std::mem::replace(&mut extracting, next) {
+            let mut submissions = Vec::new();
+            for ingested in batch.wait() {
+                match ingested {
+                    Ok(submission) => submissions.push(submission),
+                    Err(error) => eprintln!("doppel: {error}"),
+                }
+            }
+            submit(engine, submissions)?;
+        }
+        if last {
+            return Ok(());
+        }
+    }
+}
+
+/// Submits until there is room.
+fn submit(engine: &Engine, submissions: Vec<Submission>) -> anyhow::Result<()> {
+    loop {
+        match engine.tier1.submit(submissions.clone()) {
+            Ok(_) => return Ok(()),
+            Err(Refused::Full { .. }) => {
+                engine.tier2.hurry();
+                thread::sleep(FULL_PAUSE);
+            }
+            Err(refused) => return Err(refused.into()),
+        }
+    }
+}
+
+/// Waits until everything is decided.
+fn decide(engine: &Engine) -> anyhow::Result<()> {
+    let spinner = progress::waiting("deciding");
+    while !engine.tier1.flush(FLUSH_STEP)? {}
+    spinner.finish_and_clear();
+    Ok(())
+}
+
+/// Where the export goes.
+enum Out {
+    Standard,
+    File { path: PathBuf, file: File },
+}
+
+impl Out {
+    fn create(path: &Path) -> anyhow::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Standard);
+        }
+        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self::File { path: path.to_owned(), file })
+    }
+
+    fn write(&mut self, engine: &Engine) -> anyhow::Result<()> {
+        let tier1: Arc<dyn Tier1Api> = Arc::clone(&engine.tier1) as _;
+        let write = |out: &mut dyn Write| -> anyhow::Result<()> {
+            doppel_coordinator::export::write_export(&*tier1, out)?;
+            Ok(out.flush()?)
+        };
+        match self {
+            Self::Standard => write(&mut BufWriter::new(io::stdout().lock())),
+            Self::File { path, file } => {
+                write(&mut BufWriter::new(file)).with_context(|| path.display().to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `doppel repair`: recompute a group.
+
+use clap::Args;
+use doppel_common::model::GroupId;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::args::AskArgs;
+use crate::client::Client;
+use crate::output::{Output, plural};
+
+/// Recompute a group's membership by exact comparison of all its members.
+///
+/// Prints the sets that the members fall into, the winner's first. What falls out leaves the group.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel repair --dry-run g12-0
+  doppel repair g12-0 --by alice")]
+pub(crate) struct Repair {
+    /// The group.
+    #[arg(value_name = "ID")]
+    group: GroupId,
+    /// Only say what would be done.
+    #[arg(long)]
+    dry_run: bool,
+    /// Who does it; goes to the server's audit log.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+#[derive(Debug, Deserialize)]
+struct Answer {
+    group: String,
+    before: Vec<String>,
+    components: Vec<Vec<String>>,
+    applied: bool,
+}
+
+impl Repair {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let client = Client::new(&self.ask.server)?;
+        let id = self.group.to_string();
+        let request = client.request(Method::POST, &["v1", "groups", &id, "repair"]);
+        let request = request.query(&[("dry_run", self.dry_run)]).query(&self.by.as_ref().map(|by| [("by", by)]));
+        let answer: Value = client.json(request)?;
+        let view = Answer::deserialize(&answer)?;
+        Output { json: self.ask.json }.print(&answer, |out| {
+            let done = if view.applied { "recomputed" } else { "nothing was changed" };
+            let before = plural(view.before.len() as u64, "page");
+            let after = plural(view.components.len() as u64, "set");
+            writeln!(out, "{}: {before} in {after}; {done}", view.group)?;
+            for component in &view.components {
+                writeln!(out, "{}", plural(component.len() as u64, "page"))?;
+                component.iter().try_for_each(|url| writeln!(out, "  {url}"))?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}

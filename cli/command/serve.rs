@@ -1,0 +1,100 @@
+//! `doppel serve`: every role in one process.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_common::api::{Tier1Api, Tier2Api};
+use doppel_coordinator::app::{App, Services, system_clock};
+use doppel_coordinator::ingest::Ingest;
+use doppel_coordinator::limits::Limits;
+use doppel_coordinator::placement::ShardTable;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::args::EngineArgs;
+use crate::wire::Engine;
+
+/// The name of the only node.
+const NODE: &str = "local";
+
+/// Run the service on one data directory.
+///
+/// Prints one line with its address when it is ready. SIGTERM and SIGINT end it: requests in work are
+/// answered, and what is pending is decided after the next start. Logs go to standard error; RUST_LOG
+/// chooses what (default: info).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel serve --data /var/lib/doppel
+  doppel serve --data collection --listen 127.0.0.1:0 --tau 0.9")]
+pub(crate) struct Serve {
+    /// The data directory; created with --tau and --shards when it is not there.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
+    /// reaches it may write.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.context("cannot start the runtime")?.block_on(self.listen())
+    }
+
+    async fn listen(self) -> anyhow::Result<()> {
+        // First of all, so that a signal during the recovery is not lost.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        // The address is taken before the directory is opened: a port in use is known at once.
+        let listen = self.listen;
+        let listener = TcpListener::bind(listen).await.with_context(|| {
+            format!("cannot listen on {listen}; is another server running? --listen chooses another address")
+        })?;
+        let address = listener.local_addr()?;
+        let engine = tokio::task::spawn_blocking(move || {
+            let engine = Engine::open(&self.data, &self.engine, true)?;
+            let temp_dir = self.data.join("tmp");
+            std::fs::create_dir_all(&temp_dir).with_context(|| format!("cannot create {}", temp_dir.display()))?;
+            anyhow::Ok((engine, temp_dir))
+        });
+        let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let app = App::new(Services {
+            tier1: Arc::clone(&engine.tier1) as Arc<dyn Tier1Api>,
+            tier2: Arc::clone(&engine.tier2) as Arc<dyn Tier2Api>,
+            policy: engine.policy,
+            placement: ShardTable::single(engine.shards, NODE),
+            ingest: Arc::new(Ingest::new(threads).context("cannot start the extractors")?),
+            registry: Registry::default(),
+            clock: system_clock(),
+            temp_dir,
+            limits: Limits::default(),
+        });
+        let mut out = io::stdout().lock();
+        writeln!(out, "doppel is listening on http://{address}")?;
+        out.flush()?;
+        drop(out);
+        let shutdown = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("ending");
+        };
+        doppel_coordinator::serve(listener, app, shutdown).await.context("the server failed")?;
+        tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")
+    }
+}

@@ -1,0 +1,66 @@
+//! Puts tier 1 and tier 2 together on one data directory: the one place that names both.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use doppel_common::api::{Tier1Api, Tier2Api};
+use doppel_common::pairwise::Policy;
+use doppel_tier1::Tier1;
+use doppel_tier2::Tier2;
+
+use crate::args::EngineArgs;
+use crate::manifest::{Manifest, Wanted};
+
+/// Shards of a new data directory: enough to keep several cores busy, few enough that a group of
+/// commands is worth its flush.
+const SHARDS: u16 = 4;
+
+/// Both tiers, started.
+pub(crate) struct Engine {
+    pub(crate) tier1: Arc<Tier1>,
+    pub(crate) tier2: Arc<Tier2>,
+    pub(crate) policy: Policy,
+    pub(crate) shards: u16,
+}
+
+impl Engine {
+    /// Opens or creates a data directory, recovers tier 1, brings tier 2 in line with it, and starts
+    /// both. Without `durable` nothing is flushed to disk: for a directory that is removed anyway.
+    ///
+    /// # Errors
+    /// When the directory cannot be used as asked, or a tier does not open.
+    pub(crate) fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
+        let wanted = Wanted { tau: args.tau, shards: args.shards };
+        let manifest = Manifest::open_or_create(dir, wanted, SHARDS)?;
+        let policy = Policy { tau: manifest.policy.tau };
+        let config = doppel_tier1::Config {
+            dir: dir.join("tier1"),
+            shards: manifest.shards,
+            policy,
+            pending_max: args.pending_max,
+            group_members_max: args.group_members_max,
+            durable,
+            collection: manifest.collection(),
+        };
+        let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
+        let config = doppel_tier2::Config {
+            dir: dir.join("tier2"),
+            policy,
+            partitions: args.partitions,
+            dimensions: args.dimensions,
+        };
+        let source = Arc::clone(&tier1);
+        let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
+        let tier2 = Tier2::open(config, &mut tier1.contents(), fetch, tier1.answer())
+            .with_context(|| format!("cannot open the index in {}", dir.display()))?;
+        tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
+        Ok(Self { tier1, tier2, policy, shards: manifest.shards })
+    }
+
+    /// Ends both; what is pending is decided after the next start.
+    pub(crate) fn stop(self) {
+        self.tier1.stop();
+        self.tier2.stop();
+    }
+}
