@@ -12,7 +12,7 @@ use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use crate::input::FetchedBody;
 use crate::input::charset;
 use crate::input::error::{Reason, Skip};
-use crate::input::limits::{Limits, too_large};
+use crate::input::limits::Limits;
 use crate::model::PageUrl;
 
 /// The longest HTTP head, in bytes, and its most fields.
@@ -54,10 +54,11 @@ impl<'a> Block<'a> {
     }
 
     fn complete(self, limits: &Limits) -> Result<&'a [u8], Reason> {
-        if self.length > self.bytes.len() as u64 {
-            too_large("a record", self.length, limits.record_bytes_max)?;
+        if self.length == self.bytes.len() as u64 {
+            return Ok(self.bytes);
         }
-        Ok(self.bytes)
+        let max = limits.record_bytes_max as u64;
+        Err(Reason::TooLarge { what: "a record", bytes: self.length, max })
     }
 }
 

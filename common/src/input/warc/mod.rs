@@ -157,6 +157,3 @@ impl<'a> Record<'a> {
         Block { bytes: self.block, length: self.head.length }
     }
 }
-
-#[cfg(test)]
-mod tests;
