@@ -53,8 +53,8 @@ pub(crate) struct EngineArgs {
     pub(crate) partitions: u32,
     /// Dimensions of the length vector that pages are placed by, 1 to 4. The groups do not depend on
     /// it.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=4))]
-    pub(crate) dimensions: u32,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = dimensions)]
+    pub(crate) dimensions: usize,
     /// Pages that may wait for their decision before new ones are refused with 429.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     pub(crate) pending_max: u64,
@@ -62,6 +62,14 @@ pub(crate) struct EngineArgs {
     /// until it is repaired.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
     pub(crate) group_members_max: u64,
+}
+
+/// 1 to 4.
+fn dimensions(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|n| (1..=4).contains(n))
+        .ok_or_else(|| "1 to 4 dimensions are possible".to_owned())
 }
 
 /// Crawls to read.

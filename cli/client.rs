@@ -76,7 +76,11 @@ impl Client {
 
     /// Sends until the server takes it and reads the answer: waits as long as a 429 or 503 asks for,
     /// and with growing pauses while nothing answers, for `patience` at most.
-    pub(crate) fn send_patiently(&self, request: &RequestBuilder, patience: Duration) -> anyhow::Result<String> {
+    pub(crate) fn send_patiently(
+        &self,
+        request: &RequestBuilder,
+        patience: Duration,
+    ) -> anyhow::Result<String> {
         let begin = Instant::now();
         let mut backoff = BACKOFF_FIRST;
         loop {
@@ -115,8 +119,9 @@ impl Client {
 /// Reads an answer's JSON.
 pub(crate) fn parse<T: DeserializeOwned>(response: Response) -> anyhow::Result<T> {
     let url = response.url().to_string();
-    serde_json::from_reader(response.take(ANSWER_BYTES_MAX))
-        .with_context(|| format!("the answer of {url} is not what this program expects; is it the same version?"))
+    serde_json::from_reader(response.take(ANSWER_BYTES_MAX)).with_context(|| {
+        format!("the answer of {url} is not what this program expects; is it the same version?")
+    })
 }
 
 /// Copies an answer as it comes.

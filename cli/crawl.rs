@@ -44,7 +44,8 @@ impl Tally {
         if let Some(path) = self.incomplete.first() {
             let more = self.incomplete.len() - 1;
             let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text = format!("{}{others} could not be read to the end; all before that was taken", path.display());
+            let text =
+                format!("{}{others} could not be read to the end; all before that was taken", path.display());
             return Err(Failure::BadInput(text));
         }
         if strict && bad > 0 {

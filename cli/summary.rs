@@ -1,10 +1,9 @@
 //! What `doppel dedup` found, in short.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doppel_common::api::{Counters, GroupFilter, GroupSummary, GroupState, Status, Tier1Api};
+use doppel_common::api::{Counters, GroupFilter, GroupState, GroupSummary, Status, Tier1Api};
 use doppel_common::model::GroupId;
 use serde::Serialize;
 
@@ -43,7 +42,8 @@ struct Groups {
 /// One large group.
 #[derive(Debug, Serialize)]
 struct Largest {
-    group: GroupId,
+    /// Its id, such as `g12-0`.
+    group: String,
     pages: u64,
     exact: bool,
     winner: Option<String>,
@@ -62,7 +62,12 @@ impl Summary {
     ///
     /// # Errors
     /// When a record is damaged.
-    pub(crate) fn of(tier1: &dyn Tier1Api, input: Tally, elapsed: Duration, top: usize) -> anyhow::Result<Self> {
+    pub(crate) fn of(
+        tier1: &dyn Tier1Api,
+        input: Tally,
+        elapsed: Duration,
+        top: usize,
+    ) -> anyhow::Result<Self> {
         let mut groups = Groups::default();
         let mut largest = Vec::new();
         let mut after = None;
@@ -70,7 +75,9 @@ impl Summary {
             let piece = tier1.groups(GroupFilter::All, after, PAGE)?;
             let Some(last) = piece.last() else { break };
             after = Some(last.group);
-            for GroupSummary { group, winner, .. } in piece.into_iter().filter(|g| g.state == GroupState::Active) {
+            for GroupSummary { group, winner, .. } in
+                piece.into_iter().filter(|g| g.state == GroupState::Active)
+            {
                 let members = Members::of(tier1, group)?;
                 let kind = match members {
                     Members { contents: 0 | 1, .. } => &mut groups.redirects,
@@ -79,6 +86,7 @@ impl Summary {
                 };
                 *kind += 1;
                 let winner = winner.map(|url| url.to_string());
+                let group = group.to_string();
                 largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
             }
             // Only the front is kept, so that memory does not grow with the number of groups.
@@ -97,43 +105,49 @@ impl Summary {
         })
     }
 
-    /// Prints it for people.
+    /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { input, pages, groups, .. } = self;
-        let row = |name: &str, number: u64, about: String| vec![name.to_owned(), count(number), about];
-        let mut rows = vec![row("records", input.records, bytes(input.bytes))];
-        let left = |name: &'static str, reasons: &BTreeMap<String, u64>| {
-            let row = |(reason, records): (&String, &u64)| row(name, *records, reason.clone());
-            reasons.iter().map(row).collect::<Vec<_>>()
-        };
-        rows.extend(left("skipped", &input.skipped));
-        rows.extend(left("bad", &input.bad));
         let unique = pages.live - pages.winners - pages.duplicates - pages.members - pages.unresolved;
-        rows.push(row("live pages", pages.live, format!("{} of them redirect", count(pages.redirects))));
-        rows.push(row("  unique", unique, String::new()));
-        rows.push(row("  winners", pages.winners, "one a group: keep".to_owned()));
-        rows.push(row("  duplicates", pages.duplicates, "verified against their winner: drop".to_owned()));
-        rows.push(row("  members", pages.members, "in a group, not similar to its winner: keep".to_owned()));
-        rows.push(row("  unresolved", pages.unresolved, "redirects that lead to no known page".to_owned()));
-        rows.push(row("dead pages", pages.dead, String::new()));
-        rows.push(row("exact groups", groups.exact, "all members have the same text".to_owned()));
-        rows.push(row("near groups", groups.near, "near-duplicates".to_owned()));
-        rows.push(row("redirect groups", groups.redirects, "one text, and redirects to it".to_owned()));
-        table(out, &rows)?;
-        writeln!(
-            out,
-            "\n{:.1} s: {:.0} pages/s, {:.1} MB/s",
-            self.seconds, self.records_per_second, self.megabytes_per_second
-        )?;
+        let mut rows = vec![("records", input.records, bytes(input.bytes))];
+        rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
+        rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
+        rows.push(("live pages", pages.live, redirects(pages.redirects)));
+        rows.push(("  unique", unique, String::new()));
+        rows.push(("  winners", pages.winners, "one a group: keep".to_owned()));
+        rows.push(("  duplicates", pages.duplicates, "verified against their winner: drop".to_owned()));
+        let optional = [
+            ("  members", pages.members, "in a group, but not like its winner: keep"),
+            ("  unresolved", pages.unresolved, "redirects that end at no known page"),
+            ("dead pages", pages.dead, ""),
+        ];
+        let some = |(name, number, about): (&'static str, u64, &str)| {
+            (number > 0).then(|| (name, number, about.to_owned()))
+        };
+        rows.extend(optional.into_iter().filter_map(some));
+        rows.push(("exact groups", groups.exact, "all members have the same text".to_owned()));
+        rows.push(("near groups", groups.near, "some members differ a little".to_owned()));
+        rows.extend(some(("redirects", groups.redirects, "groups of one text and redirects to it")));
+        let row = |(name, number, about): (&str, u64, String)| vec![name.to_owned(), count(number), about];
+        table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;
+        let Self { seconds, records_per_second, megabytes_per_second, .. } = self;
+        writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if !self.largest.is_empty() {
             writeln!(out, "\nlargest groups")?;
-            let row = |group: &Largest| {
-                let kind = if group.exact { "exact" } else { "near" };
-                vec![plural(group.pages, "page"), kind.to_owned(), group.winner.clone().unwrap_or_default()]
-            };
-            table(out, &self.largest.iter().map(row).collect::<Vec<_>>())?;
+            table(out, &self.largest.iter().map(Largest::row).collect::<Vec<_>>())?;
         }
         Ok(())
+    }
+}
+
+fn redirects(number: u64) -> String {
+    if number > 0 { format!("{} of them redirect", count(number)) } else { String::new() }
+}
+
+impl Largest {
+    fn row(&self) -> Vec<String> {
+        let kind = if self.exact { "exact" } else { "near" };
+        vec![plural(self.pages, "page"), kind.to_owned(), self.winner.clone().unwrap_or_default()]
     }
 }
 

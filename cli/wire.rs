@@ -45,15 +45,19 @@ impl Engine {
         };
         let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
         let config = doppel_tier2::Config {
-            dir: dir.join("tier2"),
-            policy,
             partitions: args.partitions,
             dimensions: args.dimensions,
+            ..doppel_tier2::Config::new(dir.join("tier2"), policy)
         };
         let source = Arc::clone(&tier1);
         let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
-        let tier2 = Tier2::open(config, &mut tier1.contents(), fetch, tier1.answer())
-            .with_context(|| format!("cannot open the index in {}", dir.display()))?;
+        let tier2 = Tier2::open(
+            config,
+            &mut tier1.contents().into_iter().map(|(p, c, _)| (p, c)),
+            fetch,
+            tier1.answer(),
+        )
+        .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, shards: manifest.shards })
     }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use harness::pages::{Random, html, near_copy, ndjson, text};
+use harness::pages::{Random, html, ndjson, near_copy, text};
 use harness::warc::{endless_zeros, gzip, page, response};
 use harness::{OwnServer, crawl, crawls, json_of, lines_of, run};
 use serde_json::{Value, json};
@@ -99,8 +99,33 @@ fn broken_warc_heads_lose_no_neighbour() {
     let result = dedup(&[&file(&home, "broken.warc.gz", bytes)]);
     assert_eq!(result.urls().len(), 6, "{}", result.errors);
     assert_eq!(result.code, Some(0), "{}", result.errors);
-    let bad: u64 = result.summary["input"]["bad"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    let bad: u64 =
+        result.summary["input"]["bad"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert!(bad >= 4, "each broken record is counted: {}", result.summary);
+}
+
+#[test]
+fn impossible_records_of_a_crawl_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let moved = |to: &str| format!("HTTP/1.1 301 Moved Permanently\r\nLocation: {to}");
+    let future =
+        String::from_utf8(page("http://future.example/", b"<p>a")).unwrap().replace("2024-05", "2999-05");
+    let records = [
+        response("http://itself.example/", &moved("http://itself.example/#top"), b""),
+        response("http://nowhere.example/", "HTTP/1.1 301 Moved Permanently", b""),
+        page("http://nul.example/\0", b"<p>a"),
+        future.into_bytes(),
+        page("http://empty.example/", b""),
+        good_record(1),
+    ];
+    let bytes = records.iter().flat_map(|record| gzip(record)).collect::<Vec<_>>();
+    let result = dedup(&[&file(&home, "odd.warc.gz", bytes)]);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.urls(), ["http://empty.example/", &url(1)], "{}", result.errors);
+    let input = &result.summary["input"];
+    assert_eq!(input["skipped"], json!({"redirect to itself": 1, "redirect without a target": 1}));
+    assert_eq!(result.bad("bad date"), 1, "{input}");
+    assert_eq!(input["bad"].as_object().unwrap().len(), 2, "{input}");
 }
 
 #[test]
@@ -131,8 +156,12 @@ fn a_page_of_50_mb_is_refused_and_its_neighbours_are_taken() {
     let home = tempfile::tempdir().unwrap();
     let large = html("large", &text(5, 7_200_000));
     assert!(large.len() > 50_000_000);
-    let bytes =
-        [gzip(&good_record(1)), gzip(&page("http://large.example/", large.as_bytes())), gzip(&good_record(2))].concat();
+    let bytes = [
+        gzip(&good_record(1)),
+        gzip(&page("http://large.example/", large.as_bytes())),
+        gzip(&good_record(2)),
+    ]
+    .concat();
     let result = dedup(&[&file(&home, "large.warc.gz", bytes)]);
     assert_eq!(result.urls(), [url(1), url(2)], "{}", result.errors);
     assert_eq!(result.bad("too large"), 1, "{}", result.summary);
@@ -144,7 +173,7 @@ fn a_page_of_50_mb_is_refused_and_its_neighbours_are_taken() {
         json!({"url": url(2), "html": good(2)}),
     ];
     let answers = server.push(&pages);
-    assert!(answers[1]["error"]["reason"].as_str().unwrap().contains("at most"), "{}", answers[1]);
+    assert!(answers[1]["error"]["reason"].as_str().unwrap().contains("the limit is"), "{}", answers[1]);
     assert_eq!((&answers[0]["outcome"], &answers[2]["outcome"]), (&json!("pending"), &json!("pending")));
 }
 
@@ -221,7 +250,10 @@ fn bad_fields_are_named() {
         (json!({"url": "ftp://a.example/", "text": "a"}), "url"),
         (json!({"url": format!("http://a.example/{}", "x".repeat(9000)), "text": "a"}), "url"),
         (json!({"text": "a"}), "url"),
-        (json!({"url": "http://a.example/", "text": "a", "fetched_at": "2999-01-01T00:00:00Z"}), "fetched_at"),
+        (
+            json!({"url": "http://a.example/", "text": "a", "fetched_at": "2999-01-01T00:00:00Z"}),
+            "fetched_at",
+        ),
         (json!({"url": "http://a.example/", "text": "a", "fetched_at": "tomorrow"}), "fetched_at"),
         (json!({"url": "http://a.example/", "redirect_to": "http://a.example/#x"}), "redirect_to"),
         (json!({"url": "http://a.example/", "redirect_to": "javascript:alert(1)"}), "redirect_to"),
@@ -279,7 +311,10 @@ fn empty_and_monotonous_pages_have_defined_results() {
     let status = |url: &str| server.status(url)["status"].as_str().unwrap().to_owned();
     assert_eq!([status("http://empty.example/1"), status("http://empty.example/2")], ["unique", "unique"]);
     // The sets of shingles are equal although the texts are not.
-    assert_eq!([status("http://word.example/300"), status("http://word.example/400")], ["winner", "duplicate"]);
+    assert_eq!(
+        [status("http://word.example/300"), status("http://word.example/400")],
+        ["winner", "duplicate"]
+    );
     // Short texts are duplicates by content only.
     assert_eq!([status("http://short.example/1"), status("http://short.example/2")], ["winner", "duplicate"]);
     assert_eq!(status("http://short.example/3"), "unique");

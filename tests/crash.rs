@@ -49,7 +49,9 @@ fn inputs(kills: usize, made: &Path) -> Vec<PathBuf> {
 /// Starts to load one round; every acknowledged page becomes a line of `acknowledged`.
 fn load(server: &Server, round: &Path, acknowledged: &Path) -> Child {
     let mut command = doppel();
-    command.args(["load", "--server", &server.url, "--patience", "1", "--acknowledged"]).arg(acknowledged);
+    command
+        .args(["load", "--server", &server.url, "--patience", "1", "--batch", "40", "--acknowledged"])
+        .arg(acknowledged);
     command.arg(round).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -102,7 +104,8 @@ fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration
 #[test]
 fn nothing_acknowledged_is_lost() {
     let kills = number("DOPPEL_KILLS").map_or(4, |n| usize::try_from(n).unwrap());
-    let seed = number("DOPPEL_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20 | u64::from(kills as u32));
+    let seed = number("DOPPEL_SEED")
+        .unwrap_or_else(|| u64::from(std::process::id()) << 20 | u64::from(kills as u32));
     println!("{kills} kills, DOPPEL_SEED={seed}");
     let mut random = Random::new(seed);
     let home = tempfile::tempdir().unwrap();

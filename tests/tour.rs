@@ -73,9 +73,9 @@ fn all_match(patterns: &[String], lines: &[&str]) -> bool {
         Some((pattern, patterns)) if pattern == "…" => {
             (0..=lines.len()).any(|skipped| all_match(patterns, &lines[skipped..]))
         }
-        Some((pattern, patterns)) => {
-            lines.split_first().is_some_and(|(line, lines)| matches(pattern, line) && all_match(patterns, lines))
-        }
+        Some((pattern, patterns)) => lines
+            .split_first()
+            .is_some_and(|(line, lines)| matches(pattern, line) && all_match(patterns, lines)),
     }
 }
 

@@ -64,7 +64,8 @@ impl Changes {
             let answer: Value = client.json(client.request(Method::GET, &["v1", "changes"]).query(&query))?;
             let Answer { changes, cursor: next, at_end } = Answer::deserialize(&answer)?;
             if !(output.json && changes.is_empty() && self.follow) {
-                output.print(&answer, |out| table(out, &changes.iter().map(Change::row).collect::<Vec<_>>()))?;
+                output
+                    .print(&answer, |out| table(out, &changes.iter().map(Change::row).collect::<Vec<_>>()))?;
             }
             cursor = Some(next);
             if at_end && !self.follow {

@@ -74,7 +74,8 @@ struct Measures {
 impl Explain {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
-        let request = client.request(Method::GET, &["v1", "explain"]).query(&[("a", &self.a), ("b", &self.b)]);
+        let request =
+            client.request(Method::GET, &["v1", "explain"]).query(&[("a", &self.a), ("b", &self.b)]);
         let answer: Value = client.json(request)?;
         let view = Answer::deserialize(&answer)?;
         Output { json: self.ask.json }.print(&answer, |out| view.print(out))?;
@@ -86,14 +87,21 @@ impl Answer {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let verdict = if self.duplicate { "near-duplicates" } else { "no near-duplicates" };
         writeln!(out, "{verdict}: {}", self.because)?;
-        let names = ["", "status", "group", "tokens", "shingles", "language", "lengths", "home", "compared in"];
+        let names =
+            ["", "status", "group", "tokens", "shingles", "language", "lengths", "home", "compared in"];
         let (a, b) = (self.a.column("a"), self.b.column("b"));
         let rows = names.into_iter().zip(a).zip(b).map(|((name, a), b)| vec![name.to_owned(), a, b]);
         table(out, &rows.collect::<Vec<_>>())?;
         if let Some(measures) = &self.measures {
             let Measures { shared, only_a, only_b, jaccard, sketch_estimate, equal_bands, bands } = measures;
-            writeln!(out, "shingles: {shared} in both, {only_a} only in a, {only_b} only in b: J = {jaccard:.4}")?;
-            writeln!(out, "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}")?;
+            writeln!(
+                out,
+                "shingles: {shared} in both, {only_a} only in a, {only_b} only in b: J = {jaccard:.4}"
+            )?;
+            writeln!(
+                out,
+                "sketches: {equal_bands} of {bands} bands equal, estimate of J {sketch_estimate:.2}"
+            )?;
         }
         Ok(())
     }

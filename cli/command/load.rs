@@ -31,9 +31,7 @@ use crate::exit::Failure;
 use crate::output::{Output, bytes, count, table};
 use crate::progress;
 
-/// A batch is posted when it has this many pages ...
-const BATCH_PAGES: usize = 1_000;
-/// ... or bytes.
+/// A batch is posted when it has this many bytes, whatever its pages.
 const BATCH_BYTES: usize = 8 << 20;
 /// Pause before lines are sent again that a busy server did not take.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
@@ -60,6 +58,9 @@ pub(crate) struct Load {
     /// Batches in flight.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: u16,
+    /// Pages of a batch, 1 to 100,000.
+    #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: u32,
     /// Give up when the server has not taken a batch, or not answered, for this long.
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
@@ -150,8 +151,9 @@ impl Load {
                     (Lane { batch: Batch::default(), sender }, scope.spawn(move || post.lane(&receiver)))
                 })
                 .unzip();
-            let read = read(&self.inputs, lanes);
-            let posted = threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a lane panicked"))?);
+            let read = self.read(lanes);
+            let posted =
+                threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a lane panicked"))?);
             // Where a lane failed, reading stopped because of it.
             posted.collect::<anyhow::Result<Vec<()>>>()?;
             read
@@ -166,6 +168,20 @@ impl Load {
         Output { json: self.json }.print(&summary, |out| print(&summary, out))?;
         Ok(summary.input.verdict(self.inputs.strict)?)
     }
+
+    /// Reads the inputs into the lanes.
+    fn read(&self, mut lanes: Vec<Lane>) -> anyhow::Result<Tally> {
+        let tally = crawl::read(&self.inputs, |page| {
+            let lane = usize::from(page.url.id().shard(self.lanes).0);
+            let batch = lanes[lane].push(&item(page));
+            if batch.pages.len() >= self.batch as usize || batch.body.len() >= BATCH_BYTES {
+                lanes[lane].send()?;
+            }
+            Ok(())
+        })?;
+        lanes.iter_mut().filter(|lane| !lane.batch.pages.is_empty()).try_for_each(Lane::send)?;
+        Ok(tally)
+    }
 }
 
 /// One order of posts.
@@ -175,30 +191,17 @@ struct Lane {
 }
 
 impl Lane {
-    fn push(&mut self, item: &PageItem) -> anyhow::Result<()> {
+    fn push(&mut self, item: &PageItem) -> &Batch {
         let begin = self.batch.body.len();
         item.to_json_line(&mut self.batch.body);
         self.batch.pages.push(Posted { begin, url: item.url.to_string(), fetched_at: item.fetched_at });
-        if self.batch.pages.len() >= BATCH_PAGES || self.batch.body.len() >= BATCH_BYTES {
-            self.send()?;
-        }
-        Ok(())
+        &self.batch
     }
 
     fn send(&mut self) -> anyhow::Result<()> {
         let batch = std::mem::take(&mut self.batch);
         self.sender.send(batch).map_err(|_| anyhow!("posting ended early"))
     }
-}
-
-fn read(inputs: &InputArgs, mut lanes: Vec<Lane>) -> anyhow::Result<Tally> {
-    let number = u16::try_from(lanes.len()).unwrap_or(u16::MAX);
-    let tally = crawl::read(inputs, |page| {
-        let lane = usize::from(page.url.id().shard(number).0);
-        lanes[lane].push(&item(page))
-    })?;
-    lanes.iter_mut().filter(|lane| !lane.batch.pages.is_empty()).try_for_each(Lane::send)?;
-    Ok(tally)
 }
 
 /// A page in the public form.

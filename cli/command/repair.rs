@@ -45,7 +45,8 @@ impl Repair {
         let client = Client::new(&self.ask.server)?;
         let id = self.group.to_string();
         let request = client.request(Method::POST, &["v1", "groups", &id, "repair"]);
-        let request = request.query(&[("dry_run", self.dry_run)]).query(&self.by.as_ref().map(|by| [("by", by)]));
+        let request =
+            request.query(&[("dry_run", self.dry_run)]).query(&self.by.as_ref().map(|by| [("by", by)]));
         let answer: Value = client.json(request)?;
         let view = Answer::deserialize(&answer)?;
         Output { json: self.ask.json }.print(&answer, |out| {

@@ -105,7 +105,8 @@ fn load_balance(report: &LoadReport, out: &mut dyn Write) -> io::Result<()> {
         report.imbalance_floor,
         report.sends_saved * 100.0
     )?;
-    let heading = ["partition", "node", "contents", "pages", "received", "comparisons", "bytes"].map(str::to_owned);
+    let heading =
+        ["partition", "node", "contents", "pages", "received", "comparisons", "bytes"].map(str::to_owned);
     let mut rows = vec![heading.to_vec()];
     rows.extend(report.partitions.iter().map(|load| {
         vec![
@@ -159,7 +160,11 @@ fn groups(report: &Groups, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.cut { " and more" } else { "" };
     writeln!(out, "{}{more}", plural(report.groups, "group"))?;
     let class = |class: &SizeClass| {
-        let range = if class.from == class.to { class.from.to_string() } else { format!("{}-{}", class.from, class.to) };
+        let range = if class.from == class.to {
+            class.from.to_string()
+        } else {
+            format!("{}-{}", class.from, class.to)
+        };
         vec![format!("  {range} with content"), count(class.groups)]
     };
     table(out, &report.histogram.iter().map(class).collect::<Vec<_>>())?;

@@ -67,7 +67,8 @@ impl Serve {
         let engine = tokio::task::spawn_blocking(move || {
             let engine = Engine::open(&self.data, &self.engine, true)?;
             let temp_dir = self.data.join("tmp");
-            std::fs::create_dir_all(&temp_dir).with_context(|| format!("cannot create {}", temp_dir.display()))?;
+            std::fs::create_dir_all(&temp_dir)
+                .with_context(|| format!("cannot create {}", temp_dir.display()))?;
             anyhow::Ok((engine, temp_dir))
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;

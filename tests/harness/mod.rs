@@ -93,7 +93,8 @@ impl Server {
     pub fn start(data: &Path, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{}-{number}.log", std::process::id()));
+        let log =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{}-{number}.log", std::process::id()));
         let mut command = doppel();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(options);
         command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
