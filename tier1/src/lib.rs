@@ -1,1 +1,25 @@
-//! tier1
+//! Tier 1: the system of record.
+//!
+//! Pages, groups, the pending queue and the change feed live in shards. The shards of one process are
+//! a deterministic state machine (`machine`) that one writer thread feeds with commands; a group of
+//! commands becomes one atomic, flushed batch of the store before anything is acknowledged or any
+//! effect is carried out (G2). Comparison of signatures happens outside the machine: for a new version
+//! in the caller's thread (`service::hint`), for background work in the worker thread.
+//!
+//! The way of a submission: `service::api` (hint) → `service::writer` → `machine::page` → store commit
+//! → answer; then `Effect`s → tier 2 and the worker, whose answers come back as commands.
+#![forbid(unsafe_code)]
+
+mod key;
+mod machine;
+mod record;
+mod recovery;
+mod regroup;
+mod service;
+mod store;
+mod totals;
+mod txn;
+
+pub use regroup::components;
+pub use service::{Config, Error, Tier1};
+pub use store::{Memory, Sled, Store, StoreError, Write};

@@ -1,0 +1,143 @@
+//! Keys of a shard's rows: `shard (2 bytes) | kind (1 byte) | identifiers`, all big-endian, so that
+//! what belongs together lies together.
+
+use doppel_common::model::{GroupId, PageId, ShardId};
+
+/// Which kind of row a key leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The shard's counters and sequence numbers.
+    Meta = b'c',
+    /// `feed number` → page whose newest event has that number.
+    Feed = b'f',
+    /// `group` → group record.
+    Group = b'g',
+    /// `target, source` → a redirect that ends at the target (empty value).
+    Hanger = b'h',
+    /// `group, page` → member.
+    Member = b'm',
+    /// `receiver, number` → message not yet delivered.
+    Outbox = b'o',
+    /// `page` → page record.
+    Page = b'p',
+    /// `target, source` → a redirect straight to the target (empty value).
+    Source = b'r',
+    /// `page` → signature of its current content.
+    Signature = b's',
+    /// `number` → audit entry of a repair.
+    Audit = b'a',
+}
+
+fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {
+    let mut key = Vec::with_capacity(3 + capacity);
+    key.extend_from_slice(&shard.0.to_be_bytes());
+    key.push(kind as u8);
+    key
+}
+
+pub(crate) fn meta(shard: ShardId) -> Vec<u8> {
+    start(shard, Kind::Meta, 0)
+}
+
+pub(crate) fn page(shard: ShardId, page: PageId) -> Vec<u8> {
+    one(shard, Kind::Page, page)
+}
+
+pub(crate) fn signature(shard: ShardId, page: PageId) -> Vec<u8> {
+    one(shard, Kind::Signature, page)
+}
+
+fn one(shard: ShardId, kind: Kind, page: PageId) -> Vec<u8> {
+    let mut key = start(shard, kind, 16);
+    key.extend_from_slice(page.bytes());
+    key
+}
+
+pub(crate) fn group(group: GroupId) -> Vec<u8> {
+    let mut key = start(group.shard(), Kind::Group, 8);
+    key.extend_from_slice(&group.get().to_be_bytes());
+    key
+}
+
+pub(crate) fn member(group: GroupId, page: PageId) -> Vec<u8> {
+    let mut key = members(group);
+    key.extend_from_slice(page.bytes());
+    key
+}
+
+/// The prefix of a group's members.
+pub(crate) fn members(group: GroupId) -> Vec<u8> {
+    let mut key = start(group.shard(), Kind::Member, 24);
+    key.extend_from_slice(&group.get().to_be_bytes());
+    key
+}
+
+/// `kind` is [`Kind::Source`] or [`Kind::Hanger`].
+pub(crate) fn edge(shard: ShardId, kind: Kind, target: PageId, source: PageId) -> Vec<u8> {
+    let mut key = edges(shard, kind, target);
+    key.extend_from_slice(source.bytes());
+    key
+}
+
+/// The prefix of a target's edges.
+pub(crate) fn edges(shard: ShardId, kind: Kind, target: PageId) -> Vec<u8> {
+    let mut key = start(shard, kind, 32);
+    key.extend_from_slice(target.bytes());
+    key
+}
+
+pub(crate) fn feed(shard: ShardId, number: u64) -> Vec<u8> {
+    let mut key = start(shard, Kind::Feed, 8);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+pub(crate) fn audit(shard: ShardId, number: u64) -> Vec<u8> {
+    let mut key = start(shard, Kind::Audit, 8);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> {
+    let mut key = start(shard, Kind::Outbox, 10);
+    key.extend_from_slice(&receiver.0.to_be_bytes());
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// All rows of a kind: from, to.
+pub(crate) fn all(shard: ShardId, kind: Kind) -> (Vec<u8>, Vec<u8>) {
+    let from = start(shard, kind, 0);
+    let to = after_prefix(&from);
+    (from, to)
+}
+
+/// The first key that does not begin with `prefix`.
+pub(crate) fn after_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < 0xff {
+            end.push(last + 1);
+            break;
+        }
+    }
+    end
+}
+
+/// The first key after `key`.
+pub(crate) fn after(key: &[u8]) -> Vec<u8> {
+    let mut next = key.to_vec();
+    next.push(0);
+    next
+}
+
+/// The page id at the end of a key.
+pub(crate) fn last_page(key: &[u8]) -> Option<PageId> {
+    key.last_chunk::<16>().copied().map(PageId::from_bytes)
+}
+
+/// The 64-bit number at the end of a key.
+pub(crate) fn last_number(key: &[u8]) -> Option<u64> {
+    key.last_chunk::<8>().copied().map(u64::from_be_bytes)
+}

@@ -1,0 +1,342 @@
+//! The owner's side of a group: members, winner, dissolution.
+
+use doppel_common::model::{ContentHash, GroupId, PageId};
+
+use super::{Effect, Machine, Message, Regrouped, STEP_ROWS};
+use crate::key;
+use crate::record::{Announcing, Group, GroupRecord, Member, Winner, decode, encode};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    pub(super) fn enrolled(
+        &mut self,
+        group: GroupId,
+        page: PageId,
+        member: Member,
+        via: Option<(PageId, ContentHash)>,
+        unsettled: bool,
+    ) -> Result<(), StoreError> {
+        let mut record = match self.txn.group(group)? {
+            None => {
+                let seat = member.seat;
+                self.send_to_page(page, Message::Refused { group, page, seat });
+                return Ok(());
+            }
+            Some(GroupRecord::Forward(forward)) => {
+                self.forget_unforwarded(group, page, member.seat)?;
+                let group = forward.into;
+                self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
+                return Ok(());
+            }
+            Some(GroupRecord::Active(record)) => record,
+        };
+        if let Some((partner, content)) = via
+            && !self.is_member(group, partner, content)?
+        {
+            record.touched = true;
+        }
+        let seat = member.seat;
+        let winner_before = record.winner.clone();
+        if !self.seat_member(group, &mut record, page, member)? {
+            return Ok(());
+        }
+        let announce = record.winner_changed(winner_before.as_ref()) || unsettled;
+        if announce {
+            self.announce(group, &mut record, unsettled);
+        } else {
+            self.assign(group, &record, page, seat, false);
+        }
+        self.put_active(group, record)
+    }
+
+    /// Puts a member's row and what follows for the group; false when a later seat is there already.
+    fn seat_member(
+        &mut self,
+        group: GroupId,
+        record: &mut Group,
+        page: PageId,
+        mut member: Member,
+    ) -> Result<bool, StoreError> {
+        let key = key::member(group, page);
+        let before: Option<Member> = self.txn.get(&key)?;
+        match &before {
+            Some(old) if old.seat > member.seat => return Ok(false),
+            Some(old) => {
+                member.dissimilar = old.dissimilar && old.content == member.content;
+                if old.content != member.content {
+                    record.touched = true;
+                    record.losses += 1;
+                }
+                record.uncount(old);
+            }
+            None => {}
+        }
+        record.count(&member);
+        record.changes += 1;
+        let is_winner = record.winner.as_ref().is_some_and(|(winner, _)| *winner == page);
+        let was_better = before.as_ref().is_some_and(|old| old.rank.beats(&member.rank));
+        self.txn.put(key, encode(&member));
+        if is_winner && was_better {
+            record.winner = self.elect(group)?;
+        } else if is_winner
+            || record.winner.as_ref().is_none_or(|(_, winner)| member.rank.beats(&winner.rank))
+        {
+            record.winner = Some((page, member));
+        }
+        if record.members > self.shards.settings.group_members_max && !record.quarantined {
+            record.quarantined = true;
+            self.announce(group, record, false);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn left(&mut self, group: GroupId, page: PageId, seat: u32, unsettled: bool) -> Result<(), StoreError> {
+        let mut record = match self.txn.group(group)? {
+            None => return Ok(()),
+            Some(GroupRecord::Forward(forward)) => {
+                self.forget_unforwarded(group, page, seat)?;
+                let group = forward.into;
+                self.send(group.shard(), Message::Leave { group, page, seat, unsettled });
+                return Ok(());
+            }
+            Some(GroupRecord::Active(record)) => record,
+        };
+        if !self.remove_member(group, &mut record, page, seat)? {
+            return Ok(());
+        }
+        record.touched |= record.members > 1;
+        self.after_losses(group, record, unsettled)
+    }
+
+    /// Deletes a member's row under this seat or an earlier one; false when there is none.
+    fn remove_member(
+        &mut self,
+        group: GroupId,
+        record: &mut Group,
+        page: PageId,
+        seat: u32,
+    ) -> Result<bool, StoreError> {
+        let key = key::member(group, page);
+        let Some(member) = self.txn.get::<Member>(&key)?.filter(|m| m.seat <= seat) else { return Ok(false) };
+        self.txn.delete(key);
+        record.uncount(&member);
+        record.changes += 1;
+        record.losses += 1;
+        Ok(true)
+    }
+
+    /// Elects and announces, or dissolves, after members were removed.
+    fn after_losses(&mut self, group: GroupId, mut record: Group, look_again: bool) -> Result<(), StoreError> {
+        if record.members == 0 {
+            return self.txn.put_group(group, None);
+        }
+        if record.is_alone() {
+            return self.dissolve(group);
+        }
+        let winner_before = record.winner.clone();
+        let lost = match &record.winner {
+            Some((winner, _)) => !self.txn.has(&key::member(group, *winner))?,
+            None => true,
+        };
+        if lost {
+            record.winner = self.elect(group)?;
+        }
+        if record.winner_changed(winner_before.as_ref()) || look_again {
+            self.announce(group, &mut record, look_again);
+        }
+        self.put_active(group, record)
+    }
+
+    /// Sends the last member off on its own.
+    fn dissolve(&mut self, group: GroupId) -> Result<(), StoreError> {
+        for (key, bytes) in self.txn.scan(&key::members(group), None, STEP_ROWS)? {
+            let member: Member = decode(&key, &bytes)?;
+            if let Some(page) = key::last_page(&key) {
+                let seat = member.seat;
+                self.send_to_page(page, Message::Unseat { page, seat, group, compare: false });
+            }
+            self.txn.delete(key);
+        }
+        self.txn.put_group(group, None)
+    }
+
+    /// The best member by the winner order.
+    fn elect(&self, group: GroupId) -> Result<Option<(PageId, Member)>, StoreError> {
+        let prefix = key::members(group);
+        let mut best: Option<(PageId, Member)> = None;
+        let mut after: Option<Vec<u8>> = None;
+        loop {
+            let rows = self.txn.scan(&prefix, after.as_deref(), STEP_ROWS)?;
+            for (key, bytes) in &rows {
+                let member: Member = decode(key, bytes)?;
+                if let Some(page) = key::last_page(key)
+                    && best.as_ref().is_none_or(|(_, b)| member.rank.beats(&b.rank))
+                {
+                    best = Some((page, member));
+                }
+            }
+            match rows.into_iter().next_back() {
+                Some((key, _)) => after = Some(key),
+                None => return Ok(best),
+            }
+        }
+    }
+
+    /// A recomputation is done: who is tied to the winner by no chain of pairs is put out.
+    pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
+        let Regrouped { group, changes, losses, out } = regrouped;
+        self.here = group.shard();
+        let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
+        let joined_since = record.changes != changes;
+        let lost_since = record.losses != losses;
+        for (page, seat, content) in &out {
+            let (page, seat) = (*page, *seat);
+            if self.is_member(group, page, *content)? && self.remove_member(group, &mut record, page, seat)? {
+                self.meta().counters.splits += 1;
+                self.send_to_page(page, Message::Unseat { page, seat, group, compare: true });
+            }
+        }
+        record.touched = lost_since || (joined_since && !out.is_empty());
+        if record.quarantined && record.members <= self.shards.settings.group_members_max {
+            record.quarantined = false;
+            self.announce(group, &mut record, false);
+        }
+        self.after_losses(group, record, false)
+    }
+
+    pub(super) fn reported(
+        &mut self,
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+        dissimilar: bool,
+    ) -> Result<(), StoreError> {
+        match self.txn.group(group)? {
+            None => Ok(()),
+            Some(GroupRecord::Forward(forward)) => {
+                let group = forward.into;
+                self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
+                Ok(())
+            }
+            Some(GroupRecord::Active(mut record)) => {
+                let key = key::member(group, page);
+                let Some(mut member) = self.txn.get::<Member>(&key)?.filter(|m| m.seat == seat) else {
+                    return Ok(());
+                };
+                if member.dissimilar == dissimilar {
+                    return Ok(());
+                }
+                record.uncount(&member);
+                member.dissimilar = dissimilar;
+                record.count(&member);
+                self.txn.put(key, encode(&member));
+                self.put_active(group, record)
+            }
+        }
+    }
+
+    /// Tells all members the winner, in steps, from the start.
+    pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, look_again: bool) {
+        let running = record.announcing;
+        record.announcing = Some(Announcing {
+            after: None,
+            look_again: look_again || running.is_some_and(|a| a.look_again),
+        });
+        if running.is_none() {
+            self.send(group.shard(), Message::Continue { group });
+        }
+    }
+
+    /// One step of telling, or of handing over.
+    pub(super) fn continued(&mut self, group: GroupId) -> Result<(), StoreError> {
+        let mut record = match self.txn.group(group)? {
+            None => return Ok(()),
+            Some(GroupRecord::Forward(forward)) => return self.hand_over(group, forward),
+            Some(GroupRecord::Active(record)) => record,
+        };
+        let Some(announcing) = record.announcing else { return Ok(()) };
+        let after = announcing.after.map(|page| key::member(group, page));
+        let rows = self.txn.scan(&key::members(group), after.as_deref(), STEP_ROWS)?;
+        let mut last = None;
+        for (key, bytes) in &rows {
+            let member: Member = decode(key, bytes)?;
+            let Some(page) = key::last_page(key) else { continue };
+            self.assign(group, &record, page, member.seat, announcing.look_again);
+            last = Some(page);
+        }
+        if rows.len() == STEP_ROWS {
+            record.announcing = Some(Announcing { after: last, ..announcing });
+            self.send(group.shard(), Message::Continue { group });
+        } else {
+            record.announcing = None;
+        }
+        self.put_active(group, record)
+    }
+
+    pub(super) fn assign(&mut self, group: GroupId, record: &Group, page: PageId, seat: u32, look_again: bool) {
+        let Some((winner, member)) = &record.winner else { return };
+        let winner = Winner {
+            page: *winner,
+            content: member.content,
+            url: member.rank.url.clone(),
+            quarantined: record.quarantined,
+        };
+        self.send_to_page(page, Message::Assign { page, seat, group, winner, look_again });
+    }
+
+    pub(super) fn is_member(&self, group: GroupId, page: PageId, content: ContentHash) -> Result<bool, StoreError> {
+        Ok(self.txn.get::<Member>(&key::member(group, page))?.is_some_and(|m| m.content == content))
+    }
+
+    /// Puts members that came from a merged group.
+    pub(super) fn adopt_members(
+        &mut self,
+        group: GroupId,
+        record: &mut Group,
+        members: Vec<(PageId, Member)>,
+    ) -> Result<(), StoreError> {
+        let winner_before = record.winner.clone();
+        let mut seated = Vec::new();
+        for (page, member) in members {
+            let seat = member.seat;
+            if self.seat_member(group, record, page, member)? {
+                seated.push((page, seat));
+            }
+        }
+        if record.winner_changed(winner_before.as_ref()) {
+            self.announce(group, record, false);
+        } else {
+            for (page, seat) in seated {
+                self.assign(group, record, page, seat, false);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_active(&mut self, group: GroupId, record: Group) -> Result<(), StoreError> {
+        if record.owes_recomputation() {
+            self.effects.push(Effect::Touched(group));
+        }
+        self.txn.put_group(group, Some(GroupRecord::Active(record)))
+    }
+}
+
+impl Group {
+    fn count(&mut self, member: &Member) {
+        self.members += 1;
+        self.pinned += u64::from(member.pinned);
+        self.dissimilar += u64::from(member.dissimilar);
+    }
+
+    fn uncount(&mut self, member: &Member) {
+        self.members -= 1;
+        self.pinned -= u64::from(member.pinned);
+        self.dissimilar -= u64::from(member.dissimilar);
+    }
+
+    /// Whether members must be told: another page, or another content of it.
+    fn winner_changed(&self, before: Option<&(PageId, Member)>) -> bool {
+        let told = |w: &(PageId, Member)| (w.0, w.1.content);
+        self.winner.as_ref().map(told) != before.map(told)
+    }
+}

@@ -1,0 +1,305 @@
+//! The decision about a content: tier 2 names its partners, the partners name their groups, and the
+//! page joins the smallest of them and has the others merged into it.
+
+use doppel_common::api::{IndexCommand, Look, LookResult};
+use doppel_common::model::{ContentHash, GroupId, PageId};
+
+use super::{Effect, Machine, Message};
+use crate::record::{Asking, Evidence, Found, Group, GroupRecord, LookState, Measured, Membership, PageRecord, State};
+use crate::store::StoreError;
+
+/// Measured partners kept for the verdict on the winner; any other is measured again.
+const MEASURED_MAX: usize = 4;
+
+impl Machine<'_, '_> {
+    /// Tier 2 has compared a page.
+    pub(super) fn looked(&mut self, result: LookResult) -> Result<(), StoreError> {
+        let LookResult { page, content, ticket, pairs } = result;
+        self.here = self.shards.owner(page);
+        self.meta().counters.looks += 1;
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let ticket_is_current = record.ticket == ticket;
+        let State::Content(state) = &mut record.state else {
+            self.meta().counters.stale_results += 1;
+            return self.give_back(page, record);
+        };
+        if state.content != content || !ticket_is_current || state.look == LookState::Settled || state.asking.is_some() {
+            self.meta().counters.stale_results += 1;
+            return self.give_back(page, record);
+        }
+        if pairs.is_empty() {
+            return self.decide(page, record, Vec::new(), false);
+        }
+        for pair in &pairs {
+            if state.measured.len() >= MEASURED_MAX {
+                break;
+            }
+            if state.measured.iter().all(|m| m.content != pair.content) {
+                state.measured.push(Measured {
+                    content: pair.content,
+                    shared: pair.shared,
+                    shingles: pair.shingles,
+                    similar: true,
+                });
+            }
+        }
+        let waiting = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
+        state.asking = Some(Asking { waiting, stale: false, found: Vec::new() });
+        for pair in pairs {
+            let (partner, partner_content) = (pair.page, pair.content);
+            self.send_to_page(partner, Message::Ask { page, content, ticket, partner, partner_content });
+        }
+        self.put(page, record)
+    }
+
+    /// A page that found this one asks for its group. A page without a group mints one here.
+    pub(super) fn asked(
+        &mut self,
+        (asker, asker_content, ticket): (PageId, ContentHash, u32),
+        partner: PageId,
+        partner_content: ContentHash,
+    ) -> Result<(), StoreError> {
+        let answer = |found| Message::Answer { page: asker, content: asker_content, ticket, found };
+        let record = self.take(partner)?;
+        let Some(mut record) = record else {
+            self.send_to_page(asker, answer(None));
+            return Ok(());
+        };
+        let State::Content(state) = &mut record.state else {
+            self.give_back(partner, record)?;
+            self.send_to_page(asker, answer(None));
+            return Ok(());
+        };
+        if state.content != partner_content {
+            self.give_back(partner, record)?;
+            self.send_to_page(asker, answer(None));
+            return Ok(());
+        }
+        let found = |group| Some(Found { group, partner, content: partner_content });
+        if let Some(group) = state.current_group() {
+            self.give_back(partner, record)?;
+            self.send_to_page(asker, answer(found(group)));
+            return Ok(());
+        }
+        // On its own, or still with the group of its last content: the pair is a fact about the present one.
+        if let Some(old) = state.membership.take() {
+            self.leave(partner, &mut record.seat, &old);
+        }
+        let group = self.mint(partner, &mut record)?;
+        self.put(partner, record)?;
+        self.send_to_page(asker, answer(found(group)));
+        Ok(())
+    }
+
+    /// A partner's group, or that the partner is no more what it was.
+    pub(super) fn answered(
+        &mut self,
+        page: PageId,
+        content: ContentHash,
+        ticket: u32,
+        found: Option<Found>,
+    ) -> Result<(), StoreError> {
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let current = record.ticket == ticket && record.has_content(content);
+        let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
+        let Some(asking) = state.asking.as_mut().filter(|_| current) else {
+            return self.give_back(page, record);
+        };
+        asking.waiting = asking.waiting.saturating_sub(1);
+        match found {
+            Some(found) if asking.found.iter().all(|f| f.group != found.group) => asking.found.push(found),
+            Some(_) => {}
+            None => asking.stale = true,
+        }
+        if asking.waiting > 0 {
+            return self.put(page, record);
+        }
+        let (found, stale) = (std::mem::take(&mut asking.found), asking.stale);
+        self.decide(page, record, found, stale)
+    }
+
+    /// All partners have answered. `stale`: one of them had changed, so the comparison is repeated.
+    pub(super) fn decide(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        found: Vec<Found>,
+        stale: bool,
+    ) -> Result<(), StoreError> {
+        let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
+        let content = state.content;
+        state.asking = None;
+        let undecided = state.look == LookState::Pending;
+        if stale {
+            self.meta().counters.stale_results += 1;
+            if found.is_empty() && undecided {
+                record.ticket += 1;
+                self.order_look(page, content, record.ticket);
+                return self.put(page, record);
+            }
+            record.ticket += 1;
+            state.look = LookState::Late;
+            self.effects.push(Effect::Late(page));
+        } else {
+            state.look = LookState::Settled;
+        }
+        let settled = state.look == LookState::Settled;
+
+        let mut adopted = false;
+        if let Some(membership) = &mut state.membership {
+            if membership.content != content && found.iter().any(|f| f.group == membership.group) {
+                membership.content = content;
+                membership.verdict = None;
+                adopted = true;
+            }
+            if membership.content == content {
+                membership.settled = settled;
+            } else {
+                let old = membership.clone();
+                state.membership = None;
+                self.leave(page, &mut record.seat, &old);
+            }
+        }
+        let own = self.own_group(&record);
+        let smallest = found.iter().map(|f| f.group).chain(own).min();
+        match (smallest, own) {
+            (None, _) => {
+                if record.hangers > 0 {
+                    self.mint(page, &mut record)?;
+                }
+            }
+            (Some(into), None) => {
+                let via = found.iter().find(|f| f.group == into).map(|f| (f.partner, f.content));
+                self.join(page, &mut record, into, via);
+            }
+            (Some(_), Some(_)) => {
+                if adopted {
+                    self.refresh_member(page, &record, true);
+                }
+            }
+        }
+        if let Some(into) = smallest {
+            self.merge_found(page, content, &found, own, into);
+        }
+        self.put(page, record)
+    }
+
+    fn own_group(&self, record: &PageRecord) -> Option<GroupId> {
+        record.content().and_then(crate::record::ContentState::current_group)
+    }
+
+    /// Has every group that was found, and the page's own, merged into the smallest.
+    fn merge_found(
+        &mut self,
+        page: PageId,
+        content: ContentHash,
+        found: &[Found],
+        own: Option<GroupId>,
+        into: GroupId,
+    ) {
+        for other in found.iter().filter(|f| f.group != into && Some(f.group) != own) {
+            let evidence =
+                Evidence { page, content, partner: other.partner, partner_content: other.content };
+            self.send(other.group.shard(), Message::Merge { group: other.group, into, evidence });
+        }
+        if let (Some(own), Some(pair)) = (own.filter(|own| *own != into), found.iter().find(|f| f.group == into)) {
+            let evidence = Evidence { page, content, partner: pair.partner, partner_content: pair.content };
+            self.send(own.shard(), Message::Merge { group: own, into, evidence });
+        }
+    }
+
+    /// The background has time for a confirmed page's comparison.
+    pub(super) fn look_now(&mut self, page: PageId) -> Result<(), StoreError> {
+        self.here = self.shards.owner(page);
+        let Some(record) = self.txn.page(self.here, page)? else { return Ok(()) };
+        let ticket = record.ticket;
+        if let Some(state) = record.content()
+            && state.look == LookState::Late
+            && state.asking.is_none()
+            && state.tokens > 0
+        {
+            let content = state.content;
+            self.order_look(page, content, ticket);
+        }
+        Ok(())
+    }
+
+    /// A join failed half-way, or a content that tier 2 relied on has gone: compare again.
+    pub(super) fn look_again(&mut self, page: PageId, content: ContentHash) -> Result<(), StoreError> {
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        if !record.has_content(content) {
+            return self.give_back(page, record);
+        }
+        self.owe_look(page, &mut record);
+        self.put(page, record)
+    }
+
+    /// Makes a settled content owe a comparison; one that is under way is made anew.
+    pub(super) fn owe_look(&mut self, page: PageId, record: &mut PageRecord) {
+        let State::Content(state) = &mut record.state else { return };
+        if state.tokens == 0 {
+            return;
+        }
+        record.ticket += 1;
+        state.asking = None;
+        if let Some(membership) = state.membership.as_mut().filter(|m| m.content == state.content) {
+            membership.settled = false;
+        }
+        if state.look == LookState::Pending {
+            let content = state.content;
+            self.order_look(page, content, record.ticket);
+        } else {
+            state.look = LookState::Late;
+            self.effects.push(Effect::Late(page));
+        }
+    }
+
+    /// Makes a content without a group pending until it has been compared.
+    pub(super) fn look_as_new(&mut self, page: PageId, record: &mut PageRecord) {
+        let State::Content(state) = &mut record.state else { return };
+        if state.tokens > 0 {
+            state.look = LookState::Pending;
+            self.owe_look(page, record);
+        }
+    }
+
+    fn order_look(&mut self, page: PageId, content: ContentHash, ticket: u32) {
+        self.effects.push(Effect::Index(IndexCommand::Look { page, content, look: Look { ticket } }));
+    }
+
+    /// Makes the page the first member of a new group of this shard.
+    pub(super) fn mint(
+        &mut self,
+        page: PageId,
+        record: &mut PageRecord,
+    ) -> Result<GroupId, StoreError> {
+        let here = self.here;
+        let meta = self.meta();
+        meta.groups_minted += 1;
+        let group = GroupId::new(meta.groups_minted, here);
+        self.txn.put_group(group, Some(GroupRecord::Active(Group::new())))?;
+        self.effects.push(Effect::Touched(group));
+        self.join(page, record, group, None);
+        Ok(group)
+    }
+
+    fn join(
+        &mut self,
+        page: PageId,
+        record: &mut PageRecord,
+        group: GroupId,
+        via: Option<(PageId, ContentHash)>,
+    ) {
+        record.seat += 1;
+        if let State::Content(state) = &mut record.state {
+            state.membership = Some(Membership {
+                group,
+                content: state.content,
+                settled: state.look == LookState::Settled,
+                winner: None,
+                verdict: None,
+            });
+        }
+        self.enroll(page, record, via, false);
+    }
+}

@@ -1,0 +1,126 @@
+//! A page's side of its membership.
+
+use doppel_common::model::{ContentHash, GroupId, PageId};
+
+use super::{Machine, Message};
+use crate::record::{LookState, Measured, Member, Membership, PageRecord, State, Winner};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    /// Ends a stay in a group.
+    pub(super) fn leave(&mut self, page: PageId, seat: &mut u32, membership: &Membership) {
+        let Membership { group, settled, .. } = *membership;
+        self.send(group.shard(), Message::Leave { group, page, seat: *seat, unsettled: !settled });
+        *seat += 1;
+    }
+
+    /// Tells the group's owner what it needs to know of the page.
+    pub(super) fn enroll(
+        &mut self,
+        page: PageId,
+        record: &PageRecord,
+        via: Option<(PageId, ContentHash)>,
+        unsettled: bool,
+    ) {
+        let Some(membership) = record.content().and_then(|state| state.membership.as_ref()) else { return };
+        let group = membership.group;
+        let member = Member {
+            seat: record.seat,
+            content: membership.content,
+            rank: record.rank.clone(),
+            pinned: record.hangers > 0,
+            dissimilar: false,
+        };
+        self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
+    }
+
+    /// The page changed in what its group's owner knows of it. `unsettled`: its last content was never
+    /// compared to the end.
+    pub(super) fn refresh_member(&mut self, page: PageId, record: &PageRecord, unsettled: bool) {
+        self.enroll(page, record, None, unsettled);
+    }
+
+    /// The owner tells the group's winner.
+    pub(super) fn assigned(
+        &mut self,
+        page: PageId,
+        seat: u32,
+        group: GroupId,
+        winner: Winner,
+        look_again: bool,
+    ) -> Result<(), StoreError> {
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let seated = record.seat == seat;
+        let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
+        let Some(membership) = state.membership.as_mut().filter(|_| seated) else {
+            return self.give_back(page, record);
+        };
+        // Groups merge into smaller ids only, so a larger one is an old word that was overtaken.
+        if group > membership.group {
+            return self.give_back(page, record);
+        }
+        membership.group = group;
+        if membership.winner.as_ref().is_some_and(|w| w.content != winner.content || w.page != winner.page) {
+            membership.verdict = None;
+        }
+        membership.winner = Some(winner);
+        if look_again && state.look == LookState::Settled {
+            self.owe_look(page, &mut record);
+        }
+        self.put(page, record)
+    }
+
+    /// The group has dissolved before the page arrived.
+    pub(super) fn refused(&mut self, group: GroupId, page: PageId, seat: u32) -> Result<(), StoreError> {
+        self.unseated(page, seat, group, true)
+    }
+
+    /// The owner has put the page out. `compare`: it may have partners elsewhere.
+    pub(super) fn unseated(
+        &mut self,
+        page: PageId,
+        seat: u32,
+        group: GroupId,
+        compare: bool,
+    ) -> Result<(), StoreError> {
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let seated = record.seat == seat;
+        let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
+        if !seated || state.membership.take().is_none() {
+            return self.give_back(page, record);
+        }
+        // A refresh may be on its way to the owner; this ends what it would leave behind.
+        self.send(group.shard(), Message::Leave { group, page, seat, unsettled: false });
+        record.seat += 1;
+        let in_decision = state.look == LookState::Pending;
+        if compare && !in_decision {
+            self.look_as_new(page, &mut record);
+        } else if record.hangers > 0 && !in_decision {
+            self.mint(page, &mut record)?;
+        }
+        self.put(page, record)
+    }
+
+    /// The comparison with the winner, made outside.
+    pub(super) fn verified(&mut self, page: PageId, content: ContentHash, with: Measured) -> Result<(), StoreError> {
+        self.here = self.shards.owner(page);
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let seat = record.seat;
+        let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
+        if state.content != content || !state.owes_verdict(page) {
+            return self.give_back(page, record);
+        }
+        let Some(membership) = &mut state.membership else { return self.give_back(page, record) };
+        if membership.winner.as_ref().is_none_or(|w| w.content != with.content) {
+            return self.give_back(page, record);
+        }
+        membership.verdict = Some(with);
+        let group = membership.group;
+        let counters = &mut self.meta().counters;
+        counters.verified += 1;
+        counters.rejected += u64::from(!with.similar);
+        let dissimilar = !with.similar;
+        self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
+        self.put(page, record)
+    }
+}

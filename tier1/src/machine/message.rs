@@ -1,0 +1,140 @@
+//! What goes in and out of the machine: commands, messages between shards, effects.
+
+use std::sync::Arc;
+
+use doppel_common::api::{IndexCommand, LookResult, Outcome, Submission};
+use doppel_common::model::{ContentHash, GroupId, PageId};
+use serde::{Deserialize, Serialize};
+
+use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, TargetLine, Winner};
+
+/// A fact or wish from outside the shards.
+#[derive(Debug, Clone)]
+pub(crate) enum Command {
+    /// A page version. `hint` is F between it and its representative, computed outside.
+    Submit { submission: Box<Submission>, hint: Option<Hint> },
+    /// Tier 2 has compared a page.
+    Looked(LookResult),
+    /// A page was compared with its group's winner.
+    Verified { page: PageId, content: ContentHash, with: Measured },
+    /// A group was recomputed.
+    Regrouped(Regrouped),
+    /// A confirmed page is to be compared now.
+    LookNow { page: PageId },
+    /// Forget a page.
+    Purge { page: PageId },
+    /// Write down a repair before it begins.
+    Audit(Box<AuditEntry>),
+}
+
+/// F of a new content and the page's representative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hint {
+    /// The page's content when it was computed.
+    pub(crate) previous: ContentHash,
+    /// The representative's content, and the comparison.
+    pub(crate) with: Measured,
+}
+
+/// The outcome of recomputing a group: who is tied to its winner by no chain of pairs.
+///
+/// It speaks of contents, so it stays true of a member for as long as that has the content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Regrouped {
+    pub(crate) group: GroupId,
+    /// The group's counts when its members were collected.
+    pub(crate) changes: u64,
+    pub(crate) losses: u64,
+    pub(crate) out: Vec<(PageId, u32, ContentHash)>,
+}
+
+/// A message from one shard to another (or itself), delivered once and in order per pair of shards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// Which group are you in? From a page that found you.
+    Ask { page: PageId, content: ContentHash, ticket: u32, partner: PageId, partner_content: ContentHash },
+    /// The answer; none when the partner has another content by now.
+    Answer { page: PageId, content: ContentHash, ticket: u32, found: Option<Found> },
+    /// A page is a member, under this seat. `via` names the pair that ties it to the group.
+    Enroll {
+        group: GroupId,
+        page: PageId,
+        member: Member,
+        via: Option<(PageId, ContentHash)>,
+        /// The content it had before was never compared to the end.
+        unsettled: bool,
+    },
+    /// There is no such group any more.
+    Refused { group: GroupId, page: PageId, seat: u32 },
+    /// A page is no member any more.
+    Leave { group: GroupId, page: PageId, seat: u32, unsettled: bool },
+    /// A member's group and winner.
+    Assign { page: PageId, seat: u32, group: GroupId, winner: Winner, look_again: bool },
+    /// A member's comparison with the winner failed, or holds again.
+    Dissimilar { group: GroupId, page: PageId, seat: u32, dissimilar: bool },
+    /// A member is out. `compare`: it must look for partners again.
+    Unseat { page: PageId, seat: u32, group: GroupId, compare: bool },
+    /// Two groups are one.
+    Merge { group: GroupId, into: GroupId, evidence: Evidence },
+    /// Members of a merged group.
+    HandOver {
+        into: GroupId,
+        members: Vec<(PageId, Member)>,
+        /// Set on the last piece.
+        done: Option<HandedOver>,
+    },
+    /// A pair could not be joined because a group had dissolved: the page must look again.
+    LookAgain { page: PageId, content: ContentHash },
+    /// Go on telling, or handing over, a group's members.
+    Continue { group: GroupId },
+    /// `source` redirects to `target` (or no longer does).
+    Subscribe { target: PageId, source: PageId },
+    Unsubscribe { target: PageId, source: PageId },
+    /// Where `target` leads, for a redirect to it.
+    Resolved { source: PageId, target: PageId, resolution: Resolution },
+    /// Go on telling the redirects to `target` where it leads.
+    ContinueSources { target: PageId, after: PageId },
+    /// The redirects of `source` end at `target` (or no longer do).
+    Hang { target: PageId, source: PageId },
+    Unhang { target: PageId, source: PageId },
+    /// The state of a redirect's final target.
+    TargetLine { source: PageId, target: PageId, line: TargetLine },
+    /// Go on telling the redirects that end at `target` its state.
+    ContinueHangers { target: PageId, after: PageId },
+}
+
+/// What is known when a merged group's last member is handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HandedOver {
+    pub(crate) touched: bool,
+    pub(crate) look_again: bool,
+    pub(crate) evidence: Evidence,
+}
+
+/// What must be done outside once the commit is durable. All of it can be found again from the
+/// records after a crash.
+#[derive(Debug, Clone)]
+pub(crate) enum Effect {
+    /// An order to tier 2.
+    Index(IndexCommand),
+    /// Compare a member with its winner.
+    Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
+    /// A group owes a recomputation.
+    Touched(GroupId),
+    /// A confirmed page owes a comparison.
+    Late(PageId),
+    /// The feed grew.
+    Changed,
+    /// The answer to a submission.
+    Outcome(Outcome),
+}
+
+impl Effect {
+    pub(crate) fn put(page: PageId, signature: &Arc<doppel_common::signature::Signature>, look: Option<u32>) -> Self {
+        Self::Index(IndexCommand::Put {
+            page,
+            signature: Arc::clone(signature),
+            look: look.map(|ticket| doppel_common::api::Look { ticket }),
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! The shards of one process as a deterministic state machine.
+//!
+//! Commands and messages go in; row changes, messages and effects come out. There is no clock, no
+//! randomness, no input or output and no comparison of signatures in here: facts about contents
+//! (F of two contents, the components of a group) are computed outside and come in as commands that
+//! name the contents, so a late fact is recognised and dropped.
+//!
+//! Each handler runs *at* one shard and touches that shard's rows only; everything else is a message.
+//! Messages of one pair of shards are numbered, applied in order and exactly once.
+//!
+//! Invariants:
+//! - A page's `seat` names one stay in a group. A seat ends by exactly one `Leave` that travels the
+//!   same way as its `Enroll`, so no row of it stays behind.
+//! - Group forwards go to smaller ids only, so they have no cycle (G1).
+//! - A content that was never compared to the end and leaves a group makes the members that stay look
+//!   again: tier 2 may have left out a partner on the strength of it.
+
+mod group;
+mod look;
+mod member;
+mod merge;
+mod message;
+mod page;
+mod publish;
+mod redirect;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use doppel_common::model::{PageId, ShardId};
+use doppel_common::pairwise::Policy;
+
+pub(crate) use message::{Command, Effect, HandedOver, Hint, Message, Regrouped};
+
+use crate::key;
+use crate::record::{AuditEntry, Envelope, Meta, PageRecord, encode};
+use crate::store::{Store, StoreError, Write};
+use crate::txn::Txn;
+
+/// Rows handled per step of work that may touch many rows.
+const STEP_ROWS: usize = 256;
+
+/// Rows of a commit past which no further command is taken into it. Larger batches slow sled down.
+const COMMIT_ROWS: usize = 1_000;
+
+/// What the machine is created with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) shards: u16,
+    pub(crate) policy: Policy,
+    /// Members past which a group is quarantined.
+    pub(crate) group_members_max: u64,
+}
+
+/// The shards' state that stays in memory between commits.
+#[derive(Debug, Clone)]
+pub(crate) struct Shards {
+    pub(crate) settings: Settings,
+    pub(crate) metas: Vec<Meta>,
+    /// Messages not yet delivered, in sending order, and whether the store has them.
+    pub(crate) queue: VecDeque<(Envelope, bool)>,
+    /// Whose meta row the next commit must write. A number that was given and not written down would
+    /// be given again after a crash, and its message taken for a repetition.
+    changed: Vec<bool>,
+}
+
+/// A group of commands being applied.
+pub(crate) struct Machine<'s, 'm> {
+    txn: Txn<'s>,
+    shards: &'m mut Shards,
+    effects: Vec<Effect>,
+    /// Where the present handler runs.
+    here: ShardId,
+}
+
+/// What a finished group of commands wants.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl Shards {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let peers = usize::from(settings.shards);
+        let meta = Meta { sent: vec![0; peers], applied: vec![0; peers], ..Meta::default() };
+        Self { settings, metas: vec![meta; peers], queue: VecDeque::new(), changed: vec![false; peers] }
+    }
+
+    pub(crate) fn owner(&self, page: PageId) -> ShardId {
+        page.shard(self.settings.shards)
+    }
+
+    /// A shard's meta, to be changed.
+    fn meta(&mut self, shard: ShardId) -> &mut Meta {
+        self.changed[usize::from(shard.0)] = true;
+        &mut self.metas[usize::from(shard.0)]
+    }
+
+    /// Messages not yet delivered.
+    pub(crate) fn undelivered(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+impl<'s, 'm> Machine<'s, 'm> {
+    pub(crate) fn new(store: &'s dyn Store, shards: &'m mut Shards) -> Self {
+        Self { txn: Txn::new(store), shards, effects: Vec::new(), here: ShardId(0) }
+    }
+
+    /// Whether the commit is large enough.
+    pub(crate) fn is_full(&self) -> bool {
+        self.txn.len() >= COMMIT_ROWS
+    }
+
+    /// Applies a command, then delivers messages until none is left or the commit is large enough.
+    pub(crate) fn apply(&mut self, command: Command) -> Result<(), StoreError> {
+        self.command(command)?;
+        self.deliver(usize::MAX)
+    }
+
+    /// Applies a command and delivers nothing.
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), StoreError> {
+        match command {
+            Command::Submit { submission, hint } => self.submit(*submission, hint),
+            Command::Looked(result) => self.looked(result),
+            Command::Verified { page, content, with } => self.verified(page, content, with),
+            Command::Regrouped(regrouped) => self.regrouped(regrouped),
+            Command::LookNow { page } => self.look_now(page),
+            Command::Purge { page } => self.purge(page),
+            Command::Audit(entry) => {
+                self.audit(&entry);
+                Ok(())
+            }
+        }
+    }
+
+    /// Delivers up to `limit` messages, fewer when the commit is large enough.
+    pub(crate) fn deliver(&mut self, limit: usize) -> Result<(), StoreError> {
+        for _ in 0..limit {
+            if self.is_full() {
+                break;
+            }
+            let Some((envelope, stored)) = self.shards.queue.pop_front() else { break };
+            let Envelope { from, to, number, message } = envelope;
+            self.txn.delete_own(key::outbox(from, to, number), stored);
+            let applied = &mut self.shards.meta(to).applied[usize::from(from.0)];
+            if number <= *applied {
+                continue;
+            }
+            *applied = number;
+            self.here = to;
+            self.receive(message)?;
+        }
+        Ok(())
+    }
+
+    /// The commit's writes; messages still under way are among them.
+    pub(crate) fn finish(mut self) -> Applied {
+        for (envelope, stored) in &mut self.shards.queue {
+            if !*stored {
+                *stored = true;
+                self.txn.put(key::outbox(envelope.from, envelope.to, envelope.number), encode(envelope));
+            }
+        }
+        let finished = self.txn.finish();
+        for (shard, before, after) in finished.pages {
+            self.shards.meta(shard).count_page(before, after);
+        }
+        for (shard, before, after) in finished.groups {
+            self.shards.meta(shard).count_group(before, after);
+        }
+        let mut writes = finished.writes;
+        for (number, changed) in (0..).zip(&mut self.shards.changed) {
+            if std::mem::take(changed) {
+                let meta = &self.shards.metas[usize::from(number)];
+                writes.push((key::meta(ShardId(number)), Some(encode(meta))));
+            }
+        }
+        Applied { writes, effects: self.effects }
+    }
+
+    fn receive(&mut self, message: Message) -> Result<(), StoreError> {
+        match message {
+            Message::Ask { page, content, ticket, partner, partner_content } => {
+                self.asked((page, content, ticket), partner, partner_content)
+            }
+            Message::Answer { page, content, ticket, found } => self.answered(page, content, ticket, found),
+            Message::Enroll { group, page, member, via, unsettled } => {
+                self.enrolled(group, page, member, via, unsettled)
+            }
+            Message::Refused { group, page, seat } => self.refused(group, page, seat),
+            Message::Leave { group, page, seat, unsettled } => self.left(group, page, seat, unsettled),
+            Message::Assign { page, seat, group, winner, look_again } => {
+                self.assigned(page, seat, group, winner, look_again)
+            }
+            Message::Dissimilar { group, page, seat, dissimilar } => {
+                self.reported(group, page, seat, dissimilar)
+            }
+            Message::Unseat { page, seat, group, compare } => self.unseated(page, seat, group, compare),
+            Message::Merge { group, into, evidence } => self.merged(group, into, evidence),
+            Message::HandOver { into, members, done } => self.handed_over(into, members, done),
+            Message::LookAgain { page, content } => self.look_again(page, content),
+            Message::Continue { group } => self.continued(group),
+            Message::Subscribe { target, source } => self.subscribed(target, source),
+            Message::Unsubscribe { target, source } => self.unsubscribed(target, source),
+            Message::Resolved { source, target, resolution } => self.resolved(source, target, resolution),
+            Message::ContinueSources { target, after } => self.tell_sources(target, Some(after)),
+            Message::Hang { target, source } => self.hung(target, source),
+            Message::Unhang { target, source } => self.unhung(target, source),
+            Message::TargetLine { source, target, line } => self.target_told(source, target, line),
+            Message::ContinueHangers { target, after } => self.tell_hangers(target, Some(after)),
+        }
+    }
+
+    fn send(&mut self, to: ShardId, message: Message) {
+        let from = self.here;
+        let number = &mut self.shards.meta(from).sent[usize::from(to.0)];
+        *number += 1;
+        let envelope = Envelope { from, to, number: *number, message };
+        self.shards.queue.push_back((envelope, false));
+    }
+
+    fn send_to_page(&mut self, page: PageId, message: Message) {
+        self.send(self.shards.owner(page), message);
+    }
+
+    fn audit(&mut self, entry: &AuditEntry) {
+        self.here = entry.group.shard();
+        let meta = self.meta();
+        meta.audits += 1;
+        let number = meta.audits;
+        self.txn.put(key::audit(self.here, number), encode(entry));
+    }
+
+    fn meta(&mut self) -> &mut Meta {
+        self.shards.meta(self.here)
+    }
+
+    /// Takes a page's record out; none for a page never heard of.
+    fn take(&mut self, page: PageId) -> Result<Option<PageRecord>, StoreError> {
+        debug_assert_eq!(self.here, self.shards.owner(page));
+        self.txn.take_page(self.here, page)
+    }
+
+    fn give_back(&mut self, page: PageId, record: PageRecord) -> Result<(), StoreError> {
+        self.txn.return_page(self.here, page, record)
+    }
+}

@@ -1,0 +1,286 @@
+//! A page version arrives (or a page is forgotten).
+
+use std::sync::Arc;
+
+use doppel_common::api::{Body, IndexCommand, Outcome, Rank, Status, Submission};
+use doppel_common::model::{PageId, PageUrl};
+use doppel_common::signature::Signature;
+
+use super::{Effect, Hint, Machine, Message};
+use crate::key;
+use crate::record::{ContentState, LookState, PageRecord, Published, RedirectState, State};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    pub(super) fn submit(&mut self, submission: Submission, hint: Option<Hint>) -> Result<(), StoreError> {
+        let page = submission.url.id();
+        self.here = self.shards.owner(page);
+        self.meta().counters.submissions += 1;
+        let outcome = match self.take(page)? {
+            None => self.first_version(page, submission, None)?,
+            Some(record) if record.url() != &submission.url => {
+                // Two URLs with one 128-bit hash: nobody's accident. The first one stays.
+                self.give_back(page, record)?;
+                Outcome::Stale
+            }
+            Some(record) if record.state == State::Purged => {
+                self.first_version(page, submission, Some(record))?
+            }
+            Some(record) if submission.fetched_at < record.fetched_at => self.stale(page, record, &submission)?,
+            Some(record) => self.next_version(page, record, submission, hint)?,
+        };
+        match outcome {
+            Outcome::Unchanged => self.meta().counters.unchanged += 1,
+            Outcome::Stale => self.meta().counters.stale += 1,
+            Outcome::Confirmed | Outcome::Pending => {}
+        }
+        self.effects.push(Effect::Outcome(outcome));
+        Ok(())
+    }
+
+    fn first_version(
+        &mut self,
+        page: PageId,
+        submission: Submission,
+        purged: Option<PageRecord>,
+    ) -> Result<Outcome, StoreError> {
+        let mut record = PageRecord {
+            rank: Rank {
+                url: submission.url,
+                popularity: submission.popularity,
+                first_seen: submission.fetched_at,
+            },
+            fetched_at: submission.fetched_at,
+            language: submission.language,
+            canonical: submission.canonical,
+            state: State::Purged,
+            seat: 0,
+            ticket: 0,
+            hangers: 0,
+            event: 0,
+            published: Published {
+                status: Status::Unknown,
+                group: None,
+                winner: None,
+                similarity: None,
+                reason: None,
+            },
+        };
+        if let Some(old) = purged {
+            // The counters go on, so that messages about its earlier life stay void.
+            record.seat = old.seat;
+            record.ticket = old.ticket;
+            record.hangers = old.hangers;
+            record.event = old.event;
+            record.published = old.published;
+        }
+        self.become_state(page, record, submission.body)
+    }
+
+    /// An older version changes nothing but how early the page was seen, whatever the order of arrival.
+    fn stale(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        submission: &Submission,
+    ) -> Result<Outcome, StoreError> {
+        if submission.fetched_at < record.rank.first_seen {
+            record.rank.first_seen = submission.fetched_at;
+            self.refresh_member(page, &record, false);
+            self.put(page, record)?;
+        } else {
+            self.give_back(page, record)?;
+        }
+        Ok(Outcome::Stale)
+    }
+
+    fn next_version(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        submission: Submission,
+        hint: Option<Hint>,
+    ) -> Result<Outcome, StoreError> {
+        let rank_before = record.rank.clone();
+        record.rank.first_seen = record.rank.first_seen.min(submission.fetched_at);
+        if submission.popularity.is_some() {
+            record.rank.popularity = submission.popularity;
+        }
+        record.fetched_at = submission.fetched_at;
+        if !matches!(submission.body, Body::Dead) {
+            record.language = submission.language;
+            record.canonical = submission.canonical;
+        }
+        let same = match (&record.state, &submission.body) {
+            (State::Content(old), Body::Content(new)) => old.content == new.content(),
+            (State::Redirect(old), Body::Redirect(to)) => old.to == *to,
+            (State::Dead, Body::Dead) => true,
+            _ => false,
+        };
+        if same {
+            if record.rank != rank_before {
+                self.refresh_member(page, &record, false);
+            }
+            self.put(page, record)?;
+            return Ok(Outcome::Unchanged);
+        }
+        if let (State::Content(_), Body::Content(new)) = (&record.state, &submission.body) {
+            return self.change_content(page, record, new, hint);
+        }
+        self.end_state(page, &mut record);
+        self.become_state(page, record, submission.body)
+    }
+
+    fn change_content(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        new: &Arc<Signature>,
+        hint: Option<Hint>,
+    ) -> Result<Outcome, StoreError> {
+        let State::Content(mut state) = record.state else { return Ok(Outcome::Stale) };
+        self.txn.put(key::signature(self.here, page), new.as_bytes().to_vec());
+        let old = state.content;
+        let old_in_index = state.tokens > 0;
+        let confirmed = hint.filter(|hint| {
+            let representative = match &state.membership {
+                Some(m) => match &m.winner {
+                    Some(winner) if winner.page != page => Some(winner.content),
+                    Some(_) => Some(old),
+                    None => None,
+                },
+                None => Some(old),
+            };
+            hint.previous == old
+                && state.look != LookState::Pending
+                && hint.with.similar
+                && representative == Some(hint.with.content)
+                && state.membership.as_ref().is_none_or(|m| m.content == old)
+        });
+        let settled_before = state.membership.as_ref().is_some_and(|m| m.settled);
+        state.content = new.content();
+        state.tokens = new.tokens();
+        state.shingles = new.shingles();
+        state.asking = None;
+        state.measured.clear();
+        if let Some(m) = &mut state.membership {
+            m.verdict = None;
+        }
+        record.ticket += 1;
+        let outcome = if let Some(hint) = confirmed {
+            self.meta().counters.confirmed += 1;
+            state.look = LookState::Late;
+            state.measured.push(hint.with);
+            if let Some(m) = &mut state.membership {
+                m.content = state.content;
+                m.settled = false;
+            }
+            self.effects.push(Effect::put(page, new, None));
+            self.effects.push(Effect::Late(page));
+            Outcome::Confirmed
+        } else {
+            self.meta().counters.compared_updates += 1;
+            state.look = LookState::Pending;
+            if state.tokens > 0 {
+                self.effects.push(Effect::put(page, new, Some(record.ticket)));
+            }
+            Outcome::Pending
+        };
+        // The new content is stored before the old one goes (G4).
+        if old_in_index {
+            self.effects.push(Effect::Index(IndexCommand::Remove { page, content: old }));
+        }
+        let without_tokens = state.tokens == 0;
+        record.state = State::Content(state);
+        if without_tokens {
+            self.decide(page, record, Vec::new(), false)?;
+            return Ok(Outcome::Confirmed);
+        }
+        if outcome == Outcome::Confirmed {
+            self.refresh_member(page, &record, !settled_before);
+        }
+        self.put(page, record)?;
+        Ok(outcome)
+    }
+
+    /// Undoes what the present state of a page holds elsewhere.
+    fn end_state(&mut self, page: PageId, record: &mut PageRecord) {
+        match &mut record.state {
+            State::Content(state) => {
+                if state.tokens > 0 {
+                    let content = state.content;
+                    self.effects.push(Effect::Index(IndexCommand::Remove { page, content }));
+                }
+                self.txn.delete(key::signature(self.here, page));
+                if let Some(membership) = state.membership.take() {
+                    self.leave(page, &mut record.seat, &membership);
+                }
+            }
+            State::Redirect(state) => {
+                let target = state.to.id();
+                let end = state.hung_on();
+                self.send_to_page(target, Message::Unsubscribe { target, source: page });
+                if let Some(end) = end {
+                    self.send_to_page(end, Message::Unhang { target: end, source: page });
+                }
+            }
+            State::Dead | State::Purged => {}
+        }
+        record.ticket += 1;
+    }
+
+    /// Gives a page without a state a new one.
+    fn become_state(&mut self, page: PageId, mut record: PageRecord, body: Body) -> Result<Outcome, StoreError> {
+        let outcome = match body {
+            Body::Content(signature) => {
+                self.txn.put(key::signature(self.here, page), signature.as_bytes().to_vec());
+                record.ticket += 1;
+                record.state = State::Content(ContentState {
+                    content: signature.content(),
+                    tokens: signature.tokens(),
+                    shingles: signature.shingles(),
+                    look: LookState::Pending,
+                    asking: None,
+                    membership: None,
+                    measured: Vec::new(),
+                });
+                if signature.tokens() == 0 {
+                    self.decide(page, record, Vec::new(), false)?;
+                    self.tell_sources(page, None)?;
+                    return Ok(Outcome::Confirmed);
+                }
+                self.effects.push(Effect::put(page, &signature, Some(record.ticket)));
+                Outcome::Pending
+            }
+            Body::Redirect(to) => {
+                self.begin_redirect(page, &mut record, to);
+                Outcome::Pending
+            }
+            Body::Dead => {
+                record.state = State::Dead;
+                Outcome::Confirmed
+            }
+        };
+        self.put(page, record)?;
+        self.tell_sources(page, None)?;
+        Ok(outcome)
+    }
+
+    fn begin_redirect(&mut self, page: PageId, record: &mut PageRecord, to: PageUrl) {
+        let target = to.id();
+        record.state = State::Redirect(RedirectState { to, resolution: None, target: None });
+        self.send_to_page(target, Message::Subscribe { target, source: page });
+    }
+
+    pub(super) fn purge(&mut self, page: PageId) -> Result<(), StoreError> {
+        self.here = self.shards.owner(page);
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        self.end_state(page, &mut record);
+        record.state = State::Purged;
+        record.language = None;
+        record.canonical = None;
+        record.rank.popularity = None;
+        self.put(page, record)?;
+        self.tell_sources(page, None)
+    }
+}

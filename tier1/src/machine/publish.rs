@@ -1,0 +1,160 @@
+//! A page's public state: derived from its record whenever that is put, and an event when it changed.
+
+use doppel_common::api::Status;
+use doppel_common::model::PageId;
+
+use super::{Effect, Machine, Message, STEP_ROWS};
+use crate::key::{self, Kind};
+use crate::record::{
+    ContentState, LookState, Measured, PageRecord, Published, RedirectState, ResolutionOutcome, Similarity, State,
+    TargetLine,
+};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    /// Puts a record, with what follows from it: the verdict on its winner, the public state, the event,
+    /// and the word to the redirects that end here.
+    pub(super) fn put(&mut self, page: PageId, mut record: PageRecord) -> Result<(), StoreError> {
+        if let State::Content(state) = &mut record.state {
+            self.settle_verdict(page, state);
+        }
+        let published = publish(page, &record);
+        let changed = published != record.published;
+        if changed {
+            record.published = published;
+            let here = self.here;
+            if record.event > 0 {
+                self.txn.delete(key::feed(here, record.event));
+            }
+            let meta = self.meta();
+            meta.events += 1;
+            record.event = meta.events;
+            self.txn.put(key::feed(here, record.event), page.bytes().to_vec());
+            self.effects.push(Effect::Changed);
+        }
+        let tell = changed && record.hangers > 0;
+        self.txn.put_page(self.here, page, record)?;
+        if tell {
+            self.tell_hangers(page, None)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the comparison with the winner among what is known, or has it made.
+    fn settle_verdict(&mut self, page: PageId, state: &mut ContentState) {
+        if !state.owes_verdict(page) {
+            return;
+        }
+        let Some(membership) = &mut state.membership else { return };
+        let Some(winner) = &membership.winner else { return };
+        let known = if winner.content == state.content {
+            let (content, shingles) = (state.content, state.shingles);
+            Some(Measured { content, shared: shingles, shingles, similar: state.tokens > 0 })
+        } else {
+            state.measured.iter().find(|m| m.content == winner.content).copied()
+        };
+        match known {
+            Some(verdict) => membership.verdict = Some(verdict),
+            None => self.effects.push(Effect::Verify {
+                page,
+                content: state.content,
+                winner: winner.page,
+                winner_content: winner.content,
+            }),
+        }
+    }
+
+    /// Tells the redirects that end at `target` its state, from the one after `after`, in steps.
+    pub(super) fn tell_hangers(&mut self, target: PageId, after: Option<PageId>) -> Result<(), StoreError> {
+        let Some(record) = self.txn.page(self.here, target)? else { return Ok(()) };
+        if record.content().is_none() {
+            return Ok(());
+        }
+        let line = target_line(&record.published);
+        let sources = self.edges(Kind::Hanger, target, after)?;
+        let last = sources.last().copied().filter(|_| sources.len() == STEP_ROWS);
+        for source in sources {
+            self.send_to_page(source, Message::TargetLine { source, target, line: line.clone() });
+        }
+        if let Some(after) = last {
+            self.send(self.here, Message::ContinueHangers { target, after });
+        }
+        Ok(())
+    }
+
+    /// A step of the sources of a target's edges.
+    pub(super) fn edges(&self, kind: Kind, target: PageId, after: Option<PageId>) -> Result<Vec<PageId>, StoreError> {
+        let prefix = key::edges(self.here, kind, target);
+        let after = after.map(|source| key::edge(self.here, kind, target, source));
+        let rows = self.txn.scan(&prefix, after.as_deref(), STEP_ROWS)?;
+        Ok(rows.iter().filter_map(|(key, _)| key::last_page(key)).collect())
+    }
+}
+
+pub(super) fn target_line(published: &Published) -> TargetLine {
+    TargetLine { status: published.status, group: published.group, winner: published.winner.clone() }
+}
+
+/// The public state of a page.
+fn publish(page: PageId, record: &PageRecord) -> Published {
+    let plain =
+        |status| Published { status, group: None, winner: None, similarity: None, reason: None };
+    match &record.state {
+        State::Content(state) => publish_content(page, state),
+        State::Redirect(state) => publish_redirect(state),
+        State::Dead => plain(Status::Dead),
+        State::Purged => plain(Status::Unknown),
+    }
+}
+
+fn publish_content(page: PageId, state: &ContentState) -> Published {
+    let membership = state.membership.as_ref();
+    let winner = membership.and_then(|m| m.winner.as_ref());
+    let verdict = membership
+        .and_then(|m| m.verdict)
+        .filter(|v| winner.is_some_and(|w| w.content == v.content && w.page != page));
+    let status = match (membership, winner) {
+        _ if state.look == LookState::Pending => Status::Pending,
+        (None, _) => Status::Unique,
+        // Asked for by a partner or enrolled, and not yet told the winner.
+        (Some(_), None) => Status::Pending,
+        (Some(_), Some(winner)) if winner.page == page => Status::Winner,
+        (Some(_), Some(winner)) if winner.quarantined => Status::Member,
+        (Some(_), Some(_)) if verdict.is_some_and(|v| v.similar) => Status::Duplicate,
+        (Some(_), Some(_)) => Status::Member,
+    };
+    let similarity = match status {
+        Status::Duplicate | Status::Member => {
+            verdict.map(|v| Similarity { shared: v.shared, a: state.shingles, b: v.shingles })
+        }
+        _ => None,
+    };
+    Published {
+        status,
+        group: membership.filter(|_| winner.is_some()).map(|m| m.group),
+        winner: winner.map(|w| w.url.clone()),
+        similarity,
+        reason: None,
+    }
+}
+
+fn publish_redirect(state: &RedirectState) -> Published {
+    let pending =
+        Published { status: Status::Pending, group: None, winner: None, similarity: None, reason: None };
+    let Some(resolution) = &state.resolution else { return pending };
+    match (resolution.outcome, &state.target) {
+        (ResolutionOutcome::Unresolved(reason), _) => {
+            Published { status: Status::Unresolved, reason: Some(reason), ..pending }
+        }
+        (ResolutionOutcome::Content, None) => pending,
+        (ResolutionOutcome::Content, Some(target)) => {
+            let status = match target.status {
+                Status::Winner | Status::Duplicate => Status::Duplicate,
+                Status::Member => Status::Member,
+                // A target on its own is about to get a group, because this page hangs on it.
+                _ => Status::Pending,
+            };
+            Published { status, group: target.group, winner: target.winner.clone(), ..pending }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Stored records of tier 1 and their encoding.
+//!
+//! A value is `version (1 byte) | postcard body | low 4 bytes of XXH3 of both`. A wrong checksum or
+//! an unknown version is an error, never a guess.
+
+use doppel_common::api::{Counters, Rank, Status, Unresolved};
+use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp, stable_hash64};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::store::StoreError;
+
+const VERSION: u8 = 1;
+
+/// A page: everything but its signature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PageRecord {
+    pub(crate) rank: Rank,
+    pub(crate) fetched_at: Timestamp,
+    pub(crate) language: Option<Box<str>>,
+    pub(crate) canonical: Option<PageUrl>,
+    pub(crate) state: State,
+    /// Counts the memberships this page has had; messages about an earlier one are void.
+    pub(crate) seat: u32,
+    /// Counts the looks this page has had; answers to an earlier one are void.
+    pub(crate) ticket: u32,
+    /// Redirects that end here.
+    pub(crate) hangers: u32,
+    /// Number of its newest event in the feed.
+    pub(crate) event: u64,
+    /// Its state as the newest event has it.
+    pub(crate) published: Published,
+}
+
+/// What a page is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum State {
+    Content(ContentState),
+    Redirect(RedirectState),
+    Dead,
+    /// Forgotten by an operator; the row stays so that late messages meet the right counters.
+    Purged,
+}
+
+/// A page with a content.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ContentState {
+    pub(crate) content: ContentHash,
+    pub(crate) tokens: u32,
+    pub(crate) shingles: u32,
+    pub(crate) look: LookState,
+    pub(crate) asking: Option<Asking>,
+    pub(crate) membership: Option<Membership>,
+    /// Partners of the present content that the last look measured, for the verdict.
+    pub(crate) measured: Vec<Measured>,
+}
+
+/// How far the comparison of the present content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LookState {
+    /// Not decided; the page is pending.
+    Pending,
+    /// Confirmed by the representative; the comparison is owed.
+    Late,
+    /// Compared, and every partner has answered.
+    Settled,
+}
+
+/// A decision in progress: partners were asked for their groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asking {
+    pub(crate) waiting: u32,
+    /// A partner had changed: the comparison must be repeated.
+    pub(crate) stale: bool,
+    pub(crate) found: Vec<Found>,
+}
+
+/// A group found, and the partner through which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) group: GroupId,
+    pub(crate) partner: PageId,
+    pub(crate) content: ContentHash,
+}
+
+/// Exact comparison of the present content with another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) content: ContentHash,
+    pub(crate) shared: u32,
+    pub(crate) shingles: u32,
+    pub(crate) similar: bool,
+}
+
+/// A content page's place in a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Membership {
+    pub(crate) group: GroupId,
+    /// The content under which the page is a member. Another present content is not decided yet.
+    pub(crate) content: ContentHash,
+    /// Whether that content's comparison was completed.
+    pub(crate) settled: bool,
+    /// The winner as the group's owner last told; none until it has.
+    pub(crate) winner: Option<Winner>,
+    /// The comparison with that winner.
+    pub(crate) verdict: Option<Measured>,
+}
+
+/// A group's winner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Winner {
+    pub(crate) page: PageId,
+    pub(crate) content: ContentHash,
+    pub(crate) url: PageUrl,
+    /// The group is past the size limit: nobody in it is advised as a duplicate.
+    pub(crate) quarantined: bool,
+}
+
+/// A page that redirects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RedirectState {
+    pub(crate) to: PageUrl,
+    /// None until the target's shard has answered.
+    pub(crate) resolution: Option<Resolution>,
+    /// The final target's state as it last told.
+    pub(crate) target: Option<TargetLine>,
+}
+
+/// Where a page's redirects lead, as the page itself sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Resolution {
+    pub(crate) outcome: ResolutionOutcome,
+    /// The pages from this one to the last, at most 21. Empty for too long a chain, so that a long
+    /// loop comes to rest.
+    pub(crate) path: Vec<PageId>,
+}
+
+/// How a chain of redirects ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ResolutionOutcome {
+    Content,
+    Unresolved(Unresolved),
+}
+
+/// A final target's published state, told to the redirects that end there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TargetLine {
+    pub(crate) status: Status,
+    pub(crate) group: Option<GroupId>,
+    pub(crate) winner: Option<PageUrl>,
+}
+
+/// A page's state as the feed and the export have it (all but the URL).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Published {
+    pub(crate) status: Status,
+    pub(crate) group: Option<GroupId>,
+    pub(crate) winner: Option<PageUrl>,
+    pub(crate) similarity: Option<Similarity>,
+    pub(crate) reason: Option<Unresolved>,
+}
+
+/// A Jaccard coefficient as its exact counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Similarity {
+    pub(crate) shared: u32,
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+}
+
+impl Similarity {
+    pub(crate) fn jaccard(self) -> f64 {
+        let union = f64::from(self.a) + f64::from(self.b) - f64::from(self.shared);
+        if union > 0.0 { f64::from(self.shared) / union } else { 1.0 }
+    }
+}
+
+/// A group in use, or what is left of one that was merged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum GroupRecord {
+    Active(Group),
+    /// Its members went, or are going, to a group with a smaller id.
+    Forward(Forward),
+}
+
+/// A group in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Group {
+    pub(crate) winner: Option<(PageId, Member)>,
+    /// Content pages.
+    pub(crate) members: u64,
+    /// Members on which redirects hang.
+    pub(crate) pinned: u64,
+    /// Members whose exact comparison with the winner failed.
+    pub(crate) dissimilar: u64,
+    /// Counts every change of a member's row.
+    pub(crate) changes: u64,
+    /// Counts members lost and contents changed.
+    pub(crate) losses: u64,
+    /// Lost or changed a member since the last recomputation.
+    pub(crate) touched: bool,
+    pub(crate) quarantined: bool,
+    /// The members are being told the winner, in steps.
+    pub(crate) announcing: Option<Announcing>,
+}
+
+/// How far the members have been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Announcing {
+    pub(crate) after: Option<PageId>,
+    /// Members must compare themselves again.
+    pub(crate) look_again: bool,
+}
+
+/// A merged group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Forward {
+    pub(crate) into: GroupId,
+    pub(crate) touched: bool,
+    pub(crate) look_again: bool,
+    pub(crate) evidence: Evidence,
+    /// All members were handed over.
+    pub(crate) done: bool,
+}
+
+/// The pair that tied two groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Evidence {
+    pub(crate) page: PageId,
+    pub(crate) content: ContentHash,
+    pub(crate) partner: PageId,
+    pub(crate) partner_content: ContentHash,
+}
+
+/// A content page as its group's owner knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Member {
+    pub(crate) seat: u32,
+    pub(crate) content: ContentHash,
+    pub(crate) rank: Rank,
+    /// Redirects hang on it: it keeps a group even alone.
+    pub(crate) pinned: bool,
+    /// Its comparison with the winner failed.
+    pub(crate) dissimilar: bool,
+}
+
+/// A shard's counters and sequence numbers: one row, in memory while the shard runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    pub(crate) groups_minted: u64,
+    pub(crate) events: u64,
+    pub(crate) audits: u64,
+    /// Last number sent to each shard.
+    pub(crate) sent: Vec<u64>,
+    /// Last number applied from each shard.
+    pub(crate) applied: Vec<u64>,
+    pub(crate) counters: Counters,
+    pub(crate) pending: u64,
+    pub(crate) late: u64,
+    pub(crate) unverified: u64,
+    pub(crate) touched: u64,
+}
+
+/// A repair that was applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AuditEntry {
+    pub(crate) at: Timestamp,
+    pub(crate) by: String,
+    pub(crate) group: GroupId,
+    pub(crate) before: Vec<PageUrl>,
+    pub(crate) components: Vec<Vec<PageUrl>>,
+}
+
+/// A message on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    pub(crate) from: ShardId,
+    pub(crate) to: ShardId,
+    pub(crate) number: u64,
+    pub(crate) message: crate::machine::Message,
+}
+
+pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    // Writing to a Vec cannot fail, and every record is plain data.
+    let mut bytes = postcard::to_extend(record, vec![VERSION]).unwrap_or_default();
+    let sum = stable_hash64(&bytes) as u32;
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: &[u8]) -> Result<T, StoreError> {
+    let damaged = |reason| StoreError::Damaged {
+        key: key.iter().map(|b| format!("{b:02x}")).collect(),
+        reason,
+    };
+    let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(|| damaged("shorter than its checksum"))?;
+    if stable_hash64(body) as u32 != u32::from_le_bytes(*sum) {
+        return Err(damaged("wrong checksum"));
+    }
+    let (&version, body) = body.split_first().ok_or_else(|| damaged("no version"))?;
+    if version != VERSION {
+        return Err(damaged("unknown version"));
+    }
+    postcard::from_bytes(body).map_err(|_| damaged("not a record of this kind"))
+}
+
+impl PageRecord {
+    pub(crate) fn url(&self) -> &PageUrl {
+        &self.rank.url
+    }
+
+    pub(crate) fn content(&self) -> Option<&ContentState> {
+        match &self.state {
+            State::Content(content) => Some(content),
+            State::Redirect(_) | State::Dead | State::Purged => None,
+        }
+    }
+
+    pub(crate) fn has_content(&self, content: ContentHash) -> bool {
+        self.content().is_some_and(|c| c.content == content)
+    }
+}
+
+impl ContentState {
+    /// The membership, when it holds for the present content.
+    pub(crate) fn current_group(&self) -> Option<GroupId> {
+        self.membership.as_ref().filter(|m| m.content == self.content).map(|m| m.group)
+    }
+
+    /// Told of a winner that it is not yet compared with.
+    pub(crate) fn owes_verdict(&self, page: PageId) -> bool {
+        self.look != LookState::Pending
+            && self.membership.as_ref().is_some_and(|m| {
+                m.winner.as_ref().is_some_and(|w| {
+                    w.page != page && m.verdict.is_none_or(|v| v.content != w.content)
+                })
+            })
+    }
+}
+
+impl Group {
+    pub(crate) fn new() -> Self {
+        Self {
+            winner: None,
+            members: 0,
+            pinned: 0,
+            dissimilar: 0,
+            changes: 0,
+            losses: 0,
+            touched: false,
+            quarantined: false,
+            announcing: None,
+        }
+    }
+
+    /// One content page and no redirect: no group at all, once nobody is on the way to it.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.members <= 1 && self.pinned == 0
+    }
+
+    pub(crate) fn owes_recomputation(&self) -> bool {
+        self.touched || self.is_alone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_detected() {
+        let meta = Meta { groups_minted: 7, sent: vec![1, 2], ..Meta::default() };
+        let bytes = encode(&meta);
+        assert_eq!(decode::<Meta>(b"k", &bytes).unwrap(), meta);
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 1;
+            assert!(decode::<Meta>(b"k", &bad).is_err(), "byte {at}");
+        }
+        assert!(decode::<Meta>(b"k", &[]).is_err());
+    }
+}

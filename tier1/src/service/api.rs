@@ -1,0 +1,146 @@
+//! The calls of the coordinator.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::bounded;
+use doppel_common::api::{
+    Backlog, Body, Changes, Counters, GroupFilter, GroupSummary, GroupView, Line, Outcome, PageView, Refused,
+    RepairReport, Submission, Tier1Api,
+};
+use doppel_common::model::{GroupId, PageId};
+use doppel_common::signature::Signature;
+
+use super::Tier1;
+use super::writer::Task;
+use crate::machine::Command;
+
+/// How often a flush looks whether everything is decided.
+const FLUSH_POLL: Duration = Duration::from_millis(5);
+
+impl Tier1 {
+    fn apply(&self, commands: Vec<Command>) -> Result<(), Refused> {
+        self.check()?;
+        let (reply, answer) = bounded(1);
+        self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
+        answer.recv().map_err(|_| Refused::Stopping)?
+    }
+
+    fn totals(&self) -> (Counters, Backlog) {
+        *self.totals.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Contents take room in the queue of pending pages; everything else is decided at once.
+    fn admit(&self, submissions: &[Submission]) -> Result<u64, Refused> {
+        self.check()?;
+        let contents = submissions.iter().filter(|s| matches!(s.body, Body::Content(_))).count() as u64;
+        let arriving = self.arriving.fetch_add(contents, Ordering::AcqRel);
+        let pending = self.totals().1.pending + arriving;
+        if pending >= self.pending_max && contents > 0 {
+            self.arriving.fetch_sub(contents, Ordering::AcqRel);
+            return Err(Refused::Full { pending, limit: self.pending_max });
+        }
+        Ok(contents)
+    }
+}
+
+impl Tier1Api for Tier1 {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
+        let arriving = self.admit(&submissions)?;
+        let result = (|| {
+            let submissions = submissions
+                .into_iter()
+                .map(|submission| Ok((self.hint(&submission)?, submission)))
+                .map(|pair: Result<_, Refused>| pair.map(|(hint, submission)| (submission, hint)))
+                .collect::<Result<Vec<_>, _>>()?;
+            let (reply, answer) = bounded(1);
+            self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Refused::Stopping)?;
+            answer.recv().map_err(|_| Refused::Stopping)?
+        })();
+        self.arriving.fetch_sub(arriving, Ordering::AcqRel);
+        result
+    }
+
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
+        pages.iter().map(|page| self.read_page(*page)).collect()
+    }
+
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused> {
+        self.read_signature(page)
+    }
+
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+        self.read_summary(group)
+    }
+
+    fn group(&self, group: GroupId, after: Option<PageId>, limit: usize) -> Result<Option<GroupView>, Refused> {
+        self.read_group(group, after, limit)
+    }
+
+    fn groups(
+        &self,
+        filter: GroupFilter,
+        after: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<GroupSummary>, Refused> {
+        self.read_groups(filter, after, limit)
+    }
+
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Refused> {
+        self.read_changes(cursor, limit.max(1), wait)
+    }
+
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused> {
+        self.scan_pages(each)
+    }
+
+    fn cursor(&self) -> String {
+        self.format_cursor(&self.feed_ends())
+    }
+
+    fn counters(&self) -> Counters {
+        self.totals().0
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.totals().1
+    }
+
+    fn pending_limit(&self) -> u64 {
+        self.pending_max
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused> {
+        if group.shard().0 >= self.settings.shards {
+            return Ok(None);
+        }
+        self.repair_group(group, dry_run, by)
+    }
+
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Refused> {
+        let known = self.pages(pages)?.iter().flatten().count();
+        self.apply(pages.iter().map(|page| Command::Purge { page: *page }).collect())?;
+        Ok(known as u64)
+    }
+
+    fn purge_host(&self, host: &str) -> Result<u64, Refused> {
+        self.purge(&self.pages_of_host(host)?)
+    }
+
+    fn flush(&self, limit: Duration) -> Result<bool, Refused> {
+        let deadline = Instant::now() + limit;
+        loop {
+            // An empty application comes back when everything handed in before it is committed.
+            self.apply(Vec::new())?;
+            if self.backlog().is_quiescent() {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            self.tasks.send(Task::Hurry).map_err(|_| Refused::Stopping)?;
+            std::thread::sleep(FLUSH_POLL);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Background work and its budget: late looks, recomputations, verifications.
+//!
+//! While pages are pending, background work gets a small share; when none is, or somebody waits for a
+//! flush, as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
+//! needs to be durable.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::Sender;
+use doppel_common::api::{IndexCommand, Look, Tier2Api};
+use doppel_common::model::{GroupId, PageId};
+
+use super::worker::Job;
+use crate::machine::{Command, Effect};
+use crate::recovery::Owed;
+
+/// Late looks and recomputations started at a time while pages are pending, and how often.
+const SHARE: usize = 32;
+const SHARE_EVERY: Duration = Duration::from_millis(50);
+
+/// Late looks started at a time when nothing is pending.
+const LOOKS_MAX: usize = 1_024;
+
+/// Recomputations under way at a time.
+const RECOMPUTING_MAX: usize = 64;
+
+/// What the writer keeps of background work.
+pub(super) struct Background {
+    tier2: Arc<dyn Tier2Api>,
+    jobs: Sender<Job>,
+    /// Orders of the present commit.
+    orders: Vec<IndexCommand>,
+    verify: Vec<Job>,
+    late: VecDeque<PageId>,
+    late_known: HashSet<PageId>,
+    touched: BTreeSet<GroupId>,
+    recomputing: HashSet<GroupId>,
+    last_share: Option<Instant>,
+    hurried: bool,
+}
+
+impl Background {
+    pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, owed: Owed) -> Self {
+        let orders = owed
+            .pending
+            .into_iter()
+            .map(|(page, content, ticket)| IndexCommand::Look { page, content, look: Look { ticket } })
+            .collect();
+        let verify = owed
+            .unverified
+            .into_iter()
+            .map(|(page, content, winner, winner_content)| Job::Verify { page, content, winner, winner_content })
+            .collect();
+        let mut this = Self {
+            tier2,
+            jobs,
+            orders,
+            verify,
+            late_known: owed.late.iter().copied().collect(),
+            late: owed.late.into(),
+            touched: owed.touched.into_iter().collect(),
+            recomputing: HashSet::new(),
+            last_share: None,
+            hurried: false,
+        };
+        this.send();
+        this
+    }
+
+    /// Takes an effect of a commit.
+    pub(super) fn take(&mut self, effect: Effect) {
+        match effect {
+            Effect::Index(order) => self.orders.push(order),
+            Effect::Verify { page, content, winner, winner_content } => {
+                self.verify.push(Job::Verify { page, content, winner, winner_content });
+            }
+            Effect::Touched(group) => {
+                self.touched.insert(group);
+            }
+            Effect::Late(page) => {
+                if self.late_known.insert(page) {
+                    self.late.push_back(page);
+                }
+            }
+            Effect::Changed | Effect::Outcome(_) => {}
+        }
+    }
+
+    /// Hands the orders of a commit over.
+    pub(super) fn send(&mut self) {
+        if !self.orders.is_empty() {
+            self.tier2.submit(std::mem::take(&mut self.orders));
+        }
+        for job in self.verify.drain(..) {
+            // The worker outlives the writer; otherwise the work is found at the next start.
+            let _ = self.jobs.send(job);
+        }
+    }
+
+    /// Whether there is work that waits for its turn.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.late.is_empty() || self.touched.iter().any(|group| !self.recomputing.contains(group))
+    }
+
+    pub(super) fn recomputed(&mut self, group: GroupId) {
+        self.recomputing.remove(&group);
+    }
+
+    /// Somebody waits for everything to be decided.
+    pub(super) fn hurry(&mut self) {
+        self.hurried = true;
+        self.tier2.hurry();
+    }
+
+    /// Starts as much as the budget allows; the looks are commands for the machine, which knows their
+    /// tickets.
+    pub(super) fn schedule(&mut self, pending: u64) -> Vec<Command> {
+        if !self.is_waiting() {
+            self.hurried = false;
+            return Vec::new();
+        }
+        let (looks, recomputations) = if pending == 0 || self.hurried {
+            (LOOKS_MAX, RECOMPUTING_MAX)
+        } else {
+            let now = Instant::now();
+            if self.last_share.is_some_and(|last| now.duration_since(last) < SHARE_EVERY) {
+                return Vec::new();
+            }
+            self.last_share = Some(now);
+            (SHARE, SHARE)
+        };
+        let pages: Vec<PageId> = self.late.drain(..looks.min(self.late.len())).collect();
+        for page in &pages {
+            self.late_known.remove(page);
+        }
+        let room = recomputations.saturating_sub(self.recomputing.len());
+        let groups: Vec<GroupId> =
+            self.touched.iter().copied().filter(|group| !self.recomputing.contains(group)).take(room).collect();
+        for group in groups {
+            self.touched.remove(&group);
+            self.recomputing.insert(group);
+            let _ = self.jobs.send(Job::Recompute(group));
+        }
+        pages.into_iter().map(|page| Command::LookNow { page }).collect()
+    }
+}

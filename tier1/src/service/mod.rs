@@ -1,0 +1,214 @@
+//! The service around the machine: threads, queues, recovery.
+//!
+//! One writer thread owns the shards. Callers hand it tasks over a channel and wait for the commit;
+//! while one commit is flushed the next tasks gather, so load makes the commits larger by itself.
+
+mod api;
+mod background;
+mod feed;
+mod hint;
+mod read;
+mod repair;
+mod worker;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api};
+use doppel_common::model::{ContentHash, PageId};
+use doppel_common::pairwise::Policy;
+
+use crate::machine::{Command, Settings, Shards};
+use crate::recovery::{self, Owed};
+use crate::store::{Sled, Store, StoreError};
+use worker::Job;
+use writer::Task;
+
+/// How a collection is opened.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Directory of the database.
+    pub dir: PathBuf,
+    /// Shards, 1 to 1024. Fixed when the collection is created.
+    pub shards: u16,
+    /// The pairwise function. Fixed when the collection is created.
+    pub policy: Policy,
+    /// Pages pending past which submissions are refused.
+    pub pending_max: u64,
+    /// Members past which a group is quarantined.
+    pub group_members_max: u64,
+    /// Whether commits are flushed. False only for a collection that is thrown away with the process.
+    pub durable: bool,
+    /// Names the collection in feed cursors.
+    pub collection: u64,
+}
+
+/// Why a collection cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The number of shards.
+    #[error("{0} shards; 1 to 1024 are possible")]
+    Shards(u16),
+    /// No thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Tier 1 of one process.
+pub struct Tier1 {
+    store: Arc<dyn Store>,
+    settings: Settings,
+    pending_max: u64,
+    collection: u64,
+    tasks: Sender<Task>,
+    jobs: Sender<Job>,
+    totals: RwLock<(Counters, Backlog)>,
+    /// Pages handed in and not yet committed.
+    arriving: AtomicU64,
+    /// Feed numbers given so far, per shard, and word of their growth.
+    feed: Mutex<Vec<u64>>,
+    feed_grew: Condvar,
+    broken: OnceLock<Refused>,
+    start: Mutex<Option<Start>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What waits for [`Tier1::start`].
+struct Start {
+    shards: Shards,
+    owed: Owed,
+    contents: Vec<(PageId, ContentHash, bool)>,
+    tasks: Receiver<Task>,
+    jobs: Receiver<Job>,
+}
+
+impl Tier1 {
+    /// Opens or creates a collection and finds what is owed. Nothing runs before [`start`](Self::start).
+    ///
+    /// # Errors
+    /// When the directory is in use or damaged.
+    pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
+        let store = Arc::new(Sled::open(&config.dir, config.durable)?);
+        Self::over(store, config)
+    }
+
+    /// The same over a given store; `dir` and `durable` of the configuration are not used.
+    ///
+    /// # Errors
+    /// When the store is damaged.
+    pub fn over(store: Arc<dyn Store>, config: &Config) -> Result<Arc<Self>, Error> {
+        if !(1..=1024).contains(&config.shards) {
+            return Err(Error::Shards(config.shards));
+        }
+        let settings = Settings {
+            shards: config.shards,
+            policy: config.policy,
+            group_members_max: config.group_members_max,
+        };
+        let shards = recovery::shards(&*store, settings)?;
+        let mut contents = Vec::new();
+        let owed = recovery::owed(&*store, config.shards, &mut |page, content, looked| {
+            contents.push((page, content, looked));
+        })?;
+        let (task_sender, tasks) = unbounded();
+        let (job_sender, jobs) = unbounded();
+        let totals = crate::totals::sum(&shards.metas, shards.undelivered());
+        let feed = shards.metas.iter().map(|meta| meta.events).collect();
+        Ok(Arc::new(Self {
+            store,
+            settings,
+            pending_max: config.pending_max,
+            collection: config.collection,
+            tasks: task_sender,
+            jobs: job_sender,
+            totals: RwLock::new(totals),
+            arriving: AtomicU64::new(0),
+            feed: Mutex::new(feed),
+            feed_grew: Condvar::new(),
+            broken: OnceLock::new(),
+            start: Mutex::new(Some(Start { shards, owed, contents, tasks, jobs })),
+            threads: Mutex::new(Vec::new()),
+        }))
+    }
+
+    /// The contents that tier 2 must have, as found when the collection was opened, and whether each
+    /// page was compared to the end. Given out once.
+    #[must_use]
+    pub fn contents(&self) -> Vec<(PageId, ContentHash, bool)> {
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        start.as_mut().map(|start| std::mem::take(&mut start.contents)).unwrap_or_default()
+    }
+
+    /// Where tier 2 brings its answers.
+    #[must_use]
+    pub fn answer(self: &Arc<Self>) -> Box<dyn Fn(Vec<LookResult>) + Send + Sync> {
+        let tasks = self.tasks.clone();
+        Box::new(move |results| {
+            // Nobody listens any more once the writer has ended; the looks are found again at the next start.
+            let _ = tasks.send(Task::Commands(results.into_iter().map(Command::Looked).collect()));
+        })
+    }
+
+    /// Starts the writer and the worker. Does nothing the second time.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(self: &Arc<Self>, tier2: Arc<dyn Tier2Api>) -> Result<(), Error> {
+        let Some(start) = self.start.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        let Start { shards, owed, tasks, jobs, contents: _ } = start;
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let (this, work) = (Arc::clone(self), Arc::clone(self));
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
+        };
+        threads.push(spawn("tier1-writer", Box::new(move || writer::run(&this, &tier2, shards, owed, &tasks)))?);
+        threads.push(spawn("tier1-worker", Box::new(move || worker::run(&work, &jobs)))?);
+        Ok(())
+    }
+
+    /// Ends the threads after what was accepted is committed. What is owed is found at the next start.
+    pub fn stop(&self) {
+        let _ = self.tasks.send(Task::Stop);
+        let _ = self.jobs.send(Job::Stop);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a tier-1 thread panicked");
+            }
+        }
+        self.feed_grew.notify_all();
+    }
+
+    /// Bytes of the database on disk.
+    #[must_use]
+    pub fn bytes_on_disk(&self) -> u64 {
+        self.store.bytes_on_disk()
+    }
+
+    fn check(&self) -> Result<(), Refused> {
+        self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
+    }
+
+    fn owner(&self, page: PageId) -> doppel_common::model::ShardId {
+        page.shard(self.settings.shards)
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::DiskFull => Self::DiskFull(error.to_string()),
+            StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
+            StoreError::Damaged { .. } => Self::Damaged(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Records as the coordinator sees them.
+
+use std::sync::Arc;
+
+use doppel_common::api::{
+    GroupFilter, GroupState, GroupSummary, GroupView, Line, MemberView, PageView, Refused, WinnerView,
+};
+use doppel_common::model::{GroupId, PageId, ShardId};
+use doppel_common::signature::Signature;
+
+use super::Tier1;
+use crate::key::{self, Kind};
+use crate::record::{Group, GroupRecord, Member, PageRecord, ResolutionOutcome, Similarity, State, decode};
+use crate::store::StoreError;
+use crate::txn::read;
+
+/// Redirects listed behind one member at most.
+const HANGERS_MAX: usize = 1_000;
+
+/// A page's public state.
+pub(super) fn line(record: &PageRecord) -> Line {
+    let published = &record.published;
+    Line {
+        url: record.url().clone(),
+        status: published.status,
+        group: published.group,
+        winner: published.winner.clone(),
+        similarity: published.similarity.map(Similarity::jaccard),
+        reason: published.reason,
+    }
+}
+
+fn view(record: PageRecord) -> PageView {
+    let line = line(&record);
+    let (mut content, mut winner, mut redirect_to, mut target, mut unresolved) = (None, None, None, None, None);
+    match &record.state {
+        State::Content(state) => {
+            content = Some(state.content);
+            winner = state
+                .membership
+                .as_ref()
+                .and_then(|m| m.winner.as_ref())
+                .map(|w| WinnerView { page: w.page, content: w.content });
+        }
+        State::Redirect(state) => {
+            redirect_to = Some(state.to.clone());
+            target = state.hung_on();
+            unresolved = state.resolution.as_ref().and_then(|resolution| match resolution.outcome {
+                ResolutionOutcome::Content => None,
+                ResolutionOutcome::Unresolved(reason) => Some(reason),
+            });
+        }
+        State::Dead | State::Purged => {}
+    }
+    PageView {
+        line,
+        fetched_at: record.fetched_at,
+        content,
+        language: record.language,
+        canonical: record.canonical,
+        redirect_to,
+        target,
+        unresolved,
+        winner,
+        rank: record.rank,
+    }
+}
+
+fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
+    match record {
+        GroupRecord::Active(Group { winner, members, dissimilar, touched, quarantined, .. }) => GroupSummary {
+            group,
+            state: GroupState::Active,
+            members: *members,
+            dissimilar: *dissimilar,
+            winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
+            touched: *touched,
+            quarantined: *quarantined,
+        },
+        GroupRecord::Forward(forward) => GroupSummary {
+            group,
+            state: GroupState::MergedInto { group: forward.into },
+            members: 0,
+            dissimilar: 0,
+            winner: None,
+            touched: false,
+            quarantined: false,
+        },
+    }
+}
+
+impl Tier1 {
+    pub(super) fn read_page(&self, page: PageId) -> Result<Option<PageView>, Refused> {
+        let record: Option<PageRecord> = read(&*self.store, &key::page(self.owner(page), page))?;
+        Ok(record.filter(|record| record.state != State::Purged).map(view))
+    }
+
+    pub(super) fn read_signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused> {
+        let key = key::signature(self.owner(page), page);
+        let Some(bytes) = self.store.get(&key)? else { return Ok(None) };
+        Signature::from_bytes(&bytes)
+            .map(|signature| Some(Arc::new(signature)))
+            .map_err(|error| Refused::Damaged(format!("the signature of page {page:?}: {error}")))
+    }
+
+    pub(super) fn read_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+        if group.shard().0 >= self.settings.shards {
+            return Ok(None);
+        }
+        Ok(read(&*self.store, &key::group(group))?.map(|record| summary(group, &record)))
+    }
+
+    pub(super) fn read_group(
+        &self,
+        group: GroupId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<Option<GroupView>, Refused> {
+        let Some(summary) = self.read_summary(group)? else { return Ok(None) };
+        let prefix = key::members(group);
+        let from = after.map_or_else(|| prefix.clone(), |page| key::after(&key::member(group, page)));
+        let mut rows: Vec<(PageId, Result<Member, StoreError>)> = Vec::new();
+        self.store.range(&from, &key::after_prefix(&prefix), &mut |key, bytes| {
+            if let Some(page) = key::last_page(key) {
+                rows.push((page, decode(key, bytes)));
+            }
+            rows.len() < limit
+        })?;
+        let next = rows.last().filter(|_| rows.len() >= limit).map(|(page, _)| *page);
+        let mut members = Vec::with_capacity(rows.len());
+        for (page, member) in rows {
+            let member = member?;
+            if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? {
+                members.push(MemberView { line: line(&record), content: Some(member.content) });
+            }
+            if member.pinned {
+                self.hangers(page, &mut members)?;
+            }
+        }
+        Ok(Some(GroupView { summary, members, next }))
+    }
+
+    /// The redirects that end at a member.
+    fn hangers(&self, target: PageId, members: &mut Vec<MemberView>) -> Result<(), Refused> {
+        let prefix = key::edges(self.owner(target), Kind::Hanger, target);
+        let mut sources = Vec::new();
+        self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, _| {
+            sources.extend(key::last_page(key));
+            sources.len() < HANGERS_MAX
+        })?;
+        for source in sources {
+            if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(source), source))? {
+                members.push(MemberView { line: line(&record), content: None });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_groups(
+        &self,
+        filter: GroupFilter,
+        after: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<GroupSummary>, Refused> {
+        let mut found = Vec::new();
+        let first = after.map_or(0, |group| group.shard().0);
+        for shard in (first..self.settings.shards).map(ShardId) {
+            let (mut from, to) = key::all(shard, Kind::Group);
+            if let Some(group) = after.filter(|group| group.shard() == shard) {
+                from = key::after(&key::group(group));
+            }
+            let mut damaged = None;
+            self.store.range(&from, &to, &mut |key, bytes| {
+                match (key::last_number(key), decode::<GroupRecord>(key, bytes)) {
+                    (Some(id), Ok(record)) => {
+                        let summary = summary(GroupId::from_stored(id), &record);
+                        if wanted(filter, &summary) {
+                            found.push(summary);
+                        }
+                    }
+                    (_, Err(error)) => damaged = Some(error),
+                    (None, Ok(_)) => {}
+                }
+                found.len() < limit && damaged.is_none()
+            })?;
+            if let Some(error) = damaged {
+                return Err(error.into());
+            }
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn scan_pages(
+        &self,
+        each: &mut dyn FnMut(Line) -> std::io::Result<()>,
+    ) -> Result<String, Refused> {
+        use doppel_common::api::Status;
+        let cursor = self.format_cursor(&self.feed_ends());
+        for shard in (0..self.settings.shards).map(ShardId) {
+            let mut failed = None;
+            crate::recovery::each(&*self.store, shard, Kind::Page, |key, bytes| {
+                let record: PageRecord = decode(key, bytes)?;
+                if !matches!(record.published.status, Status::Dead | Status::Unknown) {
+                    if let Err(error) = each(line(&record)) {
+                        failed = Some(error.to_string());
+                        return Err(StoreError::Engine("stopped".to_owned()));
+                    }
+                }
+                Ok(())
+            })
+            .map_err(|error| match failed.take() {
+                Some(reason) => Refused::ReadOnly(format!("the output failed: {reason}")),
+                None => error.into(),
+            })?;
+        }
+        Ok(cursor)
+    }
+
+    /// Pages of a host, purged ones left out.
+    pub(super) fn pages_of_host(&self, host: &str) -> Result<Vec<PageId>, Refused> {
+        let mut pages = Vec::new();
+        for shard in (0..self.settings.shards).map(ShardId) {
+            crate::recovery::each(&*self.store, shard, Kind::Page, |key, bytes| {
+                let record: PageRecord = decode(key, bytes)?;
+                if record.state != State::Purged && record.url().host().eq_ignore_ascii_case(host) {
+                    pages.extend(key::last_page(key));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(pages)
+    }
+}
+
+fn wanted(filter: GroupFilter, summary: &GroupSummary) -> bool {
+    summary.state == GroupState::Active
+        && match filter {
+            GroupFilter::All => true,
+            GroupFilter::Suspicious { percent } => {
+                summary.quarantined
+                    || (summary.dissimilar > 0
+                        && summary.dissimilar * 100 >= summary.members * u64::from(percent))
+            }
+        }
+}

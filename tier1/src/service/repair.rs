@@ -1,0 +1,124 @@
+//! Recomputation of a group, for the background and for the operator.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crossbeam::channel::bounded;
+use doppel_common::api::{Refused, RepairReport};
+use doppel_common::model::{GroupId, PageUrl, Timestamp};
+use doppel_common::signature::Signature;
+
+use super::Tier1;
+use super::worker::Recomputed;
+use super::writer::Task;
+use crate::key;
+use crate::machine::{Command, Regrouped};
+use crate::record::{AuditEntry, GroupRecord, Member, decode};
+use crate::regroup::components;
+use crate::txn::read;
+
+impl Recomputed {
+    /// Everybody outside the winner's component is put out.
+    pub(super) fn regrouped(&self) -> Regrouped {
+        let out = self
+            .components
+            .iter()
+            .skip(1)
+            .flatten()
+            .filter_map(|&index| self.members.get(index))
+            .map(|(page, member)| (*page, member.seat, member.content))
+            .collect();
+        Regrouped { group: self.group, changes: self.changes, losses: self.losses, out }
+    }
+}
+
+impl Tier1 {
+    /// Collects a group's members and signatures and compares them exactly; none when it is not in use.
+    ///
+    /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
+    /// sees whether the picture is old; members whose content changed meanwhile are left out.
+    pub(super) fn recompute(&self, group: GroupId) -> Result<Option<Recomputed>, Refused> {
+        let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
+            return Ok(None);
+        };
+        let winner = record.winner.as_ref().map(|(page, _)| *page);
+        let mut members: Vec<(_, Member)> = Vec::new();
+        let prefix = key::members(group);
+        let mut damaged = None;
+        self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
+            match (key::last_page(key), decode(key, bytes)) {
+                (Some(page), Ok(member)) => members.push((page, member)),
+                (_, Err(error)) => damaged = Some(error),
+                (None, Ok(_)) => {}
+            }
+            damaged.is_none()
+        })?;
+        if let Some(error) = damaged {
+            return Err(error.into());
+        }
+        let mut signatures: Vec<Arc<Signature>> = Vec::with_capacity(members.len());
+        let mut current = Vec::with_capacity(members.len());
+        for (page, member) in members {
+            if let Some(signature) = self.read_signature(page)?.filter(|s| s.content() == member.content) {
+                signatures.push(signature);
+                current.push((page, member));
+            }
+        }
+        let first = current.iter().position(|(page, _)| Some(*page) == winner).unwrap_or(0);
+        let components = components(self.settings.policy, &signatures, first);
+        Ok(Some(Recomputed {
+            group,
+            changes: record.changes,
+            losses: record.losses,
+            members: current,
+            components,
+        }))
+    }
+
+    /// The operator's repair; see [`Tier1Api::repair`](doppel_common::api::Tier1Api::repair).
+    pub(super) fn repair_group(
+        &self,
+        group: GroupId,
+        dry_run: bool,
+        by: &str,
+    ) -> Result<Option<RepairReport>, Refused> {
+        let Some(group) = self.surviving_group(group)? else { return Ok(None) };
+        let Some(found) = self.recompute(group)? else { return Ok(None) };
+        let url = |index: &usize| found.members.get(*index).map(|(_, member)| member.rank.url.clone());
+        let before: Vec<PageUrl> = found.members.iter().map(|(_, member)| member.rank.url.clone()).collect();
+        let components: Vec<Vec<PageUrl>> =
+            found.components.iter().map(|component| component.iter().filter_map(url).collect()).collect();
+        if !dry_run {
+            self.check()?;
+            let entry = AuditEntry {
+                at: now(),
+                by: by.to_owned(),
+                group,
+                before: before.clone(),
+                components: components.clone(),
+            };
+            let commands = vec![Command::Audit(Box::new(entry)), Command::Regrouped(found.regrouped())];
+            let (reply, answer) = bounded(1);
+            self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
+            answer.recv().map_err(|_| Refused::Stopping)??;
+        }
+        Ok(Some(RepairReport { group, before, components, applied: !dry_run }))
+    }
+
+    /// Follows merges from a group to the one that has its members now.
+    pub(super) fn surviving_group(&self, mut group: GroupId) -> Result<Option<GroupId>, Refused> {
+        loop {
+            match read(&*self.store, &key::group(group))? {
+                Some(GroupRecord::Active(_)) => return Ok(Some(group)),
+                // Forwards lead to smaller ids, so this ends.
+                Some(GroupRecord::Forward(forward)) => group = forward.into,
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+fn now() -> Timestamp {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,102 @@
+//! The worker thread: comparison of stored signatures, off the writer and off the async runtime.
+
+use std::sync::Arc;
+
+use crossbeam::channel::Receiver;
+use doppel_common::api::Refused;
+use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_common::signature::Signature;
+
+use super::Tier1;
+use super::writer::Task;
+use crate::machine::Command;
+use crate::record::{Measured, Member};
+
+/// A job for the worker.
+pub(crate) enum Job {
+    /// Compare a member with its group's winner.
+    Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
+    /// Recompute a group by exact comparison.
+    Recompute(GroupId),
+    Stop,
+}
+
+/// Answers handed to the writer together.
+const TOGETHER: usize = 256;
+
+pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
+    let mut verified = Vec::new();
+    let mut last_winner: Option<(ContentHash, Arc<Signature>)> = None;
+    while let Ok(job) = jobs.recv() {
+        let mut job = Some(job);
+        while let Some(next) = job {
+            match next {
+                Job::Verify { page, content, winner, winner_content } => {
+                    match verify(tier1, page, content, (winner, winner_content), &mut last_winner) {
+                        Ok(Some(with)) => verified.push(Command::Verified { page, content, with }),
+                        // One of the two has another content by now; what changed it brings new work.
+                        Ok(None) => {}
+                        Err(refused) => tracing::error!(%refused, ?page, "a member cannot be verified"),
+                    }
+                }
+                Job::Recompute(group) => {
+                    match tier1.recompute(group) {
+                        Ok(Some(found)) => {
+                            drop(tier1.tasks.send(Task::Commands(vec![Command::Regrouped(found.regrouped())])));
+                        }
+                        Ok(None) => {}
+                        Err(refused) => tracing::error!(%refused, %group, "a group cannot be recomputed"),
+                    }
+                    drop(tier1.tasks.send(Task::Recomputed(group)));
+                }
+                Job::Stop => return,
+            }
+            job = if verified.len() < TOGETHER { jobs.try_recv().ok() } else { None };
+        }
+        if !verified.is_empty() {
+            drop(tier1.tasks.send(Task::Commands(std::mem::take(&mut verified))));
+        }
+    }
+}
+
+fn verify(
+    tier1: &Tier1,
+    page: PageId,
+    content: ContentHash,
+    winner: (PageId, ContentHash),
+    last_winner: &mut Option<(ContentHash, Arc<Signature>)>,
+) -> Result<Option<Measured>, Refused> {
+    let (winner, winner_content) = winner;
+    if last_winner.as_ref().is_none_or(|(known, _)| *known != winner_content) {
+        match tier1.read_signature(winner)?.filter(|signature| signature.content() == winner_content) {
+            Some(signature) => *last_winner = Some((winner_content, signature)),
+            None => return Ok(None),
+        }
+    }
+    let Some((_, representative)) = last_winner else { return Ok(None) };
+    let Some(signature) = tier1.read_signature(page)?.filter(|signature| signature.content() == content) else {
+        return Ok(None);
+    };
+    Ok(Some(measure(tier1, &signature, representative)))
+}
+
+/// The comparison of a content with another, as records keep it.
+pub(super) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> Measured {
+    let comparison = tier1.settings.policy.compare(signature, with);
+    Measured {
+        content: with.content(),
+        shared: comparison.shared,
+        shingles: with.shingles(),
+        similar: comparison.similar,
+    }
+}
+
+/// A group's members with a current content, and how they fall apart.
+pub(super) struct Recomputed {
+    pub(super) group: GroupId,
+    pub(super) changes: u64,
+    pub(super) losses: u64,
+    pub(super) members: Vec<(PageId, Member)>,
+    /// Indices into `members`, the winner's component first.
+    pub(super) components: Vec<Vec<usize>>,
+}

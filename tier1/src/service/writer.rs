@@ -1,0 +1,222 @@
+//! The writer thread: the only one that changes the shards.
+//!
+//! Tasks become commands, commands a commit, and only a flushed commit is answered or acted on. When a
+//! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
+//! caller is told so until the process is restarted.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crossbeam::channel::{Receiver, Sender};
+use doppel_common::api::{Outcome, Refused, Submission, Tier2Api};
+use doppel_common::model::GroupId;
+
+use super::Tier1;
+use super::background::Background;
+use crate::machine::{Command, Effect, Hint, Machine, Shards};
+use crate::recovery::Owed;
+use crate::totals;
+
+/// How long the writer sleeps when nothing comes and background work waits for its turn.
+const IDLE: Duration = Duration::from_millis(20);
+
+/// A task for the writer.
+pub(crate) enum Task {
+    Submit { submissions: Vec<(Submission, Option<Hint>)>, reply: Sender<Result<Vec<Outcome>, Refused>> },
+    Commands(Vec<Command>),
+    /// Commands whose commit is waited for.
+    Apply { commands: Vec<Command>, reply: Sender<Result<(), Refused>> },
+    /// The worker is done with a group, whether or not there was anything to change.
+    Recomputed(GroupId),
+    /// Background work is wanted at once.
+    Hurry,
+    Stop,
+}
+
+/// A task whose commands are on their way.
+struct Waiting {
+    commands: VecDeque<Command>,
+    answered: Vec<Outcome>,
+    reply: Reply,
+}
+
+enum Reply {
+    Submit(Sender<Result<Vec<Outcome>, Refused>>),
+    Apply(Sender<Result<(), Refused>>),
+    Nobody,
+}
+
+struct Writer<'t> {
+    tier1: &'t Tier1,
+    tasks: &'t Receiver<Task>,
+    shards: Shards,
+    background: Background,
+    waiting: VecDeque<Waiting>,
+    stopping: bool,
+}
+
+/// Runs until it is stopped, or the store fails.
+pub(super) fn run(
+    tier1: &Tier1,
+    tier2: &Arc<dyn Tier2Api>,
+    shards: Shards,
+    owed: Owed,
+    tasks: &Receiver<Task>,
+) {
+    let background = Background::new(Arc::clone(tier2), tier1.jobs.clone(), owed);
+    let mut writer =
+        Writer { tier1, tasks, shards, background, waiting: VecDeque::new(), stopping: false };
+    loop {
+        let (_, backlog) = totals::sum(&writer.shards.metas, writer.shards.undelivered());
+        let looks = writer.background.schedule(backlog.pending);
+        if !looks.is_empty() {
+            writer.take(Task::Commands(looks));
+        }
+        let idle = writer.waiting.is_empty() && writer.shards.undelivered() == 0;
+        if idle {
+            if writer.stopping {
+                return;
+            }
+            let next = if writer.background.is_waiting() {
+                tasks.recv_timeout(IDLE).ok()
+            } else {
+                tasks.recv().ok()
+            };
+            let Some(task) = next else { continue };
+            writer.take(task);
+        }
+        if let Err(refused) = writer.commit() {
+            tracing::error!(%refused, "tier 1 takes no more writes");
+            return writer.fail(refused);
+        }
+    }
+}
+
+impl Writer<'_> {
+    fn take(&mut self, task: Task) {
+        match task.into_waiting() {
+            Ok(waiting) => self.waiting.push_back(waiting),
+            Err(Task::Recomputed(group)) => self.background.recomputed(group),
+            Err(Task::Hurry) => self.background.hurry(),
+            Err(_) => self.stopping = true,
+        }
+    }
+
+    /// Applies what is there until the commit is large enough, commits, answers, and carries out the
+    /// effects.
+    fn commit(&mut self) -> Result<(), Refused> {
+        let mut answers_for: Vec<usize> = Vec::new();
+        let mut set_aside = None;
+        let mut machine = Machine::new(&*self.tier1.store, &mut self.shards);
+        machine.deliver(usize::MAX)?;
+        let mut at = 0;
+        while !machine.is_full() {
+            let Some(entry) = self.waiting.get_mut(at) else {
+                match self.tasks.try_recv().map(Task::into_waiting) {
+                    Ok(Ok(waiting)) => self.waiting.push_back(waiting),
+                    Ok(Err(task)) => {
+                        set_aside = Some(task);
+                        break;
+                    }
+                    Err(_) => break,
+                }
+                continue;
+            };
+            let Some(command) = entry.commands.pop_front() else {
+                at += 1;
+                continue;
+            };
+            if matches!(command, Command::Submit { .. }) {
+                answers_for.push(at);
+            }
+            machine.apply(command)?;
+        }
+        let applied = machine.finish();
+        if !applied.writes.is_empty() {
+            self.tier1.store.commit(applied.writes)?;
+        }
+        self.publish(&applied.effects);
+        let mut answers_for = answers_for.into_iter();
+        for effect in applied.effects {
+            match effect {
+                Effect::Outcome(outcome) => {
+                    if let Some(entry) = answers_for.next().and_then(|at| self.waiting.get_mut(at)) {
+                        entry.answered.push(outcome);
+                    }
+                }
+                other => self.background.take(other),
+            }
+        }
+        self.background.send();
+        while self.waiting.front().is_some_and(|entry| entry.commands.is_empty()) {
+            if let Some(entry) = self.waiting.pop_front() {
+                entry.finish(None);
+            }
+        }
+        if let Some(task) = set_aside {
+            self.take(task);
+        }
+        Ok(())
+    }
+
+    /// Makes the new totals and the feed's growth known.
+    fn publish(&self, effects: &[Effect]) {
+        let sums = totals::sum(&self.shards.metas, self.shards.undelivered());
+        *self.tier1.totals.write().unwrap_or_else(PoisonError::into_inner) = sums;
+        if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
+            let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
+            for (number, meta) in feed.iter_mut().zip(&self.shards.metas) {
+                *number = meta.events;
+            }
+            self.tier1.feed_grew.notify_all();
+        }
+    }
+
+    /// Tells everybody, also who comes later, that nothing is taken any more.
+    fn fail(self, refused: Refused) {
+        let refused = self.tier1.broken.get_or_init(|| refused).clone();
+        for entry in self.waiting {
+            entry.finish(Some(&refused));
+        }
+        while let Ok(task) = self.tasks.recv() {
+            match task.into_waiting() {
+                Ok(waiting) => waiting.finish(Some(&refused)),
+                Err(Task::Stop) => return,
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Task {
+    /// The task's commands and who waits for them; the task itself when it has none.
+    fn into_waiting(self) -> Result<Waiting, Self> {
+        let (commands, reply) = match self {
+            Self::Submit { submissions, reply } => {
+                let commands = submissions
+                    .into_iter()
+                    .map(|(submission, hint)| Command::Submit { submission: Box::new(submission), hint })
+                    .collect();
+                (commands, Reply::Submit(reply))
+            }
+            Self::Commands(commands) => (commands.into(), Reply::Nobody),
+            Self::Apply { commands, reply } => (commands.into(), Reply::Apply(reply)),
+            other => return Err(other),
+        };
+        Ok(Waiting { commands, answered: Vec::new(), reply })
+    }
+}
+
+impl Waiting {
+    /// Answers. Who has gone away does not want the answer any more.
+    fn finish(self, refused: Option<&Refused>) {
+        match (self.reply, refused) {
+            (Reply::Submit(reply), None) => drop(reply.send(Ok(self.answered))),
+            (Reply::Submit(reply), Some(refused)) => drop(reply.send(Err(refused.clone()))),
+            (Reply::Apply(reply), None) => drop(reply.send(Ok(()))),
+            (Reply::Apply(reply), Some(refused)) => drop(reply.send(Err(refused.clone()))),
+            (Reply::Nobody, _) => {}
+        }
+    }
+}

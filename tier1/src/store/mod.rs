@@ -1,0 +1,63 @@
+//! The seam of storage: an ordered map with atomic, durable batches.
+//!
+//! Two implementations: [`Sled`] on disk, and [`Memory`] for tests, simulation and benchmarks.
+//! One tree holds all shards of the process, each under its own key prefix, so that one batch commits
+//! a message's sender and receiver together.
+
+mod memory;
+mod on_sled;
+
+pub use memory::Memory;
+pub use on_sled::Sled;
+
+/// A row's new value; none deletes it.
+pub type Write = (Vec<u8>, Option<Vec<u8>>);
+
+/// Why the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file system has no room.
+    #[error("no space left on the device")]
+    DiskFull,
+    /// Anything else the engine reports.
+    #[error("the storage engine failed: {0}")]
+    Engine(String),
+    /// A row's checksum or shape is wrong.
+    #[error("the row {key} is damaged: {reason}")]
+    Damaged {
+        /// The key in hexadecimal.
+        key: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+/// An ordered map from byte strings to byte strings.
+pub trait Store: Send + Sync {
+    /// The value of `key`, as the last commit left it.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Calls `each` for the rows of `from .. to` in order until it returns false.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError>;
+
+    /// Applies all writes or none, and returns when they survive a crash (unless the store was opened
+    /// as not durable).
+    ///
+    /// # Errors
+    /// When the engine fails; the writes may or may not be there then.
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
+
+    /// Bytes on disk.
+    fn bytes_on_disk(&self) -> u64;
+}

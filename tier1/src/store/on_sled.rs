@@ -1,0 +1,111 @@
+//! The store on disk. The only module that names sled.
+//!
+//! sled 0.34.7 acknowledges a write long before it is on disk (its own flush comes every 500 ms), so
+//! a commit flushes before it returns. A batch is atomic within one tree; there is only one.
+
+use std::path::Path;
+
+use super::{Store, StoreError, Write};
+
+/// Page cache of sled in bytes. It takes about three times this in memory.
+const CACHE_BYTES: u64 = 128 << 20;
+
+/// A sled database with one tree.
+#[derive(Debug)]
+pub struct Sled {
+    db: sled::Db,
+    durable: bool,
+}
+
+impl Sled {
+    /// Opens or creates the database in `dir`. With `durable` false, commits are not flushed: only
+    /// for collections that are thrown away with the process.
+    ///
+    /// # Errors
+    /// When the directory is in use by another process or is damaged.
+    pub fn open(dir: &Path, durable: bool) -> Result<Self, StoreError> {
+        let config = sled::Config::new()
+            .path(dir)
+            .cache_capacity(CACHE_BYTES)
+            .mode(sled::Mode::HighThroughput)
+            .flush_every_ms(if durable { None } else { Some(10_000) });
+        // Some damaged files make sled panic instead of failing.
+        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
+        let db = opened
+            .map_err(|_| StoreError::Engine("the database cannot be opened; it is damaged".to_owned()))?
+            .map_err(failure)?;
+        Ok(Self { db, durable })
+    }
+}
+
+impl Store for Sled {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.db.get(key).map_err(failure)?.map(|value| value.to_vec()))
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        for row in self.db.range(from..to) {
+            let (key, value) = row.map_err(failure)?;
+            if !each(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let mut batch = sled::Batch::default();
+        for (key, value) in writes {
+            match value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        self.db.apply_batch(batch).map_err(failure)?;
+        if self.durable {
+            self.db.flush().map_err(failure)?;
+        }
+        Ok(())
+    }
+
+    fn bytes_on_disk(&self) -> u64 {
+        self.db.size_on_disk().unwrap_or(0)
+    }
+}
+
+fn failure(error: sled::Error) -> StoreError {
+    match error {
+        sled::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => StoreError::DiskFull,
+        other => StoreError::Engine(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_there_after_reopening() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |key: &[u8], value: Option<&[u8]>| (key.to_vec(), value.map(<[u8]>::to_vec));
+        {
+            let store = Sled::open(dir.path(), true).unwrap();
+            store.commit(vec![write(b"a", Some(b"1")), write(b"b", Some(b"2"))]).unwrap();
+            store.commit(vec![write(b"a", None), write(b"c", Some(b"3"))]).unwrap();
+        }
+        let store = Sled::open(dir.path(), true).unwrap();
+        let mut keys = Vec::new();
+        store
+            .range(b"a", b"z", &mut |key, _| {
+                keys.push(key.to_vec());
+                true
+            })
+            .unwrap();
+        assert_eq!(keys, [b"b".to_vec(), b"c".to_vec()]);
+    }
+}

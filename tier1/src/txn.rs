@@ -1,0 +1,250 @@
+//! A group of commands on its way to one atomic commit: an overlay over the store.
+//!
+//! Pages and groups are kept decoded and written once, however many commands touched them; a row that
+//! is made and consumed inside the group is never written.
+
+use std::collections::{BTreeMap, HashMap};
+
+use doppel_common::model::{GroupId, PageId, ShardId};
+use serde::de::DeserializeOwned;
+
+use crate::key;
+use crate::record::{GroupRecord, LookState, PageRecord, State, decode, encode};
+use crate::store::{Store, StoreError, Write};
+
+/// What of a page is counted in its shard's totals; see [`Txn::finish`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PageShare {
+    pub(crate) status: Option<doppel_common::api::Status>,
+    pub(crate) redirect: bool,
+    pub(crate) pending: bool,
+    pub(crate) late: bool,
+    pub(crate) unverified: bool,
+}
+
+/// What of a group is counted in its shard's totals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct GroupShare {
+    pub(crate) active: bool,
+    pub(crate) touched: bool,
+}
+
+struct Slot<T, S> {
+    record: Option<T>,
+    before: S,
+    existed: bool,
+    changed: bool,
+}
+
+/// The overlay.
+pub(crate) struct Txn<'s> {
+    store: &'s dyn Store,
+    pages: HashMap<PageId, (ShardId, Slot<PageRecord, PageShare>)>,
+    groups: HashMap<GroupId, Slot<GroupRecord, GroupShare>>,
+    rows: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+}
+
+/// What a finished overlay writes and how totals moved.
+pub(crate) struct Finished {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) pages: Vec<(ShardId, PageShare, PageShare)>,
+    pub(crate) groups: Vec<(ShardId, GroupShare, GroupShare)>,
+}
+
+impl<'s> Txn<'s> {
+    pub(crate) fn new(store: &'s dyn Store) -> Self {
+        Self { store, pages: HashMap::new(), groups: HashMap::new(), rows: BTreeMap::new() }
+    }
+
+    /// How many rows the commit will write, about.
+    pub(crate) fn len(&self) -> usize {
+        self.pages.len() + self.groups.len() + self.rows.len()
+    }
+
+    fn page_slot(&mut self, shard: ShardId, page: PageId) -> Result<&mut Slot<PageRecord, PageShare>, StoreError> {
+        use std::collections::hash_map::Entry;
+        Ok(match self.pages.entry(page) {
+            Entry::Occupied(slot) => &mut slot.into_mut().1,
+            Entry::Vacant(vacant) => {
+                let record: Option<PageRecord> = read(self.store, &key::page(shard, page))?;
+                let before = share_of_page(page, record.as_ref());
+                let existed = record.is_some();
+                &mut vacant.insert((shard, Slot { record, before, existed, changed: false })).1
+            }
+        })
+    }
+
+    /// The record of a page, to look at.
+    pub(crate) fn page(&mut self, shard: ShardId, page: PageId) -> Result<Option<&PageRecord>, StoreError> {
+        Ok(self.page_slot(shard, page)?.record.as_ref())
+    }
+
+    /// Takes the record of a page out, to be changed and put back.
+    pub(crate) fn take_page(&mut self, shard: ShardId, page: PageId) -> Result<Option<PageRecord>, StoreError> {
+        Ok(self.page_slot(shard, page)?.record.take())
+    }
+
+    /// Puts a record back without a change.
+    pub(crate) fn return_page(&mut self, shard: ShardId, page: PageId, record: PageRecord) -> Result<(), StoreError> {
+        self.page_slot(shard, page)?.record = Some(record);
+        Ok(())
+    }
+
+    /// Puts a changed record.
+    pub(crate) fn put_page(&mut self, shard: ShardId, page: PageId, record: PageRecord) -> Result<(), StoreError> {
+        let slot = self.page_slot(shard, page)?;
+        slot.record = Some(record);
+        slot.changed = true;
+        Ok(())
+    }
+
+    fn group_slot(&mut self, group: GroupId) -> Result<&mut Slot<GroupRecord, GroupShare>, StoreError> {
+        use std::collections::hash_map::Entry;
+        Ok(match self.groups.entry(group) {
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(vacant) => {
+                let record: Option<GroupRecord> = read(self.store, &key::group(group))?;
+                let before = share_of_group(record.as_ref());
+                let existed = record.is_some();
+                vacant.insert(Slot { record, before, existed, changed: false })
+            }
+        })
+    }
+
+    /// A copy of a group's record.
+    pub(crate) fn group(&mut self, group: GroupId) -> Result<Option<GroupRecord>, StoreError> {
+        Ok(self.group_slot(group)?.record.clone())
+    }
+
+    /// Puts or (with none) deletes a group's record.
+    pub(crate) fn put_group(&mut self, group: GroupId, record: Option<GroupRecord>) -> Result<(), StoreError> {
+        let slot = self.group_slot(group)?;
+        slot.record = record;
+        slot.changed = true;
+        Ok(())
+    }
+
+    /// A row that is neither a page nor a group.
+    pub(crate) fn get<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        match self.rows.get(key) {
+            Some(Some(bytes)) => decode(key, bytes).map(Some),
+            Some(None) => Ok(None),
+            None => read(self.store, key),
+        }
+    }
+
+    /// Whether a row is there.
+    pub(crate) fn has(&self, key: &[u8]) -> Result<bool, StoreError> {
+        match self.rows.get(key) {
+            Some(value) => Ok(value.is_some()),
+            None => Ok(self.store.get(key)?.is_some()),
+        }
+    }
+
+    pub(crate) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.rows.insert(key, Some(value));
+    }
+
+    /// Deletes a row that the store may have.
+    pub(crate) fn delete(&mut self, key: Vec<u8>) {
+        self.rows.insert(key, None);
+    }
+
+    /// Deletes a row that was made in this group of commands, if it was, or else one in the store.
+    pub(crate) fn delete_own(&mut self, key: Vec<u8>, stored: bool) {
+        if stored {
+            self.rows.insert(key, None);
+        } else {
+            self.rows.remove(&key);
+        }
+    }
+
+    /// Up to `limit` rows with `prefix`, after `after` (a whole key), in order.
+    pub(crate) fn scan(
+        &self,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+        let mut from = after.map_or_else(|| prefix.to_vec(), key::after);
+        let end = key::after_prefix(prefix);
+        let mut rows = Vec::new();
+        // The overlay may delete what a piece of the store has, so pieces are read until enough is left.
+        while rows.len() < limit && from < end {
+            let mut stored: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+            self.store.range(&from, &end, &mut |key, value| {
+                stored.insert(key.to_vec(), value.to_vec());
+                stored.len() < limit
+            })?;
+            let piece_end = match stored.last_key_value() {
+                Some((last, _)) if stored.len() >= limit => key::after(last),
+                _ => end.clone(),
+            };
+            for (key, value) in self.rows.range(from..piece_end.clone()) {
+                match value {
+                    Some(value) => stored.insert(key.clone(), value.clone()),
+                    None => stored.remove(key),
+                };
+            }
+            rows.extend(stored);
+            from = piece_end;
+        }
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    /// The writes of the commit, in key order, and how each page's and group's share of the totals moved.
+    pub(crate) fn finish(self) -> Finished {
+        let mut writes: Vec<Write> = self.rows.into_iter().collect();
+        let mut pages = Vec::new();
+        for (page, (shard, slot)) in self.pages {
+            if !slot.changed {
+                continue;
+            }
+            let after = share_of_page(page, slot.record.as_ref());
+            if after != slot.before {
+                pages.push((shard, slot.before, after));
+            }
+            writes.push((key::page(shard, page), slot.record.as_ref().map(encode)));
+        }
+        let mut groups = Vec::new();
+        for (group, slot) in self.groups {
+            if !slot.changed {
+                continue;
+            }
+            let after = share_of_group(slot.record.as_ref());
+            if after != slot.before {
+                groups.push((group.shard(), slot.before, after));
+            }
+            if slot.existed || slot.record.is_some() {
+                writes.push((key::group(group), slot.record.as_ref().map(encode)));
+            }
+        }
+        writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Finished { writes, pages, groups }
+    }
+}
+
+/// Reads a record of the store.
+pub(crate) fn read<T: DeserializeOwned>(store: &dyn Store, key: &[u8]) -> Result<Option<T>, StoreError> {
+    store.get(key)?.map(|bytes| decode(key, &bytes)).transpose()
+}
+
+fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageShare {
+    let Some(record) = record else { return PageShare::default() };
+    let content = record.content();
+    PageShare {
+        status: Some(record.published.status),
+        redirect: matches!(record.state, State::Redirect(_)),
+        pending: content.is_some_and(|c| c.look == LookState::Pending),
+        late: content.is_some_and(|c| c.look == LookState::Late),
+        unverified: content.is_some_and(|c| c.owes_verdict(page)),
+    }
+}
+
+fn share_of_group(record: Option<&GroupRecord>) -> GroupShare {
+    match record {
+        Some(GroupRecord::Active(group)) => GroupShare { active: true, touched: group.owes_recomputation() },
+        Some(GroupRecord::Forward(_)) | None => GroupShare::default(),
+    }
+}
