@@ -83,11 +83,11 @@ pub(crate) async fn read(
     let encoding = Encoding::of(headers)?;
     let wire_max =
         if encoding == Encoding::Identity { max.min(limits.wire_bytes) } else { limits.wire_bytes };
-    let stated = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    if stated.is_some_and(|length| length > wire_max as u64) {
+    let stated = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    if stated.is_some_and(|length| length > wire_max) {
         return Err(too_large(wire_max));
     }
-    let mut wire = Buffer::new(memory, wire_max);
+    let mut wire = Buffer::new(memory, wire_max, stated.unwrap_or(wire_max));
     let mut pieces = body.into_data_stream();
     let end = Instant::now() + limits.body_time;
     loop {
@@ -102,7 +102,7 @@ pub(crate) async fn read(
     if encoding == Encoding::Identity {
         return Ok(wire.hold());
     }
-    let unpacked = Buffer::new(memory, max);
+    let unpacked = Buffer::new(memory, max, max);
     match tokio::task::spawn_blocking(move || unpack(encoding, wire, unpacked)).await {
         Ok(held) => held,
         Err(error) => {
@@ -136,12 +136,15 @@ struct Buffer {
     bytes: Vec<u8>,
     permit: Option<OwnedSemaphorePermit>,
     memory: BodyMemory,
+    /// The most bytes it may have.
     max: usize,
+    /// The bytes it will have, where that is known.
+    expected: usize,
 }
 
 impl Buffer {
-    fn new(memory: &BodyMemory, max: usize) -> Self {
-        Self { bytes: Vec::new(), permit: None, memory: memory.clone(), max }
+    fn new(memory: &BodyMemory, max: usize, expected: usize) -> Self {
+        Self { bytes: Vec::new(), permit: None, memory: memory.clone(), max, expected }
     }
 
     fn push(&mut self, piece: &[u8]) -> Result<(), Problem> {
@@ -150,21 +153,30 @@ impl Buffer {
             return Err(too_large(self.max));
         }
         if needed > self.bytes.capacity() {
-            let capacity = needed.max(2 * self.bytes.capacity()).clamp(STEP.min(self.max), self.max);
-            let units = (capacity - self.bytes.capacity()).div_ceil(UNIT);
-            let more =
-                u32::try_from(units).ok().and_then(|n| self.memory.0.clone().try_acquire_many_owned(n).ok());
-            let Some(more) = more else {
+            let ample = (2 * self.bytes.capacity()).max(STEP).min(self.expected).max(needed);
+            let capacity = [ample, needed].into_iter().find(|&capacity| self.afford(capacity));
+            let Some(capacity) = capacity else {
                 return Err(Problem::busy("too many bytes of request bodies are in memory; try again later"));
             };
-            match &mut self.permit {
-                Some(permit) => permit.merge(more),
-                None => self.permit = Some(more),
-            }
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
         self.bytes.extend_from_slice(piece);
         Ok(())
+    }
+
+    /// Takes the permits that a buffer of `capacity` needs beyond those it has, if there are as many.
+    fn afford(&mut self, capacity: usize) -> bool {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = u32::try_from(capacity.div_ceil(UNIT).saturating_sub(held));
+        let Some(more) = more.ok().and_then(|more| self.memory.0.clone().try_acquire_many_owned(more).ok())
+        else {
+            return false;
+        };
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
+        }
+        true
     }
 
     fn hold(self) -> Held {

@@ -53,7 +53,7 @@ pub(crate) struct ChangesAnswer {
 /// among them. With `Accept: application/x-ndjson` an answer is one event per line, and `cursor` and
 /// `at_end` are in the headers `doppel-cursor` and `doppel-at-end`.
 #[utoipa::path(
-    get, path = "/v1/changes", tag = "feed",
+    get, path = "/v1/changes", tag = "feed", params(ChangesQuery),
     responses(
         (status = 200, content(
             (ChangesAnswer = "application/json"),

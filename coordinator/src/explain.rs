@@ -113,7 +113,7 @@ pub(crate) struct Examples {
 
 /// Why are two pages, or are they not, duplicates?
 #[utoipa::path(
-    get, path = "/v1/explain", tag = "advice",
+    get, path = "/v1/explain", tag = "advice", params(ExplainQuery),
     responses(
         (status = 200, body = Explanation),
         (status = 400, description = "Not page URLs", body = Problem, content_type = "application/problem+json"),

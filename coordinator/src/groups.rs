@@ -72,7 +72,7 @@ pub(crate) struct GroupList {
 
 /// List groups.
 #[utoipa::path(
-    get, path = "/v1/groups", tag = "groups",
+    get, path = "/v1/groups", tag = "groups", params(ListQuery),
     responses(
         (status = 200, body = GroupList),
         (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
@@ -146,7 +146,7 @@ impl From<MemberView> for Member {
 /// The id of a group that was merged away answers with `merged_into` and no members.
 #[utoipa::path(
     get, path = "/v1/groups/{id}", tag = "groups",
-    params(("id" = String, Path, description = "Group id such as g12-0")),
+    params(("id" = String, Path, description = "Group id such as g12-0"), GroupQuery),
     responses(
         (status = 200, body = GroupPage),
         (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
@@ -224,7 +224,7 @@ impl From<RepairReport> for Repair {
 /// Recompute a group's membership by exact comparison.
 #[utoipa::path(
     post, path = "/v1/groups/{id}/repair", tag = "groups",
-    params(("id" = String, Path, description = "Group id such as g12-0")),
+    params(("id" = String, Path, description = "Group id such as g12-0"), RepairQuery),
     responses(
         (status = 200, description = "Before and after", body = Repair),
         (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),

@@ -9,6 +9,7 @@
 //! every buffer, queue and wait is bounded by [`limits`] (G6); every error is a problem document made in
 //! one place (`problem`); the OpenAPI document and the routes come from one source (`router`).
 #![forbid(unsafe_code)]
+#![expect(unused_qualifications, reason = "what utoipa::path makes of its params is taken for our own words")]
 
 mod advise;
 pub mod app;
@@ -33,6 +34,8 @@ mod router;
 mod server;
 mod sort;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use advise::Advice;
 pub use problem::Problem;

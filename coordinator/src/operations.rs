@@ -51,7 +51,7 @@ pub(crate) struct Flushed {
 
 /// Decide everything accepted before the call.
 #[utoipa::path(
-    post, path = "/v1/flush", tag = "operations",
+    post, path = "/v1/flush", tag = "operations", params(FlushQuery),
     responses(
         (status = 200, body = Flushed),
         (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),

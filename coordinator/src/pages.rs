@@ -150,7 +150,7 @@ pub(crate) struct DeleteQuery {
 
 /// Record that a page is gone.
 #[utoipa::path(
-    delete, path = "/v1/pages", tag = "pages",
+    delete, path = "/v1/pages", tag = "pages", params(DeleteQuery),
     responses(
         (status = 200, description = "Durable", body = Taken),
         (status = 400, description = "No page URL or no date", body = Problem, content_type = "application/problem+json"),

@@ -31,7 +31,7 @@ pub(crate) struct StatusQuery {
 /// `duplicate` is verified on the present contents of the page and the winner; every other status means:
 /// keep the page.
 #[utoipa::path(
-    get, path = "/v1/status", tag = "advice",
+    get, path = "/v1/status", tag = "advice", params(StatusQuery),
     responses(
         (status = 200, body = Advice),
         (status = 400, description = "No page URL, or no market", body = Problem, content_type = "application/problem+json"),

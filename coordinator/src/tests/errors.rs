@@ -1,0 +1,108 @@
+//! Every error class, one way each.
+
+use doppel_common::api::Refused;
+
+use super::*;
+
+#[tokio::test]
+async fn a_refusal_of_everything_is_the_whole_answer() {
+    for (refused, status, kind) in [
+        (Refused::Full { pending: 7, limit: 7 }, 429, "backlog-full"),
+        (Refused::ReadOnly("bad disk".to_owned()), 503, "read-only"),
+        (Refused::Stopping, 503, "stopping"),
+        (Refused::DiskFull("no room".to_owned()), 507, "disk-full"),
+    ] {
+        let door = Door::new();
+        door.tiers.state().refuse = Some((0, refused));
+        let bad_first = format!("nonsense\n{}", page("http://a/", "t", 0));
+        for (content_type, body) in [(JSON, page("http://a/", "t", 0).to_string()), (NDJSON, bad_first)] {
+            let problem = door.post("/v1/pages", content_type, body).await.problem(status);
+            assert_eq!(problem["type"], format!("urn:doppel:problem:{kind}"));
+        }
+        let delete = Request::delete("/v1/pages?url=http://a/").body(Body::empty()).unwrap();
+        door.send(delete).await.problem(status);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_half_way_answers_the_rest_with_retry() {
+    let door = Door::with(Limits { chunk_lines: 2, ..Limits::default() });
+    door.tiers.state().refuse = Some((2, Refused::Full { pending: 7, limit: 7 }));
+    let good = |n: usize| json!({"url": format!("http://a/{n}"), "text": "x"}).to_string();
+    let body = [
+        good(1),
+        good(2),
+        good(3),
+        "bad".to_owned(),
+        "bad".to_owned(),
+        good(6),
+        good(7),
+        "bad".to_owned(),
+        good(9),
+    ];
+    let lines = door.post("/v1/pages", NDJSON, body.join("\n")).await.lines();
+    let seen: Vec<_> = lines
+        .iter()
+        .map(|line| line["outcome"].as_str().or(line["error"]["code"].as_str()).unwrap().to_owned())
+        .collect();
+    let expected =
+        ["pending", "pending", "pending", "invalid", "invalid", "retry", "retry", "retry", "retry"];
+    assert_eq!(seen, expected);
+    assert_eq!((&lines[5]["line"], &lines[5]["url"]), (&json!(6), &json!("http://a/6")));
+    assert_eq!((&lines[8]["line"], &lines[8]["url"]), (&json!(9), &Value::Null));
+    assert!(lines[8]["error"]["reason"].as_str().unwrap().contains("try again later"));
+    assert_eq!(door.tiers.state().submitted.concat(), ["http://a/1", "http://a/2", "http://a/3"]);
+}
+
+#[tokio::test]
+async fn other_media_types_and_encodings_are_refused() {
+    let door = Door::new();
+    let body = page("http://a/", "t", 0).to_string();
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonl"] {
+        door.post("/v1/pages", kind, body.clone()).await.problem(415);
+        door.post("/v1/status", kind, "{}").await.problem(415);
+    }
+    for kind in ["application/json; charset=utf-8", "Application/JSON"] {
+        assert_eq!(door.post("/v1/pages", kind, body.clone()).await.status, 200, "{kind}");
+    }
+    for encoding in ["br", "deflate", "gzip, zstd"] {
+        let request =
+            Request::post("/v1/pages").header("content-type", JSON).header("content-encoding", encoding);
+        door.send(request.body(body.clone().into()).unwrap()).await.problem(415);
+    }
+}
+
+#[tokio::test]
+async fn json_that_is_not_of_the_form_is_refused() {
+    let door = Door::new();
+    for path in ["/v1/status", "/v1/purge", "/v1/repair", "/v1/probe"] {
+        for body in ["", "  ", "[", "7", "{\"unknown\": 1}"] {
+            door.post(path, JSON, body).await.problem(400);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_a_problem_and_the_service_goes_on() {
+    let door = Door::new();
+    door.tiers.state().panic = true;
+    let problem = door.get("/v1/reports/quality").await.problem(500);
+    assert!(
+        !problem["detail"].as_str().unwrap().contains("as the test asked for"),
+        "the cause stays in the log"
+    );
+    assert_eq!(door.get("/v1/reports/quality").await.status, 200);
+}
+
+#[tokio::test]
+async fn another_sites_page_in_a_browser_changes_nothing() {
+    let door = Door::new();
+    let request = |method: &str, site: &str| {
+        let request = Request::builder().method(method).uri("/v1/flush").header("sec-fetch-site", site);
+        request.body(Body::empty()).unwrap()
+    };
+    door.send(request("POST", "cross-site")).await.problem(403);
+    assert_eq!(door.send(request("POST", "same-origin")).await.status, 200);
+    let read = Request::get("/v1/status?url=http://a/").header("sec-fetch-site", "cross-site");
+    assert_eq!(door.send(read.body(Body::empty()).unwrap()).await.status, 200);
+}

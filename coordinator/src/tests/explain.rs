@@ -1,0 +1,84 @@
+//! `/v1/explain`.
+
+use super::*;
+
+async fn ask(door: &Door, a: &str, b: &str) -> Value {
+    let reply = door.get(&format!("/v1/explain?a={a}&b={b}")).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.json()
+}
+
+#[tokio::test]
+async fn near_far_same_and_short() {
+    let door = Door::new();
+    door.store(&[
+        page("http://a/", "t", 0),
+        page("http://near/", "t", 2),
+        page("http://far/", "t", 40),
+        page("http://same/", "t", 0),
+        json!({"url": "http://short/1", "text": words("t", 0, 19)}),
+        json!({"url": "http://short/2", "text": words("t", 0, 18)}),
+        json!({"url": "http://empty/1", "text": "!"}),
+        json!({"url": "http://empty/2", "text": "?"}),
+        json!({"url": "http://moved/", "redirect_to": "http://near/"}),
+        json!({"url": "http://gone/", "dead": true}),
+    ])
+    .await;
+    let near = ask(&door, "http://a/", "http://near/").await;
+    let measures = &near["measures"];
+    assert_eq!((&near["duplicate"], &near["tau"]), (&json!(true), &json!("0.8")));
+    assert_eq!(
+        (&measures["shared"], &measures["only_a"], &measures["only_b"], &measures["same_content"]),
+        (&json!(94), &json!(6), &json!(6), &json!(false))
+    );
+    assert!((measures["jaccard"].as_f64().unwrap() - 94.0 / 106.0).abs() < 1e-12);
+    assert!((measures["sketch_estimate"].as_f64().unwrap() - 94.0 / 106.0).abs() < 0.25);
+    assert_eq!(measures["bands"], 16);
+    assert!(measures["equal_bands"].as_u64().unwrap() > 0);
+    for kind in ["common", "only_a", "only_b"] {
+        let examples = measures["examples"][kind].as_array().unwrap();
+        assert_eq!(examples.len(), 5, "{kind}");
+        assert!(examples.iter().all(|hash| hash.as_str().unwrap().len() == 10));
+    }
+    assert_eq!(near["because"], "94 of 106 shingles are in both, which is above 0.8");
+    let content = &near["a"]["content"];
+    assert_eq!(
+        (&content["tokens"], &content["shingles"], &content["home"]),
+        (&json!(100), &json!(100), &json!(1))
+    );
+    assert_eq!((&content["lengths"], &content["contacts"]), (&json!([100, 0, 0]), &json!([0, 1])));
+    assert_eq!(near["b"]["advice"]["status"], "duplicate");
+
+    let far = ask(&door, "http://a/", "http://far/").await;
+    assert_eq!(
+        (&far["duplicate"], &far["because"]),
+        (&json!(false), &json!("56 of 144 shingles are in both, which is not above 0.8"))
+    );
+    let same = ask(&door, "http://a/", "http://same/").await;
+    assert_eq!((&same["duplicate"], &same["measures"]["jaccard"]), (&json!(true), &json!(1.0)));
+    assert_eq!(same["because"], "they have the same content");
+    assert_eq!(same["measures"]["examples"]["only_a"], json!([]));
+    let short = ask(&door, "http://short/1", "http://short/2").await;
+    assert_eq!((&short["duplicate"], &short["a"]["content"]["comparable"]), (&json!(false), &json!(false)));
+    assert!(short["because"].as_str().unwrap().starts_with("one has 19 tokens"), "{short}");
+    let empty = ask(&door, "http://empty/1", "http://empty/2").await;
+    assert_eq!((&empty["duplicate"], &empty["because"]), (&json!(false), &json!("neither has any text")));
+    assert_eq!(
+        (&empty["measures"]["equal_bands"], &empty["measures"]["sketch_estimate"]),
+        (&json!(0), &json!(0.0))
+    );
+    let moved = ask(&door, "http://a/", "http://moved/").await;
+    assert_eq!((&moved["duplicate"], &moved["b"]["compared"]), (&json!(true), &json!("http://near/")));
+    let gone = ask(&door, "http://a/", "http://gone/").await;
+    assert_eq!((&gone["duplicate"], &gone["measures"]), (&json!(false), &Value::Null));
+    assert_eq!(gone["because"], "http://gone/ has no content at this moment");
+}
+
+#[tokio::test]
+async fn unknown_pages_and_bad_urls() {
+    let door = Door::new();
+    door.store(&[page("http://a/", "t", 0)]).await;
+    assert_eq!(door.get("/v1/explain?a=http://a/&b=http://b/").await.problem(404)["field"], "b");
+    assert_eq!(door.get("/v1/explain?a=a&b=http://a/").await.problem(400)["field"], "a");
+    door.get("/v1/explain?a=http://a/").await.problem(400);
+}

@@ -1,0 +1,458 @@
+//! Both tiers in memory, small and slow: what they answer at quiescence, computed from scratch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use doppel_common::api::{
+    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupState, GroupSummary, GroupView, IndexCommand,
+    LengthBox, Line, LoadReport, MemberView, Outcome, PageView, Pair, PartitionLoad, Placement, Rank,
+    Refused, RepairReport, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerView,
+};
+use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
+
+/// Both tiers.
+#[derive(Default)]
+pub(super) struct Fake {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// What a test may read and bend.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) pages: BTreeMap<PageId, Page>,
+    pub(super) groups: BTreeMap<GroupId, (GroupSummary, Vec<PageId>)>,
+    pub(super) log: Vec<Change>,
+    /// The URLs of every call of `submit` that was taken.
+    pub(super) submitted: Vec<Vec<String>>,
+    /// What `submit` refuses with once this many calls were taken.
+    pub(super) refuse: Option<(usize, Refused)>,
+    /// What `scan` fails with.
+    pub(super) damaged: bool,
+    /// Makes the next call of `counters` panic.
+    pub(super) panic: bool,
+    pub(super) repairs: Vec<(GroupId, bool, String)>,
+    pub(super) hurried: u32,
+    /// Signatures handed out; the closure may change the state between two reads.
+    pub(super) on_signature: Option<Box<dyn FnMut(&mut State) + Send>>,
+    minted: u64,
+}
+
+pub(super) struct Page {
+    pub(super) view: PageView,
+    pub(super) signature: Option<Arc<Signature>>,
+}
+
+impl Fake {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl State {
+    /// The record of a URL.
+    pub(super) fn page(&mut self, url: &str) -> &mut Page {
+        let id = PageUrl::parse(url).unwrap().id();
+        self.pages.get_mut(&id).unwrap()
+    }
+
+    /// The group of a URL.
+    pub(super) fn group_of(&mut self, url: &str) -> GroupId {
+        self.page(url).view.line.group.unwrap()
+    }
+
+    fn record(&mut self, submission: Submission) -> Outcome {
+        let Submission { url, fetched_at, popularity, language, canonical, body } = submission;
+        let old = self.pages.get(&url.id());
+        if old.is_some_and(|old| old.view.fetched_at > fetched_at) {
+            return Outcome::Stale;
+        }
+        let signature = match &body {
+            Body::Content(signature) => Some(Arc::clone(signature)),
+            _ => None,
+        };
+        let content = signature.as_ref().map(|signature| signature.content());
+        let redirect_to = match &body {
+            Body::Redirect(target) => Some(target.clone()),
+            _ => None,
+        };
+        if old.is_some_and(|old| {
+            old.view.content == content
+                && old.view.redirect_to == redirect_to
+                && (old.view.line.status == Status::Dead) == matches!(body, Body::Dead)
+        }) {
+            return Outcome::Unchanged;
+        }
+        let status = if matches!(body, Body::Dead) { Status::Dead } else { Status::Pending };
+        let first_seen = old.map_or(fetched_at, |old| old.view.rank.first_seen);
+        let line = line(&url, status);
+        let rank = Rank { url: url.clone(), popularity, first_seen };
+        let view = PageView {
+            line,
+            fetched_at,
+            rank,
+            content,
+            language,
+            canonical,
+            redirect_to,
+            target: None,
+            unresolved: None,
+            winner: None,
+        };
+        self.pages.insert(url.id(), Page { view, signature });
+        if status == Status::Dead { Outcome::Confirmed } else { Outcome::Pending }
+    }
+
+    /// Groups from scratch: components of linked contents, then redirects.
+    fn decide(&mut self, policy: Policy) {
+        for (id, (summary, members)) in &mut self.groups {
+            if summary.state == GroupState::Active {
+                // Survivors are minted anew; the old ids are merged into the one that has their winner.
+                summary.state = GroupState::MergedInto { group: *id };
+                members.clear();
+            }
+        }
+        let contents: Vec<PageId> =
+            self.pages.iter().filter(|(_, page)| page.signature.is_some()).map(|(id, _)| *id).collect();
+        let mut left: BTreeSet<PageId> = contents.into_iter().collect();
+        while let Some(first) = left.pop_first() {
+            let mut members = vec![first];
+            let mut at = 0;
+            while let Some(&member) = members.get(at) {
+                at += 1;
+                let a = self.pages[&member].signature.clone().unwrap();
+                let linked: Vec<PageId> = left
+                    .iter()
+                    .copied()
+                    .filter(|other| policy.linked(&a, self.pages[other].signature.as_ref().unwrap()))
+                    .collect();
+                for other in linked {
+                    left.remove(&other);
+                    members.push(other);
+                }
+            }
+            self.settle(policy, members);
+        }
+    }
+
+    fn settle(&mut self, policy: Policy, mut members: Vec<PageId>) {
+        let targets: BTreeSet<PageId> = members.iter().copied().collect();
+        let redirects: Vec<(PageId, Result<PageId, Unresolved>)> = self
+            .pages
+            .values()
+            .filter(|page| page.view.redirect_to.is_some())
+            .map(|page| (page.view.rank.url.id(), self.target(&page.view)))
+            .collect();
+        for (id, target) in &redirects {
+            let page = self.pages.get_mut(id).unwrap();
+            match target {
+                Ok(target) => (page.view.target, page.view.unresolved) = (Some(*target), None),
+                Err(reason) => {
+                    page.view.unresolved = Some(*reason);
+                    page.view.line =
+                        Line { reason: Some(*reason), ..line(&page.view.rank.url, Status::Unresolved) };
+                }
+            }
+        }
+        let hanging = redirects.into_iter().filter(|(_, target)| target.is_ok_and(|t| targets.contains(&t)));
+        let hanging: Vec<PageId> = hanging.map(|(id, _)| id).collect();
+        members.sort();
+        if members.len() == 1 && hanging.is_empty() {
+            let page = self.pages.get_mut(&members[0]).unwrap();
+            page.view.line = line(&page.view.rank.url, Status::Unique);
+            return;
+        }
+        let winner = members
+            .iter()
+            .min_by(|a, b| self.pages[a].view.rank.order(&self.pages[b].view.rank, None).0)
+            .copied()
+            .unwrap();
+        let (winner_url, champion) =
+            (self.pages[&winner].view.rank.url.clone(), self.pages[&winner].signature.clone().unwrap());
+        let group = GroupId::new(self.minted, ShardId(0));
+        self.minted += 1;
+        let mut dissimilar = 0;
+        for id in members.iter().chain(&hanging) {
+            let subject = self.pages[id].view.target.unwrap_or(*id);
+            let comparison = policy.compare(self.pages[&subject].signature.as_ref().unwrap(), &champion);
+            let page = self.pages.get_mut(id).unwrap();
+            let status = match comparison.similar {
+                _ if *id == winner => Status::Winner,
+                true => Status::Duplicate,
+                false => Status::Member,
+            };
+            dissimilar += u64::from(status == Status::Member);
+            let similarity = (*id != winner && subject == *id).then(|| comparison.jaccard());
+            page.view.line = Line {
+                group: Some(group),
+                winner: Some(winner_url.clone()),
+                similarity,
+                ..line(&page.view.rank.url, status)
+            };
+            page.view.winner = Some(WinnerView { page: winner, content: champion.content() });
+        }
+        for (summary, _) in self.groups.values_mut() {
+            if matches!(summary.state, GroupState::MergedInto { group } if group == summary.group)
+                && summary.winner.as_ref().is_some_and(|old| members.contains(&old.id()))
+            {
+                summary.state = GroupState::MergedInto { group };
+            }
+        }
+        let summary = GroupSummary {
+            group,
+            state: GroupState::Active,
+            members: members.len() as u64,
+            dissimilar,
+            winner: Some(winner_url),
+            touched: false,
+            quarantined: false,
+        };
+        self.groups.insert(group, (summary, members));
+    }
+
+    fn target(&self, view: &PageView) -> Result<PageId, Unresolved> {
+        let mut at = view;
+        for _ in 0..20 {
+            let next = at.redirect_to.as_ref().unwrap().id();
+            let page = self.pages.get(&next).ok_or(Unresolved::UnknownTarget)?;
+            match (&page.view.redirect_to, page.view.line.status) {
+                (_, Status::Dead) => return Err(Unresolved::DeadTarget),
+                (None, _) => return Ok(next),
+                (Some(_), _) if next == view.rank.url.id() => return Err(Unresolved::Loop),
+                (Some(_), _) => at = &page.view,
+            }
+        }
+        Err(Unresolved::TooManyHops)
+    }
+}
+
+fn line(url: &PageUrl, status: Status) -> Line {
+    Line { url: url.clone(), status, group: None, winner: None, similarity: None, reason: None }
+}
+
+impl Tier1Api for Fake {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
+        let mut state = self.state();
+        if let Some((calls, refused)) = &state.refuse
+            && state.submitted.len() >= *calls
+        {
+            return Err(refused.clone());
+        }
+        state.submitted.push(submissions.iter().map(|one| one.url.to_string()).collect());
+        let outcomes = submissions.into_iter().map(|one| state.record(one)).collect();
+        self.changed.notify_all();
+        Ok(outcomes)
+    }
+
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
+        let state = self.state();
+        Ok(pages.iter().map(|id| state.pages.get(id).map(|page| page.view.clone())).collect())
+    }
+
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused> {
+        let mut state = self.state();
+        if let Some(mut on_signature) = state.on_signature.take() {
+            on_signature(&mut state);
+            state.on_signature = Some(on_signature);
+        }
+        Ok(state.pages.get(&page).and_then(|page| page.signature.clone()))
+    }
+
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+        Ok(self.state().groups.get(&group).map(|(summary, _)| summary.clone()))
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<Option<GroupView>, Refused> {
+        let state = self.state();
+        let Some((summary, members)) = state.groups.get(&group) else { return Ok(None) };
+        let mut rest = members.iter().filter(|id| after.is_none_or(|after| **id > after)).peekable();
+        let some: Vec<PageId> = rest.by_ref().take(limit).copied().collect();
+        let next = rest.peek().and(some.last()).copied();
+        let mut views = Vec::new();
+        for member in some {
+            let redirects = state.pages.values().filter(|page| page.view.target == Some(member));
+            for page in state.pages.get(&member).into_iter().chain(redirects) {
+                views.push(MemberView { line: page.view.line.clone(), content: page.view.content });
+            }
+        }
+        Ok(Some(GroupView { summary: summary.clone(), members: views, next }))
+    }
+
+    fn groups(
+        &self,
+        filter: GroupFilter,
+        after: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<GroupSummary>, Refused> {
+        let state = self.state();
+        let wanted = |summary: &&GroupSummary| {
+            summary.state == GroupState::Active
+                && match filter {
+                    GroupFilter::All => true,
+                    GroupFilter::Suspicious { percent } => {
+                        summary.quarantined
+                            || summary.dissimilar * 100 >= summary.members * u64::from(percent)
+                    }
+                }
+        };
+        let later =
+            state.groups.values().map(|(summary, _)| summary).filter(|s| after.is_none_or(|a| s.group > a));
+        Ok(later.filter(wanted).take(limit).cloned().collect())
+    }
+
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Refused> {
+        let at = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let at: Option<usize> = cursor.strip_prefix('c').and_then(|n| n.parse().ok());
+                at.ok_or(Refused::CursorGone)?
+            }
+        };
+        let state = self.state();
+        let (state, _) = self.changed.wait_timeout_while(state, wait, |state| state.log.len() <= at).unwrap();
+        let end = state.log.len().min(at + limit);
+        let changes = state.log.get(at..end).unwrap_or_default().to_vec();
+        Ok(Changes { changes, cursor: format!("c{}", end.max(at)), at_end: end >= state.log.len() })
+    }
+
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused> {
+        let state = self.state();
+        if state.damaged {
+            return Err(Refused::Damaged("page p1".to_owned()));
+        }
+        for page in state.pages.values().filter(|page| page.view.line.status != Status::Dead) {
+            each(page.view.line.clone()).map_err(|error| Refused::ReadOnly(error.to_string()))?;
+        }
+        Ok(format!("c{}", state.log.len()))
+    }
+
+    fn cursor(&self) -> String {
+        format!("c{}", self.state().log.len())
+    }
+
+    fn counters(&self) -> Counters {
+        let mut state = self.state();
+        if std::mem::take(&mut state.panic) {
+            drop(state);
+            panic!("as the test asked for");
+        }
+        let live = state.pages.values().filter(|page| page.view.line.status != Status::Dead).count() as u64;
+        Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() }
+    }
+
+    fn backlog(&self) -> Backlog {
+        let pending =
+            self.state().pages.values().filter(|page| page.view.line.status == Status::Pending).count();
+        Backlog { pending: pending as u64, ..Backlog::default() }
+    }
+
+    fn writable(&self) -> Result<(), Refused> {
+        self.state().refuse.as_ref().map_or(Ok(()), |(_, refused)| Err(refused.clone()))
+    }
+
+    fn pending_limit(&self) -> u64 {
+        1_000
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused> {
+        let mut state = self.state();
+        state.repairs.push((group, dry_run, by.to_owned()));
+        let Some((_, members)) = state.groups.get(&group) else { return Ok(None) };
+        let before: Vec<PageUrl> = members.iter().map(|id| state.pages[id].view.rank.url.clone()).collect();
+        Ok(Some(RepairReport { group, components: vec![before.clone()], before, applied: !dry_run }))
+    }
+
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Refused> {
+        let mut state = self.state();
+        Ok(pages.iter().filter(|id| state.pages.remove(id).is_some()).count() as u64)
+    }
+
+    fn purge_host(&self, host: &str) -> Result<u64, Refused> {
+        let mut state = self.state();
+        let before = state.pages.len();
+        state.pages.retain(|_, page| page.view.rank.url.host() != host);
+        Ok((before - state.pages.len()) as u64)
+    }
+
+    /// Decides everything and logs every page whose line changed.
+    fn flush(&self, limit: Duration) -> Result<bool, Refused> {
+        if limit.is_zero() {
+            return Ok(false);
+        }
+        let mut state = self.state();
+        state.decide(Policy::default());
+        let events: Vec<Change> = state
+            .pages
+            .values()
+            .map(|page| Change { line: page.view.line.clone(), fetched_at: page.view.fetched_at })
+            .filter(|change| {
+                state.log.iter().rev().find(|old| old.line.url == change.line.url) != Some(change)
+            })
+            .collect();
+        state.log.extend(events);
+        self.changed.notify_all();
+        Ok(true)
+    }
+}
+
+impl Tier2Api for Fake {
+    fn submit(&self, _: Vec<IndexCommand>) {}
+
+    fn probe(&self, signature: &Signature) -> Vec<Pair> {
+        let state = self.state();
+        let stored = state.pages.iter().filter_map(|(id, page)| Some((*id, page.signature.as_ref()?)));
+        let pair = |(page, other): (PageId, &Arc<Signature>)| {
+            let comparison = Policy::default().compare(signature, other);
+            comparison.similar.then(|| Pair {
+                page,
+                content: other.content(),
+                shared: comparison.shared,
+                shingles: comparison.b,
+            })
+        };
+        stored.filter_map(pair).collect()
+    }
+
+    fn placement(&self, signature: &Signature) -> Placement {
+        Placement { lengths: vec![signature.shingles(), 0, 0], home: 1, contacts: vec![0, 1] }
+    }
+
+    fn load(&self) -> LoadReport {
+        let partition = |partition, node: &str, contents| PartitionLoad {
+            partition,
+            node: node.to_owned(),
+            bounds: LengthBox { lo: vec![0, 0, 0], hi: vec![9, 9, 9] },
+            contents,
+            pages: contents + 1,
+            received: 10,
+            comparisons: 20,
+            bytes: 100,
+        };
+        LoadReport {
+            epoch: 4,
+            dimensions: 3,
+            partitions: vec![partition(0, "x", 5), partition(1, "y", 6), partition(2, "x", 7)],
+            looks: 10,
+            sends: 15,
+            imbalance: 1.17,
+            imbalance_floor: 1.1,
+            sends_saved: 0.5,
+            file_bytes: 4_096,
+        }
+    }
+
+    fn hurry(&self) {
+        self.state().hurried += 1;
+    }
+}
+
+/// The moment at which every test takes place.
+pub(super) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);

@@ -1,0 +1,128 @@
+//! `/v1/changes` and `/v1/export`.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+#[tokio::test]
+async fn the_feed_is_resumable_and_ends() {
+    let door = Door::new();
+    door.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2), page("http://c/", "u", 0)]).await;
+    let first = door.get("/v1/changes?limit=2").await.json();
+    assert_eq!((first["changes"].as_array().unwrap().len(), &first["at_end"]), (2, &json!(false)));
+    let cursor = first["cursor"].as_str().unwrap();
+    let rest = door.get(&format!("/v1/changes?cursor={cursor}")).await.json();
+    assert_eq!((rest["changes"].as_array().unwrap().len(), &rest["at_end"]), (1, &json!(true)));
+    let all =
+        [first["changes"].as_array().unwrap().clone(), rest["changes"].as_array().unwrap().clone()].concat();
+    let loser = all.iter().find(|change| change["status"] == "duplicate").unwrap();
+    let keys: Vec<_> = loser.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["fetched_at", "group", "reason", "similarity", "status", "url", "winner"]);
+    assert!(loser["group"].as_str().unwrap().starts_with('g'));
+}
+
+#[tokio::test]
+async fn json_lines_carry_the_cursor_in_a_header() {
+    let door = Door::new();
+    door.store(&[page("http://a/", "t", 0)]).await;
+    let request = Request::get("/v1/changes").header("accept", "text/html, application/x-ndjson;q=0.9");
+    let reply = door.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(reply.lines()[0]["url"], "http://a/");
+    let header = |name: &str| reply.headers[name].to_str().unwrap().to_owned();
+    assert_eq!((header("doppel-cursor"), header("doppel-at-end")), ("c1".to_owned(), "true".to_owned()));
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_gone_and_bad_parameters() {
+    let door = Door::new();
+    assert_eq!(door.get("/v1/changes?cursor=other").await.problem(410)["field"], "cursor");
+    let long = "x".repeat(2_000);
+    for (query, field) in [
+        ("limit=0", "limit"),
+        ("limit=10001", "limit"),
+        ("wait=61", "wait"),
+        (&format!("cursor={long}"), "cursor"),
+    ] {
+        assert_eq!(door.get(&format!("/v1/changes?{query}")).await.problem(400)["field"], field);
+    }
+    door.get("/v1/changes?wait=soon").await.problem(400);
+    door.get("/v1/changes?coursor=c1").await.problem(400);
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_with_the_first_event() {
+    let door = Arc::new(Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() }));
+    let begin = Instant::now();
+    let poll = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/changes?wait=30").await.json() }
+    });
+    // More than one step without news.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!poll.is_finished());
+    door.store(&[page("http://a/", "t", 0)]).await;
+    assert_eq!(poll.await.unwrap()["changes"][0]["url"], "http://a/");
+    assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_after_its_time_and_at_shutdown() {
+    let door = Arc::new(Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() }));
+    let begin = Instant::now();
+    let empty = door.get("/v1/changes?wait=1").await.json();
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+    assert_eq!(empty, json!({"changes": [], "cursor": "c0", "at_end": true}));
+    let poll = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/changes?wait=60").await.json() }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    door.app.drain();
+    assert_eq!(poll.await.unwrap()["at_end"], true);
+    assert!(begin.elapsed() < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn long_polls_are_bounded() {
+    let limits = Limits { long_polls: 1, poll_step: Duration::from_millis(20), ..Limits::default() };
+    let door = Arc::new(Door::with(limits));
+    let poll = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/changes?wait=60").await.status }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    door.get("/v1/changes?wait=1").await.problem(503);
+    assert_eq!(door.get("/v1/changes").await.status, 200, "without waiting there is room");
+    // A caller who goes gives the place back.
+    poll.abort();
+    assert!(poll.await.unwrap_err().is_cancelled());
+    assert_eq!(door.get("/v1/changes?wait=1").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_export_is_sorted_and_has_five_fields() {
+    let door = Door::new();
+    let mut pages: Vec<_> = (0..300).map(|n| page(&format!("http://a/{n}"), &format!("t{n}x"), 0)).collect();
+    pages.push(page("http://a/7?copy", "t7x", 2));
+    pages.push(json!({"url": "http://a/\"quoted\"\\", "redirect_to": "http://none/"}));
+    pages.push(json!({"url": "http://gone/", "dead": true}));
+    door.store(&pages).await;
+    let reply = door.get("/v1/export").await;
+    assert_eq!(reply.headers["doppel-cursor"], "c303");
+    let lines = reply.lines();
+    let urls: Vec<_> = lines.iter().map(|line| line["url"].as_str().unwrap().to_owned()).collect();
+    let mut sorted = urls.clone();
+    sorted.sort();
+    assert_eq!((urls.len(), &urls), (302, &sorted));
+    let copy = lines.iter().find(|line| line["url"] == "http://a/7?copy").unwrap();
+    assert_eq!((copy["status"].as_str(), copy["winner"].as_str()), (Some("duplicate"), Some("http://a/7")));
+    assert!(reply.text().lines().all(|line| {
+        let keys = ["{\"url\":", ",\"status\":", ",\"group\":", ",\"winner\":", ",\"similarity\":"];
+        line.matches("\":").count() == 5 && keys.iter().all(|key| line.contains(key))
+    }));
+    let mut out = Vec::new();
+    let summary = crate::export::write_export(&*door.tiers, &mut out).unwrap();
+    assert_eq!((out.as_slice(), summary.pages, summary.cursor.as_str()), (&reply.body[..], 302, "c303"));
+    door.tiers.state().damaged = true;
+    assert!(door.get("/v1/export").await.problem(500)["detail"].as_str().unwrap().contains("damaged"));
+}

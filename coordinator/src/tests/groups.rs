@@ -1,0 +1,142 @@
+//! Groups, repairs and reports.
+
+use super::*;
+
+async fn three_groups() -> Door {
+    let door = Door::new();
+    let mut pages = vec![json!({"url": "http://r/", "redirect_to": "http://a/0"})];
+    for (topic, size) in [("a", 5), ("b", 2), ("c", 3)] {
+        pages.extend((0..size).map(|n| page(&format!("http://{topic}/{n}"), topic, n % 2)));
+    }
+    door.store(&pages).await;
+    door
+}
+
+#[tokio::test]
+async fn a_group_is_paged() {
+    let door = three_groups().await;
+    let id = door.status("http://a/0").await["group"].as_str().unwrap().to_owned();
+    let (mut urls, mut after, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let group = door.get(&format!("/v1/groups/{id}?limit=2{after}")).await.json();
+        assert_eq!(
+            (&group["group"], &group["members"], &group["winner"]),
+            (&json!(id), &json!(5), &json!("http://a/0"))
+        );
+        assert_eq!((&group["merged_into"], &group["quarantined"]), (&Value::Null, &json!(false)));
+        urls.extend(
+            group["pages"].as_array().unwrap().iter().map(|page| page["url"].as_str().unwrap().to_owned()),
+        );
+        pages += 1;
+        match group["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    urls.sort();
+    assert_eq!(urls, ["http://a/0", "http://a/1", "http://a/2", "http://a/3", "http://a/4", "http://r/"]);
+    assert_eq!(pages, 3);
+    let whole = door.get(&format!("/v1/groups/{id}")).await.json();
+    let redirect = whole["pages"].as_array().unwrap().iter().find(|page| page["url"] == "http://r/").unwrap();
+    assert_eq!((&redirect["content"], &redirect["status"]), (&Value::Null, &json!("duplicate")));
+}
+
+#[tokio::test]
+async fn an_old_id_answers_where_its_members_are() {
+    let door = three_groups().await;
+    let old = door.status("http://b/0").await["group"].as_str().unwrap().to_owned();
+    door.store(&[page("http://b/9", "b", 0)]).await;
+    door.store(&[page("http://b/8", "b", 0)]).await;
+    let new = door.status("http://b/0").await["group"].clone();
+    let group = door.get(&format!("/v1/groups/{old}")).await.json();
+    assert_eq!((&group["merged_into"], &group["pages"]), (&new, &json!([])));
+}
+
+#[tokio::test]
+async fn groups_are_listed_and_the_suspicious_ones() {
+    let door = three_groups().await;
+    let first = door.get("/v1/groups?limit=2").await.json();
+    assert_eq!(first["groups"].as_array().unwrap().len(), 2);
+    let next = first["next"].as_str().unwrap();
+    let rest = door.get(&format!("/v1/groups?limit=2&after={next}")).await.json();
+    assert_eq!((rest["groups"].as_array().unwrap().len(), &rest["next"]), (1, &Value::Null));
+    assert_eq!(door.get("/v1/groups?suspicious=1").await.json()["groups"], json!([]));
+    let id = door.tiers.state().group_of("http://c/0");
+    door.tiers.state().groups.get_mut(&id).unwrap().0.dissimilar = 1;
+    assert_eq!(door.get("/v1/groups?suspicious=33").await.json()["groups"][0]["group"], id.to_string());
+    assert_eq!(door.get("/v1/groups?suspicious=34").await.json()["groups"], json!([]));
+    for (path, field) in [
+        ("/v1/groups?suspicious=0", "suspicious"),
+        ("/v1/groups?suspicious=101", "suspicious"),
+        ("/v1/groups?after=12", "after"),
+        ("/v1/groups?limit=1001", "limit"),
+        ("/v1/groups/12", "id"),
+        ("/v1/groups/g1-0?after=xyz", "after"),
+        ("/v1/groups/g1-0?limit=0", "limit"),
+    ] {
+        assert_eq!(door.get(path).await.problem(400)["field"], field, "{path}");
+    }
+    door.get("/v1/groups/g999-0").await.problem(404);
+}
+
+#[tokio::test]
+async fn repairs_are_passed_on_with_who_asked() {
+    let door = three_groups().await;
+    let id = door.tiers.state().group_of("http://a/0");
+    let dry =
+        door.post_json(&format!("/v1/groups/{id}/repair?dry_run=true&by=ann"), &Value::Null).await.json();
+    assert_eq!((&dry["group"], &dry["applied"]), (&json!(id.to_string()), &json!(false)));
+    assert_eq!(dry["before"].as_array().unwrap().len(), 5);
+    let many = json!({"groups": [id.to_string(), "g999-0"], "by": "bob"});
+    let done = door.post_json("/v1/repair", &many).await.json();
+    assert_eq!((&done["repairs"][0]["applied"], &done["unknown"]), (&json!(true), &json!(["g999-0"])));
+    let unknown = "g999-0".parse().unwrap();
+    assert_eq!(
+        door.tiers.state().repairs,
+        [(id, true, "ann".to_owned()), (id, false, "bob".to_owned()), (unknown, false, "bob".to_owned())]
+    );
+    door.post_json("/v1/groups/g999-0/repair", &Value::Null).await.problem(404);
+    let name = "x".repeat(101);
+    for bad in [
+        json!({"groups": ["12"]}),
+        json!({"groups": vec!["g1-0"; 101]}),
+        json!({"groups": [], "by": ""}),
+        json!({"groups": [], "by": "a\nb"}),
+        json!({"groups": [], "by": name}),
+        json!({"group": "g1-0"}),
+    ] {
+        door.post_json("/v1/repair", &bad).await.problem(400);
+    }
+}
+
+#[tokio::test]
+async fn reports_add_up() {
+    let door = three_groups().await;
+    let load = door.get("/v1/reports/load-balance").await.json();
+    assert_eq!(load["shards"], json!([{"shard": 0, "node": "local"}, {"shard": 1, "node": "local"}]));
+    assert_eq!(
+        (&load["epoch"], &load["shard_epoch"], &load["imbalance"]),
+        (&json!(4), &json!(1), &json!(1.17))
+    );
+    let x = &load["nodes"][0];
+    assert_eq!(
+        (&x["node"], &x["partitions"], &x["contents"], &x["received"]),
+        (&json!("x"), &json!(2), &json!(12), &json!(20))
+    );
+    assert_eq!(load["partitions"][0]["box"]["hi"], json!([9, 9, 9]));
+
+    let quality = door.get("/v1/reports/quality").await.json();
+    assert_eq!((&quality["confirm_share"], &quality["reject_share"]), (&json!(0.75), &Value::Null));
+    assert_eq!((&quality["quiescent"], &quality["counters"]["live"]), (&json!(true), &json!(11)));
+
+    let sizes = door.get("/v1/reports/groups").await.json();
+    assert_eq!((&sizes["groups"], &sizes["cut"]), (&json!(3), &json!(false)));
+    let histogram = json!([{"from": 2, "to": 3, "groups": 2}, {"from": 4, "to": 7, "groups": 1}]);
+    assert_eq!(sizes["histogram"], histogram);
+    let largest: Vec<_> =
+        sizes["largest"].as_array().unwrap().iter().map(|group| group["members"].clone()).collect();
+    assert_eq!(largest, [5, 3, 2]);
+    // Made once in a while, not at every call.
+    door.store(&[page("http://b/9", "b", 0)]).await;
+    assert_eq!(door.get("/v1/reports/groups").await.json(), sizes);
+}

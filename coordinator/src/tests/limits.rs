@@ -1,0 +1,170 @@
+//! Bodies: packed, too large, too slow, too many (G6).
+
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::stream;
+
+use super::*;
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+async fn post_packed(door: &Door, encoding: &str, kind: &str, body: impl Into<Body>) -> Reply {
+    let request =
+        Request::post("/v1/pages").header("content-type", kind).header("content-encoding", encoding);
+    door.send(request.body(body.into()).unwrap()).await
+}
+
+#[tokio::test]
+async fn packed_bodies_are_unpacked() {
+    let door = Door::new();
+    let body = format!("{}\n{}\n", page("http://a/", "t", 0), page("http://b/", "t", 1));
+    let two_members = [gzip(&body.as_bytes()[..100]), gzip(&body.as_bytes()[100..])].concat();
+    for (encoding, packed) in [
+        ("gzip", gzip(body.as_bytes())),
+        ("GZip", two_members),
+        ("zstd", zstd::encode_all(body.as_bytes(), 3).unwrap()),
+        ("identity", body.clone().into_bytes()),
+    ] {
+        assert_eq!(post_packed(&door, encoding, NDJSON, packed).await.lines().len(), 2, "{encoding}");
+    }
+}
+
+#[tokio::test]
+async fn damaged_packing_is_refused() {
+    let door = Door::new();
+    let body = page("http://a/", "t", 0).to_string();
+    let sound = [("gzip", gzip(body.as_bytes())), ("zstd", zstd::encode_all(body.as_bytes(), 3).unwrap())];
+    for (encoding, packed) in sound {
+        for broken in [&packed[..packed.len() / 2], &packed[..packed.len() - 1], b"nonsense", b""] {
+            post_packed(&door, encoding, JSON, broken.to_vec()).await.problem(400);
+        }
+        let mut flipped = packed.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 0x55;
+        // zstd without a checksum may not notice; then it is no valid page, or another one.
+        let reply = post_packed(&door, encoding, JSON, flipped).await;
+        assert!(encoding == "zstd" || reply.status == 400, "{reply:?}");
+    }
+    // A window larger than RFC 9659 allows.
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.window_log(27).unwrap();
+    encoder.write_all(&[b' '; 1 << 10]).unwrap();
+    std::io::copy(&mut std::io::repeat(b' ').take(16 << 20), &mut encoder).unwrap();
+    post_packed(&door, "zstd", JSON, encoder.finish().unwrap()).await.problem(400);
+}
+
+#[tokio::test]
+async fn bombs_are_stopped_at_the_limit() {
+    let limits = Limits { body_bytes: 1 << 20, ..Limits::default() };
+    let door = Door::with(limits);
+    let mut bomb = Vec::new();
+    let mut encoder = GzEncoder::new(&mut bomb, Compression::best());
+    std::io::copy(&mut std::io::repeat(b'\n').take(200 << 20), &mut encoder).unwrap();
+    encoder.finish().unwrap();
+    assert!(bomb.len() < 1 << 20);
+    let zstd_bomb = zstd::encode_all(std::io::repeat(b'\n').take(200 << 20), 1).unwrap();
+    let begin = Instant::now();
+    post_packed(&door, "gzip", NDJSON, bomb).await.problem(413);
+    post_packed(&door, "zstd", NDJSON, zstd_bomb).await.problem(413);
+    assert!(begin.elapsed() < Duration::from_secs(2), "nothing past the limit is unpacked");
+    assert!(
+        door.get("/metrics").await.text().contains("doppel_coordinator_body_memory_free_bytes 1073741824\n")
+    );
+}
+
+#[tokio::test]
+async fn long_bodies_are_refused_by_length_and_by_count() {
+    let limits = Limits { wire_bytes: 1_000, body_bytes: 4_000, lines: 3, ..Limits::default() };
+    let door = Door::with(limits);
+    door.post("/v1/pages", NDJSON, "x".repeat(1_001)).await.problem(413);
+    // Without a stated length.
+    let pieces = stream::iter((0..20).map(|_| Ok::<_, Infallible>(vec![b'\n'; 100])));
+    door.post("/v1/pages", NDJSON, Body::from_stream(pieces)).await.problem(413);
+    let line = "{\"url\": \"http://a/\", \"text\": \"x\"}\n";
+    assert_eq!(door.post("/v1/pages", NDJSON, line.repeat(3)).await.lines().len(), 3);
+    let problem = door.post("/v1/pages", NDJSON, line.repeat(4)).await.problem(413);
+    assert!(problem["detail"].as_str().unwrap().contains("3 lines"));
+    let four_thousand = gzip(format!("{}{}", " ".repeat(4_000 - line.len()), line).as_bytes());
+    assert_eq!(post_packed(&door, "gzip", NDJSON, four_thousand).await.lines().len(), 1);
+    let one_more = gzip(format!("{}{}", " ".repeat(4_001 - line.len()), line).as_bytes());
+    post_packed(&door, "gzip", NDJSON, one_more).await.problem(413);
+    assert_eq!(door.tiers.state().submitted.concat().len(), 4);
+}
+
+#[tokio::test]
+async fn slow_bodies_are_given_up() {
+    let limits = Limits {
+        body_pause: Duration::from_millis(60),
+        body_time: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let door = Door::with(limits);
+    let silent = Body::from_stream(stream::pending::<Result<Vec<u8>, Infallible>>());
+    door.post("/v1/pages", JSON, silent).await.problem(408);
+    // A byte now and then keeps within the pause, but not within the whole time.
+    let drip = stream::unfold(0, |n| async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Some((Ok::<_, Infallible>(vec![b' ']), n + 1))
+    });
+    let begin = Instant::now();
+    door.post("/v1/pages", JSON, Body::from_stream(drip)).await.problem(408);
+    assert!(begin.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_refused() {
+    let door = Door::new();
+    let pieces = [Ok(b"{\"url\": ".to_vec()), Err(std::io::Error::other("gone"))];
+    door.post("/v1/pages", JSON, Body::from_stream(stream::iter(pieces))).await.problem(400);
+}
+
+#[tokio::test]
+async fn bodies_share_a_memory_budget() {
+    let limits = Limits { body_memory_bytes: 300 << 10, ..Limits::default() };
+    let door = Arc::new(Door::with(limits));
+    // Holds 200 kB until it is told to end.
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let first = vec![b' '; 200 << 10];
+    let rest = stream::once(async move {
+        ended.await.unwrap();
+        Ok(b"{\"url\": \"http://a/\", \"text\": \"x\"}".to_vec())
+    });
+    let body =
+        Body::from_stream(futures_util::StreamExt::chain(stream::iter([Ok::<_, Infallible>(first)]), rest));
+    let holding = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.post("/v1/pages", JSON, body).await }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let text = " ".repeat(150 << 10);
+    let other = json!({"url": "http://b/", "text": text}).to_string();
+    door.post("/v1/pages", JSON, other.clone()).await.problem(503);
+    assert_eq!(door.post_json("/v1/pages", &page("http://c/", "t", 0)).await.status, 200, "a small one fits");
+    end.send(()).unwrap();
+    assert_eq!(holding.await.unwrap().status, 200);
+    assert_eq!(door.post("/v1/pages", JSON, other).await.status, 200, "the budget was given back");
+}
+
+#[tokio::test]
+async fn requests_in_work_are_bounded_and_health_is_not() {
+    let limits = Limits { requests: 1, poll_step: Duration::from_millis(20), ..Limits::default() };
+    let door = Arc::new(Door::with(limits));
+    let poll = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/changes?wait=60").await.status }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    door.get("/v1/status?url=http://a/").await.problem(503);
+    assert_eq!(door.get("/healthz").await.status, 200);
+    door.app.drain();
+    assert_eq!(poll.await.unwrap(), 200);
+    assert_eq!(door.get("/v1/status?url=http://a/").await.status, 200);
+}

@@ -1,0 +1,152 @@
+//! The whole contract against both tiers in memory.
+
+mod errors;
+mod explain;
+mod fake;
+mod feed;
+mod groups;
+mod limits;
+mod operations;
+mod pages;
+mod routes;
+mod status;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use doppel_common::api::{Tier1Api, Tier2Api};
+use doppel_common::pairwise::Policy;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::app::{App, Services};
+use crate::ingest::Ingest;
+use crate::limits::Limits;
+use crate::pages::NDJSON;
+use crate::placement::ShardTable;
+use fake::{Fake, NOW};
+
+const JSON: &str = "application/json";
+
+/// A front door over both tiers in memory.
+struct Door {
+    router: Router,
+    app: App,
+    tiers: Arc<Fake>,
+    _temp: tempfile::TempDir,
+}
+
+/// An answer.
+#[derive(Debug)]
+struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Door {
+    fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    fn with(limits: Limits) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let tiers = Arc::new(Fake::default());
+        let app = App::new(Services {
+            tier1: Arc::clone(&tiers) as Arc<dyn Tier1Api>,
+            tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
+            policy: Policy::default(),
+            placement: ShardTable::single(2, "local"),
+            ingest: Arc::new(Ingest::new(2).unwrap()),
+            registry: Registry::default(),
+            clock: Arc::new(|| NOW),
+            temp_dir: temp.path().to_owned(),
+            limits,
+        });
+        Self { router: crate::app(app.clone()), app, tiers, _temp: temp }
+    }
+
+    async fn send(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
+        Reply { status: parts.status, headers: parts.headers, body }
+    }
+
+    async fn get(&self, path: &str) -> Reply {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    async fn post(&self, path: &str, kind: &str, body: impl Into<Body>) -> Reply {
+        self.send(Request::post(path).header("content-type", kind).body(body.into()).unwrap()).await
+    }
+
+    async fn post_json(&self, path: &str, body: &Value) -> Reply {
+        self.post(path, JSON, body.to_string()).await
+    }
+
+    /// Records pages and decides them.
+    async fn store(&self, pages: &[Value]) {
+        let lines: String = pages.iter().map(|page| format!("{page}\n")).collect();
+        let reply = self.post("/v1/pages", NDJSON, lines).await;
+        assert!(reply.lines().iter().all(|line| line["outcome"].is_string()), "{reply:?}");
+        assert_eq!(self.post_json("/v1/flush?wait=true", &json!({})).await.json()["done"], true);
+    }
+
+    async fn status(&self, url: &str) -> Value {
+        let reply = self.get(&format!("/v1/status?url={url}")).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+}
+
+impl Reply {
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    #[track_caller]
+    fn lines(&self) -> Vec<Value> {
+        assert_eq!(self.status, 200, "{self:?}");
+        assert_eq!(self.headers["content-type"], NDJSON);
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// Checks that it is a problem document of this status; gives it.
+    #[track_caller]
+    fn problem(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.headers["content-type"], "application/problem+json", "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["status"], status);
+        assert!(problem["type"].as_str().unwrap().starts_with("urn:doppel:problem:"), "{problem}");
+        assert!(
+            !problem["detail"].as_str().unwrap().is_empty() && !problem["title"].as_str().unwrap().is_empty()
+        );
+        match self.headers.get("retry-after") {
+            Some(seconds) => assert_eq!(problem["retry_after"].to_string(), seconds.to_str().unwrap()),
+            None => assert!(![429, 503].contains(&status), "{self:?}"),
+        }
+        problem
+    }
+}
+
+/// `count` different words, from the `from`-th of a topic.
+fn words(topic: &str, from: usize, count: usize) -> String {
+    (from..from + count).map(|n| format!("{topic}{n} ")).collect()
+}
+
+/// A page of 100 words of a topic, but the last `other` of them are its own. Beside the page with none of
+/// its own, 96 - `other` shingles are the same, so J is 94 / 106 for 2, 92 / 108 for 4.
+fn page(url: &str, topic: &str, other: usize) -> Value {
+    let own: String = url.chars().filter(char::is_ascii_alphanumeric).collect();
+    json!({"url": url, "text": words(topic, 0, 100 - other) + &words(&own, 0, other)})
+}

@@ -1,0 +1,128 @@
+//! Flush, health, metrics, the operator's page; the server on a real socket.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::*;
+
+#[tokio::test]
+async fn flush_waits_only_when_asked() {
+    let door = Door::new();
+    door.post_json("/v1/pages", &page("http://a/", "t", 0)).await;
+    let now = door.post_json("/v1/flush", &Value::Null).await.json();
+    assert_eq!((&now["done"], &now["backlog"]["pending"]), (&json!(false), &json!(1)));
+    let waited = door.post_json("/v1/flush?wait=true&timeout=5", &Value::Null).await.json();
+    assert_eq!((&waited["done"], &waited["backlog"]["pending"]), (&json!(true), &json!(0)));
+    assert_eq!(door.tiers.state().hurried, 2);
+    for query in ["timeout=0", "timeout=3601"] {
+        assert_eq!(
+            door.post_json(&format!("/v1/flush?{query}"), &Value::Null).await.problem(400)["field"],
+            "timeout"
+        );
+    }
+}
+
+#[tokio::test]
+async fn health_and_readiness() {
+    let door = Door::new();
+    assert_eq!(
+        (door.get("/healthz").await.status, door.get("/readyz").await.status),
+        (StatusCode::OK, StatusCode::OK)
+    );
+    door.tiers.state().refuse = Some((0, doppel_common::api::Refused::ReadOnly("broken".to_owned())));
+    assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:read-only");
+    door.tiers.state().refuse = None;
+    door.app.drain();
+    assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:stopping");
+    assert_eq!(door.get("/healthz").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let door = Door::new();
+    door.store(&[page("http://a/", "t", 0), page("http://b/", "t", 2)]).await;
+    door.get("/v1/status?url=nonsense").await.problem(400);
+    door.get("/v1/groups/g7-0").await.problem(404);
+    door.get("/anything/else").await.problem(404);
+    let reply = door.get("/metrics").await;
+    assert!(reply.headers["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));
+    let text = reply.text();
+    for line in [
+        "doppel_coordinator_http_requests_total{method=\"POST\",route=\"/v1/pages\",status=\"200\"} 1",
+        "doppel_coordinator_http_requests_total{method=\"GET\",route=\"/v1/status\",status=\"400\"} 1",
+        "doppel_coordinator_http_requests_total{method=\"GET\",route=\"/v1/groups/{id}\",status=\"404\"} 1",
+        "doppel_coordinator_http_requests_total{method=\"GET\",route=\"unmatched\",status=\"404\"} 1",
+        "doppel_coordinator_http_request_seconds_count{method=\"POST\",route=\"/v1/pages\"} 1",
+        "doppel_coordinator_ingest_pages_total{outcome=\"pending\"} 2",
+        "doppel_coordinator_body_memory_free_bytes 1073741824",
+        "doppel_tier1_live_pages 2",
+        "doppel_tier1_confirmed_updates_total 3",
+        "doppel_tier1_pending_limit_pages 1000",
+        "doppel_tier2_imbalance_ratio 1.17",
+        "doppel_tier2_partition_contents{partition=\"2\",node=\"x\"} 7",
+    ] {
+        assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn the_page_is_self_contained() {
+    let reply = Door::new().get("/").await;
+    assert_eq!(reply.headers["content-type"], "text/html; charset=utf-8");
+    assert!(reply.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
+    let page = reply.text();
+    assert!(
+        page.contains("near-duplicates above 0.8") && !page.contains("{version}") && !page.contains("{tau}")
+    );
+    assert!(!page.contains("innerHTML") && !page.contains("src="));
+}
+
+struct Running {
+    address: std::net::SocketAddr,
+    stop: oneshot::Sender<()>,
+    ended: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+async fn run(door: &Door) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let shutdown = async move { stopped.await.unwrap_or(()) };
+    let ended = tokio::spawn(crate::serve(listener, door.app.clone(), shutdown));
+    Running { address, stop, ended }
+}
+
+#[tokio::test]
+async fn a_request_in_work_is_answered_before_the_end() {
+    let door = Door::with(Limits { poll_step: Duration::from_millis(20), ..Limits::default() });
+    let Running { address, stop, ended } = run(&door).await;
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(b"GET /v1/changes?wait=60 HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    stop.send(()).unwrap();
+    let mut answer = String::new();
+    timeout(Duration::from_secs(20), connection.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\"at_end\":true}"), "{answer}");
+    timeout(Duration::from_secs(20), ended).await.unwrap().unwrap().unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nothing listens any more");
+}
+
+#[tokio::test]
+async fn the_end_waits_no_longer_than_the_limit() {
+    let door = Door::with(Limits { drain: Duration::from_millis(200), ..Limits::default() });
+    let Running { address, stop, ended } = run(&door).await;
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    // A body that never comes.
+    let head =
+        b"POST /v1/pages HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+    connection.write_all(head).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    stop.send(()).unwrap();
+    let error = timeout(Duration::from_secs(10), ended).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+}

@@ -1,0 +1,149 @@
+//! `/v1/pages` and `/v1/purge`.
+
+use super::*;
+
+#[tokio::test]
+async fn one_page_is_taken_and_repeated_as_given() {
+    let door = Door::new();
+    let url = "HTTP://A.org/x#part";
+    let reply = door.post_json("/v1/pages", &json!({"url": url, "text": words("w", 0, 30)})).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.json(), json!({"url": "HTTP://A.org/x", "outcome": "pending"}));
+    let again = door.post_json("/v1/pages", &json!({"url": url, "text": words("w", 0, 30)})).await;
+    assert_eq!(again.json()["outcome"], "unchanged");
+    let older = json!({"url": url, "text": "x", "fetched_at": "2020-01-01T00:00:00Z"});
+    assert_eq!(door.post_json("/v1/pages", &older).await.json()["outcome"], "stale");
+}
+
+#[tokio::test]
+async fn bad_lines_are_errors_among_good_ones_in_order() {
+    let door = Door::new();
+    let body = concat!(
+        "{\"url\": \"http://a/1\", \"text\": \"one\"}\n",
+        "\n   \n",
+        "not json\n",
+        "{\"url\": \"http://a/2\", \"txt\": \"two\"}\r\n",
+        "{\"url\": \"ftp://a/3\", \"text\": \"three\"}\n",
+        "[{\"url\": \"http://a/4\", \"text\": \"four\"}]\n",
+        "{\"url\": \"http://a/5\", \"dead\": true, \"fetched_at\": \"2999-01-01T00:00:00Z\"}\n",
+        "{\"url\": \"http://a/6\", \"redirect_to\": \"http://a/1\"}",
+    );
+    let lines = door.post("/v1/pages", NDJSON, body).await.lines();
+    assert_eq!(lines.len(), 7);
+    assert_eq!(lines[0], json!({"url": "http://a/1", "outcome": "pending"}));
+    assert_eq!(lines[6], json!({"url": "http://a/6", "outcome": "pending"}));
+    let errors: Vec<_> = lines[1..6]
+        .iter()
+        .map(|line| (line["line"].as_u64().unwrap(), line["url"].as_str(), line["error"]["field"].as_str()))
+        .collect();
+    let expected = [
+        (4, None, None),
+        (5, Some("http://a/2"), Some("txt")),
+        (6, None, Some("url")),
+        (7, None, None),
+        (8, Some("http://a/5"), Some("fetched_at")),
+    ];
+    assert_eq!(errors, expected);
+    for line in &lines[1..6] {
+        assert_eq!(line["error"]["code"], "invalid");
+        assert!(!line["error"]["reason"].as_str().unwrap().is_empty());
+    }
+    assert_eq!(door.tiers.state().submitted, [["http://a/1", "http://a/6"]]);
+}
+
+#[tokio::test]
+async fn order_is_kept_over_many_chunks() {
+    let door = Door::with(Limits { chunk_lines: 7, ..Limits::default() });
+    let body: String =
+        (0..100).map(|n| format!("{}\n", json!({"url": format!("http://a/{n}"), "text": "x"}))).collect();
+    let lines = door.post("/v1/pages", NDJSON, body).await.lines();
+    let urls: Vec<_> = (0..100).map(|n| format!("http://a/{n}")).collect();
+    assert_eq!(lines.iter().map(|line| line["url"].as_str().unwrap()).collect::<Vec<_>>(), urls);
+    let submitted = &door.tiers.state().submitted;
+    assert_eq!(submitted.concat(), urls);
+    assert_eq!(submitted.len(), 15);
+}
+
+#[tokio::test]
+async fn what_is_extracted_arrives() {
+    let door = Door::new();
+    let html = "<html><head><meta charset=latin1><link rel=canonical href=/c></head><body>gr\u{fc}n ";
+    let html = html.to_owned() + &words("wort", 0, 30);
+    let text = "gr\u{fc}n ".to_owned() + &words("wort", 0, 30);
+    let moved = "<meta http-equiv=refresh content='0; url=/there'>";
+    door.store(&[
+        json!({"url": "http://a/html", "html": html, "language": "de", "popularity": 7.5}),
+        json!({"url": "http://b/text", "text": text}),
+        json!({"url": "http://a/moved", "html": moved}),
+    ])
+    .await;
+    let mut state = door.tiers.state();
+    let page = &state.page("http://a/html").view;
+    assert_eq!((page.language.as_deref(), page.rank.popularity), (Some("de"), Some(7.5)));
+    assert_eq!(page.canonical.as_ref().map(|url| url.as_str()), Some("http://a/c"));
+    let content = page.content;
+    assert_eq!(state.page("http://b/text").view.content, content, "JSON is Unicode whatever the HTML says");
+    let moved = &state.page("http://a/moved").view;
+    assert_eq!(moved.redirect_to.as_ref().map(|url| url.as_str()), Some("http://a/there"));
+}
+
+#[tokio::test]
+async fn what_is_no_page_is_refused_by_field() {
+    let door = Door::new();
+    for (body, field) in [
+        (json!({"url": "http://a/", "html": "", "text": ""}), Some("text")),
+        (json!({"text": "x"}), Some("url")),
+        (json!({"url": "http://a/", "text": "x", "popularity": -1}), Some("popularity")),
+        (json!({"url": "http://a/", "redirect_to": "http://a/"}), Some("redirect_to")),
+        (json!({"url": "http://a/"}), None),
+    ] {
+        let problem = door.post_json("/v1/pages", &body).await.problem(400);
+        assert_eq!(problem["field"].as_str(), field, "{problem}");
+    }
+    let array = json!([{"url": "http://a/", "text": "x"}]);
+    let problem = door.post_json("/v1/pages", &array).await.problem(400);
+    assert!(problem["detail"].as_str().unwrap().contains("x-ndjson"));
+    for kind in [JSON, NDJSON] {
+        door.post("/v1/pages", kind, "").await.problem(400);
+        door.post("/v1/pages", kind, " \n\n ").await.problem(400);
+    }
+    assert!(door.tiers.state().submitted.is_empty());
+}
+
+#[tokio::test]
+async fn a_deletion_and_its_checks() {
+    let door = Door::new();
+    door.store(&[json!({"url": "http://a/", "text": "x", "fetched_at": "2024-01-01T00:00:00Z"})]).await;
+    let delete = |query: &str| Request::delete(format!("/v1/pages?{query}")).body(Body::empty()).unwrap();
+    let reply = door.send(delete("url=http://a/&fetched_at=2023-01-01T00:00:00Z")).await;
+    assert_eq!(reply.json(), json!({"url": "http://a/", "outcome": "stale"}));
+    let reply = door.send(delete("url=http://a/")).await;
+    assert_eq!(reply.json(), json!({"url": "http://a/", "outcome": "confirmed"}));
+    assert_eq!(door.status("http://a/").await["status"], "dead");
+    for (query, field) in [
+        ("url=a", "url"),
+        ("url=http://a/&fetched_at=now", "fetched_at"),
+        ("url=http://a/&fetched_at=2999-01-01T00:00:00Z", "fetched_at"),
+    ] {
+        assert_eq!(door.send(delete(query)).await.problem(400)["field"], field);
+    }
+    door.send(delete("url=http://a/&when=now")).await.problem(400);
+    door.send(delete("")).await.problem(400);
+}
+
+#[tokio::test]
+async fn a_purge_names_a_page_or_a_host() {
+    let door = Door::new();
+    let pages = ["http://a/1", "http://a/2", "http://b/1"].map(|url| json!({"url": url, "text": "x"}));
+    door.store(&pages).await;
+    assert_eq!(door.post_json("/v1/purge", &json!({"url": "http://a/1"})).await.json()["purged"], 1);
+    assert_eq!(door.status("http://a/1").await["status"], "unknown");
+    assert_eq!(door.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 1);
+    assert_eq!(door.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 0);
+    for bad in
+        [json!({}), json!({"url": "http://a/", "host": "a"}), json!({"host": ""}), json!({"host": "A"})]
+    {
+        door.post_json("/v1/purge", &bad).await.problem(400);
+    }
+    door.post_json("/v1/purge", &json!({"urls": []})).await.problem(400);
+}

@@ -1,0 +1,271 @@
+//! `/v1/status` and `/v1/probe`: advice holds for present contents (G5).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use doppel_common::api::Status;
+
+use super::*;
+
+/// A winner, a near copy, a far relative by way of the near copy, a redirect to each, a page on its own.
+async fn group() -> Door {
+    let door = Door::new();
+    door.store(&[
+        page("http://w/", "t", 0),
+        page("http://near/copy", "t", 4),
+        json!({"url": "http://far/relative", "text": words("t", 12, 84) + &words("httpnearcopy", 0, 4)}),
+        json!({"url": "http://r/near", "redirect_to": "http://near/copy"}),
+        json!({"url": "http://r/far", "redirect_to": "http://far/relative"}),
+        json!({"url": "http://r/winner", "redirect_to": "http://w/"}),
+        json!({"url": "http://r/nowhere", "redirect_to": "http://none/"}),
+        page("http://alone/", "u", 0),
+        json!({"url": "http://gone/", "dead": true}),
+    ])
+    .await;
+    door
+}
+
+#[tokio::test]
+async fn every_status_and_field() {
+    let door = group().await;
+    let group = door.status("http://w/").await["group"].as_str().unwrap().to_owned();
+    for (url, status, similarity, rule) in [
+        ("http://w/", "winner", None, None),
+        ("http://near/copy", "duplicate", Some(92.0 / 108.0), Some("shorter_url")),
+        ("http://r/near", "duplicate", None, Some("shorter_url")),
+        ("http://r/far", "member", None, Some("shorter_url")),
+        ("http://r/winner", "duplicate", None, None),
+    ] {
+        let advice = door.status(url).await;
+        let expected = json!({
+            "url": url, "status": status, "group": group, "winner": "http://w/", "similarity": similarity,
+            "fetched_at": NOW.to_string(), "rule": rule, "reason": null,
+        });
+        assert_eq!(advice, expected);
+    }
+    let far = door.status("http://far/relative").await;
+    assert_eq!((far["status"].as_str(), far["winner"].as_str()), (Some("member"), Some("http://w/")));
+    assert!(far["similarity"].as_f64().unwrap() < 0.8, "{far}");
+    for (url, status, reason) in [
+        ("http://r/nowhere", "unresolved", json!("unknown_target")),
+        ("http://alone/", "unique", Value::Null),
+        ("http://gone/", "dead", Value::Null),
+        ("http://never/", "unknown", Value::Null),
+    ] {
+        let advice = door.status(url).await;
+        assert_eq!(advice["status"], status, "{advice}");
+        assert_eq!(advice["reason"], reason);
+        assert!(advice["group"].is_null() && advice["winner"].is_null() && advice["similarity"].is_null());
+    }
+    door.post_json("/v1/pages", &page("http://new/", "v", 0)).await;
+    assert_eq!(door.status("http://new/").await["status"], "pending");
+}
+
+#[tokio::test]
+async fn a_recorded_verification_counts_only_for_the_same_contents() {
+    let door = group().await;
+    // The winner's content changes, and the members' shard has not heard of it.
+    let other = door.tiers.state().page("http://alone/").signature.clone().unwrap();
+    {
+        let mut state = door.tiers.state();
+        let winner = state.page("http://w/");
+        winner.view.content = Some(other.content());
+        winner.signature = Some(other);
+        assert_eq!(state.page("http://near/copy").view.line.status, Status::Duplicate);
+    }
+    let advice = door.status("http://near/copy").await;
+    assert_eq!((advice["status"].as_str(), advice["similarity"].as_f64()), (Some("member"), Some(0.0)));
+    assert_eq!(door.status("http://r/near").await["status"], "member");
+    assert_eq!(door.status("http://r/winner").await["status"], "duplicate", "its target is the winner");
+}
+
+#[tokio::test]
+async fn a_new_winner_is_compared_at_once() {
+    let door = group().await;
+    {
+        let mut state = door.tiers.state();
+        let id = state.group_of("http://w/");
+        let near = state.page("http://near/copy").view.rank.url.clone();
+        state.groups.get_mut(&id).unwrap().0.winner = Some(near);
+    }
+    let old = door.status("http://w/").await;
+    assert_eq!(
+        (old["status"].as_str(), old["winner"].as_str()),
+        (Some("duplicate"), Some("http://near/copy"))
+    );
+    let new = door.status("http://near/copy").await;
+    assert_eq!((new["status"].as_str(), &new["similarity"]), (Some("winner"), &Value::Null));
+    assert_eq!(door.status("http://far/relative").await["status"], "duplicate");
+}
+
+#[tokio::test]
+async fn records_that_keep_changing_end_in_safe_advice() {
+    let door = group().await;
+    let asked = Arc::new(AtomicU32::new(0));
+    {
+        let mut state = door.tiers.state();
+        state.page("http://far/relative").view.winner = None;
+        let other = state.page("http://alone/").signature.clone();
+        let counted = Arc::clone(&asked);
+        state.on_signature = Some(Box::new(move |state| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            state.page("http://far/relative").signature.clone_from(&other);
+        }));
+    }
+    assert_eq!(door.status("http://far/relative").await["status"], "member");
+    assert_eq!(asked.load(Ordering::Relaxed), 2 * 4, "both signatures in each of four attempts");
+}
+
+#[tokio::test]
+async fn merges_are_followed_and_quarantine_is_respected() {
+    let door = group().await;
+    let old = door.tiers.state().group_of("http://w/");
+    let outdated = door.tiers.state().page("http://near/copy").view.clone();
+    door.store(&[page("http://near/more", "t", 2)]).await;
+    // The record still names the old group.
+    door.tiers.state().page("http://near/copy").view = outdated;
+    let new = door.tiers.state().group_of("http://w/");
+    assert_ne!(old, new);
+    let advice = door.status("http://near/copy").await;
+    assert_eq!(
+        (advice["group"].as_str(), advice["status"].as_str()),
+        (Some(&*new.to_string()), Some("duplicate"))
+    );
+    door.tiers.state().groups.get_mut(&new).unwrap().0.quarantined = true;
+    for (url, status) in
+        [("http://near/copy", "member"), ("http://r/winner", "member"), ("http://w/", "winner")]
+    {
+        assert_eq!(door.status(url).await["status"], status, "{url}");
+    }
+    // A circle of forwards, which tier 1 never makes, ends all the same.
+    let mut state = door.tiers.state();
+    state.groups.get_mut(&new).unwrap().0.state = doppel_common::api::GroupState::MergedInto { group: old };
+    drop(state);
+    assert_eq!(door.status("http://near/copy").await["status"], "member");
+}
+
+#[tokio::test]
+async fn a_changed_page_keeps_its_group_and_is_no_duplicate() {
+    let door = group().await;
+    let mut state = door.tiers.state();
+    state.page("http://near/copy").view.line.status = Status::Pending;
+    drop(state);
+    let advice = door.status("http://near/copy").await;
+    assert_eq!((advice["status"].as_str(), advice["winner"].as_str()), (Some("pending"), Some("http://w/")));
+    assert!(advice["similarity"].is_null());
+}
+
+#[tokio::test]
+async fn a_market_has_its_own_winner() {
+    let door = Door::new();
+    door.store(&[
+        page("http://a.com/", "t", 0),
+        page("http://www.longer.de/page", "t", 2),
+        page("http://x.de/longest/page/of/all", "t", 4),
+        page("http://x.fr/page", "t", 30),
+    ])
+    .await;
+    let ask = async |url: &str, market: &str| {
+        door.get(&format!("/v1/status?url={url}&market={market}")).await.json()
+    };
+    let usual = door.status("http://www.longer.de/page").await;
+    assert_eq!(
+        (usual["status"].as_str(), usual["winner"].as_str()),
+        (Some("duplicate"), Some("http://a.com/"))
+    );
+    let winner = ask("http://www.longer.de/page", "de").await;
+    assert_eq!((winner["status"].as_str(), winner["rule"].as_str()), (Some("winner"), None), "{winner}");
+    let loser = ask("http://a.com/", ".DE").await;
+    assert_eq!(loser["winner"], "http://www.longer.de/page");
+    assert_eq!((loser["status"].as_str(), loser["rule"].as_str()), (Some("duplicate"), Some("market")));
+    assert!((loser["similarity"].as_f64().unwrap() - 94.0 / 106.0).abs() < 1e-9, "{loser}");
+    let second = ask("http://x.de/longest/page/of/all", "de").await;
+    assert_eq!(
+        (second["status"].as_str(), second["rule"].as_str()),
+        (Some("duplicate"), Some("shorter_url"))
+    );
+    // Nobody there is of that market.
+    assert_eq!(ask("http://www.longer.de/page", "it").await["winner"], "http://a.com/");
+    for bad in ["", ".", "d%20e", "d/e"] {
+        let reply = door.get(&format!("/v1/status?url=http://a.com/&market={bad}")).await;
+        assert_eq!(reply.problem(400)["field"], "market");
+    }
+}
+
+#[tokio::test]
+async fn many_at_once_in_order_with_bad_ones() {
+    let door = group().await;
+    let urls = ["http://near/copy", "nonsense", "http://w/#top", "http://never/"];
+    let answers = door.post_json("/v1/status", &json!({"urls": urls, "market": null})).await.json();
+    let pages = answers["pages"].as_array().unwrap();
+    let statuses: Vec<_> = pages.iter().map(|page| page["status"].as_str()).collect();
+    assert_eq!(statuses, [Some("duplicate"), None, Some("winner"), Some("unknown")]);
+    assert_eq!(pages.iter().map(|page| page["url"].as_str().unwrap()).collect::<Vec<_>>(), urls);
+    assert!(pages[1]["error"].as_str().unwrap().contains("absolute"));
+    let many = json!({"urls": vec!["http://w/"; 1_001]});
+    assert_eq!(door.post_json("/v1/status", &many).await.problem(400)["field"], "urls");
+    let most = json!({"urls": vec!["http://w/"; 1_000]});
+    assert_eq!(door.post_json("/v1/status", &most).await.json()["pages"].as_array().unwrap().len(), 1_000);
+}
+
+#[tokio::test]
+async fn probes_answer_like_stored_pages_and_store_nothing() {
+    let door = group().await;
+    let group = door.status("http://w/").await["group"].clone();
+    let before = door.tiers.state().pages.len();
+    let probe = async |body: Value| {
+        let reply = door.post_json("/v1/probe", &body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    };
+    let copy = probe(json!({"text": words("t", 0, 98) + "other end"})).await;
+    assert_eq!(
+        (&copy["status"], &copy["group"], &copy["winner"]),
+        (&json!("duplicate"), &group, &json!("http://w/"))
+    );
+    assert!((copy["similarity"].as_f64().unwrap() - 94.0 / 106.0).abs() < 1e-9, "{copy}");
+    // Near the far relative only.
+    let far = words("t", 14, 82) + &words("httpnearcopy", 0, 4);
+    let far = probe(json!({"html": format!("<p>{far}</p>")})).await;
+    assert_eq!((&far["status"], &far["group"]), (&json!("member"), &group), "{far}");
+    assert_eq!(probe(json!({"text": words("z", 0, 50)})).await["status"], "unique");
+    assert_eq!(probe(json!({"text": ""})).await["status"], "unique");
+    let alone = probe(json!({"text": words("u", 0, 100)})).await;
+    assert_eq!(
+        (&alone["status"], &alone["winner"], &alone["similarity"]),
+        (&json!("duplicate"), &json!("http://alone/"), &json!(1.0))
+    );
+    // What is stored under the probe's own URL is no partner.
+    let own = probe(json!({"text": words("u", 0, 100), "url": "http://alone/"})).await;
+    assert_eq!((&own["status"], &own["url"]), (&json!("unique"), &json!("http://alone/")));
+    let own = probe(json!({"text": words("t", 0, 100), "url": "http://w/"})).await;
+    assert_eq!(own["status"], "winner");
+    assert_eq!(door.tiers.state().pages.len(), before);
+    for bad in
+        [json!({}), json!({"text": "", "html": ""}), json!({"text": "", "url": "x"}), json!({"txt": ""})]
+    {
+        door.post_json("/v1/probe", &bad).await.problem(400);
+    }
+}
+
+#[tokio::test]
+async fn a_probe_of_a_redirect_follows_it() {
+    let door = group().await;
+    let probe = async |to: &str| {
+        let html = format!("<meta http-equiv=refresh content='0; url={to}'>");
+        door.post_json("/v1/probe", &json!({"html": html, "url": "http://w/old"})).await.json()
+    };
+    for (to, status, winner) in [
+        ("http://w/", "duplicate", json!("http://w/")),
+        ("/", "duplicate", json!("http://w/")),
+        ("http://r/near", "duplicate", json!("http://w/")),
+        ("http://far/relative", "member", json!("http://w/")),
+        ("http://alone/", "duplicate", json!("http://alone/")),
+        ("http://never/", "unresolved", Value::Null),
+        ("http://gone/", "unresolved", Value::Null),
+        ("http://r/nowhere", "unresolved", Value::Null),
+    ] {
+        let advice = probe(to).await;
+        assert_eq!((advice["status"].as_str(), &advice["winner"]), (Some(status), &winner), "{to}");
+        assert_eq!(advice["reason"].is_null(), status != "unresolved", "{advice}");
+    }
+}
