@@ -2,7 +2,7 @@
 //!
 //! The pages are the first half of the `mid` crawl where the corpora are present, else generated. Every figure
 //! but `text` is in bytes of HTML, so that the stages add up: `cargo bench -p doppel-common --bench text`.
-#![allow(missing_docs)]
+#![allow(clippy::unwrap_used)]
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use doppel_common::text::{Extracted, Extractor};
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Emitter, Error, Span, State, Tokenizer};
 
-use crate::crawl::Fetched;
+use crate::crawl::Html;
 
 #[path = "../tests/crawl/mod.rs"]
 mod crawl;
@@ -26,16 +26,16 @@ fn main() {
     divan::main();
 }
 
-static PAGES: LazyLock<Vec<Fetched>> = LazyLock::new(|| {
-    let pages = crawl::crawl(&["mid/mid-00"]).unwrap_or_else(generated);
+static PAGES: LazyLock<Vec<Html>> = LazyLock::new(|| {
+    let pages = crawl::html(&["mid/mid-00"]).unwrap_or_else(generated);
     println!("{} pages, {} bytes of HTML, {} of text", pages.len(), bytes(&pages), text_bytes(&pages));
     pages
 });
 
-static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| PAGES.iter().map(|p| text_of(&p.body)).collect());
+static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| PAGES.iter().map(|p| text_of(&p.bytes)).collect());
 
 /// Paragraphs of words in their natural lengths.
-fn generated() -> Vec<Fetched> {
+fn generated() -> Vec<Html> {
     let mut seed = 1u64;
     let mut random = |below: u64| {
         seed = stable_hash64(&seed.to_le_bytes());
@@ -53,7 +53,7 @@ fn generated() -> Vec<Fetched> {
             }
         }
         let url = PageUrl::parse(&format!("http://example.org/{number}")).unwrap();
-        Fetched { url, charset: None, body: html.into_bytes() }
+        Html { url, charset: None, bytes: html.into_bytes() }
     };
     (0..5_000).map(&mut page).collect()
 }
@@ -71,12 +71,12 @@ fn text_of(html: &[u8]) -> String {
     text
 }
 
-fn bytes(pages: &[Fetched]) -> usize {
-    pages.iter().map(|p| p.body.len()).sum()
+fn bytes(pages: &[Html]) -> usize {
+    pages.iter().map(|p| p.bytes.len()).sum()
 }
 
-fn text_bytes(pages: &[Fetched]) -> usize {
-    pages.iter().map(|p| text_of(&p.body).len()).sum()
+fn text_bytes(pages: &[Html]) -> usize {
+    pages.iter().map(|p| text_of(&p.bytes).len()).sum()
 }
 
 fn extractor(language: bool) -> Extractor {
@@ -85,7 +85,7 @@ fn extractor(language: bool) -> Extractor {
 
 fn signatures() -> Vec<Signature> {
     let mut extractor = Extractor::new();
-    let read = |page: &Fetched| match extractor.html(&page.url, &page.body, page.charset.as_deref()) {
+    let read = |page: &Html| match extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
         Extracted::Page(page) => Some(page.signature),
         Extracted::Redirect(_) => None,
     };
@@ -97,7 +97,7 @@ fn html(bencher: Bencher<'_, '_>, language: bool) {
     let mut extractor = extractor(language);
     bencher.counter(BytesCount::new(bytes(&PAGES))).bench_local(|| {
         for page in PAGES.iter() {
-            black_box(extractor.html(&page.url, &page.body, page.charset.as_deref()));
+            black_box(extractor.html(&page.url, &page.bytes, page.charset.as_deref()));
         }
     });
 }
@@ -116,7 +116,7 @@ fn text(bencher: Bencher<'_, '_>, language: bool) {
 fn stage_1_charset(bencher: Bencher<'_, '_>) {
     bencher.counter(BytesCount::new(bytes(&PAGES))).bench_local(|| {
         for page in PAGES.iter() {
-            let _ = black_box(std::str::from_utf8(&page.body));
+            let _ = black_box(std::str::from_utf8(&page.bytes));
         }
     });
 }
@@ -125,7 +125,7 @@ fn stage_1_charset(bencher: Bencher<'_, '_>) {
 fn stage_2_html_tokenizer(bencher: Bencher<'_, '_>) {
     bencher.counter(BytesCount::new(bytes(&PAGES))).bench_local(|| {
         for page in PAGES.iter() {
-            let Ok(()) = Tokenizer::new_with_emitter(page.body.as_slice(), Nothing).finish();
+            let Ok(()) = Tokenizer::new_with_emitter(page.bytes.as_slice(), Nothing).finish();
         }
     });
 }

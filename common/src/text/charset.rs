@@ -15,8 +15,8 @@ const PRESCAN_BYTES: usize = 1024;
 /// How much of a page the guess looks at, in bytes.
 const GUESS_BYTES: usize = 64 * 1024;
 
-/// `html` as text, in place if it is valid UTF-8 and else decoded into `buffer`. Malformed bytes
-/// become U+FFFD.
+/// `html` as text: in place if it is valid UTF-8, else decoded into `buffer`. `declared` is the charset of
+/// its Content-Type header, if any. Malformed bytes become U+FFFD; a byte order mark is left out.
 pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String) -> &'a str {
     let (encoding, html) = match Encoding::for_bom(html) {
         Some((encoding, bom)) => (Some(encoding), &html[bom..]),

@@ -26,7 +26,8 @@ pub(super) struct Document {
     pub(super) refresh: Option<String>,
     /// The text of all scripts. Small pages only.
     pub(super) script: Vec<u8>,
-    /// Whether there is a letter or digit outside of title and noscript. Small pages only.
+    /// Whether there is a letter, a digit, a form or another document outside of title and noscript. Small
+    /// pages only.
     pub(super) has_body: bool,
 }
 
@@ -173,6 +174,7 @@ impl Reader<'_> {
         match name.get() {
             b"meta" | b"link" | b"base" => self.note(),
             b"title" | b"noscript" => self.aside = true,
+            b"iframe" | b"frame" | b"object" | b"embed" | b"form" => self.document.has_body |= !self.aside,
             _ => {}
         }
         self.dropped = Dropped::by(name.get());
