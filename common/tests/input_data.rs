@@ -1,10 +1,11 @@
 //! The developer corpora, read whole, against their own lists.
 //!
 //! They are found by `DOPPEL_DATA` or beside the repository, and may be absent except in CI.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use doppel_common::input::{self, Fetched, FetchedBody, Item, Limits};
@@ -63,6 +64,51 @@ fn check_against_list(pages: &[Fetched], list: &[(String, bool)]) {
         assert_eq!(read, listed);
     }
     assert!(pages.iter().all(|page| page.fetched_at.is_some()));
+}
+
+/// URL and body of every response, taken apart in the simplest way, which trusts the file.
+fn taken_apart(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
+    let split = |bytes: &[u8]| memchr::memmem::find(bytes, b"\r\n\r\n").unwrap() + 4;
+    let mut responses = Vec::new();
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let (head, after) = rest.split_at(split(rest));
+        let head = std::str::from_utf8(head).unwrap();
+        let field = |name| head.lines().find_map(|line| line.strip_prefix(name));
+        let (block, after) = after.split_at(field("Content-Length: ").unwrap().parse().unwrap());
+        if let Some(url) = field("WARC-Target-URI: ") {
+            responses.push((url.to_owned(), block[split(block)..].to_vec()));
+        }
+        rest = after.strip_prefix(b"\r\n\r\n").unwrap();
+    }
+    responses
+}
+
+#[test]
+fn bodies() {
+    let Some(data) = data() else { return };
+    for file in [
+        "quick/round-00.warc.gz",
+        "quick/round-02.warc.gz",
+        "trace/round-01.warc.gz",
+        "labelled/refetch.train.warc.gz",
+        "labelled/trecdup-web.train.warc.gz",
+    ] {
+        let path = data.join(file);
+        let pages = pages(&path).into_iter().map(|page| match page.body {
+            FetchedBody::Html { bytes, .. } => (page.url.to_string(), Some(bytes)),
+            FetchedBody::Text(text) => (page.url.to_string(), Some(text.into_bytes())),
+            FetchedBody::Redirect(_) | FetchedBody::Dead => (page.url.to_string(), None),
+        });
+        let expected = taken_apart(&path);
+        assert_eq!(pages.len(), expected.len(), "{file}");
+        for ((url, body), expected) in pages.zip(expected) {
+            assert_eq!(url, expected.0);
+            assert!(body.is_none_or(|body| body == expected.1), "{url}");
+        }
+    }
 }
 
 #[test]

@@ -48,7 +48,8 @@ pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
     let compressed = stream.is_compressed();
     // Where the name tells the format, its reader meets an error here again, as an item.
     let beginning = beginning(&mut stream);
-    let name = if compressed { path.with_extension("") } else { path.to_owned() };
+    let packed_name = compressed && matches!(extension(path).as_str(), "gz" | "zst");
+    let name = if packed_name { path.with_extension("") } else { path.to_owned() };
     match extension(&name).as_str() {
         "warc" => return Ok(Format::Warc),
         "jsonl" | "ndjson" | "json" => {

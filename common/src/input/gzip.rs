@@ -97,8 +97,9 @@ impl Gzip {
             self.file.consume(consumed);
             self.crc.update(&out[..produced]);
             if status == Status::StreamEnd {
-                self.ended = true;
+                // A damaged member may seem to end in the next one; so it has ended only if it checks.
                 self.check_trailer()?;
+                self.ended = true;
                 return Ok(produced);
             }
             if produced > 0 {

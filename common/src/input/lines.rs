@@ -62,7 +62,7 @@ impl Lines {
     fn page(&self) -> Result<Fetched, Reason> {
         let mark = if self.number == 1 { BYTE_ORDER_MARK } else { b"" };
         let line = self.line.strip_prefix(mark).unwrap_or(&self.line);
-        let item = PageItem::parse(line, self.limits.now)?;
+        let item = PageItem::parse(line.trim_ascii_end(), self.limits.now)?;
         let body = match item.body {
             PageBody::Html(html) => {
                 FetchedBody::Html { bytes: html.into_bytes(), charset: Some("utf-8".to_owned()) }

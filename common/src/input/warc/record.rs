@@ -175,7 +175,7 @@ impl Records {
     fn check_end(&mut self) -> Result<(), Reason> {
         let line_ends = self.skip_line_ends()?;
         let next = self.stream.peek(VERSION.len())?;
-        if next.is_empty() || line_ends == 4 || next.starts_with(VERSION) {
+        if next.is_empty() || line_ends >= 4 || next.starts_with(VERSION) {
             Ok(())
         } else {
             Err(Reason::Length)
@@ -211,7 +211,8 @@ impl Records {
     }
 
     fn find_in_member(&mut self) -> Result<bool, Reason> {
-        let mut after_blank = false;
+        // A head that was read ended with a blank line.
+        let mut after_blank = true;
         loop {
             if after_blank && self.stream.peek(VERSION.len())?.starts_with(VERSION) {
                 return Ok(true);

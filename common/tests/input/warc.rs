@@ -1,0 +1,300 @@
+//! WARC records of every kind.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A record with these fields besides its length.
+pub(crate) fn record(fields: &str, block: &[u8]) -> Vec<u8> {
+    let head = format!("WARC/1.0\r\n{fields}Content-Length: {}\r\n\r\n", block.len());
+    [head.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+pub(crate) fn response(url: &str, block: &str) -> Vec<u8> {
+    response_with(url, "", block)
+}
+
+fn response_with(url: &str, fields: &str, block: &str) -> Vec<u8> {
+    let fields = format!(
+        "WARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n\
+         Content-Type: application/http; msgtype=response\r\n{fields}"
+    );
+    record(&fields, block.as_bytes())
+}
+
+/// A response record with an HTML page.
+pub(crate) fn page(url: &str, html: &str) -> Vec<u8> {
+    response(url, &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}"))
+}
+
+#[test]
+fn records_of_every_kind() {
+    let url = "WARC-Target-URI: https://a.org/r\r\nWARC-Date: 2020-01-01\r\n";
+    let of = |kind: &str, content_type: &str| {
+        record(&format!("WARC-Type: {kind}\r\n{url}Content-Type: {content_type}\r\n"), b"<p>body")
+    };
+    let file = [
+        record("WARC-Type: warcinfo\r\nContent-Type: application/warc-fields\r\n", b"software: x\r\n"),
+        page("https://a.org/1", "<p>one"),
+        of("request", "application/http; msgtype=request"),
+        of("metadata", "application/warc-fields"),
+        of("continuation", "text/html"),
+        of("resource", "text/html; charset=utf-8"),
+        of("resource", "image/png"),
+        of("conversion", "text/plain"),
+        of("conversion", "text/html"),
+        of("preview", "text/html"),
+        of("response", "text/dns"),
+        page("<https://a.org/brackets>", ""),
+        response("https://a.org/to", "HTTP/1.1 301 Moved\r\nLocation: /1\r\n\r\n"),
+        response("https://a.org/gone", "HTTP/1.1 410 Gone\r\n\r\n"),
+        response("https://a.org/busy", "HTTP/1.1 503 Busy\r\n\r\n"),
+        response("dns:a.org", "20200101000000\n"),
+        response_with("https://a.org/s", "WARC-Segment-Number: 1\r\n", "HTTP/1.1 200 OK\r\n\r\n<p>"),
+        response("https://a.org/text", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nlast"),
+    ];
+    let expected = [
+        "https://a.org/1 html <p>one",
+        "https://a.org/r html [utf-8] <p>body",
+        "skip: neither HTML nor text",
+        "https://a.org/r text <p>body",
+        "skip: neither HTML nor text",
+        "skip: unknown kind of record",
+        "skip: neither HTML nor text",
+        "https://a.org/brackets html ",
+        "https://a.org/to to https://a.org/1",
+        "https://a.org/gone dead",
+        "skip: HTTP status 503",
+        "skip: not http, https or file",
+        "skip: part of a segmented record",
+        "https://a.org/text text last",
+    ];
+    check("a.warc", &file.concat(), &expected);
+    check("a.warc.gz", &file.each_ref().map(|record| gzip(record)).concat(), &expected);
+    check("a.warc.gz", &gzip(&file.concat()), &expected);
+    check("no-name", &gzip(&file.concat()), &expected);
+    check("a.warc.zst", &zstd(&file.concat()), &expected);
+    // Some writers end the file with the last block, and others pad it.
+    check("a.warc", file.concat().trim_ascii_end(), &expected);
+    check("a.warc.gz", &[gzip(&file.concat()), vec![0; 1000]].concat(), &expected);
+}
+
+#[test]
+fn dates() {
+    let dated = |date: &str| {
+        let fields =
+            format!("WARC-Type: resource\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/html\r\n{date}");
+        items("a.warc", &record(&fields, b"")).pop().unwrap()
+    };
+    let Item::Page(page) = dated("WARC-Date: 2020-01-01T00:00:00.25Z\r\n") else { panic!() };
+    assert_eq!(page.fetched_at, Some("2020-01-01T00:00:00.25Z".parse().unwrap()));
+    let Item::Page(page) = dated("") else { panic!() };
+    assert_eq!(page.fetched_at, None);
+    let Item::Page(page) = dated("WARC-Date: 2023-11-15T22:13:20Z\r\n") else { panic!() };
+    assert_eq!(page.fetched_at, Some(NOW.plus_millis(Timestamp::DAY_MS)));
+    for (date, expected) in [
+        ("2023-11-15T22:13:20.001Z", "the date 2023-11-15T22:13:20.001Z is more than 24 hours ahead"),
+        ("20200101", "the date is not an RFC 3339 date-time such as 2026-01-31T08:00:00Z: \"20200101\""),
+    ] {
+        let told = told(&[dated(&format!("WARC-Date: {date}\r\n"))]);
+        assert_eq!(told, [format!("bad: a.warc, record at byte 0: {expected}")]);
+    }
+}
+
+#[test]
+fn bad_records_are_items_among_good_ones() {
+    let good = page("https://a.org/good", "<p>");
+    for (bad, expected) in [
+        (page("/relative", ""), "not an absolute URL: relative URL without a base"),
+        (page("http://a.org/\0", ""), "the URL has a control character at byte 13"),
+        (page("http://", ""), "not an absolute URL: empty host"),
+        (response("http://a.org/", "no HTTP"), "no HTTP response head: invalid HTTP version"),
+        (response("http://a.org/", ""), "no HTTP response head: it does not end"),
+        (record("WARC-Type: response\r\n", b""), "the record has no WARC-Target-URI"),
+        (record("WARC-Type: response\r\nWARC-Target-URI: \r\n", b""), "the record has no WARC-Target-URI"),
+        (record("", b""), "the record has no WARC-Type"),
+        (b"WARC/1.0\r\nWARC-Type: response\r\n\r\n\r\n\r\n".to_vec(), "the record has no Content-Length"),
+        (record("Content-Length: 7\r\nWARC-Type: response\r\n", b""), "the record has two Content-Length"),
+        (
+            b"WARC/1.0\r\nContent-Length: -1\r\nWARC-Type: response\r\n\r\n".to_vec(),
+            "bad Content-Length: \"-1\"",
+        ),
+        (
+            b"WARC/1.0\r\nWARC-Type response\r\n\r\n".to_vec(),
+            "a line of the record head is no field: \"WARC-Type response\"",
+        ),
+        (b"WARC/2.0\r\nWARC-Type: response\r\n\r\n".to_vec(), "no WARC record; it begins with \"WARC/2.0\""),
+        (b"<html> in between\r\n\r\n".to_vec(), "no WARC record; it begins with \"<html> in between\""),
+        (
+            record(&format!("X: {}\r\n", "y".repeat(70_000)), b""),
+            "the record head is longer than 65536 bytes",
+        ),
+    ] {
+        let offset = good.len();
+        let expected = format!("bad: a.warc, record at byte {offset}: {expected}");
+        let expected = ["https://a.org/good html <p>", &*expected, "https://a.org/good html <p>"];
+        check("a.warc", &[&*good, &bad, &good].concat(), &expected);
+
+        let offset = gzip(&good).len();
+        let expected = expected.map(|line| line.replace("a.warc", "a.warc.gz"));
+        let expected =
+            expected.map(|line| line.replace(&format!("byte {}:", good.len()), &format!("byte {offset}:")));
+        let expected = expected.each_ref().map(String::as_str);
+        check("a.warc.gz", &[gzip(&good), gzip(&bad), gzip(&good)].concat(), &expected);
+        let one_member = told(&items("a.warc.gz", &gzip(&[&*good, &bad, &good].concat())));
+        assert_eq!(one_member[0], expected[0]);
+        assert_eq!(one_member[2..], expected[2..]);
+    }
+}
+
+#[test]
+fn wrong_lengths_cost_one_record() {
+    let good = page("https://a.org/good", "<p>");
+    let text = String::from_utf8(page("https://a.org/bad", "<p>some text\r\n\r\nin a page")).unwrap();
+    let right = text.split("Content-Length: ").nth(1).unwrap().split("\r\n").next().unwrap();
+    for wrong in [0, 1, 50, 60, 200, 300, 5_000, u64::MAX] {
+        let bad = text.replace(&format!("Content-Length: {right}"), &format!("Content-Length: {wrong}"));
+        for packed in [false, true] {
+            let pack = |bytes: &[u8]| if packed { gzip(bytes) } else { bytes.to_vec() };
+            let file = [pack(&good), pack(bad.as_bytes()), pack(&good)].concat();
+            let told = told(&items("a.warc", &file));
+            let good = told.iter().filter(|line| **line == "https://a.org/good html <p>").count();
+            let bad = told.iter().filter(|line| line.starts_with("bad: a.warc, record at byte ")).count();
+            assert_eq!((good, bad, told.len()), (2, 1, 3), "{wrong}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_too_large_is_left_out() {
+    let good = page("https://a.org/good", "<p>");
+    let page_of = |bytes: usize| page("https://a.org/large", &"x ".repeat(bytes / 2));
+    let film = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(33 << 20);
+    let film = response("https://a.org/film", &film);
+    for pack in [|bytes: &[u8]| bytes.to_vec(), gzip] {
+        let file = [pack(&page_of(50 << 20)), pack(&page_of(17 << 20)), pack(&film), pack(&good)].concat();
+        let told = told(&items("a.warc", &file));
+        assert!(told[0].starts_with("bad: a.warc, record at byte 0: a record of 524288"), "{}", told[0]);
+        assert!(told[1].ends_with("a page of 17825792 bytes; at most 16777216 are taken"), "{}", told[1]);
+        assert_eq!(told[2..], ["skip: neither HTML nor text", "https://a.org/good html <p>"]);
+    }
+}
+
+fn revisit(url: &str, fields: &str, http: &str) -> Vec<u8> {
+    let fields = format!(
+        "WARC-Type: revisit\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2020-01-02T00:00:00Z\r\n\
+         WARC-Profile: http://netpreserve.org/warc/1.0/revisit/identical-payload-digest\r\n{fields}"
+    );
+    record(&fields, http.as_bytes())
+}
+
+#[test]
+fn revisits() {
+    let one = "WARC-Payload-Digest: sha1:ONE\r\n";
+    let of = |url: &str| format!("{one}WARC-Refers-To-Target-URI: {url}\r\n");
+    let ok = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let file = [
+        // An empty page elsewhere does not stand for this content.
+        response_with("https://a.org/gone", one, "HTTP/1.1 404 Not Found\r\n\r\n"),
+        response_with("https://a.org/d/1", one, &format!("{ok}<a href=2>")),
+        revisit("https://a.org/d/1", one, ""),
+        revisit("https://a.org/d/1", &of("https://a.org/d/1"), ok),
+        revisit("https://a.org/d/1", &of("<https://a.org/d/1>"), ok),
+        revisit("https://b.org/copy", &of("https://a.org/d/1"), ok),
+        revisit("https://b.org/copy", &of("https://a.org/d/1"), ""),
+        revisit("https://b.org/moved", &of("https://a.org/d/1"), "HTTP/1.1 302 Found\r\nLocation: x\r\n\r\n"),
+        revisit("https://b.org/gone", &of("https://a.org/d/1"), "HTTP/1.1 404 Not Found\r\n\r\n"),
+        revisit(
+            "https://b.org/",
+            "WARC-Payload-Digest: sha1:TWO\r\nWARC-Refers-To-Target-URI: https://c.org/\r\n",
+            ok,
+        ),
+        revisit("https://b.org/", "WARC-Refers-To-Target-URI: https://c.org/\r\n", ok),
+        String::from_utf8(revisit("https://a.org/d/1", "", ""))
+            .unwrap()
+            .replace("identical-payload-digest", "server-not-modified")
+            .into_bytes(),
+        String::from_utf8(revisit("https://a.org/d/1", "", ""))
+            .unwrap()
+            .replace("identical-payload-digest", "other")
+            .into_bytes(),
+        page("https://a.org/last", ""),
+    ];
+    let unknown = "skip: revisit of a record that is not in the file";
+    let expected = [
+        "https://a.org/gone dead",
+        "https://a.org/d/1 html <a href=2>",
+        "skip: unchanged revisit",
+        "skip: unchanged revisit",
+        "skip: unchanged revisit",
+        "https://b.org/copy html <a href=2>",
+        "https://b.org/copy html <a href=2>",
+        "https://b.org/moved to https://b.org/x",
+        "https://b.org/gone dead",
+        unknown,
+        unknown,
+        "skip: unchanged revisit",
+        "skip: unknown revisit profile",
+        "https://a.org/last html ",
+    ];
+    check("a.warc", &file.concat(), &expected);
+    let packed = file.each_ref().map(|record| gzip(record)).concat();
+    check("a.warc.gz", &packed, &expected);
+
+    // In one long member no record can be reached again.
+    let in_one = expected.map(|line| if line.contains("/copy") { unknown } else { line });
+    check("a.warc.gz", &gzip(&file.concat()), &in_one);
+    let forgetful = Limits { originals_max: 0, ..LIMITS };
+    assert_eq!(told(&items_within(forgetful, "a.warc.gz", &packed)), in_one);
+
+    let copy = items("a.warc.gz", &packed).swap_remove(5);
+    let Item::Page(copy) = copy else { panic!("{copy:?}") };
+    assert_eq!(copy.fetched_at, Some("2020-01-02T00:00:00Z".parse().unwrap()));
+}
+
+/// Pieces that look like the borders of records.
+fn block() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("\r\n\r\n".to_owned()),
+        Just("WARC/1.0\r\n".to_owned()),
+        Just("Content-Length: 3\r\n".to_owned()),
+        "[a-z<>]{0,5}",
+        // Over the unpacking window.
+        (1..80_000_usize).prop_map(|n| "word ".repeat(n / 5)),
+    ];
+    prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_written_is_read(
+        blocks in prop::collection::vec((block(), 0..4_u8), 0..6),
+    ) {
+        let mut expected = Vec::new();
+        let mut file = Vec::new();
+        let mut member = Vec::new();
+        let mut plain = Vec::new();
+        for (number, (block, packing)) in blocks.iter().enumerate() {
+            let url = format!("https://a.org/{number}");
+            let record = match packing {
+                0 => record("WARC-Type: request\r\n", block.as_bytes()),
+                _ => page(&url, block),
+            };
+            if *packing > 0 {
+                expected.push(format!("{url} html {block}"));
+            }
+            plain.extend_from_slice(&record);
+            member.extend_from_slice(&record);
+            // Members of one and of several records.
+            if *packing < 3 {
+                file.extend(gzip(&member));
+                member.clear();
+            }
+        }
+        file.extend(gzip(&member));
+        prop_assert_eq!(told(&items("a.warc.gz", &file)), &*expected);
+        prop_assert_eq!(told(&items("a.warc", &plain)), &*expected);
+    }
+}
