@@ -62,21 +62,6 @@ struct Winner {
     note: Option<String>,
 }
 
-/// Whose content is compared with the winner's: the page itself or the end of its redirects.
-enum Subject<'v> {
-    Stored(&'v PageView),
-    Target(PageView),
-}
-
-/// What became of a try to read several records at one moment.
-enum Attempt<T> {
-    Settled(T),
-    /// A record changed meanwhile.
-    Changed,
-}
-
-use Attempt::{Changed, Settled};
-
 impl<'a> Advisor<'a> {
     pub(crate) fn new(tier1: &'a dyn Tier1Api, policy: Policy, market: Option<&'a str>) -> Self {
         Self { tier1, policy, market: market.map(|suffix| Market::new(tier1, suffix)) }
@@ -87,7 +72,7 @@ impl<'a> Advisor<'a> {
         let mut safe = Advice::unknown(url.to_string());
         for _ in 0..ADVICE_ATTEMPTS {
             let Some(view) = self.view(url)? else { return Ok(Advice::unknown(url.to_string())) };
-            if let Settled(advice) = self.attempt(&view)? {
+            if let Some(advice) = self.attempt(&view)? {
                 return Ok(advice);
             }
             safe = Advice::on_record(&view);
@@ -97,73 +82,74 @@ impl<'a> Advisor<'a> {
         Ok(safe)
     }
 
-    fn attempt(&mut self, view: &PageView) -> Result<Attempt<Advice>, Refused> {
+    /// Advice from records that are read one after the other; none when one changed meanwhile.
+    fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Refused> {
         let mut advice = Advice::on_record(view);
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Member, Some(group)) =
             (view.line.status, view.line.group)
         else {
-            return Ok(Settled(advice));
+            return Ok(Some(advice));
         };
-        let Some(winner) = self.winner(group, Some(view))? else { return Ok(Changed) };
+        let Some(winner) = self.winner(group, Some(view))? else { return Ok(None) };
         advice.name(&winner);
         if view.line.status == Status::Pending {
-            return Ok(Settled(advice));
+            return Ok(Some(advice));
         }
         if winner.url == view.rank.url {
-            (advice.status, advice.similarity) = (Status::Winner, None);
-            return Ok(Settled(advice));
+            advice.status = Status::Winner;
+            return Ok(Some(advice));
         }
-        let subject = match (view.content, view.target) {
-            (Some(_), _) => Subject::Stored(view),
-            (None, Some(target)) if target == winner.url.id() => {
-                advice.status = if winner.quarantined { Status::Member } else { Status::Duplicate };
-                return Ok(Settled(advice));
-            }
-            (None, Some(target)) => match self.page(target)? {
-                Some(target) => Subject::Target(target),
-                None => return Ok(Changed),
-            },
-            (None, None) => return Ok(Changed),
-        };
-        self.verify(advice, &subject, &winner)
+        if view.content.is_some() {
+            return self.verify(advice, view, &winner);
+        }
+        match view.target.map(|target| self.page(target)).transpose()?.flatten() {
+            Some(target) => self.verify_target(advice, &target, &winner),
+            None => Ok(None),
+        }
     }
 
-    /// F between the subject and the winner, on contents that both have at this moment.
+    /// A redirect is a duplicate when its final target is the winner or one of its duplicates.
+    fn verify_target(
+        &self,
+        mut advice: Advice,
+        target: &PageView,
+        winner: &Winner,
+    ) -> Result<Option<Advice>, Refused> {
+        if target.rank.url == winner.url {
+            advice.status = winner.advise(true);
+            return Ok(Some(advice));
+        }
+        let verified = self.verify(advice, target, winner)?;
+        Ok(verified.map(|advice| Advice { similarity: None, ..advice }))
+    }
+
+    /// F between a page and the winner, on contents that both have at this moment.
     fn verify(
         &self,
         mut advice: Advice,
-        subject: &Subject<'_>,
+        page: &PageView,
         winner: &Winner,
-    ) -> Result<Attempt<Advice>, Refused> {
-        let Some(champion) = self.view(&winner.url)? else { return Ok(Changed) };
-        let page = subject.view();
+    ) -> Result<Option<Advice>, Refused> {
+        let Some(champion) = self.view(&winner.url)? else { return Ok(None) };
         let (Some(content), Some(champion_content)) = (page.content, champion.content) else {
-            return Ok(Changed);
+            return Ok(None);
         };
         let told = WinnerView { page: winner.url.id(), content: champion_content };
-        let (similar, similarity) = match page.line {
-            // Verified before, on these two contents.
-            ref line if line.status == Status::Duplicate && page.winner.as_ref() == Some(&told) => {
-                (true, line.similarity)
-            }
-            _ => {
-                let (a, b) = (self.tier1.signature(page.rank.url.id())?, self.tier1.signature(told.page)?);
-                let (Some(a), Some(b)) = (a, b) else { return Ok(Changed) };
-                if a.content() != content || b.content() != champion_content {
-                    return Ok(Changed);
-                }
-                let comparison = self.policy.compare(&a, &b);
-                (comparison.similar, Some(comparison.jaccard()))
-            }
+        // A duplicate on record was verified on these very contents.
+        let is_verified = page.line.status == Status::Duplicate && page.winner.as_ref() == Some(&told);
+        let (similar, similarity) = if is_verified {
+            (true, page.line.similarity)
+        } else {
+            let a = self.tier1.signature(page.rank.url.id())?.filter(|a| a.content() == content);
+            let b = self.tier1.signature(told.page)?.filter(|b| b.content() == champion_content);
+            let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
+            let comparison = self.policy.compare(&a, &b);
+            (comparison.similar, Some(comparison.jaccard()))
         };
-        advice.status = if similar && !winner.quarantined { Status::Duplicate } else { Status::Member };
-        advice.similarity = match subject {
-            Subject::Stored(_) => similarity,
-            Subject::Target(_) => None,
-        };
-        let market = self.market.as_ref().map(Market::suffix);
-        advice.rule = Some(champion.rank.order(&page.rank, market).1);
-        Ok(Settled(advice))
+        advice.status = winner.advise(similar);
+        advice.similarity = similarity;
+        advice.rule = Some(champion.rank.order(&page.rank, self.market.as_ref().map(Market::suffix)).1);
+        Ok(Some(advice))
     }
 
     /// Advice about a page that is not stored, as [`Ingest`](crate::ingest::Ingest) extracted it.
@@ -178,7 +164,7 @@ impl<'a> Advisor<'a> {
         let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
         match &submission.body {
             Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
-            Body::Redirect(target) => self.probe_redirect(advice, target),
+            Body::Redirect(target) => self.probe_redirect(&advice, target),
             Body::Dead => {
                 advice.status = Status::Dead;
                 Ok(advice)
@@ -248,54 +234,40 @@ impl<'a> Advisor<'a> {
             advice.status = Status::Winner;
             return Ok(());
         }
-        let comparison =
-            self.tier1.signature(winner.url.id())?.map(|champion| self.policy.compare(signature, &champion));
-        let similar = comparison.is_some_and(|c| c.similar) && !winner.quarantined;
-        advice.status = if similar { Status::Duplicate } else { Status::Member };
+        let champion = self.tier1.signature(winner.url.id())?;
+        let comparison = champion.map(|champion| self.policy.compare(signature, &champion));
+        advice.status = winner.advise(comparison.is_some_and(|c| c.similar));
         advice.similarity = comparison.map(|c| c.jaccard());
         Ok(())
     }
 
-    fn probe_redirect(&mut self, mut advice: Advice, target: &PageUrl) -> Result<Advice, Refused> {
+    fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Refused> {
         for _ in 0..ADVICE_ATTEMPTS {
-            let mut last = self.view(target)?;
-            if let Some(end) = last.as_ref().and_then(|view| view.target) {
-                last = self.page(end)?;
+            let mut end = self.view(target)?;
+            if let Some(last) = end.as_ref().and_then(|view| view.target) {
+                end = self.page(last)?;
             }
-            let Some(end) = last else {
-                (advice.status, advice.reason) = (Status::Unresolved, Some(Unresolved::UnknownTarget));
-                return Ok(advice);
-            };
-            match end.line.status {
-                Status::Dead => {
-                    (advice.status, advice.reason) = (Status::Unresolved, Some(Unresolved::DeadTarget));
+            let advice = advice.clone();
+            let Some(end) = end else { return Ok(advice.unresolved(Some(Unresolved::UnknownTarget))) };
+            match (end.line.status, end.line.group) {
+                (Status::Dead, _) => return Ok(advice.unresolved(Some(Unresolved::DeadTarget))),
+                (Status::Unresolved, _) => return Ok(advice.unresolved(end.unresolved)),
+                (Status::Unique, _) => {
+                    let winner = Some(end.rank.url);
+                    return Ok(Advice { status: Status::Duplicate, winner, ..advice });
                 }
-                Status::Unresolved => (advice.status, advice.reason) = (Status::Unresolved, end.unresolved),
-                Status::Unique => {
-                    (advice.status, advice.winner) = (Status::Duplicate, Some(end.rank.url.clone()));
-                }
-                _ => {
-                    let Some(group) = end.line.group else {
-                        advice.status = Status::Pending;
-                        return Ok(advice);
-                    };
+                (_, None) => return Ok(Advice { status: Status::Pending, ..advice }),
+                (_, Some(group)) => {
                     let Some(winner) = self.winner(group, None)? else { continue };
-                    let mut found = advice.clone();
-                    found.name(&winner);
-                    if winner.url == end.rank.url {
-                        found.status = if winner.quarantined { Status::Member } else { Status::Duplicate };
-                        return Ok(found);
-                    }
-                    match self.verify(found, &Subject::Target(end), &winner)? {
-                        Settled(found) => return Ok(found),
-                        Changed => continue,
+                    let mut advice = advice;
+                    advice.name(&winner);
+                    if let Some(advice) = self.verify_target(advice, &end, &winner)? {
+                        return Ok(advice);
                     }
                 }
             }
-            return Ok(advice);
         }
-        advice.status = Status::Pending;
-        Ok(advice)
+        Ok(Advice { status: Status::Pending, ..advice.clone() })
     }
 
     /// The winner of a group or of what it was merged into; none when that is not known at this moment.
@@ -346,14 +318,10 @@ impl Winner {
     fn alone(view: &PageView) -> Self {
         Self { group: GroupId::from_stored(0), url: view.rank.url.clone(), quarantined: false, note: None }
     }
-}
 
-impl Subject<'_> {
-    fn view(&self) -> &PageView {
-        match self {
-            Self::Stored(view) => view,
-            Self::Target(view) => view,
-        }
+    /// What a page is that is similar to this winner, or is not.
+    fn advise(&self, similar: bool) -> Status {
+        if similar && !self.quarantined { Status::Duplicate } else { Status::Member }
     }
 }
 
@@ -382,6 +350,10 @@ impl Advice {
             reason: view.unresolved,
             ..Self::unknown(view.rank.url.to_string())
         }
+    }
+
+    fn unresolved(self, reason: Option<Unresolved>) -> Self {
+        Self { status: Status::Unresolved, reason, ..self }
     }
 
     fn name(&mut self, winner: &Winner) {

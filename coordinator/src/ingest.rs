@@ -178,3 +178,53 @@ fn submission(extractor: &mut Extractor, source: Source, now: Timestamp) -> Inge
     };
     Ok(Submission { url, fetched_at: fetched_at.unwrap_or(now), popularity, language, canonical, body })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn json(n: usize) -> Source {
+        Source::Json(format!(r#"{{"url": "http://a/{n}", "text": "{}"}}"#, "word ".repeat(n % 300)).into())
+    }
+
+    #[test]
+    fn many_more_than_the_queue_in_order() {
+        let ingest = Ingest::new(3).unwrap();
+        let answers = ingest.run((0..3 * QUEUE).map(json).collect(), NOW);
+        assert_eq!(answers.len(), 3 * QUEUE);
+        for (n, answer) in answers.into_iter().enumerate() {
+            let submission = answer.unwrap();
+            assert_eq!((submission.url.as_str(), submission.fetched_at), (&*format!("http://a/{n}"), NOW));
+            let Body::Content(signature) = submission.body else { panic!("{n} is content") };
+            assert_eq!(signature.tokens() as usize, n % 300);
+        }
+    }
+
+    #[test]
+    fn batches_of_several_callers_do_not_mix() {
+        let ingest = Ingest::new(2).unwrap();
+        thread::scope(|scope| {
+            for caller in 0..4 {
+                let ingest = &ingest;
+                scope.spawn(move || {
+                    let numbers: Vec<_> = (0..200).map(|n| 1_000 * caller + n).collect();
+                    let answers = ingest.run(numbers.iter().map(|n| json(*n)).collect(), NOW);
+                    let urls: Vec<_> = answers.into_iter().map(|one| one.unwrap().url.to_string()).collect();
+                    assert_eq!(urls, numbers.iter().map(|n| format!("http://a/{n}")).collect::<Vec<_>>());
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_line_longer_than_any_page_is_not_parsed() {
+        let ingest = Ingest::new(1).unwrap();
+        let long = Source::Json(vec![b' '; LINE_BYTES_MAX + 1].into());
+        let answers = ingest.run(vec![json(1), long, json(2)], NOW);
+        assert!(answers[0].is_ok() && answers[2].is_ok());
+        assert_eq!(answers[1].as_ref().unwrap_err(), &IngestError::TooLong(LINE_BYTES_MAX + 1));
+        assert!(ingest.run(Vec::new(), NOW).is_empty());
+    }
+}

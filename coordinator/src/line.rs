@@ -1,7 +1,7 @@
 //! A page's state as the export and the feed write it.
 
 use doppel_common::api::{Change, Line, Status, Unresolved};
-use doppel_common::model::GroupId;
+use doppel_common::model::{GroupId, PageUrl};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -47,7 +47,7 @@ impl<'l> From<&'l Line> for ExportLine<'l> {
             url: line.url.as_str(),
             status: line.status,
             group: line.group,
-            winner: line.winner.as_ref().map(|winner| winner.as_str()),
+            winner: line.winner.as_ref().map(PageUrl::as_str),
             similarity: line.similarity,
         }
     }

@@ -149,6 +149,9 @@ pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
     Ok(out)
 }
 
+/// One of a partition's figures.
+type Figure = fn(&PartitionLoad) -> u64;
+
 /// Reads the tiers at each scrape.
 struct Tiers {
     tier1: Arc<dyn Tier1Api>,
@@ -232,7 +235,7 @@ impl Tiers {
         ] {
             ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
-        let figures: [(&str, &str, fn(&PartitionLoad) -> u64); 5] = [
+        let figures: [(&str, &str, Figure); 5] = [
             ("doppel_tier2_partition_contents", "Contents stored", |p| p.contents),
             ("doppel_tier2_partition_pages", "Pages stored", |p| p.pages),
             ("doppel_tier2_partition_received_pages", "Pages received for comparison", |p| p.received),

@@ -80,12 +80,12 @@ impl Sorter {
             while runs.peek().is_some() {
                 let mut out = BufWriter::with_capacity(RUN_BUFFER, tempfile::tempfile_in(&self.dir)?);
                 let some = runs.by_ref().take(self.fan_in).collect();
-                merge(some, &mut |key, line| write_record(&mut out, key, line))?;
+                merge(some, |key, line| write_record(&mut out, key, line))?;
                 merged.push(out.into_inner()?);
             }
             self.runs = merged;
         }
-        merge(std::mem::take(&mut self.runs), &mut |_, line| each(line))
+        merge(std::mem::take(&mut self.runs), |_, line| each(line))
     }
 
     fn sort(&mut self) {
@@ -134,7 +134,7 @@ struct Head {
     key: usize,
 }
 
-fn merge(runs: Vec<File>, each: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
+fn merge(runs: Vec<File>, mut each: impl FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut heads = BinaryHeap::with_capacity(runs.len());
     for (place, mut run) in runs.into_iter().enumerate() {
         run.rewind()?;

@@ -36,10 +36,13 @@ pub(super) struct State {
     pub(super) panic: bool,
     pub(super) repairs: Vec<(GroupId, bool, String)>,
     pub(super) hurried: u32,
-    /// Signatures handed out; the closure may change the state between two reads.
-    pub(super) on_signature: Option<Box<dyn FnMut(&mut State) + Send>>,
+    /// Called before a signature is handed out.
+    pub(super) on_signature: Option<Bend>,
     minted: u64,
 }
+
+/// Changes the state between two reads.
+type Bend = Box<dyn FnMut(&mut State) + Send>;
 
 pub(super) struct Page {
     pub(super) view: PageView,

@@ -1,5 +1,7 @@
 //! `/v1/pages` and `/v1/purge`.
 
+use doppel_common::model::PageUrl;
+
 use super::*;
 
 #[tokio::test]
@@ -80,11 +82,11 @@ async fn what_is_extracted_arrives() {
     let mut state = door.tiers.state();
     let page = &state.page("http://a/html").view;
     assert_eq!((page.language.as_deref(), page.rank.popularity), (Some("de"), Some(7.5)));
-    assert_eq!(page.canonical.as_ref().map(|url| url.as_str()), Some("http://a/c"));
+    assert_eq!(page.canonical.as_ref().map(PageUrl::as_str), Some("http://a/c"));
     let content = page.content;
     assert_eq!(state.page("http://b/text").view.content, content, "JSON is Unicode whatever the HTML says");
     let moved = &state.page("http://a/moved").view;
-    assert_eq!(moved.redirect_to.as_ref().map(|url| url.as_str()), Some("http://a/there"));
+    assert_eq!(moved.redirect_to.as_ref().map(PageUrl::as_str), Some("http://a/there"));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doppel_common::api::Status;
+use doppel_common::api::{GroupState, Status};
 
 use super::*;
 
@@ -137,18 +137,14 @@ async fn merges_are_followed_and_quarantine_is_respected() {
         assert_eq!(door.status(url).await["status"], status, "{url}");
     }
     // A circle of forwards, which tier 1 never makes, ends all the same.
-    let mut state = door.tiers.state();
-    state.groups.get_mut(&new).unwrap().0.state = doppel_common::api::GroupState::MergedInto { group: old };
-    drop(state);
+    door.tiers.state().groups.get_mut(&new).unwrap().0.state = GroupState::MergedInto { group: old };
     assert_eq!(door.status("http://near/copy").await["status"], "member");
 }
 
 #[tokio::test]
 async fn a_changed_page_keeps_its_group_and_is_no_duplicate() {
     let door = group().await;
-    let mut state = door.tiers.state();
-    state.page("http://near/copy").view.line.status = Status::Pending;
-    drop(state);
+    door.tiers.state().page("http://near/copy").view.line.status = Status::Pending;
     let advice = door.status("http://near/copy").await;
     assert_eq!((advice["status"].as_str(), advice["winner"].as_str()), (Some("pending"), Some("http://w/")));
     assert!(advice["similarity"].is_null());
