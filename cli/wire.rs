@@ -51,13 +51,13 @@ impl Engine {
         };
         let source = Arc::clone(&tier1);
         let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
-        let tier2 = Tier2::open(
-            config,
-            &mut tier1.contents().into_iter().map(|(p, c, _)| (p, c)),
-            fetch,
-            tier1.answer(),
-        )
-        .with_context(|| format!("cannot open the index in {}", dir.display()))?;
+        // Of the pages of one content the first looks for other contents, the others are tied to it: it
+        // has to be one that was compared before, or nobody would tell those of the others.
+        let mut contents = tier1.contents();
+        contents.sort_by_key(|(_, _, compared)| !compared);
+        let mut contents = contents.into_iter().map(|(page, content, _)| (page, content));
+        let tier2 = Tier2::open(config, &mut contents, fetch, tier1.answer())
+            .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, shards: manifest.shards })
     }

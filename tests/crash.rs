@@ -150,10 +150,20 @@ fn nothing_acknowledged_is_lost() {
     check_acknowledged(&server, &acknowledged);
     server.flush();
     println!("{kills} kills, {interrupted} of them before the load had ended");
-    let (pages, groups) = meaning(&server.export());
-    let (expected_pages, expected_groups) = meaning(&expected);
-    assert_eq!(pages, expected_pages, "DOPPEL_SEED={seed}");
-    assert_eq!(groups, expected_groups, "DOPPEL_SEED={seed}");
+    let different = differences(&server.export(), &expected);
+    assert!(different.is_empty(), "DOPPEL_SEED={seed}\n{}", different.join("\n"));
+}
+
+/// What two exports say differently, apart from the groups' ids: the first few lines of it.
+fn differences(export: &str, expected: &str) -> Vec<String> {
+    let ((pages, groups), (expected_pages, expected_groups)) = (meaning(export), meaning(expected));
+    let pages = pages.iter().zip(&expected_pages).filter(|(is, expected)| is != expected);
+    let pages = pages.map(|(is, expected)| format!("{is:?}, expected {expected:?}"));
+    let missing =
+        expected_groups.iter().filter(|group| !groups.contains(group)).map(|g| format!("no group {g:?}"));
+    let lines = [export, expected].map(|text| text.lines().count());
+    let counts = (lines[0] != lines[1]).then(|| format!("{} pages, expected {}", lines[0], lines[1]));
+    counts.into_iter().chain(pages.take(20)).chain(missing.take(20)).collect()
 }
 
 /// Starts a server and kills it before or while it recovers.

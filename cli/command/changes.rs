@@ -3,7 +3,7 @@
 use clap::Args;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
@@ -61,8 +61,9 @@ impl Changes {
             if self.follow {
                 query.push(("wait", WAIT_SECONDS));
             }
-            let answer: Value = client.json(client.request(Method::GET, &["v1", "changes"]).query(&query))?;
-            let Answer { changes, cursor: next, at_end } = Answer::deserialize(&answer)?;
+            let answer: Box<RawValue> =
+                client.json(client.request(Method::GET, &["v1", "changes"]).query(&query))?;
+            let Answer { changes, cursor: next, at_end } = serde_json::from_str(answer.get())?;
             if !(output.json && changes.is_empty() && self.follow) {
                 output
                     .print(&answer, |out| table(out, &changes.iter().map(Change::row).collect::<Vec<_>>()))?;

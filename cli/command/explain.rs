@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use clap::Args;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
-use crate::output::{Output, table};
+use crate::output::{Output, plural, table};
 
 /// Say why two pages are, or are not, duplicates.
 ///
@@ -76,8 +76,8 @@ impl Explain {
         let client = Client::new(&self.ask.server)?;
         let request =
             client.request(Method::GET, &["v1", "explain"]).query(&[("a", &self.a), ("b", &self.b)]);
-        let answer: Value = client.json(request)?;
-        let view = Answer::deserialize(&answer)?;
+        let answer: Box<RawValue> = client.json(request)?;
+        let view: Answer = serde_json::from_str(answer.get())?;
         Output { json: self.ask.json }.print(&answer, |out| view.print(out))?;
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Side {
                 language.clone().unwrap_or_else(|| "-".to_owned()),
                 listed(lengths),
                 format!("partition {home}"),
-                format!("{} partitions", contacts.len()),
+                plural(contacts.len() as u64, "partition"),
             ]),
         }
         column

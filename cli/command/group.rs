@@ -4,7 +4,7 @@ use clap::Args;
 use doppel_common::model::GroupId;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
@@ -60,8 +60,8 @@ impl Group {
             let mut query = vec![("limit", MEMBERS_PER_REQUEST)];
             query.extend(after.as_deref().map(|after| ("after", after)));
             let request = client.request(Method::GET, &["v1", "groups", &id]).query(&query);
-            let answer: Value = client.json(request)?;
-            let view = Answer::deserialize(&answer)?;
+            let answer: Box<RawValue> = client.json(request)?;
+            let view: Answer = serde_json::from_str(answer.get())?;
             output.print(&answer, |out| {
                 if after.is_none() {
                     writeln!(out, "{}", view.heading())?;

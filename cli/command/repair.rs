@@ -4,7 +4,7 @@ use clap::Args;
 use doppel_common::model::GroupId;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
@@ -47,8 +47,8 @@ impl Repair {
         let request = client.request(Method::POST, &["v1", "groups", &id, "repair"]);
         let request =
             request.query(&[("dry_run", self.dry_run)]).query(&self.by.as_ref().map(|by| [("by", by)]));
-        let answer: Value = client.json(request)?;
-        let view = Answer::deserialize(&answer)?;
+        let answer: Box<RawValue> = client.json(request)?;
+        let view: Answer = serde_json::from_str(answer.get())?;
         Output { json: self.ask.json }.print(&answer, |out| {
             let done = if view.applied { "recomputed" } else { "nothing was changed" };
             let before = plural(view.before.len() as u64, "page");

@@ -7,7 +7,7 @@ use doppel_common::api::{Backlog, Counters, LoadReport};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
@@ -83,8 +83,8 @@ impl Report {
         human: impl FnOnce(&T, &mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
-        let answer: Value = client.json(client.request(Method::GET, &["v1", "reports", name]))?;
-        let report = T::deserialize(&answer)?;
+        let answer: Box<RawValue> = client.json(client.request(Method::GET, &["v1", "reports", name]))?;
+        let report: T = serde_json::from_str(answer.get())?;
         Output { json: self.ask.json }.print(&answer, |out| human(&report, out))?;
         Ok(())
     }

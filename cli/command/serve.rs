@@ -1,6 +1,6 @@
 //! `doppel serve`: every role in one process.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,7 +49,8 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+        log.with_ansi(io::stderr().is_terminal()).init();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.context("cannot start the runtime")?.block_on(self.listen())
     }

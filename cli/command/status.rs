@@ -5,7 +5,8 @@ use std::io::{self, BufRead};
 use clap::Args;
 use reqwest::Method;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
@@ -38,7 +39,7 @@ pub(crate) struct Status {
 
 #[derive(Debug, Deserialize)]
 struct Answers {
-    pages: Vec<Value>,
+    pages: Vec<Box<RawValue>>,
 }
 
 /// What is printed of an answer.
@@ -71,7 +72,8 @@ impl Status {
             let request = client.request(Method::POST, &["v1", "status"]).json(&body);
             let Answers { pages } = client.json(request)?;
             output.print_all(&pages, |out| {
-                let pages = pages.iter().map(Answer::deserialize).collect::<Result<Vec<_>, _>>()?;
+                let pages = pages.iter().map(|page| serde_json::from_str(page.get()));
+                let pages = pages.collect::<Result<Vec<Answer>, _>>()?;
                 table(out, &pages.iter().map(Answer::row).collect::<Vec<_>>())
             })?;
         }
