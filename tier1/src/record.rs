@@ -120,25 +120,17 @@ pub(crate) struct Winner {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RedirectState {
     pub(crate) to: PageUrl,
-    /// None until the target's shard has answered.
+    /// None until the first trace has come back.
     pub(crate) resolution: Option<Resolution>,
     /// The final target's state as it last told.
     pub(crate) target: Option<TargetLine>,
 }
 
-/// Where a page's redirects lead, as the page itself sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Resolution {
-    pub(crate) outcome: ResolutionOutcome,
-    /// The pages from this one to the last, at most 21. Empty for too long a chain, so that a long
-    /// loop comes to rest.
-    pub(crate) path: Vec<PageId>,
-}
-
-/// How a chain of redirects ends.
+/// How a redirect's chain ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum ResolutionOutcome {
-    Content,
+pub(crate) enum Resolution {
+    /// At this page, which has a content.
+    Content(PageId),
     Unresolved(Unresolved),
 }
 
@@ -289,10 +281,8 @@ pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: &[u8]) -> Result<T, StoreError> {
-    let damaged = |reason| StoreError::Damaged {
-        key: key.iter().map(|b| format!("{b:02x}")).collect(),
-        reason,
-    };
+    let damaged =
+        |reason| StoreError::Damaged { key: key.iter().map(|b| format!("{b:02x}")).collect(), reason };
     let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(|| damaged("shorter than its checksum"))?;
     if stable_hash64(body) as u32 != u32::from_le_bytes(*sum) {
         return Err(damaged("wrong checksum"));
@@ -331,9 +321,9 @@ impl ContentState {
     pub(crate) fn owes_verdict(&self, page: PageId) -> bool {
         self.look != LookState::Pending
             && self.membership.as_ref().is_some_and(|m| {
-                m.winner.as_ref().is_some_and(|w| {
-                    w.page != page && m.verdict.is_none_or(|v| v.content != w.content)
-                })
+                m.winner
+                    .as_ref()
+                    .is_some_and(|w| w.page != page && m.verdict.is_none_or(|v| v.content != w.content))
             })
     }
 }

@@ -61,7 +61,11 @@ impl<'s> Txn<'s> {
         self.pages.len() + self.groups.len() + self.rows.len()
     }
 
-    fn page_slot(&mut self, shard: ShardId, page: PageId) -> Result<&mut Slot<PageRecord, PageShare>, StoreError> {
+    fn page_slot(
+        &mut self,
+        shard: ShardId,
+        page: PageId,
+    ) -> Result<&mut Slot<PageRecord, PageShare>, StoreError> {
         use std::collections::hash_map::Entry;
         Ok(match self.pages.entry(page) {
             Entry::Occupied(slot) => &mut slot.into_mut().1,
@@ -80,18 +84,32 @@ impl<'s> Txn<'s> {
     }
 
     /// Takes the record of a page out, to be changed and put back.
-    pub(crate) fn take_page(&mut self, shard: ShardId, page: PageId) -> Result<Option<PageRecord>, StoreError> {
+    pub(crate) fn take_page(
+        &mut self,
+        shard: ShardId,
+        page: PageId,
+    ) -> Result<Option<PageRecord>, StoreError> {
         Ok(self.page_slot(shard, page)?.record.take())
     }
 
     /// Puts a record back without a change.
-    pub(crate) fn return_page(&mut self, shard: ShardId, page: PageId, record: PageRecord) -> Result<(), StoreError> {
+    pub(crate) fn return_page(
+        &mut self,
+        shard: ShardId,
+        page: PageId,
+        record: PageRecord,
+    ) -> Result<(), StoreError> {
         self.page_slot(shard, page)?.record = Some(record);
         Ok(())
     }
 
     /// Puts a changed record.
-    pub(crate) fn put_page(&mut self, shard: ShardId, page: PageId, record: PageRecord) -> Result<(), StoreError> {
+    pub(crate) fn put_page(
+        &mut self,
+        shard: ShardId,
+        page: PageId,
+        record: PageRecord,
+    ) -> Result<(), StoreError> {
         let slot = self.page_slot(shard, page)?;
         slot.record = Some(record);
         slot.changed = true;
@@ -117,7 +135,11 @@ impl<'s> Txn<'s> {
     }
 
     /// Puts or (with none) deletes a group's record.
-    pub(crate) fn put_group(&mut self, group: GroupId, record: Option<GroupRecord>) -> Result<(), StoreError> {
+    pub(crate) fn put_group(
+        &mut self,
+        group: GroupId,
+        record: Option<GroupRecord>,
+    ) -> Result<(), StoreError> {
         let slot = self.group_slot(group)?;
         slot.record = record;
         slot.changed = true;

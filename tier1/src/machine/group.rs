@@ -90,7 +90,13 @@ impl Machine<'_, '_> {
         Ok(true)
     }
 
-    pub(super) fn left(&mut self, group: GroupId, page: PageId, seat: u32, unsettled: bool) -> Result<(), StoreError> {
+    pub(super) fn left(
+        &mut self,
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+        unsettled: bool,
+    ) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
             Some(GroupRecord::Forward(forward)) => {
@@ -126,12 +132,18 @@ impl Machine<'_, '_> {
     }
 
     /// Elects and announces, or dissolves, after members were removed.
-    fn after_losses(&mut self, group: GroupId, mut record: Group, look_again: bool) -> Result<(), StoreError> {
+    fn after_losses(
+        &mut self,
+        group: GroupId,
+        mut record: Group,
+        look_again: bool,
+    ) -> Result<(), StoreError> {
         if record.members == 0 {
             return self.txn.put_group(group, None);
         }
         if record.is_alone() {
-            return self.dissolve(group);
+            let look_again = look_again || record.announcing.is_some_and(|a| a.look_again);
+            return self.dissolve(group, look_again);
         }
         let winner_before = record.winner.clone();
         let lost = match &record.winner {
@@ -148,12 +160,12 @@ impl Machine<'_, '_> {
     }
 
     /// Sends the last member off on its own.
-    fn dissolve(&mut self, group: GroupId) -> Result<(), StoreError> {
+    fn dissolve(&mut self, group: GroupId, compare: bool) -> Result<(), StoreError> {
         for (key, bytes) in self.txn.scan(&key::members(group), None, STEP_ROWS)? {
             let member: Member = decode(&key, &bytes)?;
             if let Some(page) = key::last_page(&key) {
                 let seat = member.seat;
-                self.send_to_page(page, Message::Unseat { page, seat, group, compare: false });
+                self.send_to_page(page, Message::Unseat { page, seat, group, compare });
             }
             self.txn.delete(key);
         }
@@ -238,10 +250,8 @@ impl Machine<'_, '_> {
     /// Tells all members the winner, in steps, from the start.
     pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, look_again: bool) {
         let running = record.announcing;
-        record.announcing = Some(Announcing {
-            after: None,
-            look_again: look_again || running.is_some_and(|a| a.look_again),
-        });
+        record.announcing =
+            Some(Announcing { after: None, look_again: look_again || running.is_some_and(|a| a.look_again) });
         if running.is_none() {
             self.send(group.shard(), Message::Continue { group });
         }
@@ -273,7 +283,14 @@ impl Machine<'_, '_> {
         self.put_active(group, record)
     }
 
-    pub(super) fn assign(&mut self, group: GroupId, record: &Group, page: PageId, seat: u32, look_again: bool) {
+    pub(super) fn assign(
+        &mut self,
+        group: GroupId,
+        record: &Group,
+        page: PageId,
+        seat: u32,
+        look_again: bool,
+    ) {
         let Some((winner, member)) = &record.winner else { return };
         let winner = Winner {
             page: *winner,
@@ -284,7 +301,12 @@ impl Machine<'_, '_> {
         self.send_to_page(page, Message::Assign { page, seat, group, winner, look_again });
     }
 
-    pub(super) fn is_member(&self, group: GroupId, page: PageId, content: ContentHash) -> Result<bool, StoreError> {
+    pub(super) fn is_member(
+        &self,
+        group: GroupId,
+        page: PageId,
+        content: ContentHash,
+    ) -> Result<bool, StoreError> {
         Ok(self.txn.get::<Member>(&key::member(group, page))?.is_some_and(|m| m.content == content))
     }
 

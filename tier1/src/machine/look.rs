@@ -5,7 +5,9 @@ use doppel_common::api::{IndexCommand, Look, LookResult};
 use doppel_common::model::{ContentHash, GroupId, PageId};
 
 use super::{Effect, Machine, Message};
-use crate::record::{Asking, Evidence, Found, Group, GroupRecord, LookState, Measured, Membership, PageRecord, State};
+use crate::record::{
+    Asking, Evidence, Found, Group, GroupRecord, LookState, Measured, Membership, PageRecord, State,
+};
 use crate::store::StoreError;
 
 /// Measured partners kept for the verdict on the winner; any other is measured again.
@@ -23,7 +25,11 @@ impl Machine<'_, '_> {
             self.meta().counters.stale_results += 1;
             return self.give_back(page, record);
         };
-        if state.content != content || !ticket_is_current || state.look == LookState::Settled || state.asking.is_some() {
+        if state.content != content
+            || !ticket_is_current
+            || state.look == LookState::Settled
+            || state.asking.is_some()
+        {
             self.meta().counters.stale_results += 1;
             return self.give_back(page, record);
         }
@@ -198,11 +204,12 @@ impl Machine<'_, '_> {
         into: GroupId,
     ) {
         for other in found.iter().filter(|f| f.group != into && Some(f.group) != own) {
-            let evidence =
-                Evidence { page, content, partner: other.partner, partner_content: other.content };
+            let evidence = Evidence { page, content, partner: other.partner, partner_content: other.content };
             self.send(other.group.shard(), Message::Merge { group: other.group, into, evidence });
         }
-        if let (Some(own), Some(pair)) = (own.filter(|own| *own != into), found.iter().find(|f| f.group == into)) {
+        if let (Some(own), Some(pair)) =
+            (own.filter(|own| *own != into), found.iter().find(|f| f.group == into))
+        {
             let evidence = Evidence { page, content, partner: pair.partner, partner_content: pair.content };
             self.send(own.shard(), Message::Merge { group: own, into, evidence });
         }
@@ -268,11 +275,7 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the page the first member of a new group of this shard.
-    pub(super) fn mint(
-        &mut self,
-        page: PageId,
-        record: &mut PageRecord,
-    ) -> Result<GroupId, StoreError> {
+    pub(super) fn mint(&mut self, page: PageId, record: &mut PageRecord) -> Result<GroupId, StoreError> {
         let here = self.here;
         let meta = self.meta();
         meta.groups_minted += 1;

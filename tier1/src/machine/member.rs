@@ -102,7 +102,12 @@ impl Machine<'_, '_> {
     }
 
     /// The comparison with the winner, made outside.
-    pub(super) fn verified(&mut self, page: PageId, content: ContentHash, with: Measured) -> Result<(), StoreError> {
+    pub(super) fn verified(
+        &mut self,
+        page: PageId,
+        content: ContentHash,
+        with: Measured,
+    ) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let seat = record.seat;

@@ -9,7 +9,12 @@ use crate::record::{Evidence, Forward, GroupRecord, Member, decode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    pub(super) fn merged(&mut self, group: GroupId, into: GroupId, evidence: Evidence) -> Result<(), StoreError> {
+    pub(super) fn merged(
+        &mut self,
+        group: GroupId,
+        into: GroupId,
+        evidence: Evidence,
+    ) -> Result<(), StoreError> {
         if group == into {
             return Ok(());
         }
@@ -114,7 +119,12 @@ impl Machine<'_, '_> {
     }
 
     /// A page's row that was not handed over yet, and is overtaken by newer word of the page.
-    pub(super) fn forget_unforwarded(&mut self, group: GroupId, page: PageId, seat: u32) -> Result<(), StoreError> {
+    pub(super) fn forget_unforwarded(
+        &mut self,
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+    ) -> Result<(), StoreError> {
         let key = key::member(group, page);
         if self.txn.get::<Member>(&key)?.is_some_and(|m| m.seat <= seat) {
             self.txn.delete(key);

@@ -52,9 +52,20 @@ pub(crate) struct Regrouped {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// Which group are you in? From a page that found you.
-    Ask { page: PageId, content: ContentHash, ticket: u32, partner: PageId, partner_content: ContentHash },
+    Ask {
+        page: PageId,
+        content: ContentHash,
+        ticket: u32,
+        partner: PageId,
+        partner_content: ContentHash,
+    },
     /// The answer; none when the partner has another content by now.
-    Answer { page: PageId, content: ContentHash, ticket: u32, found: Option<Found> },
+    Answer {
+        page: PageId,
+        content: ContentHash,
+        ticket: u32,
+        found: Option<Found>,
+    },
     /// A page is a member, under this seat. `via` names the pair that ties it to the group.
     Enroll {
         group: GroupId,
@@ -65,17 +76,46 @@ pub(crate) enum Message {
         unsettled: bool,
     },
     /// There is no such group any more.
-    Refused { group: GroupId, page: PageId, seat: u32 },
+    Refused {
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+    },
     /// A page is no member any more.
-    Leave { group: GroupId, page: PageId, seat: u32, unsettled: bool },
+    Leave {
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+        unsettled: bool,
+    },
     /// A member's group and winner.
-    Assign { page: PageId, seat: u32, group: GroupId, winner: Winner, look_again: bool },
+    Assign {
+        page: PageId,
+        seat: u32,
+        group: GroupId,
+        winner: Winner,
+        look_again: bool,
+    },
     /// A member's comparison with the winner failed, or holds again.
-    Dissimilar { group: GroupId, page: PageId, seat: u32, dissimilar: bool },
+    Dissimilar {
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+        dissimilar: bool,
+    },
     /// A member is out. `compare`: it must look for partners again.
-    Unseat { page: PageId, seat: u32, group: GroupId, compare: bool },
+    Unseat {
+        page: PageId,
+        seat: u32,
+        group: GroupId,
+        compare: bool,
+    },
     /// Two groups are one.
-    Merge { group: GroupId, into: GroupId, evidence: Evidence },
+    Merge {
+        group: GroupId,
+        into: GroupId,
+        evidence: Evidence,
+    },
     /// Members of a merged group.
     HandOver {
         into: GroupId,
@@ -84,23 +124,68 @@ pub(crate) enum Message {
         done: Option<HandedOver>,
     },
     /// A pair could not be joined because a group had dissolved: the page must look again.
-    LookAgain { page: PageId, content: ContentHash },
+    LookAgain {
+        page: PageId,
+        content: ContentHash,
+    },
     /// Go on telling, or handing over, a group's members.
-    Continue { group: GroupId },
+    Continue {
+        group: GroupId,
+    },
     /// `source` redirects to `target` (or no longer does).
-    Subscribe { target: PageId, source: PageId },
-    Unsubscribe { target: PageId, source: PageId },
-    /// Where `target` leads, for a redirect to it.
-    Resolved { source: PageId, target: PageId, resolution: Resolution },
-    /// Go on telling the redirects to `target` where it leads.
-    ContinueSources { target: PageId, after: PageId },
+    Subscribe {
+        target: PageId,
+        source: PageId,
+    },
+    Unsubscribe {
+        target: PageId,
+        source: PageId,
+    },
+    /// Where do the redirects of `source` end? On its way, now at the page `at`.
+    Trace {
+        source: PageId,
+        ticket: u32,
+        at: PageId,
+        path: Vec<PageId>,
+    },
+    /// They end so.
+    Traced {
+        source: PageId,
+        ticket: u32,
+        resolution: Resolution,
+    },
+    /// Something changed at `target` or behind it, for a redirect straight to it.
+    Rerouted {
+        source: PageId,
+        target: PageId,
+        hops_left: u8,
+    },
+    /// Go on telling the redirects to `target` so.
+    ContinueSources {
+        target: PageId,
+        after: PageId,
+        hops_left: u8,
+    },
     /// The redirects of `source` end at `target` (or no longer do).
-    Hang { target: PageId, source: PageId },
-    Unhang { target: PageId, source: PageId },
+    Hang {
+        target: PageId,
+        source: PageId,
+    },
+    Unhang {
+        target: PageId,
+        source: PageId,
+    },
     /// The state of a redirect's final target.
-    TargetLine { source: PageId, target: PageId, line: TargetLine },
+    TargetLine {
+        source: PageId,
+        target: PageId,
+        line: TargetLine,
+    },
     /// Go on telling the redirects that end at `target` its state.
-    ContinueHangers { target: PageId, after: PageId },
+    ContinueHangers {
+        target: PageId,
+        after: PageId,
+    },
 }
 
 /// What is known when a merged group's last member is handed over.
@@ -130,7 +215,11 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    pub(crate) fn put(page: PageId, signature: &Arc<doppel_common::signature::Signature>, look: Option<u32>) -> Self {
+    pub(crate) fn put(
+        page: PageId,
+        signature: &Arc<doppel_common::signature::Signature>,
+        look: Option<u32>,
+    ) -> Self {
         Self::Index(IndexCommand::Put {
             page,
             signature: Arc::clone(signature),

@@ -203,10 +203,20 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::HandOver { into, members, done } => self.handed_over(into, members, done),
             Message::LookAgain { page, content } => self.look_again(page, content),
             Message::Continue { group } => self.continued(group),
-            Message::Subscribe { target, source } => self.subscribed(target, source),
-            Message::Unsubscribe { target, source } => self.unsubscribed(target, source),
-            Message::Resolved { source, target, resolution } => self.resolved(source, target, resolution),
-            Message::ContinueSources { target, after } => self.tell_sources(target, Some(after)),
+            Message::Subscribe { target, source } => {
+                self.subscribed(target, source);
+                Ok(())
+            }
+            Message::Unsubscribe { target, source } => {
+                self.unsubscribed(target, source);
+                Ok(())
+            }
+            Message::Trace { source, ticket, at, path } => self.traced_through(source, ticket, at, path),
+            Message::Traced { source, ticket, resolution } => self.traced(source, ticket, resolution),
+            Message::Rerouted { source, target, hops_left } => self.rerouted(source, target, hops_left),
+            Message::ContinueSources { target, after, hops_left } => {
+                self.tell_sources(target, Some(after), hops_left)
+            }
             Message::Hang { target, source } => self.hung(target, source),
             Message::Unhang { target, source } => self.unhung(target, source),
             Message::TargetLine { source, target, line } => self.target_told(source, target, line),

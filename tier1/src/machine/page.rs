@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use doppel_common::api::{Body, IndexCommand, Outcome, Rank, Status, Submission};
-use doppel_common::model::{PageId, PageUrl};
+use doppel_common::model::PageId;
 use doppel_common::signature::Signature;
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;
-use crate::record::{ContentState, LookState, PageRecord, Published, RedirectState, State};
+use crate::record::{ContentState, LookState, PageRecord, Published, State};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -26,7 +26,9 @@ impl Machine<'_, '_> {
             Some(record) if record.state == State::Purged => {
                 self.first_version(page, submission, Some(record))?
             }
-            Some(record) if submission.fetched_at < record.fetched_at => self.stale(page, record, &submission)?,
+            Some(record) if submission.fetched_at < record.fetched_at => {
+                self.stale(page, record, &submission)?
+            }
             Some(record) => self.next_version(page, record, submission, hint)?,
         };
         match outcome {
@@ -125,7 +127,8 @@ impl Machine<'_, '_> {
             return Ok(Outcome::Unchanged);
         }
         if let (State::Content(_), Body::Content(new)) = (&record.state, &submission.body) {
-            return self.change_content(page, record, new, hint);
+            let rank_changed = record.rank != rank_before;
+            return self.change_content(page, record, new, hint, rank_changed);
         }
         self.end_state(page, &mut record);
         self.become_state(page, record, submission.body)
@@ -137,6 +140,7 @@ impl Machine<'_, '_> {
         mut record: PageRecord,
         new: &Arc<Signature>,
         hint: Option<Hint>,
+        rank_changed: bool,
     ) -> Result<Outcome, StoreError> {
         let State::Content(mut state) = record.state else { return Ok(Outcome::Stale) };
         self.txn.put(key::signature(self.here, page), new.as_bytes().to_vec());
@@ -198,6 +202,8 @@ impl Machine<'_, '_> {
         }
         if outcome == Outcome::Confirmed {
             self.refresh_member(page, &record, !settled_before);
+        } else if rank_changed {
+            self.refresh_member(page, &record, false);
         }
         self.put(page, record)?;
         Ok(outcome)
@@ -230,7 +236,12 @@ impl Machine<'_, '_> {
     }
 
     /// Gives a page without a state a new one.
-    fn become_state(&mut self, page: PageId, mut record: PageRecord, body: Body) -> Result<Outcome, StoreError> {
+    fn become_state(
+        &mut self,
+        page: PageId,
+        mut record: PageRecord,
+        body: Body,
+    ) -> Result<Outcome, StoreError> {
         let outcome = match body {
             Body::Content(signature) => {
                 self.txn.put(key::signature(self.here, page), signature.as_bytes().to_vec());
@@ -246,7 +257,7 @@ impl Machine<'_, '_> {
                 });
                 if signature.tokens() == 0 {
                     self.decide(page, record, Vec::new(), false)?;
-                    self.tell_sources(page, None)?;
+                    self.reroute_sources(page)?;
                     return Ok(Outcome::Confirmed);
                 }
                 self.effects.push(Effect::put(page, &signature, Some(record.ticket)));
@@ -262,14 +273,8 @@ impl Machine<'_, '_> {
             }
         };
         self.put(page, record)?;
-        self.tell_sources(page, None)?;
+        self.reroute_sources(page)?;
         Ok(outcome)
-    }
-
-    fn begin_redirect(&mut self, page: PageId, record: &mut PageRecord, to: PageUrl) {
-        let target = to.id();
-        record.state = State::Redirect(RedirectState { to, resolution: None, target: None });
-        self.send_to_page(target, Message::Subscribe { target, source: page });
     }
 
     pub(super) fn purge(&mut self, page: PageId) -> Result<(), StoreError> {
@@ -281,6 +286,6 @@ impl Machine<'_, '_> {
         record.canonical = None;
         record.rank.popularity = None;
         self.put(page, record)?;
-        self.tell_sources(page, None)
+        self.reroute_sources(page)
     }
 }

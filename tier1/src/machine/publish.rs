@@ -6,7 +6,7 @@ use doppel_common::model::PageId;
 use super::{Effect, Machine, Message, STEP_ROWS};
 use crate::key::{self, Kind};
 use crate::record::{
-    ContentState, LookState, Measured, PageRecord, Published, RedirectState, ResolutionOutcome, Similarity, State,
+    ContentState, LookState, Measured, PageRecord, Published, RedirectState, Resolution, Similarity, State,
     TargetLine,
 };
 use crate::store::StoreError;
@@ -83,7 +83,12 @@ impl Machine<'_, '_> {
     }
 
     /// A step of the sources of a target's edges.
-    pub(super) fn edges(&self, kind: Kind, target: PageId, after: Option<PageId>) -> Result<Vec<PageId>, StoreError> {
+    pub(super) fn edges(
+        &self,
+        kind: Kind,
+        target: PageId,
+        after: Option<PageId>,
+    ) -> Result<Vec<PageId>, StoreError> {
         let prefix = key::edges(self.here, kind, target);
         let after = after.map(|source| key::edge(self.here, kind, target, source));
         let rows = self.txn.scan(&prefix, after.as_deref(), STEP_ROWS)?;
@@ -97,8 +102,7 @@ pub(super) fn target_line(published: &Published) -> TargetLine {
 
 /// The public state of a page.
 fn publish(page: PageId, record: &PageRecord) -> Published {
-    let plain =
-        |status| Published { status, group: None, winner: None, similarity: None, reason: None };
+    let plain = |status| Published { status, group: None, winner: None, similarity: None, reason: None };
     match &record.state {
         State::Content(state) => publish_content(page, state),
         State::Redirect(state) => publish_redirect(state),
@@ -141,13 +145,12 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
 fn publish_redirect(state: &RedirectState) -> Published {
     let pending =
         Published { status: Status::Pending, group: None, winner: None, similarity: None, reason: None };
-    let Some(resolution) = &state.resolution else { return pending };
-    match (resolution.outcome, &state.target) {
-        (ResolutionOutcome::Unresolved(reason), _) => {
+    match (state.resolution, &state.target) {
+        (None, _) | (Some(Resolution::Content(_)), None) => pending,
+        (Some(Resolution::Unresolved(reason)), _) => {
             Published { status: Status::Unresolved, reason: Some(reason), ..pending }
         }
-        (ResolutionOutcome::Content, None) => pending,
-        (ResolutionOutcome::Content, Some(target)) => {
+        (Some(Resolution::Content(_)), Some(target)) => {
             let status = match target.status {
                 Status::Winner | Status::Duplicate => Status::Duplicate,
                 Status::Member => Status::Member,

@@ -1,114 +1,94 @@
-//! Redirects: where each leads, hop by hop, and which pages hang on a final target.
+//! Redirects: where each leads, and which pages hang on a final target.
 //!
-//! A redirect knows the path from itself to the end of its chain. Word of a change travels from a page
-//! to the redirects straight to it. A page that finds itself on the path is in a loop; a path of more
-//! than 20 hops is too long and is cut to nothing, so that word of a long loop comes to rest.
+//! A redirect finds its end by a trace that travels from hop to hop, at most 20 of them, and comes back.
+//! Each page knows the redirects straight to it. When it becomes something else it tells them, they
+//! trace again and tell theirs, at most 20 hops far, so word of a change dies out in a loop as well.
+//!
+//! No change is missed: a redirect subscribes to its target before its trace goes the same way, so
+//! whatever changes behind the trace finds the way back to it.
 
 use doppel_common::api::Unresolved;
-use doppel_common::model::PageId;
+use doppel_common::model::{PageId, PageUrl};
 
 use super::publish::target_line;
 use super::{Machine, Message, STEP_ROWS};
 use crate::key::{self, Kind};
-use crate::record::{PageRecord, RedirectState, Resolution, ResolutionOutcome, State, TargetLine};
+use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine};
 use crate::store::StoreError;
 
 /// Redirects followed at most (DESIGN: redirect q → t).
-const HOPS_MAX: usize = 20;
+const HOPS_MAX: u8 = 20;
 
 impl RedirectState {
     /// The page at the end of the chain, when that has a content.
     pub(crate) fn hung_on(&self) -> Option<PageId> {
-        self.resolution.as_ref().and_then(Resolution::content_page)
-    }
-}
-
-impl Resolution {
-    fn content_page(&self) -> Option<PageId> {
-        match self.outcome {
-            ResolutionOutcome::Content => self.path.last().copied(),
-            ResolutionOutcome::Unresolved(_) => None,
+        match self.resolution {
+            Some(Resolution::Content(page)) => Some(page),
+            Some(Resolution::Unresolved(_)) | None => None,
         }
-    }
-
-    /// The resolution of `page`, which redirects to a page with this one.
-    fn behind(&self, page: PageId) -> Self {
-        let unresolved = |reason, path| Self { outcome: ResolutionOutcome::Unresolved(reason), path };
-        if self.path.contains(&page) {
-            return unresolved(Unresolved::Loop, vec![page]);
-        }
-        if self.path.len() > HOPS_MAX || self.outcome == ResolutionOutcome::Unresolved(Unresolved::TooManyHops) {
-            return unresolved(Unresolved::TooManyHops, Vec::new());
-        }
-        let mut path = Vec::with_capacity(self.path.len() + 1);
-        path.push(page);
-        path.extend_from_slice(&self.path);
-        Self { outcome: self.outcome, path }
     }
 }
 
 impl Machine<'_, '_> {
-    /// Where `page` leads as its own shard knows. A redirect that has no answer yet counts as unknown,
-    /// so that pages waiting for each other in a loop find out.
-    fn resolution(page: PageId, record: Option<&PageRecord>) -> Resolution {
-        let end = |outcome| Resolution { outcome, path: vec![page] };
-        match record.map(|record| &record.state) {
-            Some(State::Content(_)) => end(ResolutionOutcome::Content),
-            Some(State::Redirect(RedirectState { resolution: Some(resolution), .. })) => resolution.clone(),
-            Some(State::Dead) => end(ResolutionOutcome::Unresolved(Unresolved::DeadTarget)),
-            Some(State::Redirect(_) | State::Purged) | None => {
-                end(ResolutionOutcome::Unresolved(Unresolved::UnknownTarget))
-            }
-        }
+    /// Makes a page a redirect and has its end found.
+    pub(super) fn begin_redirect(&mut self, page: PageId, record: &mut PageRecord, to: PageUrl) {
+        let target = to.id();
+        record.state = State::Redirect(RedirectState { to, resolution: None, target: None });
+        self.send_to_page(target, Message::Subscribe { target, source: page });
+        self.trace(page, record);
     }
 
-    pub(super) fn subscribed(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        self.txn.put(key::edge(self.here, Kind::Source, target, source), Vec::new());
-        let record = self.txn.page(self.here, target)?;
-        let resolution = Self::resolution(target, record);
-        self.send_to_page(source, Message::Resolved { source, target, resolution });
-        Ok(())
+    fn trace(&mut self, source: PageId, record: &mut PageRecord) {
+        let State::Redirect(state) = &record.state else { return };
+        record.ticket += 1;
+        let (at, ticket) = (state.to.id(), record.ticket);
+        self.send_to_page(at, Message::Trace { source, ticket, at, path: vec![source] });
     }
 
-    pub(super) fn unsubscribed(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        self.txn.delete(key::edge(self.here, Kind::Source, target, source));
-        Ok(())
-    }
-
-    /// Tells the redirects straight to `target` where it leads, in steps.
-    pub(super) fn tell_sources(&mut self, target: PageId, after: Option<PageId>) -> Result<(), StoreError> {
-        let sources = self.edges(Kind::Source, target, after)?;
-        if sources.is_empty() {
-            return Ok(());
-        }
-        let record = self.txn.page(self.here, target)?;
-        let resolution = Self::resolution(target, record);
-        let last = sources.last().copied().filter(|_| sources.len() == STEP_ROWS);
-        for source in sources {
-            self.send_to_page(source, Message::Resolved { source, target, resolution: resolution.clone() });
-        }
-        if let Some(after) = last {
-            self.send(self.here, Message::ContinueSources { target, after });
-        }
-        Ok(())
-    }
-
-    /// The target of a redirect tells where it leads.
-    pub(super) fn resolved(
+    /// A trace has come to this page.
+    pub(super) fn traced_through(
         &mut self,
         source: PageId,
-        target: PageId,
+        ticket: u32,
+        at: PageId,
+        mut path: Vec<PageId>,
+    ) -> Result<(), StoreError> {
+        let record = self.txn.page(self.here, at)?;
+        let resolution = match record.map(|record| &record.state) {
+            _ if path.contains(&at) => Resolution::Unresolved(Unresolved::Loop),
+            Some(State::Content(_)) => Resolution::Content(at),
+            Some(State::Dead) => Resolution::Unresolved(Unresolved::DeadTarget),
+            Some(State::Purged) | None => Resolution::Unresolved(Unresolved::UnknownTarget),
+            Some(State::Redirect(_)) if path.len() >= usize::from(HOPS_MAX) => {
+                Resolution::Unresolved(Unresolved::TooManyHops)
+            }
+            Some(State::Redirect(state)) => {
+                let next = state.to.id();
+                path.push(at);
+                self.send_to_page(next, Message::Trace { source, ticket, at: next, path });
+                return Ok(());
+            }
+        };
+        self.send_to_page(source, Message::Traced { source, ticket, resolution });
+        Ok(())
+    }
+
+    /// A trace has come back.
+    pub(super) fn traced(
+        &mut self,
+        source: PageId,
+        ticket: u32,
         resolution: Resolution,
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(source)? else { return Ok(()) };
+        let current = record.ticket == ticket;
         let State::Redirect(state) = &mut record.state else { return self.give_back(source, record) };
-        let resolution = resolution.behind(source);
-        if state.to.id() != target || state.resolution.as_ref() == Some(&resolution) {
+        if !current || state.resolution == Some(resolution) {
             return self.give_back(source, record);
         }
         let before = state.hung_on();
-        let now = resolution.content_page();
         state.resolution = Some(resolution);
+        let now = state.hung_on();
         if before != now {
             state.target = None;
             if let Some(target) = before {
@@ -118,8 +98,58 @@ impl Machine<'_, '_> {
                 self.send_to_page(target, Message::Hang { target, source });
             }
         }
+        self.put(source, record)
+    }
+
+    pub(super) fn subscribed(&mut self, target: PageId, source: PageId) {
+        self.txn.put(key::edge(self.here, Kind::Source, target, source), Vec::new());
+    }
+
+    pub(super) fn unsubscribed(&mut self, target: PageId, source: PageId) {
+        self.txn.delete(key::edge(self.here, Kind::Source, target, source));
+    }
+
+    /// This page has become something else: tells the redirects to it.
+    pub(super) fn reroute_sources(&mut self, target: PageId) -> Result<(), StoreError> {
+        self.tell_sources(target, None, HOPS_MAX)
+    }
+
+    /// Tells the redirects straight to `target`, from the one after `after`, in steps.
+    pub(super) fn tell_sources(
+        &mut self,
+        target: PageId,
+        after: Option<PageId>,
+        hops_left: u8,
+    ) -> Result<(), StoreError> {
+        let sources = self.edges(Kind::Source, target, after)?;
+        let last = sources.last().copied().filter(|_| sources.len() == STEP_ROWS);
+        for source in sources {
+            self.send_to_page(source, Message::Rerouted { source, target, hops_left });
+        }
+        if let Some(after) = last {
+            self.send(self.here, Message::ContinueSources { target, after, hops_left });
+        }
+        Ok(())
+    }
+
+    /// Something changed on the way behind `target`.
+    pub(super) fn rerouted(
+        &mut self,
+        source: PageId,
+        target: PageId,
+        hops_left: u8,
+    ) -> Result<(), StoreError> {
+        let Some(mut record) = self.take(source)? else { return Ok(()) };
+        let State::Redirect(state) = &record.state else { return self.give_back(source, record) };
+        if state.to.id() != target {
+            return self.give_back(source, record);
+        }
+        self.trace(source, &mut record);
         self.put(source, record)?;
-        self.tell_sources(source, None)
+        match hops_left.checked_sub(1) {
+            Some(left) => self.tell_sources(source, None, left),
+            None => Ok(()),
+        }
     }
 
     /// The redirects of `source` end at this page.
@@ -168,7 +198,12 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn target_told(&mut self, source: PageId, target: PageId, line: TargetLine) -> Result<(), StoreError> {
+    pub(super) fn target_told(
+        &mut self,
+        source: PageId,
+        target: PageId,
+        line: TargetLine,
+    ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(source)? else { return Ok(()) };
         let State::Redirect(state) = &mut record.state else { return self.give_back(source, record) };
         if state.hung_on() != Some(target) {

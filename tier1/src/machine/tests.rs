@@ -144,7 +144,9 @@ impl World {
         self.orders.clear();
         self.facts.clear();
         let mut contents = Vec::new();
-        let owed = recovery::owed(&self.store, settings.shards, &mut |p, c, looked| contents.push((p, c, looked))).unwrap();
+        let owed =
+            recovery::owed(&self.store, settings.shards, &mut |p, c, looked| contents.push((p, c, looked)))
+                .unwrap();
         for (page, content, looked) in contents {
             let entry = self.index.entry(self.numbers[&content]).or_default();
             entry.pages.push(page);
@@ -213,7 +215,8 @@ impl World {
         } else {
             let mut verified: Vec<u64> = Vec::new();
             for (&other, entry) in &self.index {
-                let star = verified.iter().any(|y| entry.center == Some(*y) || self.index[y].center == Some(other));
+                let star =
+                    verified.iter().any(|y| entry.center == Some(*y) || self.index[y].center == Some(other));
                 let others = entry.looked.iter().chain(&entry.pages);
                 let partner = others.copied().find(|p| *p != page);
                 if let Some(partner) = partner.filter(|_| linked(k, other) && !star) {
@@ -252,7 +255,9 @@ impl World {
 
     fn regroup_step(&mut self) {
         let Some(group) = self.touched.pop_first() else { return };
-        let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else { return };
+        let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else {
+            return;
+        };
         let mut members: Vec<(PageId, Member)> = Vec::new();
         let prefix = key::members(group);
         self.store
@@ -386,7 +391,7 @@ impl World {
     /// No more faults: lets everything run dry.
     fn settle(&mut self) {
         for round in 0.. {
-            assert!(round < 20_000, "does not come to rest");
+            assert!(round < 5_000, "does not come to rest");
             if self.shards.undelivered() > 0 {
                 self.commit(Vec::new(), 1_000);
                 continue;

@@ -74,7 +74,12 @@ impl Tier1Api for Tier1 {
         self.read_summary(group)
     }
 
-    fn group(&self, group: GroupId, after: Option<PageId>, limit: usize) -> Result<Option<GroupView>, Refused> {
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<Option<GroupView>, Refused> {
         self.read_group(group, after, limit)
     }
 

@@ -51,7 +51,12 @@ impl Background {
         let verify = owed
             .unverified
             .into_iter()
-            .map(|(page, content, winner, winner_content)| Job::Verify { page, content, winner, winner_content })
+            .map(|(page, content, winner, winner_content)| Job::Verify {
+                page,
+                content,
+                winner,
+                winner_content,
+            })
             .collect();
         let mut this = Self {
             tier2,
@@ -136,8 +141,13 @@ impl Background {
             self.late_known.remove(page);
         }
         let room = recomputations.saturating_sub(self.recomputing.len());
-        let groups: Vec<GroupId> =
-            self.touched.iter().copied().filter(|group| !self.recomputing.contains(group)).take(room).collect();
+        let groups: Vec<GroupId> = self
+            .touched
+            .iter()
+            .copied()
+            .filter(|group| !self.recomputing.contains(group))
+            .take(room)
+            .collect();
         for group in groups {
             self.touched.remove(&group);
             self.recomputing.insert(group);

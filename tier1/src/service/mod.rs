@@ -170,7 +170,8 @@ impl Tier1 {
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
         };
-        threads.push(spawn("tier1-writer", Box::new(move || writer::run(&this, &tier2, shards, owed, &tasks)))?);
+        threads
+            .push(spawn("tier1-writer", Box::new(move || writer::run(&this, &tier2, shards, owed, &tasks)))?);
         threads.push(spawn("tier1-worker", Box::new(move || worker::run(&work, &jobs)))?);
         Ok(())
     }

@@ -10,7 +10,7 @@ use doppel_common::signature::Signature;
 
 use super::Tier1;
 use crate::key::{self, Kind};
-use crate::record::{Group, GroupRecord, Member, PageRecord, ResolutionOutcome, Similarity, State, decode};
+use crate::record::{Group, GroupRecord, Member, PageRecord, Resolution, Similarity, State, decode};
 use crate::store::StoreError;
 use crate::txn::read;
 
@@ -32,7 +32,8 @@ pub(super) fn line(record: &PageRecord) -> Line {
 
 fn view(record: PageRecord) -> PageView {
     let line = line(&record);
-    let (mut content, mut winner, mut redirect_to, mut target, mut unresolved) = (None, None, None, None, None);
+    let (mut content, mut winner, mut redirect_to, mut target, mut unresolved) =
+        (None, None, None, None, None);
     match &record.state {
         State::Content(state) => {
             content = Some(state.content);
@@ -45,10 +46,10 @@ fn view(record: PageRecord) -> PageView {
         State::Redirect(state) => {
             redirect_to = Some(state.to.clone());
             target = state.hung_on();
-            unresolved = state.resolution.as_ref().and_then(|resolution| match resolution.outcome {
-                ResolutionOutcome::Content => None,
-                ResolutionOutcome::Unresolved(reason) => Some(reason),
-            });
+            unresolved = match state.resolution {
+                Some(Resolution::Unresolved(reason)) => Some(reason),
+                Some(Resolution::Content(_)) | None => None,
+            };
         }
         State::Dead | State::Purged => {}
     }
@@ -68,15 +69,17 @@ fn view(record: PageRecord) -> PageView {
 
 fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
     match record {
-        GroupRecord::Active(Group { winner, members, dissimilar, touched, quarantined, .. }) => GroupSummary {
-            group,
-            state: GroupState::Active,
-            members: *members,
-            dissimilar: *dissimilar,
-            winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
-            touched: *touched,
-            quarantined: *quarantined,
-        },
+        GroupRecord::Active(Group { winner, members, dissimilar, touched, quarantined, .. }) => {
+            GroupSummary {
+                group,
+                state: GroupState::Active,
+                members: *members,
+                dissimilar: *dissimilar,
+                winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
+                touched: *touched,
+                quarantined: *quarantined,
+            }
+        }
         GroupRecord::Forward(forward) => GroupSummary {
             group,
             state: GroupState::MergedInto { group: forward.into },

@@ -15,7 +15,12 @@ use crate::record::{Measured, Member};
 /// A job for the worker.
 pub(crate) enum Job {
     /// Compare a member with its group's winner.
-    Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
+    Verify {
+        page: PageId,
+        content: ContentHash,
+        winner: PageId,
+        winner_content: ContentHash,
+    },
     /// Recompute a group by exact comparison.
     Recompute(GroupId),
     Stop,
@@ -42,7 +47,9 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                 Job::Recompute(group) => {
                     match tier1.recompute(group) {
                         Ok(Some(found)) => {
-                            drop(tier1.tasks.send(Task::Commands(vec![Command::Regrouped(found.regrouped())])));
+                            drop(
+                                tier1.tasks.send(Task::Commands(vec![Command::Regrouped(found.regrouped())])),
+                            );
                         }
                         Ok(None) => {}
                         Err(refused) => tracing::error!(%refused, %group, "a group cannot be recomputed"),
@@ -74,7 +81,8 @@ fn verify(
         }
     }
     let Some((_, representative)) = last_winner else { return Ok(None) };
-    let Some(signature) = tier1.read_signature(page)?.filter(|signature| signature.content() == content) else {
+    let Some(signature) = tier1.read_signature(page)?.filter(|signature| signature.content() == content)
+    else {
         return Ok(None);
     };
     Ok(Some(measure(tier1, &signature, representative)))

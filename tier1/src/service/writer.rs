@@ -23,10 +23,16 @@ const IDLE: Duration = Duration::from_millis(20);
 
 /// A task for the writer.
 pub(crate) enum Task {
-    Submit { submissions: Vec<(Submission, Option<Hint>)>, reply: Sender<Result<Vec<Outcome>, Refused>> },
+    Submit {
+        submissions: Vec<(Submission, Option<Hint>)>,
+        reply: Sender<Result<Vec<Outcome>, Refused>>,
+    },
     Commands(Vec<Command>),
     /// Commands whose commit is waited for.
-    Apply { commands: Vec<Command>, reply: Sender<Result<(), Refused>> },
+    Apply {
+        commands: Vec<Command>,
+        reply: Sender<Result<(), Refused>>,
+    },
     /// The worker is done with a group, whether or not there was anything to change.
     Recomputed(GroupId),
     /// Background work is wanted at once.
@@ -65,8 +71,7 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
 ) {
     let background = Background::new(Arc::clone(tier2), tier1.jobs.clone(), owed);
-    let mut writer =
-        Writer { tier1, tasks, shards, background, waiting: VecDeque::new(), stopping: false };
+    let mut writer = Writer { tier1, tasks, shards, background, waiting: VecDeque::new(), stopping: false };
     loop {
         let (_, backlog) = totals::sum(&writer.shards.metas, writer.shards.undelivered());
         let looks = writer.background.schedule(backlog.pending);
