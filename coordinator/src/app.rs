@@ -1,13 +1,13 @@
 //! What the routes share: the two tiers, the extractors, limits and gauges. Cheap to clone.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use doppel_common::api::{Submission, Tier1Api, Tier2Api};
+use doppel_common::api::{Outcome, Refused, Submission, Tier1Api, Tier2Api};
 use doppel_common::model::Timestamp;
 use doppel_common::pairwise::Policy;
 use prometheus_client::registry::Registry;
@@ -130,12 +130,9 @@ impl App {
     }
 
     /// Records submissions in tier 1; blocks.
-    pub(crate) fn submit(
-        &self,
-        submissions: Vec<Submission>,
-    ) -> Result<Vec<doppel_common::api::Outcome>, doppel_common::api::Refused> {
+    pub(crate) fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
         let outcomes = self.0.tier1.submit(submissions)?;
-        self.0.metrics.pages(&outcomes);
+        self.0.metrics.recorded(&outcomes);
         Ok(outcomes)
     }
 
@@ -176,7 +173,7 @@ impl App {
         &self.0.limits
     }
 
-    pub(crate) fn temp_dir(&self) -> &std::path::Path {
+    pub(crate) fn temp_dir(&self) -> &Path {
         &self.0.temp_dir
     }
 

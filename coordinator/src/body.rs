@@ -1,7 +1,7 @@
 //! Request bodies: read whole, unpacked, bounded in bytes, in memory over all requests, and in time.
 //!
 //! Invariant: a body in memory, packed or not, holds as many permits of the shared memory budget as its
-//! buffer has kilobytes, and gives them back when it is dropped. A body that would pass a limit is
+//! buffer has kilobytes, until its answer is sent. A body that would pass a limit is
 //! refused before the buffer grows past it.
 
 use std::io::{self, Read};
@@ -34,7 +34,7 @@ pub(crate) struct BodyMemory(Arc<Semaphore>);
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: Bytes,
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How a body is packed.
@@ -58,6 +58,22 @@ impl BodyMemory {
 
 impl Held {
     pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The answer to this body: it goes on holding the body's share of the budget until it is sent.
+    pub(crate) fn answer(self, bytes: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Answer { bytes, _permit: self.permit })
+    }
+}
+
+struct Answer {
+    bytes: Vec<u8>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
@@ -180,7 +196,7 @@ impl Buffer {
     }
 
     fn hold(self) -> Held {
-        Held { bytes: self.bytes.into(), _permit: self.permit }
+        Held { bytes: self.bytes.into(), permit: self.permit }
     }
 }
 

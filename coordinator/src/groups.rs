@@ -238,11 +238,7 @@ pub(crate) async fn repair(
     Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
 ) -> Result<Json<Repair>, Problem> {
     let by = name(by)?;
-    app.blocking(move |app| {
-        let report = app.tier1().repair(id, dry_run, &by)?.ok_or_else(|| no_group(id))?;
-        Ok(Json(Repair::from(report)))
-    })
-    .await
+    app.blocking(move |app| recompute(app, id, dry_run, &by)?.map(Json).ok_or_else(|| no_group(id))).await
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -288,14 +284,22 @@ pub(crate) async fn repair_many(
     app.blocking(move |app| {
         let mut answer = Repairs { repairs: Vec::new(), unknown: Vec::new() };
         for group in groups {
-            match app.tier1().repair(group, dry_run, &by)? {
-                Some(report) => answer.repairs.push(report.into()),
+            match recompute(app, group, dry_run, &by)? {
+                Some(repair) => answer.repairs.push(repair),
                 None => answer.unknown.push(group.to_string()),
             }
         }
         Ok(Json(answer))
     })
     .await
+}
+
+fn recompute(app: &App, group: GroupId, dry_run: bool, by: &str) -> Result<Option<Repair>, Problem> {
+    let report = app.tier1().repair(group, dry_run, by)?;
+    if let Some(report) = &report {
+        tracing::info!(%group, by, applied = report.applied, sets = report.components.len(), "repair");
+    }
+    Ok(report.map(Repair::from))
 }
 
 fn name(by: Option<String>) -> Result<String, Problem> {

@@ -1,7 +1,8 @@
 //! Every limit of the front door, with its arithmetic (G6). Bytes, counts and durations.
 //!
-//! Memory for request bodies is at most [`BODY_MEMORY_BYTES`]; answers of `POST /v1/pages` repeat the
-//! URLs of the request and so stay below the request's own size. Each blocking call holds one thread of
+//! Memory for request bodies is at most [`BODY_MEMORY_BYTES`]. A body's share is held until its answer is
+//! sent; an answer repeats the URLs of the body and adds at most 300 bytes a line, so all answers together
+//! stay below the same size and 30 MB a request. Each blocking call holds one thread of
 //! the runtime's blocking pool, of which there are 512 by default: [`REQUESTS`] stays below that.
 
 use std::time::Duration;
@@ -39,8 +40,11 @@ pub const BODY_PAUSE: Duration = Duration::from_secs(15);
 /// The longest time a whole body may take: [`WIRE_BYTES`] at 0.5 MB/s.
 pub const BODY_TIME: Duration = Duration::from_secs(128);
 
-/// The longest time the head of a request may take.
-pub const HEAD_TIME: Duration = Duration::from_secs(15);
+/// The longest time the head of a request may take, and the longest a connection may be idle.
+pub const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// The longest a client may go without reading what it asked for.
+pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 
 /// Connections open at once; each costs about 16 kB while idle, so 64 MB.
 pub const CONNECTIONS: usize = 4_096;
@@ -82,7 +86,7 @@ pub const ADVICE_ATTEMPTS: usize = 4;
 /// Events of one `GET /v1/changes` when the query names no number.
 pub const CHANGES_DEFAULT: usize = 1_000;
 
-/// The most events of one `GET /v1/changes`: about 3 MB.
+/// The most events of one `GET /v1/changes`: about 3 MB, and 160 MB if every URL were as long as may be.
 pub const CHANGES: usize = 10_000;
 
 /// The longest `wait` of `GET /v1/changes`, in seconds.
@@ -122,8 +126,11 @@ pub const LARGEST_GROUPS: usize = 20;
 /// Groups that the group report reads: some seconds of work. Past it the report says that it was cut.
 pub const REPORT_GROUPS: u64 = 5_000_000;
 
-/// How long a group report is handed out again before it is made anew.
+/// How long a group report is handed out again before it is made anew, at least.
 pub const REPORT_AGE: Duration = Duration::from_secs(10);
+
+/// The same in multiples of the time it took: making reports takes at most a twentieth of a core.
+pub const REPORT_AGE_TIMES: u32 = 20;
 
 /// Bytes of lines that the export sorts in memory at a time.
 pub const EXPORT_CHUNK_BYTES: usize = 32 << 20;
@@ -133,9 +140,6 @@ pub const EXPORT_RUNS: usize = 64;
 
 /// Bytes of one piece of an export on its way to the client.
 pub const EXPORT_PIECE_BYTES: usize = 64 << 10;
-
-/// The longest a client of an export may pause.
-pub const EXPORT_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long requests may go on once the service is told to end.
 pub const DRAIN: Duration = Duration::from_secs(30);
@@ -163,6 +167,8 @@ pub struct Limits {
     pub long_polls: usize,
     /// See [`POLL_STEP`].
     pub poll_step: Duration,
+    /// See [`WRITE_PAUSE`].
+    pub write_pause: Duration,
     /// See [`DRAIN`].
     pub drain: Duration,
 }
@@ -180,6 +186,7 @@ impl Default for Limits {
             requests: REQUESTS,
             long_polls: LONG_POLLS,
             poll_step: POLL_STEP,
+            write_pause: WRITE_PAUSE,
             drain: DRAIN,
         }
     }

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::ingest::{Batch, IngestError, Ingested, Source};
 use crate::limits::CHUNK_BYTES;
+use crate::metrics::Metrics;
 use crate::pages::Taken;
 use crate::problem::Problem;
 
@@ -78,8 +79,8 @@ struct Started {
 }
 
 /// The answers so far, a line each.
-#[derive(Default)]
-struct Answers {
+struct Answers<'m> {
+    metrics: &'m Metrics,
     bytes: Vec<u8>,
     any_taken: bool,
 }
@@ -94,7 +95,7 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Vec<u8>, Problem> {
         let detail = format!("more than {} lines; send them in parts", limits.lines);
         return Err(Problem::too_large(detail));
     }
-    let mut answers = Answers::default();
+    let mut answers = Answers { metrics: app.metrics(), bytes: Vec::new(), any_taken: false };
     let mut rest = lines(body).peekable();
     let start = |lines: Vec<Line>| {
         let sources = lines.iter().map(|line| Source::Json(line.json.clone())).collect();
@@ -120,7 +121,7 @@ fn record(
     app: &App,
     lines: &[Line],
     extracted: Vec<Ingested>,
-    answers: &mut Answers,
+    answers: &mut Answers<'_>,
 ) -> Result<Result<(), Refused>, Problem> {
     let mut submissions = Vec::with_capacity(extracted.len());
     let mut pages = Vec::with_capacity(extracted.len());
@@ -179,7 +180,7 @@ fn chunk(rest: &mut Peekable<impl Iterator<Item = Line>>, count: usize) -> Optio
     Some(lines)
 }
 
-impl Answers {
+impl Answers<'_> {
     fn taken(&mut self, url: String, outcome: Outcome) {
         self.any_taken = true;
         self.push(&LineAnswer::Taken(Taken { url, outcome }));
@@ -195,12 +196,15 @@ impl Answers {
             IngestError::Item(item) => item.reason.to_string(),
             other => other.to_string(),
         };
-        let error = LineError { code, field, reason };
-        self.push(&LineAnswer::NotTaken(NotTaken { line: line.number, url: line.url(), error }));
+        self.refuse(line, line.url(), LineError { code, field, reason });
     }
 
     fn retry(&mut self, line: &Line, url: Option<String>, refused: &Refused) {
-        let error = LineError { code: LineCode::Retry, field: None, reason: refused.to_string() };
+        self.refuse(line, url, LineError { code: LineCode::Retry, field: None, reason: refused.to_string() });
+    }
+
+    fn refuse(&mut self, line: &Line, url: Option<String>, error: LineError) {
+        self.metrics.not_taken(error.code);
         self.push(&LineAnswer::NotTaken(NotTaken { line: line.number, url, error }));
     }
 

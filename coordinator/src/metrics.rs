@@ -23,6 +23,7 @@ use prometheus_client::registry::Registry;
 
 use crate::app::App;
 use crate::body::BodyMemory;
+use crate::lines::LineCode;
 use crate::problem::Problem;
 
 /// The media type of a scrape.
@@ -80,7 +81,11 @@ pub(crate) fn register(
         "Bytes of page bodies received, after decompression",
         metrics.body_bytes.clone(),
     );
-    registry.register("doppel_coordinator_ingest_pages", "Pages recorded, by outcome", metrics.pages.clone());
+    registry.register(
+        "doppel_coordinator_ingest_pages",
+        "Pages recorded, and lines not taken, by outcome",
+        metrics.pages.clone(),
+    );
     registry.register_collector(Box::new(Tiers {
         tier1: Arc::clone(tier1),
         tier2: Arc::clone(tier2),
@@ -94,7 +99,8 @@ impl Metrics {
         self.body_bytes.inc_by(bytes as u64);
     }
 
-    pub(crate) fn pages(&self, outcomes: &[Outcome]) {
+    /// Counts pages that tier 1 took.
+    pub(crate) fn recorded(&self, outcomes: &[Outcome]) {
         for (outcome, name) in [
             (Outcome::Unchanged, "unchanged"),
             (Outcome::Confirmed, "confirmed"),
@@ -104,6 +110,16 @@ impl Metrics {
             let count = outcomes.iter().filter(|&&one| one == outcome).count();
             self.pages.get_or_create(&OutcomeLabels { outcome: name }).inc_by(count as u64);
         }
+    }
+
+    /// Counts a line that was not taken.
+    pub(crate) fn not_taken(&self, code: LineCode) {
+        let outcome = match code {
+            LineCode::Invalid => "invalid",
+            LineCode::Retry => "retry",
+            LineCode::Internal => "internal",
+        };
+        self.pages.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 }
 

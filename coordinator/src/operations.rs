@@ -11,16 +11,14 @@ use axum::{Extension, Json};
 use doppel_common::api::Backlog;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::changes::CURSOR;
 use crate::export::Collected;
 use crate::extract::{Query, number};
-use crate::limits::{EXPORT_PAUSE, EXPORT_PIECE_BYTES, FLUSH_DEFAULT_S, FLUSH_S};
+use crate::limits::{EXPORT_PIECE_BYTES, FLUSH_DEFAULT_S, FLUSH_S};
 use crate::line::ExportLine;
 use crate::metrics;
 use crate::pages::NDJSON;
@@ -90,10 +88,9 @@ pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> 
     let collected = app.blocking(|app| Ok(Collected::from(app.tier1(), app.temp_dir())?)).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
     let (sender, receiver) = mpsc::channel(PIECES);
-    let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let _place = place;
-        let mut pieces = Pieces { sender, runtime, buffer: Vec::with_capacity(EXPORT_PIECE_BYTES) };
+        let mut pieces = Pieces { sender, buffer: Vec::with_capacity(EXPORT_PIECE_BYTES) };
         match collected.write(&mut pieces) {
             Ok(_) => drop(pieces.send(Piece::End)),
             Err(error) => tracing::warn!(%error, "an export broke off"),
@@ -115,20 +112,17 @@ enum Piece {
     End,
 }
 
-/// Sends what is written to it in pieces, at the pace of the connection.
+/// Sends what is written to it in pieces, at the pace of the connection, which ends when the client does
+/// not read.
 struct Pieces {
     sender: mpsc::Sender<Piece>,
-    runtime: Handle,
     buffer: Vec<u8>,
 }
 
 impl Pieces {
     fn send(&self, piece: Piece) -> io::Result<()> {
-        match self.runtime.block_on(timeout(EXPORT_PAUSE, self.sender.send(piece))) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone")),
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")),
-        }
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone");
+        self.sender.blocking_send(piece).map_err(gone)
     }
 }
 

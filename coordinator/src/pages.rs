@@ -94,7 +94,8 @@ pub(crate) async fn post(
         return Err(Problem::bad_request("the body is empty"));
     }
     if many {
-        let answers = app.blocking(move |app| lines::take(app, held.bytes())).await?;
+        let take = move |app: &App| lines::take(app, held.bytes()).map(|answers| held.answer(answers));
+        let answers = app.blocking(take).await?;
         return Ok(([(header::CONTENT_TYPE, NDJSON)], answers).into_response());
     }
     if held.bytes().trim_ascii_start().starts_with(b"[") {
@@ -199,9 +200,9 @@ pub(crate) async fn purge(
     State(app): State<App>,
     JsonBody(request): JsonBody<PurgeRequest>,
 ) -> Result<Json<Purged>, Problem> {
-    let purged = match request {
+    let purged = match &request {
         PurgeRequest { url: Some(url), host: None } => {
-            let page = page_url("url", &url)?.id();
+            let page = page_url("url", url)?.id();
             app.blocking(move |app| Ok(app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
@@ -211,9 +212,11 @@ pub(crate) async fn purge(
             {
                 return Err(Problem::field("host", "a host name in lower case, of 1 to 253 bytes"));
             }
+            let host = host.clone();
             app.blocking(move |app| Ok(app.tier1().purge_host(&host)?)).await?
         }
         _ => return Err(Problem::bad_request("a purge names exactly one of url and host")),
     };
+    tracing::info!(?request, purged, "purge");
     Ok(Json(Purged { purged }))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::groups::Group;
-use crate::limits::{LARGEST_GROUPS, LIST, REPORT_AGE, REPORT_GROUPS};
+use crate::limits::{LARGEST_GROUPS, LIST, REPORT_AGE, REPORT_AGE_TIMES, REPORT_GROUPS};
 use crate::placement::ShardRow;
 use crate::problem::Problem;
 
@@ -146,22 +147,29 @@ pub(crate) struct SizeClass {
 
 /// The last group report, kept for a while because making it reads every group.
 #[derive(Debug, Default)]
-pub(crate) struct CachedGroups(Option<(Instant, Arc<GroupSizes>)>);
+pub(crate) struct CachedGroups(Option<Made>);
+
+#[derive(Debug)]
+struct Made {
+    at: Instant,
+    took: Duration,
+    report: Arc<GroupSizes>,
+}
 
 /// How large are the groups?
 ///
-/// The answer may be 10 seconds old.
+/// The answer may be 10 seconds old, and older where there are very many groups.
 #[utoipa::path(get, path = "/v1/reports/groups", tag = "reports", responses((status = 200, body = GroupSizes)))]
 pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes>>, Problem> {
     // Whoever comes while it is being made waits for it and has it, too.
     let mut cached = app.group_report().lock().await;
-    if let Some((made, report)) = &cached.0
-        && made.elapsed() < REPORT_AGE
-    {
-        return Ok(Json(Arc::clone(report)));
+    let is_fresh = |made: &&Made| made.at.elapsed() < REPORT_AGE.max(REPORT_AGE_TIMES * made.took);
+    if let Some(made) = cached.0.as_ref().filter(is_fresh) {
+        return Ok(Json(Arc::clone(&made.report)));
     }
+    let begin = Instant::now();
     let report = Arc::new(app.blocking(|app| Ok(sizes(app.tier1())?)).await?);
-    cached.0 = Some((Instant::now(), Arc::clone(&report)));
+    cached.0 = Some(Made { at: Instant::now(), took: begin.elapsed(), report: Arc::clone(&report) });
     Ok(Json(report))
 }
 

@@ -61,7 +61,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(operations::page))
 }
 
-/// The OpenAPI document of the public contract, as JSON.
+/// The OpenAPI document of the public contract.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     routes().into_openapi()

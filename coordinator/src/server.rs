@@ -1,4 +1,5 @@
-//! Connections: bounded in number and in the time of their heads, and drained at the end.
+//! Connections: bounded in number, in the time of their heads and in the patience with clients that do not
+//! read, and drained at the end.
 
 use std::future::Future;
 use std::io;
@@ -11,28 +12,33 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 
 use crate::app::App;
 use crate::limits::{CONNECTIONS, HEAD_TIME};
 use crate::router;
 
-/// Pause after an accept that failed for want of resources.
+/// Pause after an accept that failed for want of resources, such as files.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
+/// Accepts that may fail so one after the other: a minute without a connection is the end.
+const ACCEPT_FAILURES: u32 = 60;
+
 /// Answers connections of `listener` until `shutdown` completes; then takes no more, ends long polls, and
-/// lets requests in work go on for the time of `Limits::drain`.
+/// lets requests in work go on for the time of `Limits::drain` at most.
 ///
 /// # Errors
-/// When requests were still in work at the end of that time.
+/// When no connection could be accepted for a minute.
 pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-    let drain = state.limits().drain;
+    let (write_pause, drain) = (state.limits().write_pause, state.limits().drain);
     let service = TowerToHyperService::new(router::app(state.clone()));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut failures = 0;
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
@@ -42,13 +48,19 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
         let (stream, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) if is_of_one_connection(&error) => continue,
+            Err(error) if failures == ACCEPT_FAILURES => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections at the moment");
+                failures += 1;
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service.clone()));
+        failures = 0;
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(write_pause));
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
+        let connection = graceful.watch(connection);
         tokio::spawn(async move {
             let _place = place;
             if let Err(error) = connection.await {
@@ -58,15 +70,17 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
     }
     drop(listener);
     state.drain();
-    let waited = timeout(drain, graceful.shutdown()).await;
-    waited.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "requests were still in work at the end"))
+    if timeout(drain, graceful.shutdown()).await.is_err() {
+        tracing::warn!("requests were still in work at the end");
+    }
+    Ok(())
 }
 
 /// Waits for a place first, so that a connection too many stays in the system's queue.
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
     let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
