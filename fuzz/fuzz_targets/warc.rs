@@ -1,0 +1,34 @@
+//! Any bytes as a WARC file, plain or gzip by their first bytes: the reader ends, and what it calls
+//! a page is one.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use doppel_common::input::{self, Item, Limits};
+use doppel_common::model::{PageUrl, Timestamp};
+use libfuzzer_sys::fuzz_target;
+use tempfile::TempDir;
+
+static DIRECTORY: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a directory"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = DIRECTORY.path().join("crawl.warc");
+    std::fs::write(&path, bytes).expect("a file");
+    let limits = Limits {
+        record_bytes_max: 4 << 10,
+        page_bytes_max: 2 << 10,
+        expansion_free_bytes: 1 << 20,
+        ..Limits::at(Timestamp::from_millis(0))
+    };
+    let Ok(input) = input::open(&path, limits) else { return };
+    let mut items = 0;
+    for item in input {
+        items += 1;
+        if let Item::Page(page) = item {
+            assert_eq!(PageUrl::parse(page.url.as_str()).as_ref(), Ok(&page.url));
+            assert!(page.fetched_at.is_none_or(|date| date.day() <= 1));
+        }
+    }
+    // Every record takes bytes, of which a gzip file has at most a thousand for each of its own.
+    assert!(items <= 1_100 * bytes.len() + 1, "{items} items of {} bytes", bytes.len());
+});
