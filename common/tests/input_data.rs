@@ -1,27 +1,16 @@
 //! The developer corpora, read whole, against their own lists.
-//!
-//! They are found by `DOPPEL_DATA` or beside the repository, and may be absent except in CI.
 #![allow(clippy::unwrap_used)]
+
+mod crawl;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use doppel_common::input::{self, Fetched, FetchedBody, Item, Limits};
 use doppel_common::model::Timestamp;
 use flate2::read::MultiGzDecoder;
-
-fn data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let path = std::env::var_os("DOPPEL_DATA").map_or_else(beside, PathBuf::from);
-    if path.join("README.md").exists() {
-        return Some(path);
-    }
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "no corpora at {}", path.display());
-    println!("skipped: no corpora at {}", path.display());
-    None
-}
 
 /// All pages of a file, which has no bad and no skipped records.
 fn pages(path: &Path) -> Vec<Fetched> {
@@ -88,7 +77,7 @@ fn taken_apart(path: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn bodies() {
-    let Some(data) = data() else { return };
+    let Some(data) = crawl::data() else { return };
     for file in [
         "quick/round-00.warc.gz",
         "quick/round-02.warc.gz",
@@ -113,7 +102,7 @@ fn bodies() {
 
 #[test]
 fn quick() {
-    let Some(data) = data().map(|data| data.join("quick")) else { return };
+    let Some(data) = crawl::data().map(|data| data.join("quick")) else { return };
     let pages = rounds(&data, 3);
     assert_eq!(pages.len(), 646 + 113 + 147);
     check_against_list(&pages, &listed(BufReader::new(File::open(data.join("quick.jsonl")).unwrap())));
@@ -121,7 +110,7 @@ fn quick() {
 
 #[test]
 fn trace() {
-    let Some(data) = data().map(|data| data.join("trace")) else { return };
+    let Some(data) = crawl::data().map(|data| data.join("trace")) else { return };
     let pages = rounds(&data, 10);
     assert_eq!(pages.len(), 21_640);
     assert_eq!(pages.iter().filter(|page| page.body == FetchedBody::Dead).count(), 230);
@@ -139,7 +128,7 @@ fn trace() {
 
 #[test]
 fn mid() {
-    let Some(data) = data().map(|data| data.join("mid")) else { return };
+    let Some(data) = crawl::data().map(|data| data.join("mid")) else { return };
     let mut html_bytes = 0;
     let mut urls = Vec::new();
     for file in ["mid-00.warc.gz", "mid-01.warc.gz"] {
@@ -164,7 +153,7 @@ fn mid() {
 
 #[test]
 fn labelled() {
-    let Some(data) = data().map(|data| data.join("labelled")) else { return };
+    let Some(data) = crawl::data().map(|data| data.join("labelled")) else { return };
     for (name, documents, html) in [
         ("trecdup-web", 126, false),
         ("trecdup-gov2", 134, false),
