@@ -1,0 +1,279 @@
+//! The commands as a person or a program uses them: what they print, and how they end.
+
+mod harness;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use harness::pages::{html, ndjson, rounds, text};
+use harness::{OwnServer, Server, doppel, lines_of, run, run_ok};
+use serde_json::{Value, json};
+
+/// Runs a command against a server; its output whatever the exit code.
+fn ask(server: &Server, arguments: &[&str]) -> Output {
+    doppel().env("DOPPEL_SERVER", &server.url).args(arguments).output().unwrap()
+}
+
+/// Runs a command that has to end with 0; its stdout.
+fn answer(server: &Server, arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } = ask(server, arguments);
+    assert!(status.success(), "{arguments:?}: {status}: {}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const A: &str = "http://a.example/";
+const B: &str = "http://b.example/copy";
+
+/// A and its copy B, a lone page, and a redirect that leads nowhere.
+fn loaded() -> OwnServer {
+    let server = OwnServer::start(&[]);
+    let copy = html("page", &text(1, 100));
+    let crawl = ndjson(&[
+        json!({"url": A, "html": copy, "fetched_at": "2024-05-01T00:00:00Z"}),
+        json!({"url": B, "html": copy, "fetched_at": "2024-05-02T00:00:00Z"}),
+        json!({"url": "http://c.example/", "html": html("page", &text(2, 100))}),
+        json!({"url": "http://d.example/", "redirect_to": "http://nowhere.example/"}),
+    ]);
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("crawl.jsonl");
+    fs::write(&path, crawl).unwrap();
+    let summary: Value =
+        serde_json::from_str(&answer(&server, &["load", "--flush", "--json", path.to_str().unwrap()]))
+            .unwrap();
+    assert_eq!(summary["outcomes"], json!({"pending": 4}), "{summary}");
+    let again = answer(&server, &["load", path.to_str().unwrap()]);
+    assert!(again.contains("unchanged"), "{again}");
+    server
+}
+
+#[test]
+fn questions_are_answered_for_people_and_programs() {
+    let server = loaded();
+    let human = answer(&server, &["status", A, B, "http://d.example/", "nonsense"]);
+    let lines: Vec<&str> = human.lines().collect();
+    assert!(lines[0].starts_with("winner ") && lines[0].contains(A), "{human}");
+    assert!(
+        lines[1].starts_with("duplicate ") && lines[1].contains(&format!("of {A}, similarity 1.000")),
+        "{human}"
+    );
+    assert!(lines[2].starts_with("unresolved ") && lines[2].ends_with("unknown target"), "{human}");
+    assert!(lines[3].starts_with("error ") && lines[3].contains("not an absolute URL"), "{human}");
+    let json = lines_of(&answer(&server, &["status", "--json", A, B]));
+    assert_eq!((&json[0]["status"], &json[1]["winner"]), (&json!("winner"), &json!(A)));
+    assert_eq!(json[0], server.status(A), "the server's answer as it is");
+
+    let group = json[0]["group"].as_str().unwrap();
+    let human = answer(&server, &["group", group]);
+    assert!(human.starts_with(&format!("{group}: 2 pages with content, winner {A}\n")), "{human}");
+    let json = lines_of(&answer(&server, &["group", "--json", group]));
+    assert_eq!(json[0]["pages"].as_array().unwrap().len(), 2);
+
+    let human = answer(&server, &["repair", "--dry-run", group]);
+    assert!(human.contains("2 pages in 1 set; nothing was changed"), "{human}");
+    let json = lines_of(&answer(&server, &["repair", "--json", "--by", "tests", group]));
+    assert_eq!(
+        (json[0]["applied"].as_bool(), json[0]["components"][0].as_array().unwrap().len()),
+        (Some(true), 2)
+    );
+
+    let human = answer(&server, &["explain", A, B]);
+    assert!(human.starts_with("near-duplicates: they have the same content\n"), "{human}");
+    assert_eq!(lines_of(&answer(&server, &["explain", "--json", A, B]))[0]["duplicate"], true);
+
+    for (report, word) in [("load-balance", "imbalance"), ("quality", "live pages"), ("groups", "largest")] {
+        let human = answer(&server, &["report", report]);
+        assert!(human.contains(word), "{human}");
+        let json = lines_of(&answer(&server, &["report", "--json", report]));
+        assert!(json[0].is_object());
+    }
+
+    let human = answer(&server, &["changes"]);
+    assert_eq!(human.lines().count(), 4, "{human}");
+    let json = lines_of(&answer(&server, &["changes", "--json"]));
+    let cursor = json[0]["cursor"].as_str().unwrap();
+    assert_eq!(answer(&server, &["changes", "--cursor", cursor]), "");
+    let export = answer(&server, &["export"]);
+    assert_eq!(export, server.export());
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("out.jsonl");
+    answer(&server, &["export", "--out", out.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(out).unwrap(), export);
+}
+
+#[test]
+fn changes_are_followed() {
+    let server = loaded();
+    let mut command = doppel();
+    command.env("DOPPEL_SERVER", &server.url).args(["changes", "--follow"]).stdout(Stdio::piped());
+    let mut follow = command.spawn().unwrap();
+    let mut out = follow.stdout.take().unwrap();
+    let mut seen = String::new();
+    let mut read_until = |word: &str| {
+        let mut buffer = [0; 4096];
+        while !seen.contains(word) {
+            let read = out.read(&mut buffer).unwrap();
+            assert!(read > 0, "it ended after {seen}");
+            seen.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        }
+    };
+    read_until("http://d.example/");
+    server.push(&[json!({"url": "http://new.example/", "dead": true})]);
+    read_until("http://new.example/");
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+}
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let wrong = run(["dedup"]);
+    assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    let wrong = run(["status", "--server", "ftp://a.example/", A]);
+    assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    // A port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = run(["status", "--server", &format!("http://{free}"), A]);
+    assert_eq!(code(&nobody), 3, "{}", errors(&nobody));
+    assert!(errors(&nobody).contains("doppel serve --data DIR"), "{}", errors(&nobody));
+    let server = OwnServer::start(&[]);
+    let refused = ask(&server, &["group", "g999999-0"]);
+    assert_eq!(code(&refused), 4);
+    assert!(errors(&refused).contains("there is no group g999999-0"), "{}", errors(&refused));
+    let help = run_ok(["--help"]);
+    for line in ["Exit codes:", "3  the server cannot be reached", "5  done, but"] {
+        assert!(help.contains(line), "{help}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let server = OwnServer::start(&[]);
+    let page = |n| json!({"url": format!("http://a.example/{n}/{}", "x".repeat(200)), "text": "a"});
+    server.push(&(0..2_000).map(page).collect::<Vec<_>>());
+    let mut command = doppel();
+    command.env("DOPPEL_SERVER", &server.url).arg("export").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut export = command.spawn().unwrap();
+    let mut first = [0; 100];
+    export.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    drop(export.stdout.take());
+    let output = export.wait_with_output().unwrap();
+    assert_eq!((code(&output), errors(&output).as_str()), (0, ""));
+}
+
+/// A crawl in two rounds as files.
+fn crawl_files(home: &Path) -> Vec<String> {
+    let write = |(round, pages): (usize, &Vec<Value>)| {
+        let path = home.join(format!("round-{round}.jsonl"));
+        fs::write(&path, ndjson(pages)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    rounds(5, 80, 2).iter().enumerate().map(write).collect()
+}
+
+#[test]
+fn a_collection_outlives_its_commands() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let data = home.path().join("data");
+    let dedup = |options: &[&str], inputs: &[&String]| {
+        let mut arguments = vec!["dedup", "--out", "-"];
+        arguments.extend(options);
+        arguments.extend(inputs.iter().map(|path| path.as_str()));
+        run_ok(arguments)
+    };
+    let whole = dedup(&[], &[&files[0], &files[1]]);
+    let kept = ["--data", data.to_str().unwrap(), "--shards", "2"];
+    dedup(&kept, &[&files[0]]);
+    let kept = &kept[..2];
+    let after = dedup(kept, &[&files[1]]);
+    assert_eq!(harness::meaning(&after), harness::meaning(&whole));
+    assert_eq!(dedup(kept, &[&files[0], &files[1]]), after, "the same files again change nothing");
+    let server = Server::start(&data, &[]);
+    assert_eq!(server.export(), after);
+}
+
+#[test]
+fn the_temporary_directory_is_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let temporary = home.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let output = doppel().env("TMPDIR", &temporary).arg("dedup").args(&files).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn a_directory_is_opened_as_it_was_made() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let data = home.path().join("data");
+    let dedup = |options: &[&str]| {
+        run(["dedup", "--data", data.to_str().unwrap()].iter().chain(options).chain([&files[0].as_str()]))
+    };
+    assert_eq!(code(&dedup(&["--tau", "0.9"])), 0);
+    let other = dedup(&["--tau", "0.8"]);
+    assert_eq!(code(&other), 1);
+    assert!(errors(&other).contains("was made with --tau 0.9, not 0.8"), "{}", errors(&other));
+    let other = dedup(&["--shards", "7"]);
+    assert!(errors(&other).contains("was made with --shards 4, not 7"), "{}", errors(&other));
+
+    let manifest = data.join("manifest.json");
+    let sound = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, sound.replace("0.9", "0.7")).unwrap();
+    let damaged = dedup(&[]);
+    assert_eq!(code(&damaged), 1);
+    assert!(errors(&damaged).contains("manifest.json is damaged"), "{}", errors(&damaged));
+    fs::remove_file(&manifest).unwrap();
+    let foreign = dedup(&[]);
+    assert!(errors(&foreign).contains("is not empty and has no manifest.json"), "{}", errors(&foreign));
+}
+
+#[test]
+fn the_summary_counts_what_was_found() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("crawl.jsonl");
+    let copy = text(1, 100);
+    let mut near = copy.clone();
+    near[50] = "another".to_owned();
+    let other = text(2, 100).join(" ");
+    let page = |url: &str, text: String| json!({"url": url, "text": text});
+    let pages = [
+        page("http://a.example/1", copy.join(" ")),
+        page("http://a.example/2", near.join(" ")),
+        page("http://b.example/1", other.clone()),
+        page("http://b.example/2", other.clone()),
+        page("http://b.example/3", other),
+        page("http://c.example/1", text(3, 100).join(" ")),
+        page("http://d.example/1", text(4, 100).join(" ")),
+        json!({"url": "http://d.example/2", "redirect_to": "http://d.example/1"}),
+        json!({"url": "http://e.example/", "dead": true}),
+        json!({"url": "http://f.example/"}),
+    ];
+    fs::write(&path, ndjson(&pages)).unwrap();
+    let summary: Value = serde_json::from_str(&run_ok(["dedup", "--json", path.to_str().unwrap()])).unwrap();
+    assert_eq!(summary["groups"], json!({"exact": 1, "near": 1, "redirects": 1}), "{summary}");
+    assert_eq!(summary["input"]["records"], 9);
+    assert_eq!(summary["input"]["bad"], json!({"JSON line that is no page": 1}));
+    let pages = &summary["pages"];
+    assert_eq!([&pages["live"], &pages["duplicates"], &pages["dead"]], [8, 4, 1], "{summary}");
+    let largest = &summary["largest"][0];
+    assert_eq!(
+        [&largest["pages"], &largest["winner"]],
+        [&json!(3), &json!("http://b.example/1")],
+        "{summary}"
+    );
+    let human = run_ok(["dedup", path.to_str().unwrap()]);
+    for line in ["live pages    8", "exact groups  1", "3 pages  exact  http://b.example/1"] {
+        assert!(human.contains(line), "{human}");
+    }
+}

@@ -1,0 +1,430 @@
+//! Every call of the public contract, from end to end over HTTP against `doppel serve`.
+
+mod harness;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use harness::pages::{html, ndjson, near_copy, rounds, text};
+use harness::warc::gzip;
+use harness::{OwnServer, Server, crawl, crawls, doppel, json_of, lines_of, meaning, run_ok};
+use serde_json::{Value, json};
+
+/// A page of a family: 0 is its origin, others are near copies of that.
+fn page(url: &str, family: u64, variant: u64, day: u32) -> Value {
+    let base = text(family, 200);
+    let words = if variant == 0 { base } else { near_copy(&base, variant) };
+    json!({"url": url, "html": html("page", &words), "fetched_at": format!("2024-05-{day:02}T00:00:00Z")})
+}
+
+fn dead(url: &str, day: u32) -> Value {
+    json!({"url": url, "dead": true, "fetched_at": format!("2024-05-{day:02}T00:00:00Z")})
+}
+
+fn redirect(url: &str, to: &str, day: u32) -> Value {
+    json!({"url": url, "redirect_to": to, "fetched_at": format!("2024-05-{day:02}T00:00:00Z")})
+}
+
+fn outcomes(answers: &[Value]) -> Vec<&str> {
+    answers.iter().map(|answer| answer["outcome"].as_str().unwrap_or("error")).collect()
+}
+
+const A: &str = "http://a.example/";
+const B: &str = "http://b.example/copy";
+const C: &str = "http://c.example/other";
+
+/// A and B are near-duplicates, C is alone.
+fn three() -> OwnServer {
+    let server = OwnServer::start(&[]);
+    let answers = server.push(&[page(A, 1, 0, 1), page(B, 1, 1, 2), page(C, 2, 0, 1)]);
+    assert_eq!(outcomes(&answers), ["pending"; 3]);
+    server.flush();
+    server
+}
+
+#[test]
+fn the_life_of_a_page() {
+    let server = three();
+    let b = server.status(B);
+    assert_eq!((&b["status"], &b["winner"]), (&json!("duplicate"), &json!(A)), "{b}");
+    assert_eq!(b["rule"], "day_first_seen");
+    let j = b["similarity"].as_f64().unwrap();
+    assert!((j - 195.0 / 205.0).abs() < 0.03, "one word of 200 changed: {j}");
+    assert_eq!(server.status(A)["status"], "winner");
+    assert_eq!(server.status(C)["status"], "unique");
+    assert_eq!(server.status("http://d.example/")["status"], "unknown");
+
+    // The same again, an older one, a small change.
+    let again = server.push(&[page(B, 1, 1, 2), page(B, 2, 0, 1), page(B, 1, 2, 3)]);
+    assert_eq!(outcomes(&again), ["unchanged", "stale", "confirmed"]);
+    // It becomes something else, and comes back.
+    assert_eq!(outcomes(&server.push(&[page(B, 3, 0, 4)])), ["pending"]);
+    server.flush();
+    assert_eq!(server.status(B)["status"], "unique");
+    assert_eq!(server.status(A)["status"], "unique", "a group of one is none");
+    server.push(&[page(B, 1, 1, 5)]);
+    server.flush();
+    assert_eq!(server.status(B)["status"], "duplicate");
+
+    // The winner dies; it comes back and wins again.
+    let response = json_of(server.delete("/v1/pages", &[("url", A), ("fetched_at", "2024-05-06T00:00:00Z")]));
+    assert_eq!(response["url"], A);
+    server.flush();
+    assert_eq!(
+        (&server.status(A)["status"], &server.status(B)["status"]),
+        (&json!("dead"), &json!("unique"))
+    );
+    server.push(&[page(A, 1, 0, 7)]);
+    server.flush();
+    assert_eq!(server.status(B)["winner"], A);
+}
+
+#[test]
+fn redirects_follow_their_targets() {
+    let server = three();
+    server.push(&[
+        redirect("http://r.example/1", "http://r.example/2", 1),
+        redirect("http://r.example/2", A, 1),
+        redirect("http://r.example/lost", "http://nowhere.example/", 1),
+        redirect("http://r.example/x", "http://r.example/y", 1),
+        redirect("http://r.example/y", "http://r.example/x", 1),
+    ]);
+    server.flush();
+    let one = server.status("http://r.example/1");
+    assert_eq!((&one["status"], &one["winner"]), (&json!("duplicate"), &json!(A)), "{one}");
+    assert_eq!(server.status("http://r.example/lost")["reason"], "unknown_target");
+    assert_eq!(server.status("http://r.example/x")["reason"], "loop");
+    // The target of a redirect becomes known, and the target of another moves.
+    server.push(&[page("http://nowhere.example/", 2, 1, 2), redirect("http://r.example/2", C, 2)]);
+    server.flush();
+    let group = |url: &str| server.status(url)["group"].clone();
+    assert_eq!(group("http://r.example/lost"), group(C));
+    assert_eq!(group("http://r.example/1"), group(C));
+    assert_ne!(group("http://r.example/1"), group(A));
+    server.push(&[dead(C, 3), dead("http://nowhere.example/", 3)]);
+    server.flush();
+    assert_eq!(server.status("http://r.example/1")["reason"], "dead_target");
+}
+
+#[test]
+fn bodies_may_be_packed() {
+    let server = OwnServer::start(&[]);
+    let body = ndjson(&[page(A, 1, 0, 1), page(B, 1, 1, 2)]);
+    let packed = [("gzip", gzip(body.as_bytes())), ("zstd", zstd::encode_all(body.as_bytes(), 3).unwrap())];
+    for ((encoding, body), expected) in packed.into_iter().zip(["pending", "unchanged"]) {
+        let response = server.post_encoded("/v1/pages", "application/x-ndjson", encoding, body);
+        assert_eq!(response.status(), 200);
+        assert_eq!(outcomes(&lines_of(&response.text().unwrap())), [expected; 2], "{encoding}");
+        server.flush();
+    }
+}
+
+#[test]
+fn many_are_asked_at_once() {
+    let server = three();
+    let answer = server.post_json("/v1/status", &json!({"urls": [C, "nonsense", B, "http://x.example/"]}));
+    let pages = answer["pages"].as_array().unwrap();
+    let statuses: Vec<_> = pages.iter().map(|page| page["status"].as_str().unwrap_or("error")).collect();
+    assert_eq!(statuses, ["unique", "error", "duplicate", "unknown"]);
+    let too_many: Vec<String> = (0..1001).map(|n| format!("http://a.example/{n}")).collect();
+    let response = server.post("/v1/status", "application/json", json!({ "urls": too_many }).to_string());
+    assert_eq!(response.status(), 400);
+}
+
+#[test]
+fn a_market_has_its_own_winner() {
+    let server = three();
+    server.push(&[page("http://shop.de/copy", 1, 3, 9)]);
+    server.flush();
+    assert_eq!(server.ask("/v1/status", &[("url", B), ("market", "de")])["winner"], "http://shop.de/copy");
+    assert_eq!(server.status(B)["winner"], A);
+    assert_eq!(server.query("/v1/status", &[("url", B), ("market", "d e")]).status(), 400);
+}
+
+#[test]
+fn a_probe_stores_nothing() {
+    let server = three();
+    let words = near_copy(&text(1, 200), 9);
+    let near = server.post_json("/v1/probe", &json!({"text": words.join(" ")}));
+    assert_eq!(near["winner"], A, "{near}");
+    let far = server.post_json("/v1/probe", &json!({"html": html("x", &text(77, 100))}));
+    assert_eq!(far["status"], "unique", "{far}");
+    assert_eq!(server.export().lines().count(), 3);
+}
+
+#[test]
+fn the_feed_can_be_resumed_and_waits() {
+    let server = three();
+    let first = server.ask("/v1/changes", &[("limit", "2")]);
+    assert_eq!(first["changes"].as_array().unwrap().len(), 2);
+    assert_eq!(first["at_end"], false);
+    let rest = server.ask("/v1/changes", &[("cursor", first["cursor"].as_str().unwrap())]);
+    assert_eq!(rest["at_end"], true);
+    let urls = |answer: &Value| -> Vec<String> {
+        answer["changes"].as_array().unwrap().iter().map(|c| c["url"].as_str().unwrap().to_owned()).collect()
+    };
+    let all: BTreeSet<String> = urls(&first).into_iter().chain(urls(&rest)).collect();
+    assert_eq!(all, [A, B, C].map(str::to_owned).into());
+
+    let cursor = rest["cursor"].as_str().unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.ask("/v1/changes", &[("cursor", cursor), ("wait", "30")]));
+        server.push(&[dead(C, 9)]);
+        let news = waiting.join().unwrap();
+        assert_eq!(news["changes"][0]["status"], "dead", "{news}");
+    });
+    assert_eq!(server.query("/v1/changes", &[("cursor", "of another collection")]).status(), 410);
+}
+
+#[test]
+fn groups_are_listed_shown_and_repaired() {
+    let server = three();
+    let group = server.status(A)["group"].as_str().unwrap().to_owned();
+    let list = server.ask("/v1/groups", &[]);
+    assert_eq!(list["groups"].as_array().unwrap().len(), 1, "{list}");
+    assert_eq!(list["groups"][0]["group"], *group);
+    assert_eq!(server.ask("/v1/groups", &[("suspicious", "1")])["groups"], json!([]));
+
+    let path = format!("/v1/groups/{group}");
+    let shown = server.ask(&path, &[]);
+    assert_eq!((&shown["members"], &shown["winner"]), (&json!(2), &json!(A)));
+    let first = server.ask(&path, &[("limit", "1")]);
+    let next = first["next"].as_str().unwrap();
+    let second = server.ask(&path, &[("limit", "1"), ("after", next)]);
+    assert_ne!(first["pages"][0]["url"], second["pages"][0]["url"]);
+    assert_eq!(server.get("/v1/groups/g999999-0").status(), 404);
+    assert_eq!(server.get("/v1/groups/nonsense").status(), 400);
+
+    let dry = server.post_json(&format!("{path}/repair?dry_run=true&by=tests"), &Value::Null);
+    let components = |repair: &Value| -> Vec<BTreeSet<String>> {
+        serde_json::from_value(repair["components"].clone()).unwrap()
+    };
+    let one = [BTreeSet::from([A, B].map(str::to_owned))];
+    assert_eq!((dry["applied"].as_bool(), components(&dry).as_slice()), (Some(false), &one[..]), "{dry}");
+    let repaired = server.post_json("/v1/repair", &json!({"groups": [group, "g999999-0"], "by": "tests"}));
+    assert_eq!(components(&repaired["repairs"][0]), one, "{repaired}");
+    assert_eq!(repaired["unknown"], json!(["g999999-0"]), "{repaired}");
+}
+
+#[test]
+fn merged_groups_say_where_their_members_went() {
+    let server = OwnServer::start(&[]);
+    // Two texts that share too little, and one between them that is near both.
+    let left = text(5, 300);
+    let mut right = left.clone();
+    let mut middle = left.clone();
+    for at in (10..280).step_by(30) {
+        right[at] = format!("right{at}");
+        if at < 140 {
+            middle[at] = format!("right{at}");
+        }
+    }
+    let page = |url: &str, words: &[String]| json!({"url": url, "text": words.join(" ")});
+    server.push(&[page("http://l.example/1", &left), page("http://l.example/2", &left)]);
+    server.push(&[page("http://r.example/1", &right), page("http://r.example/2", &right)]);
+    server.flush();
+    let group = |url: &str| server.status(url)["group"].as_str().unwrap().to_owned();
+    let (l, r) = (group("http://l.example/1"), group("http://r.example/1"));
+    assert_ne!(l, r, "J of the two ends is 255/345");
+    server.push(&[page("http://m.example/", &middle)]);
+    server.flush();
+    assert_eq!(group("http://l.example/1"), group("http://r.example/1"));
+    let survivor = group("http://m.example/");
+    let merged = if survivor == l { r } else { l };
+    let answer = server.ask(&format!("/v1/groups/{merged}"), &[]);
+    assert_eq!(answer["merged_into"], *survivor, "{answer}");
+}
+
+#[test]
+fn pairs_are_explained() {
+    let server = three();
+    let near = server.ask("/v1/explain", &[("a", A), ("b", B)]);
+    assert_eq!(near["duplicate"], true, "{near}");
+    let measures = &near["measures"];
+    let [shared, only_a, only_b] =
+        ["shared", "only_a", "only_b"].map(|name| measures[name].as_f64().unwrap());
+    assert!(
+        (measures["jaccard"].as_f64().unwrap() - shared / (shared + only_a + only_b)).abs() < 1e-9,
+        "{near}"
+    );
+    let far = server.ask("/v1/explain", &[("a", A), ("b", C)]);
+    assert_eq!((&far["duplicate"], &far["measures"]["shared"]), (&json!(false), &json!(0)), "{far}");
+    assert_eq!(server.query("/v1/explain", &[("a", A), ("b", "http://x.example/")]).status(), 404);
+}
+
+#[test]
+fn reports_add_up() {
+    let server = three();
+    server.push(&[page("http://d.example/", 1, 0, 5), redirect("http://e.example/", A, 5), dead(C, 6)]);
+    server.flush();
+    let quality = server.ask("/v1/reports/quality", &[]);
+    let counters = &quality["counters"];
+    let counts =
+        ["live", "redirects", "dead", "groups", "winners", "duplicates"].map(|name| counters[name].as_u64());
+    assert_eq!(counts, [4, 1, 1, 1, 1, 3].map(Some), "{quality}");
+    assert_eq!(quality["quiescent"], true);
+    let load = server.ask("/v1/reports/load-balance", &[]);
+    let sum = |name: &str| -> u64 {
+        load["partitions"].as_array().unwrap().iter().map(|p| p[name].as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum("contents"), sum("pages")), (2, 3), "{load}");
+    let groups = server.ask("/v1/reports/groups", &[]);
+    assert_eq!((&groups["groups"], &groups["largest"][0]["winner"]), (&json!(1), &json!(A)), "{groups}");
+}
+
+#[test]
+fn pages_and_hosts_can_be_purged() {
+    let server = three();
+    assert_eq!(server.post_json("/v1/purge", &json!({"url": A})), json!({"purged": 1}));
+    server.flush();
+    assert_eq!(
+        (&server.status(A)["status"], &server.status(B)["status"]),
+        (&json!("unknown"), &json!("unique"))
+    );
+    assert_eq!(server.post_json("/v1/purge", &json!({"host": "b.example"})), json!({"purged": 1}));
+    assert_eq!(server.post_json("/v1/purge", &json!({"host": "b.example"})), json!({"purged": 0}));
+    server.flush();
+    assert_eq!(server.export().lines().count(), 1);
+    // Nothing is remembered of it, so an older version is taken.
+    assert_eq!(outcomes(&server.push(&[page(A, 1, 0, 1)])), ["pending"]);
+}
+
+#[test]
+fn operations_are_answered() {
+    let server = three();
+    assert_eq!(server.get("/healthz").text().unwrap(), "ok\n");
+    assert_eq!(server.get("/readyz").status(), 200);
+    let metrics = server.get("/metrics").text().unwrap();
+    assert!(metrics.contains("doppel_") && metrics.trim_end().ends_with("# EOF"), "{metrics}");
+    assert!(server.get("/").text().unwrap().contains("<html"));
+    let document = server.ask("/openapi.json", &[]);
+    let paths: BTreeSet<&str> = document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    for path in
+        ["/v1/pages", "/v1/status", "/v1/changes", "/v1/groups/{id}", "/v1/export", "/v1/reports/quality"]
+    {
+        assert!(paths.contains(path), "{path} is not among {paths:?}");
+    }
+    for (path, status) in [("/nowhere", 404), ("/v1/repair", 405)] {
+        let response = server.get(path);
+        assert_eq!(response.status(), status, "{path}");
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+    }
+}
+
+#[test]
+fn a_restart_changes_nothing() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--shards", "3"]);
+    for pages in rounds(3, 60, 2) {
+        server.push(&pages);
+        server.flush();
+    }
+    let (export, feed) = (server.export(), server.ask("/v1/changes", &[("limit", "10000")]));
+    assert!(server.terminate(), "SIGTERM ends it well");
+    let server = Server::start(data.path(), &[]);
+    assert_eq!(server.export(), export);
+    assert_eq!(server.ask("/v1/changes", &[("limit", "10000")]), feed);
+    for pages in rounds(3, 60, 2) {
+        assert!(
+            outcomes(&server.push(&pages)).iter().all(|outcome| matches!(*outcome, "unchanged" | "stale"))
+        );
+    }
+    server.flush();
+    assert_eq!(server.export(), export, "the same pages again change nothing");
+}
+
+#[test]
+fn sigint_ends_it_well_too() {
+    let data = tempfile::tempdir().unwrap();
+    let mut server = Server::start(data.path(), &[]);
+    server.signal("INT");
+    assert!(server.wait());
+}
+
+/// Replays the feed and compares it with the export; dead pages are in the feed alone.
+fn check_replay(server: &Server) {
+    let mut states = BTreeMap::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut query = vec![("limit", "97")];
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let answer = server.ask("/v1/changes", &query);
+        for change in answer["changes"].as_array().unwrap() {
+            let fields = ["url", "status", "group", "winner", "similarity"];
+            let state: Vec<Value> = fields.iter().map(|field| change[*field].clone()).collect();
+            states.insert(change["url"].as_str().unwrap().to_owned(), state);
+        }
+        if answer["at_end"] == true {
+            break;
+        }
+        cursor = Some(answer["cursor"].as_str().unwrap().to_owned());
+    }
+    states.retain(|_, state| state[1] != "dead");
+    let export = lines_of(&server.export());
+    assert_eq!(states.len(), export.len());
+    for (line, state) in export.iter().zip(states.values()) {
+        let fields = ["url", "status", "group", "winner", "similarity"];
+        assert_eq!(fields.map(|field| line[field].clone()).as_slice(), state.as_slice());
+    }
+}
+
+#[test]
+fn a_replay_of_the_feed_gives_the_export() {
+    let server = OwnServer::start(&[]);
+    for pages in rounds(11, 100, 4) {
+        server.push(&pages);
+        server.flush();
+    }
+    check_replay(&server);
+}
+
+#[test]
+fn loading_real_crawls_says_what_dedup_says() {
+    let Some(data) = crawls("loading real crawls") else { return };
+    let server = OwnServer::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("dedup.jsonl");
+    let mut dedup = vec!["dedup".into(), "--out".into(), out.clone().into_os_string()];
+    let files = crawl(&data, "quick");
+    dedup.extend(files.iter().map(|file| file.clone().into_os_string()));
+    run_ok(&dedup);
+    for file in &files {
+        run_ok([
+            "load".as_ref(),
+            "--flush".as_ref(),
+            "--server".as_ref(),
+            server.url.as_ref(),
+            file.as_os_str(),
+        ]);
+    }
+    check_replay(&server);
+    assert_eq!(meaning(&server.export()), meaning(&std::fs::read_to_string(out).unwrap()));
+}
+
+#[test]
+fn a_small_queue_slows_the_loader_and_loses_nothing() {
+    let server = OwnServer::start(&["--pending-max", "1000"]);
+    let home = tempfile::tempdir().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let pages: Vec<Value> =
+        (0..6_000).map(|n| page(&format!("http://a.example/{n}"), n / 3, n % 3, 1)).collect();
+    std::fs::write(&crawl, ndjson(&pages)).unwrap();
+    let summary = run_ok(["load", "--flush", "--json", "--server", &server.url, crawl.to_str().unwrap()]);
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    let outcomes = summary["outcomes"].as_object().unwrap();
+    assert_eq!(outcomes.values().map(|n| n.as_u64().unwrap()).sum::<u64>(), 6_000, "{summary}");
+    assert!(!outcomes.contains_key("refused"), "{summary}");
+    let lines = lines_of(&server.export());
+    assert_eq!(lines.len(), 6_000);
+    assert!(lines.iter().all(|line| !line["group"].is_null()), "every page has two copies");
+}
+
+#[test]
+fn one_directory_has_one_server() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let second =
+        doppel().args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path()).output().unwrap();
+    assert_eq!(second.status.code(), Some(1), "{}", String::from_utf8_lossy(&second.stderr));
+    assert!(server.terminate());
+}
