@@ -1,1 +1,51 @@
-//! tier2
+//! Tier 2: the derived index.
+//!
+//! It keeps the signature of every content and finds, batch by batch, what new and changed pages are
+//! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_common::api::Tier2Api)). Tier 1
+//! sends orders and takes answers; nothing here cannot be rebuilt from tier 1's signatures.
+//!
+//! From the outside in:
+//!
+//! | module | what |
+//! |---|---|
+//! | `service` | the worker: collects orders by count or age, runs passes |
+//! | `pass` | store, look, answer |
+//! | `search` | one look: candidates, rejection, exact comparison; why its cost does not grow with a cluster |
+//! | `index` | the tables and the signature file together |
+//! | `tables`, `partition` | which content is where; columns and candidate tables of each partition |
+//! | `columns`, `pages`, `bands`, `buckets`, `nibbles` | what a partition is made of |
+//! | `file`, `map_file`, `open`, `rebuild` | disk, start, re-homing, compaction |
+//! | `load` | load per partition |
+//! | [`reference`] | the definition, compared one by one; what tests hold the index against |
+//!
+//! Invariants: an answer names a partner only after exact comparison ([`Policy::linked`]); a page is stored
+//! before anything of its pass is compared (G4); no signature is used that does not check.
+//!
+//! [`Policy::linked`]: doppel_common::pairwise::Policy::linked
+#![forbid(unsafe_code)]
+
+mod bands;
+mod buckets;
+mod columns;
+mod error;
+mod file;
+mod index;
+mod load;
+mod map_file;
+mod nibbles;
+mod open;
+mod pages;
+mod partition;
+mod pass;
+mod rebuild;
+pub mod reference;
+mod search;
+mod service;
+mod tables;
+
+pub use error::Error;
+pub use index::Fetch;
+pub use service::{Answer, Config, Tier2};
+
+#[cfg(test)]
+mod tests;

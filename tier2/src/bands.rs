@@ -1,0 +1,129 @@
+//! The candidate tables of a partition: band key to bucket.
+//!
+//! A band and its key are hashed to a 32-bit tag and found by that alone. Two keys of one tag share a
+//! bucket, which proposes a candidate in vain and no more: whether two contents have a band in common is
+//! asked of their signatures.
+
+use std::hash::BuildHasher;
+
+use doppel_common::pairwise::Bands;
+use doppel_common::signature::Signature;
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+
+use crate::buckets::{Buckets, List};
+use crate::columns::Columns;
+
+/// Tables per partition. A table doubles when it is 7/8 full; tables of growing shares of the tags
+/// double one after the other, so memory grows with the entries and not in jumps.
+const TABLES: usize = 16;
+
+/// A hashed band key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tag {
+    hash: u32,
+    table: u8,
+}
+
+/// The hashed band keys of one signature; 16 at tau 0.8.
+pub(crate) type Tags = SmallVec<[Tag; 16]>;
+
+/// Hashes the band keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
+pub(crate) fn tags(bands: Bands, hasher: &RandomState, signature: &Signature) -> Tags {
+    bands.keys(signature.sketch()).enumerate().map(|band_key| Tag::of(hasher.hash_one(band_key))).collect()
+}
+
+impl Tag {
+    /// The share of table i is proportional to 2^(i / TABLES).
+    fn of(hash: u64) -> Self {
+        let part = (hash >> 32) as f64 / f64::from(u32::MAX);
+        let table = ((1.0 + part).log2() * TABLES as f64) as usize;
+        Self { hash: hash as u32, table: table.min(TABLES - 1) as u8 }
+    }
+
+    fn spread(self) -> u64 {
+        spread(self.hash)
+    }
+}
+
+#[derive(Debug)]
+struct Item {
+    tag: u32,
+    bucket: u32,
+}
+
+/// Band keys to entries.
+#[derive(Debug)]
+pub(crate) struct BandTables {
+    tables: [HashTable<Item>; TABLES],
+    buckets: Buckets,
+}
+
+impl BandTables {
+    pub(crate) fn new() -> Self {
+        Self { tables: std::array::from_fn(|_| HashTable::new()), buckets: Buckets::default() }
+    }
+
+    /// Calls `each` for the lists of the bucket of a tag.
+    #[inline]
+    pub(crate) fn lists<'b>(&'b self, tag: Tag, each: impl FnMut(List<'b>)) {
+        if let Some(item) = self.find(tag) {
+            self.buckets.lists(&item.bucket, each);
+        }
+    }
+
+    /// Adds an entry that is younger than all others.
+    pub(crate) fn insert(&mut self, tags: &Tags, slot: u32) {
+        for tag in tags {
+            let is_same = |item: &Item| item.tag == tag.hash;
+            let entry =
+                self.tables[usize::from(tag.table)].entry(tag.spread(), is_same, |item| spread(item.tag));
+            entry
+                .and_modify(|item| item.bucket = self.buckets.push(item.bucket, slot))
+                .or_insert(Item { tag: tag.hash, bucket: slot });
+        }
+    }
+
+    /// Takes an entry out; `columns` still has it.
+    pub(crate) fn remove(&mut self, tags: &Tags, slot: u32, columns: &Columns) {
+        for tag in tags {
+            let table = &mut self.tables[usize::from(tag.table)];
+            let Ok(mut found) = table.find_entry(tag.spread(), |item| item.tag == tag.hash) else { continue };
+            match self.buckets.remove(found.get().bucket, slot, columns) {
+                Some(bucket) => found.get_mut().bucket = bucket,
+                None => drop(found.remove()),
+            }
+        }
+    }
+
+    /// An entry no longer has the center it had.
+    pub(crate) fn loosen(&mut self, tags: &Tags, slot: u32, columns: &Columns) {
+        for tag in tags {
+            if let Some(bucket) = self.find(*tag).map(|item| item.bucket) {
+                self.buckets.loosen(bucket, slot, columns);
+            }
+        }
+    }
+
+    /// A look passed `steps` members of the counted list of a tag's bucket.
+    pub(crate) fn passed(&mut self, tag: Tag, steps: u32, columns: &Columns) {
+        if let Some(bucket) = self.find(tag).map(|item| item.bucket) {
+            self.buckets.passed(bucket, steps, columns);
+        }
+    }
+
+    fn find(&self, tag: Tag) -> Option<&Item> {
+        self.tables[usize::from(tag.table)].find(tag.spread(), |item| item.tag == tag.hash)
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tables.iter().map(HashTable::allocation_size).sum::<usize>() + self.buckets.bytes()
+    }
+}
+
+/// The hash of a tag within its table: it fills the low bits, which choose the place, and the top ones.
+fn spread(tag: u32) -> u64 {
+    u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

@@ -1,0 +1,244 @@
+//! The entries of a partition, a column per field.
+//!
+//! An entry is a content. Its *birth* is a number that grows with every entry stored on the node and is
+//! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
+//! are used again.
+
+use doppel_common::mapping::LengthVector;
+use doppel_common::model::{ContentHash, PageId};
+
+use crate::nibbles::Nibbles;
+
+/// The partner through which an entry was tied to its cluster: see [`search`](crate::search).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Center {
+    /// The partner's birth, or [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
+    pub(crate) birth: u32,
+    /// At least the Jaccard distance to it, 1 - J, in 255ths.
+    pub(crate) distance: u8,
+}
+
+impl Center {
+    /// The entry was not looked at yet.
+    pub(crate) const UNKNOWN: Self = Self { birth: 0, distance: 0 };
+    /// The entry was looked at and has no partner that is older.
+    pub(crate) const NONE: Self = Self { birth: 1, distance: 0 };
+
+    /// Whether there is a center.
+    pub(crate) fn is_entry(self) -> bool {
+        self.birth >= FIRST_BIRTH
+    }
+}
+
+/// Births start here; below are the marks of [`Center`].
+pub(crate) const FIRST_BIRTH: u32 = 2;
+
+/// Where a signature is in the signature file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Of its first byte.
+    pub(crate) offset: u64,
+    /// Its length.
+    pub(crate) bytes: u32,
+}
+
+/// What is kept of a content in memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) content: ContentHash,
+    pub(crate) lengths: LengthVector,
+    pub(crate) nibbles: Nibbles,
+    pub(crate) record: Record,
+    pub(crate) birth: u32,
+    /// The page that is named for the content in answers, and that looks for it.
+    pub(crate) page: PageId,
+    /// Whether it has enough tokens to be a duplicate by similarity: then it is in the bands.
+    pub(crate) comparable: bool,
+}
+
+/// The columns. All have one field per slot; a free slot has birth 0.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    dimensions: usize,
+    content: Vec<ContentHash>,
+    lengths: Vec<u32>,
+    nibbles: Vec<Nibbles>,
+    offset: Vec<u64>,
+    bytes: Vec<u32>,
+    birth: Vec<u32>,
+    center: Vec<u32>,
+    distance: Vec<u8>,
+    turn: Vec<u32>,
+    page: Vec<PageId>,
+    comparable: Vec<bool>,
+    free: Vec<u32>,
+}
+
+/// Makes room for `more` items, by an eighth and not by doubling: columns are most of the memory.
+pub(crate) fn make_room<T>(column: &mut Vec<T>, more: usize) {
+    if column.capacity() - column.len() < more {
+        column.reserve_exact(more.max(column.len() / 8).max(16));
+    }
+}
+
+fn push<T>(column: &mut Vec<T>, value: T) {
+    make_room(column, 1);
+    column.push(value);
+}
+
+impl Columns {
+    pub(crate) fn new(dimensions: usize) -> Self {
+        Self {
+            dimensions,
+            content: Vec::new(),
+            lengths: Vec::new(),
+            nibbles: Vec::new(),
+            offset: Vec::new(),
+            bytes: Vec::new(),
+            birth: Vec::new(),
+            center: Vec::new(),
+            distance: Vec::new(),
+            turn: Vec::new(),
+            page: Vec::new(),
+            comparable: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Stores an entry; returns its slot.
+    pub(crate) fn insert(&mut self, entry: &Entry) -> u32 {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.birth.len() as u32;
+                push(&mut self.content, entry.content);
+                make_room(&mut self.lengths, self.dimensions);
+                self.lengths.resize(self.lengths.len() + self.dimensions, 0);
+                push(&mut self.nibbles, entry.nibbles);
+                push(&mut self.offset, 0);
+                push(&mut self.bytes, 0);
+                push(&mut self.birth, 0);
+                push(&mut self.center, 0);
+                push(&mut self.distance, 0);
+                push(&mut self.turn, 0);
+                push(&mut self.page, entry.page);
+                push(&mut self.comparable, false);
+                slot
+            }
+        };
+        let at = slot as usize;
+        self.content[at] = entry.content;
+        self.lengths[at * self.dimensions..][..self.dimensions].copy_from_slice(entry.lengths.as_slice());
+        self.nibbles[at] = entry.nibbles;
+        self.set_record(slot, entry.record);
+        self.comparable[at] = entry.comparable;
+        self.renew(slot, entry.birth, entry.page);
+        slot
+    }
+
+    /// Makes the entry a new one, with another page in front: nothing was ever said about it.
+    pub(crate) fn renew(&mut self, slot: u32, birth: u32, page: PageId) {
+        let at = slot as usize;
+        self.birth[at] = birth;
+        self.page[at] = page;
+        self.turn[at] = 0;
+        self.set_center(slot, Center::UNKNOWN);
+    }
+
+    /// Frees a slot.
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.birth[slot as usize] = 0;
+        self.free.push(slot);
+    }
+
+    /// Entries stored.
+    pub(crate) fn len(&self) -> usize {
+        self.birth.len() - self.free.len()
+    }
+
+    /// Slots in use, in order of slot.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.birth.len() as u32).filter(|slot| self.birth(*slot) >= FIRST_BIRTH)
+    }
+
+    #[inline]
+    pub(crate) fn birth(&self, slot: u32) -> u32 {
+        self.birth[slot as usize]
+    }
+
+    #[inline]
+    pub(crate) fn content(&self, slot: u32) -> ContentHash {
+        self.content[slot as usize]
+    }
+
+    #[inline]
+    pub(crate) fn lengths(&self, slot: u32) -> &[u32] {
+        &self.lengths[slot as usize * self.dimensions..][..self.dimensions]
+    }
+
+    /// Distinct shingles.
+    pub(crate) fn total(&self, slot: u32) -> u32 {
+        self.lengths(slot).iter().sum()
+    }
+
+    #[inline]
+    pub(crate) fn nibbles(&self, slot: u32) -> &Nibbles {
+        &self.nibbles[slot as usize]
+    }
+
+    pub(crate) fn page(&self, slot: u32) -> PageId {
+        self.page[slot as usize]
+    }
+
+    pub(crate) fn comparable(&self, slot: u32) -> bool {
+        self.comparable[slot as usize]
+    }
+
+    pub(crate) fn record(&self, slot: u32) -> Record {
+        Record { offset: self.offset[slot as usize], bytes: self.bytes[slot as usize] }
+    }
+
+    pub(crate) fn set_record(&mut self, slot: u32, record: Record) {
+        self.offset[slot as usize] = record.offset;
+        self.bytes[slot as usize] = record.bytes;
+    }
+
+    #[inline]
+    pub(crate) fn center(&self, slot: u32) -> Center {
+        Center { birth: self.center[slot as usize], distance: self.distance[slot as usize] }
+    }
+
+    pub(crate) fn set_center(&mut self, slot: u32, center: Center) {
+        self.center[slot as usize] = center.birth;
+        self.distance[slot as usize] = center.distance;
+    }
+
+    /// The number of its last look, 0 before the first.
+    #[inline]
+    pub(crate) fn turn(&self, slot: u32) -> u32 {
+        self.turn[slot as usize]
+    }
+
+    pub(crate) fn set_turn(&mut self, slot: u32, turn: u32) {
+        self.turn[slot as usize] = turn;
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        fn of<T>(column: &Vec<T>) -> usize {
+            column.capacity() * size_of::<T>()
+        }
+        of(&self.content)
+            + of(&self.lengths)
+            + of(&self.nibbles)
+            + of(&self.offset)
+            + of(&self.bytes)
+            + of(&self.birth)
+            + of(&self.center)
+            + of(&self.distance)
+            + of(&self.turn)
+            + of(&self.page)
+            + of(&self.comparable)
+            + of(&self.free)
+    }
+}

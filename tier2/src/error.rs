@@ -1,0 +1,39 @@
+//! Errors of the index.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use doppel_common::mapping::MappingError;
+
+/// Why an index cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system refuses.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another process has the index open.
+    #[error("the index in {} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// The number of dimensions or partitions is out of range.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// A setting that must not be zero is.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// The threads of the comparison cannot be started.
+    #[error("cannot start the threads of tier 2: {0}")]
+    Threads(String),
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,151 @@
+//! The index of one node: the tables in memory, the signatures on disk, and tier 1 behind them.
+
+use std::sync::Arc;
+
+use doppel_common::mapping::PartitionMap;
+use doppel_common::model::{ContentHash, PageId};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
+
+use crate::bands::Tags;
+use crate::columns::{Center, Record};
+use crate::file::SignatureFile;
+use crate::map_file::Learned;
+use crate::nibbles;
+use crate::search::Found;
+use crate::tables::{Place, Tables};
+
+/// Where a page's current signature can be had when it cannot be read here. It must not call tier 2.
+pub type Fetch = Arc<dyn Fn(PageId) -> Option<Arc<Signature>> + Send + Sync>;
+
+/// Pages of a content that are asked for its signature. They agree, unless tier 1 is ahead of us.
+const FETCHES_MAX: usize = 16;
+
+/// Tables, signatures, and where to get a signature again.
+pub(crate) struct Index {
+    pub(crate) tables: Tables,
+    pub(crate) file: SignatureFile,
+    pub(crate) fetch: Fetch,
+    /// When and for what the map was learned.
+    pub(crate) learned: Option<Learned>,
+    /// Fewer agreeing nibbles reject a candidate.
+    pub(crate) least_agreeing: u32,
+}
+
+/// A signature that was read.
+pub(crate) struct Read {
+    pub(crate) signature: Arc<Signature>,
+    /// It came from tier 1 and should be stored again.
+    pub(crate) fetched: bool,
+}
+
+impl Index {
+    pub(crate) fn new(policy: Policy, map: PartitionMap, file: SignatureFile, fetch: Fetch) -> Self {
+        let least_agreeing = nibbles::least_agreeing(policy.tau);
+        Self { tables: Tables::new(policy, map), file, fetch, learned: None, least_agreeing }
+    }
+
+    /// `page` has this content. Contents without tokens are nobody's duplicate and are not kept.
+    pub(crate) fn put(&mut self, page: PageId, signature: &Signature) {
+        if signature.tokens() == 0 {
+            return;
+        }
+        match self.tables.find(signature.content()) {
+            Some(place) => self.tables.partition_mut(place).add_page(place.slot, page),
+            None => {
+                let record = self.file.append(signature);
+                self.tables.insert(page, signature, record);
+            }
+        }
+    }
+
+    /// `page` no longer has this content. The entry goes with its last page.
+    pub(crate) fn remove(&mut self, page: PageId, content: ContentHash) {
+        let Some(place) = self.tables.find(content) else { return };
+        let partition = self.tables.partition_mut(place);
+        if partition.columns.page(place.slot) != page {
+            partition.pages.remove(place.slot, page);
+            return;
+        }
+        let comparable = partition.columns.comparable(place.slot);
+        let next = partition.pages.pop(place.slot);
+        let tags = if comparable {
+            self.read(place, next, &mut Vec::new()).map(|read| self.tables.tags(&read.signature))
+        } else {
+            Some(Tags::new())
+        };
+        match (tags, next) {
+            (Some(tags), Some(next)) => self.tables.renew(place, &tags, next),
+            (Some(tags), None) => {
+                self.release(place);
+                self.tables.remove(place, &tags);
+            }
+            (None, _) => {
+                self.release(place);
+                self.tables.abandon(place);
+            }
+        }
+    }
+
+    /// The signature of an entry, from the file or else from tier 1, by way of `page` or one of its
+    /// pages. None when no page has that content any more.
+    pub(crate) fn read(&self, place: Place, page: Option<PageId>, buffer: &mut Vec<u8>) -> Option<Read> {
+        let partition = self.tables.partition(place);
+        let content = partition.columns.content(place.slot);
+        let error = match self.file.read(self.record(place), buffer) {
+            Ok(signature) if signature.content() == content => {
+                return Some(Read { signature: Arc::new(signature), fetched: false });
+            }
+            Ok(_) => "it is another content's".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(%content, error, "cannot read a signature; fetching it");
+        let pages = page.into_iter().chain(partition.pages_of(place.slot)).take(FETCHES_MAX);
+        let signature = pages.filter_map(|page| (self.fetch)(page)).find(|s| s.content() == content)?;
+        Some(Read { signature, fetched: true })
+    }
+
+    /// Stores a signature again that could not be read.
+    pub(crate) fn heal(&mut self, place: Place, signature: &Signature) {
+        self.release(place);
+        let record = self.file.append(signature);
+        self.tables.partition_mut(place).columns.set_record(place.slot, record);
+    }
+
+    /// Takes in what a look found out.
+    pub(crate) fn learn(&mut self, found: &Found) {
+        let tables = &mut self.tables;
+        tables.looks += 1;
+        tables.sends += found.contacts.len() as u64;
+        for (contact, comparisons) in &found.contacts {
+            let partition = &mut tables.partitions[*contact as usize];
+            partition.received += 1;
+            partition.comparisons += u64::from(*comparisons);
+        }
+        if let Some((place, center)) = found.center {
+            tables.set_center(place, center, &found.tags);
+        }
+        for (place, center) in &found.adopted {
+            let columns = &mut tables.partition_mut(*place).columns;
+            // It may have looked itself in the meantime.
+            if columns.center(place.slot) == Center::UNKNOWN {
+                columns.set_center(place.slot, *center);
+            }
+        }
+        for passed in &found.passed {
+            let partition = &mut tables.partitions[passed.partition as usize];
+            partition.bands.passed(passed.tag, passed.steps, &partition.columns);
+        }
+        for (place, signature) in &found.fetched {
+            self.heal(*place, signature);
+        }
+    }
+
+    fn release(&mut self, place: Place) {
+        self.file.release(self.record(place));
+    }
+
+    fn record(&self, place: Place) -> Record {
+        self.tables.partition(place).columns.record(place.slot)
+    }
+}

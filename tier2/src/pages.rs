@@ -1,0 +1,62 @@
+//! The pages of a content beyond the first.
+//!
+//! Most contents have one page and cost nothing here; some have thousands, and each comes and goes in
+//! constant time.
+
+use doppel_common::model::PageId;
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+
+/// Further pages by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    further: HashMap<u32, HashSet<PageId, RandomState>, RandomState>,
+    count: usize,
+}
+
+impl Pages {
+    /// Whether `page` was not there.
+    pub(crate) fn insert(&mut self, slot: u32, page: PageId) -> bool {
+        let new = self.further.entry(slot).or_default().insert(page);
+        self.count += usize::from(new);
+        new
+    }
+
+    /// Whether `page` was there.
+    pub(crate) fn remove(&mut self, slot: u32, page: PageId) -> bool {
+        let Some(pages) = self.further.get_mut(&slot) else { return false };
+        let was = pages.remove(&page);
+        if pages.is_empty() {
+            self.further.remove(&slot);
+        }
+        self.count -= usize::from(was);
+        was
+    }
+
+    /// Takes any page out.
+    pub(crate) fn pop(&mut self, slot: u32) -> Option<PageId> {
+        let page = self.of(slot).next()?;
+        self.remove(slot, page);
+        Some(page)
+    }
+
+    pub(crate) fn contains(&self, slot: u32, page: PageId) -> bool {
+        self.further.get(&slot).is_some_and(|pages| pages.contains(&page))
+    }
+
+    /// All further pages of a slot.
+    pub(crate) fn of(&self, slot: u32) -> impl Iterator<Item = PageId> + '_ {
+        self.further.get(&slot).into_iter().flatten().copied()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let sets = self.further.values().map(HashSet::allocation_size).sum::<usize>();
+        self.further.allocation_size() + sets
+    }
+}

@@ -1,0 +1,326 @@
+//! One look: candidates, rejection, exact comparison.
+//!
+//! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
+//! oldest first: the lists of their buckets are merged by birth. Each is rejected by its lengths or its
+//! nibbles, or compared exactly.
+//!
+//! **Stars.** The cost of a look must not grow with the number of its neighbours. The first, that is
+//! oldest, verified partner of a looked-at entry becomes its *center*. When a later look of x has verified
+//! y, an entry z whose center is y need not be compared, nor answered: z is tied to y by a pair of its
+//! own. Because everybody tries the oldest first, the members of a cluster choose the same center, and
+//! a look verifies that one and passes over the rest; a run of a large bucket at one step.
+//! An entry that was never looked at in this process has no center; the first look that verifies both it
+//! and an older partner compares these two and makes the older one its center. (Its pair may not have been
+//! reported, but tier 1 owes or has had its look, and the two are tied at the latest then.)
+//! A center is named by its birth, so it is void as soon as that entry is gone or begins anew.
+//!
+//! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
+//! partner of x if d(x, y) - d(y, z) >= 1 - tau.
+//!
+//! **Turns.** All looks of a pass are numbered before the first of them. A look passes over the entries
+//! that look later in the same pass: their look meets this one. So of a cluster that arrives in one pass
+//! nobody compares more than those before, and these have centers.
+//!
+//! Invariant: for a look of x and an entry z that is linked to x, z is a partner found, or its center
+//! is, or it looks later in the same pass.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
+
+use doppel_common::mapping::BoundingSpace;
+use doppel_common::model::Tau;
+use doppel_common::signature::Signature;
+
+use crate::bands::{Tag, Tags};
+use crate::columns::{Center, Columns};
+use crate::index::Index;
+use crate::nibbles::{self, Nibbles};
+use crate::tables::Place;
+
+/// The turn of a look that does not belong to a pass: it is after all others.
+const LAST_TURN: u32 = u32::MAX - 1;
+
+/// Buffers of a thread that looks.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    buffer: Vec<u8>,
+    contacts: Vec<u32>,
+}
+
+/// A verified partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Partner {
+    pub(crate) place: Place,
+    pub(crate) birth: u32,
+    /// Shingles in common.
+    pub(crate) shared: u32,
+}
+
+/// What a look found out.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Oldest first.
+    pub(crate) partners: Vec<Partner>,
+    /// Partitions looked at, and exact comparisons in each.
+    pub(crate) contacts: Vec<(u32, u32)>,
+    pub(crate) tags: Tags,
+    /// The center of the entry that looked.
+    pub(crate) center: Option<(Place, Center)>,
+    /// Centers of entries that never looked.
+    pub(crate) adopted: Vec<(Place, Center)>,
+    /// Counted lists, and how far they were passed.
+    pub(crate) passed: Vec<Passed>,
+    /// Signatures that were not in the file.
+    pub(crate) fetched: Vec<(Place, Arc<Signature>)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passed {
+    pub(crate) partition: u32,
+    pub(crate) tag: Tag,
+    pub(crate) steps: u32,
+}
+
+/// A place in a list of candidates.
+struct Cursor<'i> {
+    birth: u32,
+    /// Index in the contacts.
+    contact: u32,
+    slots: &'i [u32],
+    center: Option<Center>,
+    /// Index in `passed`.
+    counted: Option<u32>,
+}
+
+impl Ord for Cursor<'_> {
+    /// The greatest is the oldest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.birth.cmp(&self.birth)
+    }
+}
+
+impl PartialOrd for Cursor<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Cursor<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.birth == other.birth
+    }
+}
+
+impl Eq for Cursor<'_> {}
+
+impl Index {
+    /// Looks for the partners of `signature`, which is stored at `own`, or nowhere.
+    pub(crate) fn look(&self, signature: &Signature, own: Option<Place>, scratch: &mut Scratch) -> Found {
+        let mut found = Found::default();
+        let lengths = self.tables.map.lexicon().lengths(signature);
+        let mut contacts = std::mem::take(&mut scratch.contacts);
+        self.tables.map.contacts(&lengths, &mut contacts);
+        found.contacts.extend(contacts.iter().map(|partition| (*partition, 0)));
+        scratch.contacts = contacts;
+        if !self.tables.policy.comparable(signature) {
+            return found;
+        }
+        found.tags = self.tables.tags(signature);
+        let mut search = Search {
+            index: self,
+            signature,
+            own: own.map(|place| (place, self.tables.partition(place).columns.birth(place.slot))),
+            turn: own.map_or(LAST_TURN, |place| self.tables.partition(place).columns.turn(place.slot)),
+            space: BoundingSpace::new(lengths, self.tables.policy.tau),
+            nibbles: nibbles::pack(signature.sketch()),
+            oldest: None,
+            far: Vec::new(),
+            found,
+            buffer: &mut scratch.buffer,
+        };
+        search.run();
+        search.found
+    }
+}
+
+struct Search<'i, 's> {
+    index: &'i Index,
+    signature: &'s Signature,
+    /// Where it is stored, and its birth.
+    own: Option<(Place, u32)>,
+    turn: u32,
+    space: BoundingSpace,
+    nibbles: Nibbles,
+    /// The signature of the oldest partner.
+    oldest: Option<Arc<Signature>>,
+    /// Entries compared in vain, oldest first, and at most their distance.
+    far: Vec<Center>,
+    found: Found,
+    buffer: &'s mut Vec<u8>,
+}
+
+impl<'i> Search<'i, '_> {
+    fn run(&mut self) {
+        let mut lists = self.lists();
+        let mut last = 0;
+        while let Some(mut cursor) = lists.peek_mut() {
+            let (contact, birth) = (cursor.contact as usize, cursor.birth);
+            let partition = self.found.contacts[contact].0;
+            if cursor.center.is_some_and(|center| self.is_settled(center)) {
+                PeekMut::pop(cursor);
+                continue;
+            }
+            let Some((slot, rest)) = cursor.slots.split_first() else {
+                PeekMut::pop(cursor);
+                continue;
+            };
+            if let Some(counted) = cursor.counted {
+                self.found.passed[counted as usize].steps += 1;
+            }
+            let slot = *slot;
+            match rest.first() {
+                Some(next) => {
+                    cursor.birth = self.columns(partition).birth(*next);
+                    cursor.slots = rest;
+                }
+                None => drop(PeekMut::pop(cursor)),
+            }
+            // The same entry in several lists comes up several times running.
+            if birth != last {
+                last = birth;
+                self.consider(contact, Place { partition, slot }, birth);
+            }
+        }
+        self.choose_center();
+    }
+
+    /// The lists of candidates in every contacted partition.
+    fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
+        let mut cursors = Vec::with_capacity(self.found.tags.len());
+        let (tags, contacts, passed) = (&self.found.tags, &self.found.contacts, &mut self.found.passed);
+        for (contact, (partition, _)) in contacts.iter().enumerate() {
+            let host = &self.index.tables.partitions[*partition as usize];
+            for tag in tags {
+                host.bands.lists(*tag, |list| {
+                    let Some(first) = list.slots.first() else { return };
+                    let counted = list.counted.then(|| {
+                        passed.push(Passed { partition: *partition, tag: *tag, steps: 0 });
+                        passed.len() as u32 - 1
+                    });
+                    cursors.push(Cursor {
+                        birth: host.columns.birth(*first),
+                        contact: contact as u32,
+                        slots: list.slots,
+                        center: list.center,
+                        counted,
+                    });
+                });
+            }
+        }
+        BinaryHeap::from(cursors)
+    }
+
+    fn consider(&mut self, contact: usize, place: Place, birth: u32) {
+        let columns = self.columns(place.partition);
+        let (slot, center) = (place.slot, columns.center(place.slot));
+        if self.own.is_some_and(|(own, _)| own == place)
+            || columns.turn(slot) > self.turn
+            || self.is_settled(center)
+            || nibbles::agreeing(&self.nibbles, columns.nibbles(slot)) < self.index.least_agreeing
+            || !self.space.admits(columns.lengths(slot))
+        {
+            return;
+        }
+        // Without a signature no page has the content any more, and the order to remove it is under way.
+        let Some(read) = self.index.read(place, None, self.buffer) else { return };
+        if read.fetched {
+            self.found.fetched.push((place, Arc::clone(&read.signature)));
+        }
+        self.found.contacts[contact].1 += 1;
+        self.compare(place, birth, center, &read.signature);
+    }
+
+    fn compare(&mut self, place: Place, birth: u32, center: Center, candidate: &Arc<Signature>) {
+        let policy = self.index.tables.policy;
+        let comparison = policy.compare(self.signature, candidate);
+        let (shared, a, b) = (comparison.shared, comparison.a, comparison.b);
+        if !comparison.similar {
+            self.far.push(Center { birth, distance: distance(shared, a, b).0 });
+            return;
+        }
+        // A tag is not a key: two that differ may share a bucket.
+        if !self.meet(self.signature, candidate) {
+            return;
+        }
+        match &self.oldest {
+            None => self.oldest = Some(Arc::clone(candidate)),
+            Some(oldest) if center == Center::UNKNOWN => {
+                let tie = policy.compare(oldest, candidate);
+                let adopted = if tie.similar && self.meet(oldest, candidate) {
+                    self.center(self.found.partners[0].birth, tie.shared, tie.a, tie.b)
+                } else {
+                    Center::NONE
+                };
+                self.found.adopted.push((place, adopted));
+            }
+            Some(_) => (),
+        }
+        self.found.partners.push(Partner { place, birth, shared });
+    }
+
+    /// Whether two signatures have a band in common.
+    fn meet(&self, a: &Signature, b: &Signature) -> bool {
+        let bands = self.index.tables.bands;
+        bands.keys(a.sketch()).zip(bands.keys(b.sketch())).any(|(x, y)| x == y)
+    }
+
+    /// Whether an entry, or all of a run, of that center need not be compared.
+    #[inline]
+    fn is_settled(&self, center: Center) -> bool {
+        if !center.is_entry() {
+            return false;
+        }
+        // Both lists are in order of birth.
+        if self.found.partners.binary_search_by_key(&center.birth, |partner| partner.birth).is_ok() {
+            return true;
+        }
+        let far = self.far.binary_search_by_key(&center.birth, |far| far.birth);
+        far.is_ok_and(|at| {
+            let tau = self.index.tables.policy.tau.numerator();
+            let gap = u64::from(self.far[at].distance.saturating_sub(center.distance));
+            gap * Tau::DENOMINATOR >= (Tau::DENOMINATOR - tau) * 255
+        })
+    }
+
+    /// The oldest partner, if it is older than the entry itself.
+    fn choose_center(&mut self) {
+        let Some((own, own_birth)) = self.own else { return };
+        let center = match self.found.partners.first() {
+            Some(oldest) if oldest.birth < own_birth => {
+                let shingles = self.columns(oldest.place.partition).total(oldest.place.slot);
+                self.center(oldest.birth, oldest.shared, self.signature.shingles(), shingles)
+            }
+            _ => Center::NONE,
+        };
+        self.found.center = Some((own, center));
+    }
+
+    fn center(&self, birth: u32, shared: u32, a: u32, b: u32) -> Center {
+        Center { birth, distance: distance(shared, a, b).1 }
+    }
+
+    #[inline]
+    fn columns(&self, partition: u32) -> &'i Columns {
+        &self.index.tables.partitions[partition as usize].columns
+    }
+}
+
+/// The Jaccard distance of two sets in 255ths, rounded down and up.
+fn distance(shared: u32, a: u32, b: u32) -> (u8, u8) {
+    let union = (u64::from(a) + u64::from(b)).saturating_sub(u64::from(shared)).max(1);
+    let apart = 255 * union.saturating_sub(u64::from(shared));
+    let byte = |distance: u64| u8::try_from(distance).unwrap_or(u8::MAX);
+    (byte(apart / union), byte(apart.div_ceil(union)))
+}

@@ -1,0 +1,257 @@
+//! Tier 2 as a service: a thread of its own that collects orders and makes passes.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use doppel_common::api::{IndexCommand, LoadReport, LookResult, Pair, Placement, Tier2Api};
+use doppel_common::mapping::{MappingError, PARTITIONS_MAX};
+use doppel_common::model::{ContentHash, PageId};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
+
+use crate::error::Error;
+use crate::index::{Fetch, Index};
+use crate::{load, open, pass, rebuild};
+
+/// Takes the answers of a pass. Called on the index's own thread, with nothing locked.
+pub type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
+
+/// Settings of an index.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where its files are; made if it is not there.
+    pub dir: PathBuf,
+    /// How contents are compared.
+    pub policy: Policy,
+    /// Partitions wanted. There is one until there are enough contents to learn a map from.
+    pub partitions: u32,
+    /// Sub-dictionaries of a length vector, N.
+    pub dimensions: usize,
+    /// Orders that make a pass start.
+    pub batch_max: usize,
+    /// How long the first order of a pass waits for more.
+    pub batch_age: Duration,
+    /// Threads that compare.
+    pub threads: usize,
+    /// This node's name in reports.
+    pub node: String,
+}
+
+impl Config {
+    /// The defaults: 16 partitions, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>, policy: Policy) -> Self {
+        Self {
+            dir: dir.into(),
+            policy,
+            partitions: 16,
+            dimensions: 3,
+            batch_max: 5_000,
+            batch_age: Duration::from_millis(50),
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            node: "local".to_owned(),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let settings = [
+            ("partitions", self.partitions as usize),
+            ("batch_max", self.batch_max),
+            ("threads", self.threads),
+        ];
+        if let Some((name, _)) = settings.into_iter().find(|(_, value)| *value == 0) {
+            return Err(Error::Zero(name));
+        }
+        if self.partitions as usize > PARTITIONS_MAX {
+            return Err(MappingError::Partitions(self.partitions as usize).into());
+        }
+        Ok(())
+    }
+}
+
+/// The index of one node.
+pub struct Tier2 {
+    shared: Arc<Shared>,
+    orders: Sender<Order>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the callers and the worker share.
+pub(crate) struct Shared {
+    index: RwLock<Index>,
+    pub(crate) answer: Answer,
+    /// Of the comparison; none for a single thread.
+    pub(crate) pool: Option<rayon::ThreadPool>,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) config: Config,
+    /// Held for as long as the index is open.
+    _lock: File,
+}
+
+enum Order {
+    Commands(Vec<IndexCommand>),
+    Hurry,
+    Stop,
+}
+
+impl Tier2 {
+    /// Opens the index of `config.dir` and makes it that of `contents`, the contents of all live pages
+    /// as tier 1 has them: what is missing is fetched, what is not among them is left out. Damaged files
+    /// are made anew.
+    ///
+    /// `fetch` must not call the index, and gives the current signature of a page. `answer` takes what
+    /// looks found.
+    ///
+    /// # Errors
+    /// When a setting is out of range, the directory cannot be used, or another process uses it.
+    pub fn open(
+        config: Config,
+        contents: &mut dyn Iterator<Item = (PageId, ContentHash)>,
+        fetch: Fetch,
+        answer: Answer,
+    ) -> Result<Arc<Self>, Error> {
+        let shared = Arc::new(Shared::open(config, contents, fetch, answer)?);
+        let (orders, received) = mpsc::channel();
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new().name("tier2".to_owned()).spawn(move || work(&shared, &received))
+        };
+        let worker = Mutex::new(Some(worker.map_err(|e| Error::Threads(e.to_string()))?));
+        Ok(Arc::new(Self { shared, orders, worker }))
+    }
+
+    /// Ends the index's thread and waits for it. A pass that has begun is broken off without an answer and
+    /// orders that wait are dropped: tier 1 has them.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        // The worker is gone already if this fails.
+        let _ = self.orders.send(Order::Stop);
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last owner may be the answer itself, on the index's own thread.
+        if let Some(worker) = worker.filter(|w| w.thread().id() != thread::current().id())
+            && worker.join().is_err()
+        {
+            tracing::error!("the thread of tier 2 ended in a panic");
+        }
+    }
+
+    /// Memory of all columns and tables, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.shared.read().tables.bytes()
+    }
+}
+
+impl Drop for Tier2 {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Tier2Api for Tier2 {
+    fn submit(&self, commands: Vec<IndexCommand>) {
+        // After `stop` nobody receives: the orders are dropped, as those that were waiting.
+        let _ = self.orders.send(Order::Commands(commands));
+    }
+
+    fn probe(&self, signature: &Signature) -> Vec<Pair> {
+        pass::probe(&self.shared.read(), signature)
+    }
+
+    fn placement(&self, signature: &Signature) -> Placement {
+        let index = self.shared.read();
+        let lengths = index.tables.map.lexicon().lengths(signature);
+        let mut contacts = Vec::new();
+        index.tables.map.contacts(&lengths, &mut contacts);
+        Placement { home: index.tables.map.home(&lengths), lengths: lengths.as_slice().to_vec(), contacts }
+    }
+
+    fn load(&self) -> LoadReport {
+        load::report(&self.shared.read(), &self.shared.config.node)
+    }
+
+    fn hurry(&self) {
+        let _ = self.orders.send(Order::Hurry);
+    }
+}
+
+impl Shared {
+    pub(crate) fn open(
+        config: Config,
+        contents: &mut dyn Iterator<Item = (PageId, ContentHash)>,
+        fetch: Fetch,
+        answer: Answer,
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let pool = match config.threads {
+            1 => None,
+            threads => {
+                let name = |i| format!("tier2-compare-{i}");
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build();
+                Some(pool.map_err(|e| Error::Threads(e.to_string()))?)
+            }
+        };
+        let (index, lock) = open::open(&config, contents, fetch)?;
+        let stopping = AtomicBool::new(false);
+        let shared = Self { index: RwLock::new(index), answer, pool, stopping, config, _lock: lock };
+        rebuild::maintain(&shared);
+        Ok(shared)
+    }
+
+    /// Never held across a call to tier 1's `answer`.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Taken by the worker alone.
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The worker: collects orders by count or age, and makes passes, until it is stopped.
+fn work(shared: &Shared, received: &Receiver<Order>) {
+    let mut waiting: Vec<IndexCommand> = Vec::new();
+    let batch_max = shared.config.batch_max;
+    while collect(received, &mut waiting, batch_max, shared.config.batch_age) {
+        while !waiting.is_empty() && !shared.stopping.load(Ordering::Relaxed) {
+            let rest = waiting.split_off(batch_max.min(waiting.len()));
+            pass::run(shared, std::mem::replace(&mut waiting, rest));
+            rebuild::maintain(shared);
+        }
+    }
+    shared.write().file.flush();
+}
+
+/// Waits until a pass is due; false when it is time to stop.
+fn collect(
+    received: &Receiver<Order>,
+    waiting: &mut Vec<IndexCommand>,
+    batch_max: usize,
+    batch_age: Duration,
+) -> bool {
+    let mut deadline = None;
+    while waiting.len() < batch_max {
+        let order = match deadline {
+            None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(deadline) => {
+                received.recv_timeout(Instant::saturating_duration_since(&deadline, Instant::now()))
+            }
+        };
+        match order {
+            Ok(Order::Commands(commands)) => {
+                waiting.extend(commands);
+                deadline = deadline.or_else(|| Instant::now().checked_add(batch_age));
+            }
+            Ok(Order::Hurry) if waiting.is_empty() => (),
+            Ok(Order::Hurry) | Err(RecvTimeoutError::Timeout) => return true,
+            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,117 @@
+//! Damage, loss and compaction.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use doppel_common::pairwise::Policy;
+use proptest::prelude::*;
+
+use super::model::{World, page, signature_of, text};
+use crate::open::{MAP, SIGNATURES};
+
+fn filled(pages: usize) -> World {
+    let mut world = World::new(Policy::default(), 8, 1);
+    for number in 0..pages {
+        world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
+    }
+    world.pass();
+    world
+}
+
+#[test]
+fn a_reopened_index_has_everything_and_fetches_nothing() {
+    let mut world = filled(600);
+    let map = world.shared.read().tables.map.clone();
+    assert_eq!(map.partitions(), 8);
+    world = world.reopen();
+    let bytes = world.shared.read().file.bytes();
+    assert_eq!(world.shared.read().tables.map, map);
+    world.look_at_all();
+    world.pass();
+    assert_eq!(world.shared.read().file.bytes(), bytes);
+}
+
+#[test]
+fn lost_files_are_made_anew() {
+    let world = filled(360);
+    for name in [SIGNATURES, MAP] {
+        fs::remove_file(world.dir.path().join(name)).unwrap();
+    }
+    let mut world = world.reopen();
+    world.look_at_all();
+    world.pass();
+    assert_eq!(world.shared.read().tables.map.partitions(), 8);
+}
+
+#[test]
+fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
+    let mut world = filled(100);
+    world.shared.write().file.flush();
+    let path = world.dir.path().join(SIGNATURES);
+    let length = fs::metadata(&path).unwrap().len();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    // All of it, so that looks, removals, re-homing and compaction meet it.
+    file.write_all_at(&vec![0x5a; length as usize], 0).unwrap();
+    world.look_at_all();
+    for number in 0..20 {
+        world.remove(page(number));
+    }
+    for number in 100..400 {
+        world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
+    }
+    world.pass();
+    assert!(world.shared.read().file.bytes() > length);
+    world.look_at_all();
+    world.pass();
+}
+
+#[test]
+fn a_file_that_is_mostly_dead_is_compacted() {
+    let mut world = World::new(Policy::default(), 1, 1);
+    let long = |number: u32| signature_of(&(0..2_000).map(|i| number * 10_000 + i).collect::<Vec<_>>());
+    for number in 0..1_000 {
+        world.put(page(number as usize % 300), long(number), true);
+        if number % 100 == 99 {
+            world.pass();
+        }
+    }
+    let file_bytes = world.shared.read().file.bytes();
+    let live: u64 = world.pages.lock().unwrap().values().map(|s| s.as_bytes().len() as u64 + 4).sum();
+    assert!(file_bytes < 1_000 * 10_000 && file_bytes <= 3 * live, "{file_bytes} for {live}");
+    let mut world = world.reopen();
+    world.look_at_all();
+    world.pass();
+}
+
+#[test]
+fn a_directory_is_used_by_one_index() {
+    let world = filled(1);
+    let again = crate::open::open(&world.config, &mut std::iter::empty(), std::sync::Arc::new(|_| None));
+    assert!(matches!(again, Err(crate::Error::InUse(_))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damage_is_never_served(
+        name in prop::sample::select(vec![SIGNATURES, MAP]),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
+        let world = filled(330);
+        world.shared.write().file.flush();
+        let path = world.dir.path().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if cut {
+            bytes.truncate(at);
+        }
+        fs::write(&path, bytes).unwrap();
+        let mut world = world.reopen();
+        world.look_at_all();
+        world.pass();
+    }
+}

@@ -1,0 +1,7 @@
+//! The index against the definition, on made-up and on real collections.
+
+mod disk;
+mod history;
+mod model;
+mod real;
+mod service;

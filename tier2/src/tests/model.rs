@@ -1,0 +1,289 @@
+//! A simple model of a collection, and an index beside it whose every answer is checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use doppel_common::api::{IndexCommand, Look, LookResult, Pair};
+use doppel_common::model::{ContentHash, PageId, stable_hash64};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::{Builder, Signature};
+use tempfile::TempDir;
+
+use crate::service::Shared;
+use crate::{Config, pass, rebuild};
+
+/// Tier 1 in small: the present signature of every page.
+pub(super) type Pages = Arc<Mutex<BTreeMap<PageId, Arc<Signature>>>>;
+
+pub(super) fn page(number: usize) -> PageId {
+    PageId::of(&format!("https://example.org/{number}"))
+}
+
+pub(super) fn signature_of(words: &[u32]) -> Arc<Signature> {
+    let tokens: Vec<u64> = words.iter().map(|w| stable_hash64(&w.to_le_bytes())).collect();
+    Arc::new(Builder::new().build(&tokens))
+}
+
+/// Member `member` of family `family`: the family's text with a few words replaced. Some members are
+/// equal, families are of different lengths, and every eighth is short.
+pub(super) fn text(family: u32, member: u32) -> Vec<u32> {
+    let hash = |i: u64| stable_hash64(&(u64::from(family) << 40 | i).to_le_bytes());
+    let length = if family % 8 == 7 { 5 + hash(0) % 15 } else { 20 + hash(0) % 120 } as u32;
+    let mut words: Vec<u32> = (0..length).map(|i| (hash(1 + u64::from(i)) % 5_000) as u32).collect();
+    let edits = member % 5;
+    for edit in 0..edits {
+        let at = hash(u64::from(member) << 20 | u64::from(edit) | 1 << 39) % u64::from(length);
+        words[at as usize] = 10_000 + member * 7 + edit;
+    }
+    words
+}
+
+/// An index without its thread, the model, and every tie that was answered.
+pub(super) struct World {
+    pub(super) shared: Shared,
+    pub(super) pages: Pages,
+    pub(super) answers: Arc<Mutex<Vec<LookResult>>>,
+    pub(super) commands: Vec<IndexCommand>,
+    pub(super) config: Config,
+    pub(super) dir: TempDir,
+    tickets: u32,
+    /// Every pair that was answered since the index was opened.
+    tied: BTreeSet<(Version, Version)>,
+}
+
+/// A page as of one content.
+type Version = (PageId, ContentHash);
+
+pub(super) fn config(dir: &TempDir, policy: Policy, partitions: u32, threads: usize) -> Config {
+    Config { partitions, threads, ..Config::new(dir.path(), policy) }
+}
+
+impl World {
+    pub(super) fn new(policy: Policy, partitions: u32, threads: usize) -> Self {
+        let dir = TempDir::new().unwrap();
+        Self::open(config(&dir, policy, partitions, threads), dir, Pages::default())
+    }
+
+    fn open(config: Config, dir: TempDir, pages: Pages) -> Self {
+        let answers = Arc::<Mutex<Vec<LookResult>>>::default();
+        let taken = Arc::clone(&answers);
+        let shared = open_shared(&config, &pages, move |results| taken.lock().unwrap().extend(results));
+        Self { shared, pages, answers, commands: Vec::new(), config, dir, tickets: 0, tied: BTreeSet::new() }
+    }
+
+    /// Closes the index and opens it again.
+    pub(super) fn reopen(self) -> Self {
+        self.shared.write().file.flush();
+        let Self { shared, pages, config, dir, .. } = self;
+        drop(shared);
+        Self::open(config, dir, pages)
+    }
+
+    pub(super) fn policy(&self) -> Policy {
+        self.config.policy
+    }
+
+    fn ticket(&mut self) -> Look {
+        self.tickets += 1;
+        Look { ticket: self.tickets }
+    }
+
+    /// Gives a page a content, as tier 1 would.
+    pub(super) fn put(&mut self, page: PageId, signature: Arc<Signature>, look: bool) {
+        self.remove(page);
+        self.pages.lock().unwrap().insert(page, Arc::clone(&signature));
+        let look = look.then(|| self.ticket());
+        self.commands.push(IndexCommand::Put { page, signature, look });
+    }
+
+    pub(super) fn remove(&mut self, page: PageId) {
+        if let Some(old) = self.pages.lock().unwrap().remove(&page) {
+            self.commands.push(IndexCommand::Remove { page, content: old.content() });
+        }
+    }
+
+    pub(super) fn look(&mut self, page: PageId) {
+        let content = self.pages.lock().unwrap().get(&page).map(|s| s.content());
+        if let Some(content) = content {
+            let look = self.ticket();
+            self.commands.push(IndexCommand::Look { page, content, look });
+        }
+    }
+
+    pub(super) fn look_at_all(&mut self) {
+        let pages: Vec<PageId> = self.pages.lock().unwrap().keys().copied().collect();
+        pages.into_iter().for_each(|page| self.look(page));
+    }
+
+    /// Makes a pass and checks each answer; returns the answers.
+    pub(super) fn pass(&mut self) -> Vec<LookResult> {
+        let asked: Vec<(PageId, ContentHash, u32)> = self.commands.iter().filter_map(asked).collect();
+        self.answers.lock().unwrap().clear();
+        pass::run(&self.shared, std::mem::take(&mut self.commands));
+        let answers = self.answers.lock().unwrap().clone();
+        let pages = self.pages.lock().unwrap().clone();
+        let due: Vec<_> = asked
+            .into_iter()
+            .filter(|(page, content, _)| pages.get(page).is_some_and(|s| s.content() == *content))
+            .collect();
+        let given: Vec<_> = answers.iter().map(|a| (a.page, a.content, a.ticket)).collect();
+        assert_eq!(given, due, "exactly the looks at contents that are current are answered, in order");
+        for answer in &answers {
+            let own = (answer.page, answer.content);
+            self.tied.extend(answer.pairs.iter().map(|pair| (own, (pair.page, pair.content))));
+        }
+        let current = |(page, content): Version| pages.get(&page).is_some_and(|s| s.content() == content);
+        self.tied.retain(|(a, b)| current(*a) && current(*b));
+        let mut tied = Components::default();
+        self.tied.iter().for_each(|(a, b)| tied.tie(a.1, b.1));
+        for answer in &answers {
+            self.check(answer, &pages, &mut tied);
+        }
+        rebuild::maintain(&self.shared);
+        self.check_tables(&pages);
+        answers
+    }
+
+    /// The invariant of [`crate::search`], from the definition. With several threads a center may have
+    /// changed since the look; then the two are in one component of `tied`, all that was answered for
+    /// pages as they are.
+    fn check(&self, answer: &LookResult, pages: &BTreeMap<PageId, Arc<Signature>>, tied: &mut Components) {
+        let policy = self.policy();
+        let own = &pages[&answer.page];
+        let mut partners = BTreeSet::new();
+        for pair in &answer.pairs {
+            check_pair(policy, own, pair, pages);
+            assert_ne!(pair.page, answer.page);
+            partners.insert(pair.content);
+        }
+        if partners.contains(&answer.content) {
+            assert_eq!(answer.pairs.len(), 1, "an exact copy is tied to the first page alone");
+            return;
+        }
+        let index = self.shared.read();
+        let tables = &index.tables;
+        let place = tables.find(answer.content).unwrap();
+        let turn = tables.partition(place).columns.turn(place.slot);
+        let births: BTreeSet<u32> = partners
+            .iter()
+            .map(|content| tables.find(*content).unwrap())
+            .map(|place| tables.partition(place).columns.birth(place.slot))
+            .collect();
+        for other in pages.values() {
+            let content = other.content();
+            if content == answer.content || partners.contains(&content) {
+                continue;
+            }
+            // The cheap half of the definition first.
+            if !policy.similar(own, other) || !policy.linked(own, other) {
+                continue;
+            }
+            let at = tables.find(content).unwrap();
+            let columns = &tables.partition(at).columns;
+            let later = columns.turn(at.slot) > turn;
+            let settled = births.contains(&columns.center(at.slot).birth)
+                || self.config.threads > 1 && tied.find(content) == tied.find(answer.content);
+            assert!(later || settled, "{own:?} misses {other:?}");
+        }
+    }
+
+    /// The tables hold the model's contents and pages, and nothing else.
+    fn check_tables(&self, pages: &BTreeMap<PageId, Arc<Signature>>) {
+        let index = self.shared.read();
+        let tables = &index.tables;
+        let mut expected: BTreeMap<ContentHash, BTreeSet<PageId>> = BTreeMap::new();
+        for (page, signature) in pages.iter().filter(|(_, s)| s.tokens() > 0) {
+            expected.entry(signature.content()).or_default().insert(*page);
+        }
+        assert_eq!(tables.contents.len(), expected.len());
+        let stored: u64 = tables.partitions.iter().map(|p| (p.columns.len() + p.pages.len()) as u64).sum();
+        assert_eq!(stored as usize, expected.values().map(BTreeSet::len).sum::<usize>());
+        for (content, pages) in expected {
+            let place = tables.find(content).unwrap();
+            let has: BTreeSet<PageId> = tables.partition(place).pages_of(place.slot).collect();
+            assert_eq!(has, pages);
+        }
+    }
+}
+
+fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
+    match command {
+        IndexCommand::Put { page, signature, look } => {
+            Some((*page, signature.content(), look.as_ref()?.ticket))
+        }
+        IndexCommand::Look { page, content, look } => Some((*page, *content, look.ticket)),
+        IndexCommand::Remove { .. } => None,
+    }
+}
+
+pub(super) fn open_shared(
+    config: &Config,
+    pages: &Pages,
+    answer: impl Fn(Vec<LookResult>) + Send + Sync + 'static,
+) -> Shared {
+    let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
+    let tier1 = Arc::clone(pages);
+    let fetch = Arc::new(move |page: PageId| tier1.lock().unwrap().get(&page).cloned());
+    Shared::open(config.clone(), &mut contents.into_iter(), fetch, Box::new(answer)).unwrap()
+}
+
+/// A pair is what it says.
+pub(super) fn check_pair(
+    policy: Policy,
+    own: &Signature,
+    pair: &Pair,
+    pages: &BTreeMap<PageId, Arc<Signature>>,
+) {
+    let other = pages.get(&pair.page).expect("the partner is a current page");
+    assert_eq!(other.content(), pair.content);
+    assert!(policy.linked(own, other));
+    assert_eq!((pair.shared, pair.shingles), (policy.compare(own, other).shared, other.shingles()));
+}
+
+/// Sets of contents that are tied, directly or by way of others.
+#[derive(Default)]
+pub(super) struct Components(BTreeMap<ContentHash, ContentHash>);
+
+impl Components {
+    pub(super) fn find(&mut self, content: ContentHash) -> ContentHash {
+        let parent = *self.0.entry(content).or_insert(content);
+        if parent == content {
+            return content;
+        }
+        let root = self.find(parent);
+        self.0.insert(content, root);
+        root
+    }
+
+    pub(super) fn tie(&mut self, a: ContentHash, b: ContentHash) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0.insert(a.max(b), a.min(b));
+    }
+
+    pub(super) fn take(&mut self, answers: &[LookResult]) {
+        for answer in answers {
+            self.find(answer.content);
+            answer.pairs.iter().for_each(|pair| self.tie(answer.content, pair.content));
+        }
+    }
+
+    /// By the definition.
+    pub(super) fn of(policy: Policy, signatures: &[Arc<Signature>]) -> Self {
+        let mut components = Self::default();
+        for (i, a) in signatures.iter().enumerate() {
+            components.find(a.content());
+            for b in &signatures[..i] {
+                if policy.similar(a, b) && policy.linked(a, b) {
+                    components.tie(a.content(), b.content());
+                }
+            }
+        }
+        components
+    }
+
+    /// The least content of each content's set.
+    pub(super) fn roots(&mut self) -> BTreeMap<ContentHash, ContentHash> {
+        let contents: Vec<ContentHash> = self.0.keys().copied().collect();
+        contents.into_iter().map(|content| (content, self.find(content))).collect()
+    }
+}

@@ -1,0 +1,137 @@
+//! The service from outside.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use doppel_common::api::{IndexCommand, Look, LookResult, Tier2Api};
+use doppel_common::pairwise::Policy;
+use tempfile::TempDir;
+
+use super::model::{Components, Pages, check_pair, page, signature_of, text};
+use crate::reference::{Exhaustive, Rule};
+use crate::{Config, Error, Tier2};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<LookResult>>) {
+    let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
+    let tier1 = Arc::clone(pages);
+    let (sender, receiver) = mpsc::channel();
+    let tier2 = Tier2::open(
+        config,
+        &mut contents.into_iter(),
+        Arc::new(move |page| tier1.lock().unwrap().get(&page).cloned()),
+        Box::new(move |results| drop(sender.send(results))),
+    );
+    (tier2.unwrap(), receiver)
+}
+
+/// Puts of a collection of families, each with a look.
+fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
+    let mut pages = BTreeMap::new();
+    let mut commands = Vec::new();
+    for number in 0..count {
+        let signature = signature_of(&text(number as u32 % 40, number as u32 / 40));
+        pages.insert(page(number), Arc::clone(&signature));
+        let look = Some(Look { ticket: number as u32 });
+        commands.push(IndexCommand::Put { page: page(number), signature, look });
+    }
+    (Arc::new(Mutex::new(pages)), commands)
+}
+
+#[test]
+fn passes_start_by_count_by_age_and_in_a_hurry() {
+    let dir = TempDir::new().unwrap();
+    let config = Config { batch_max: 10, batch_age: LONG, ..Config::new(dir.path(), Policy::default()) };
+    let (pages, commands) = puts(25);
+    let (tier2, answers) = open(config, &pages);
+    let start = Instant::now();
+    tier2.submit(commands);
+    let mut answered = 0;
+    while answered < 25 {
+        // The last 5 come with the first two tens: all are waiting when the pass is due.
+        answered += answers.recv_timeout(LONG).unwrap().len();
+    }
+    tier2.submit(vec![IndexCommand::Look {
+        page: page(0),
+        content: pages.lock().unwrap()[&page(0)].content(),
+        look: Look { ticket: 99 },
+    }]);
+    tier2.hurry();
+    assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 99);
+    assert!(start.elapsed() < LONG);
+    tier2.stop();
+    tier2.submit(Vec::new());
+    tier2.hurry();
+    drop(tier2);
+
+    let config = Config { batch_age: Duration::from_millis(1), ..Config::new(dir.path(), Policy::default()) };
+    let (tier2, answers) = open(config, &pages);
+    let content = pages.lock().unwrap()[&page(1)].content();
+    tier2.submit(vec![IndexCommand::Look { page: page(1), content, look: Look { ticket: 5 } }]);
+    assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 5);
+}
+
+#[test]
+fn answers_agree_with_the_reference_and_probes_with_answers() {
+    let dir = TempDir::new().unwrap();
+    let policy = Policy::default();
+    let (pages, commands) = puts(1_000);
+    let (tier2, answers) = open(Config { partitions: 12, ..Config::new(dir.path(), policy) }, &pages);
+    let all = Arc::<Mutex<Vec<LookResult>>>::default();
+    let taken = Arc::clone(&all);
+    let reference =
+        Exhaustive::new(policy, Rule::Linked, Box::new(move |results| taken.lock().unwrap().extend(results)));
+    reference.submit(commands.clone());
+    tier2.submit(commands);
+    tier2.hurry();
+    let mut fast = Vec::new();
+    while fast.len() < 1_000 {
+        fast.extend(answers.recv_timeout(LONG).unwrap());
+    }
+    let (mut ours, mut theirs) = (Components::default(), Components::default());
+    ours.take(&fast);
+    theirs.take(&all.lock().unwrap());
+    assert_eq!(ours.roots(), theirs.roots());
+
+    let pages = pages.lock().unwrap();
+    for member in 0..60 {
+        let unseen = signature_of(&text(member % 40, 1_000 + member));
+        let pairs = tier2.probe(&unseen);
+        assert_eq!(pairs.is_empty(), reference.probe(&unseen).is_empty());
+        for pair in &pairs {
+            check_pair(policy, &unseen, pair, &pages);
+        }
+        let placement = tier2.placement(&unseen);
+        assert!(placement.contacts.contains(&placement.home));
+        assert_eq!(placement.lengths.iter().sum::<u32>(), unseen.shingles());
+    }
+
+    let load = tier2.load();
+    assert_eq!(load.epoch, 1);
+    assert_eq!(load.partitions.len(), 12);
+    assert_eq!(load.partitions.iter().map(|p| p.pages).sum::<u64>(), 1_000);
+    assert!(load.imbalance >= 1.0 && load.imbalance_floor >= 1.0 && load.file_bytes > 0);
+    assert!((0.0..1.0).contains(&load.sends_saved));
+    assert!(0 < load.looks && load.looks < load.sends);
+    assert_eq!(load.sends, load.partitions.iter().map(|p| p.received).sum::<u64>());
+}
+
+#[test]
+fn settings_are_checked() {
+    let dir = TempDir::new().unwrap();
+    let open = |config: Config| {
+        Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), Box::new(drop))
+            .map(|_| ())
+            .unwrap_err()
+    };
+    let config = || Config::new(dir.path(), Policy::default());
+    assert!(matches!(open(Config { threads: 0, ..config() }), Error::Zero("threads")));
+    assert!(matches!(open(Config { batch_max: 0, ..config() }), Error::Zero("batch_max")));
+    assert!(matches!(open(Config { partitions: 0, ..config() }), Error::Zero("partitions")));
+    assert!(matches!(open(Config { partitions: 5_000, ..config() }), Error::Mapping(_)));
+    assert!(matches!(open(Config { dimensions: 9, ..config() }), Error::Mapping(_)));
+    assert!(matches!(open(Config { dir: "/dev/null/x".into(), ..config() }), Error::Io { .. }));
+}
