@@ -1,5 +1,6 @@
 //! Bad input from end to end through the binary: a clear error or a defined result, never a panic,
 //! never a lost neighbour.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 

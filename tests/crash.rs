@@ -7,6 +7,7 @@
 //!
 //! `DOPPEL_KILLS` sets the number of kills (4 unless told otherwise; with 20 and more the long crawl
 //! is loaded, too), `DOPPEL_SEED` repeats a run.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 

@@ -1,4 +1,5 @@
 //! Every call of the public contract, from end to end over HTTP against `doppel serve`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 

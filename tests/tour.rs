@@ -3,6 +3,7 @@
 //! Every `console` block of the tour is read: lines after `$ ` are commands (a backslash at the end
 //! continues them) of one shell, the others what they print. The server is started on a free port and
 //! a directory of its own, which replace the ones in the text. In the text `…` stands for whatever is there.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
 

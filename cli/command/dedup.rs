@@ -97,7 +97,7 @@ impl Dedup {
         let ingest = Ingest::new(threads).context("cannot start the extractors")?;
         thread::scope(|scope| {
             let (sender, batches) = sync_channel(BATCHES_AHEAD);
-            let reader = scope.spawn(|| read(&self.inputs, sender));
+            let reader = scope.spawn(move || read(&self.inputs, &sender));
             let recorded = record(engine, &ingest, &batches);
             // A reader that waits for room ends with an error now.
             drop(batches);
@@ -109,7 +109,7 @@ impl Dedup {
 }
 
 /// Reads the inputs in batches.
-fn read(inputs: &InputArgs, batches: SyncSender<Vec<Source>>) -> anyhow::Result<Tally> {
+fn read(inputs: &InputArgs, batches: &SyncSender<Vec<Source>>) -> anyhow::Result<Tally> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     let send = |batch| batches.send(batch).map_err(|_| anyhow!("recording ended early"));
@@ -141,7 +141,7 @@ fn record(engine: &Engine, ingest: &Ingest, batches: &Receiver<Vec<Source>>) -> 
                     Err(error) => eprintln!("doppel: {error}"),
                 }
             }
-            submit(engine, submissions)?;
+            submit(engine, &submissions)?;
         }
         if last {
             return Ok(());
@@ -150,9 +150,9 @@ fn record(engine: &Engine, ingest: &Ingest, batches: &Receiver<Vec<Source>>) -> 
 }
 
 /// Submits until there is room.
-fn submit(engine: &Engine, submissions: Vec<Submission>) -> anyhow::Result<()> {
+fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<()> {
     loop {
-        match engine.tier1.submit(submissions.clone()) {
+        match engine.tier1.submit(submissions.to_vec()) {
             Ok(_) => return Ok(()),
             Err(Refused::Full { .. }) => {
                 engine.tier2.hurry();

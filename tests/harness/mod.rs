@@ -271,9 +271,11 @@ pub fn lines_of(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// What an export says apart from the groups' ids, which depend on the order of arrival: per URL its
-/// status and winner, and the groups as sorted sets of URLs.
-pub fn meaning(export: &str) -> (Vec<(String, String, Option<String>)>, Vec<Vec<String>>) {
+/// What an export says: each page's URL, status and winner, and the groups as sets of URLs.
+pub type Meaning = (Vec<(String, String, Option<String>)>, Vec<Vec<String>>);
+
+/// The meaning of an export, without the groups' ids, which depend on the order of arrival.
+pub fn meaning(export: &str) -> Meaning {
     let mut pages = Vec::new();
     let mut groups = std::collections::BTreeMap::<String, Vec<String>>::new();
     for line in lines_of(export) {
