@@ -74,6 +74,22 @@ fn bombs_end_quickly() {
     assert!(peak < 256 << 20, "{peak}");
 }
 
+/// Each record claims all that follows, so each is read to the end before the next one is looked for.
+#[test]
+fn overlapping_records_end_quickly() {
+    let head = record("WARC-Type: metadata\r\n", 30 << 20);
+    let count = (4 << 20) / head.len();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.warc");
+    fs::write(&path, head.repeat(count)).unwrap();
+    let items: Vec<_> = input::open(&path, Limits::at(Timestamp::from_millis(0))).unwrap().collect();
+    let Some((Item::Bad(last), before)) = items.split_last() else { panic!("{items:?}") };
+    assert!(matches!(last.reason, Reason::Expansion { .. }), "{last}");
+    let truncated =
+        |item: &Item| matches!(item, Item::Bad(error) if matches!(error.reason, Reason::Truncated));
+    assert!(before.iter().all(truncated) && before.len() < count, "{}", before.len());
+}
+
 /// A crawler's large files are read through, and what comes after them is read.
 #[test]
 fn large_files_are_no_bombs() {

@@ -48,7 +48,7 @@ pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
     let compressed = stream.is_compressed();
     // Where the name tells the format, its reader meets an error here again, as an item.
     let beginning = beginning(&mut stream);
-    let packed_name = compressed && matches!(extension(path).as_str(), "gz" | "zst");
+    let packed_name = matches!(extension(path).as_str(), "gz" | "zst");
     let name = if packed_name { path.with_extension("") } else { path.to_owned() };
     match extension(&name).as_str() {
         "warc" => return Ok(Format::Warc),
@@ -68,7 +68,7 @@ pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
         Some(b'{') => Ok(Format::Lines),
         _ if compressed => Err(Reason::Format),
         Some(b'<') => Ok(Format::Page(PageKind::Html)),
-        _ if is_text(beginning) => Ok(Format::Page(PageKind::Text)),
+        Some(_) if is_text(beginning) => Ok(Format::Page(PageKind::Text)),
         _ => Err(Reason::Format),
     }
 }

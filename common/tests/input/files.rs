@@ -159,7 +159,7 @@ fn what_cannot_be_opened() {
     assert_eq!(refusal(Path::new("/dev/null")), "it: neither a file nor a directory");
     let unknown = "it: unknown format: neither WARC, JSON lines, HTML nor text \
                    (compressed files hold WARC or JSON lines)";
-    for content in [&b"\x89PNG\0"[..], b"\x00", &gzip(b"<p>"), &gzip(b"text"), &zstd(b"text")] {
+    for content in [&b""[..], b"\x89PNG\0", b"\x00", &gzip(b"<p>"), &gzip(b"text"), &zstd(b"text")] {
         fs::write(&path, content).unwrap();
         assert_eq!(refusal(&path), unknown);
     }

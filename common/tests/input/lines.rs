@@ -96,7 +96,9 @@ fn damaged_compression_ends_the_file() {
         assert!(last.ends_with("the data end in the middle of it"), "{last}");
         assert!(pages.iter().enumerate().all(|(n, page)| *page == format!("https://a.org/{n} dead")));
     }
-    check("a.jsonl", b"", &[]);
+    for empty in ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.warc", "a.warc.gz"] {
+        check(empty, b"", &[]);
+    }
     check("a.jsonl.gz", &gzip(b""), &[]);
 }
 

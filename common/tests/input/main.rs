@@ -87,3 +87,10 @@ fn refusal(path: &Path) -> String {
         Err(error) => error.to_string().replace(path.to_str().unwrap(), "it"),
     }
 }
+
+#[test]
+fn an_input_can_go_to_another_thread() {
+    fn goes<T: Send + 'static>() {}
+    goes::<input::Input>();
+    goes::<Item>();
+}

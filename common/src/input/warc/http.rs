@@ -12,6 +12,7 @@ use flate2::bufread::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use crate::input::FetchedBody;
 use crate::input::charset;
 use crate::input::error::{Reason, Skip};
+use crate::input::format::BYTE_ORDER_MARK;
 use crate::input::limits::Limits;
 use crate::model::PageUrl;
 
@@ -196,7 +197,7 @@ fn media(content_type: Option<&[u8]>, bytes: &[u8]) -> Result<Media, Skip> {
 }
 
 fn looks_like_html(bytes: &[u8]) -> bool {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     bytes.trim_ascii_start().first() == Some(&b'<')
 }
 
@@ -276,6 +277,7 @@ fn decoded<'a>(
         .read_to_end(&mut page)
         .map_err(|_| Reason::Encoding(name))?;
     limits.check_page(page.len())?;
+    page.shrink_to_fit();
     Ok(Cow::Owned(page))
 }
 
