@@ -1,0 +1,81 @@
+//! Pages to signatures on real crawls, and the export's sort: `cargo bench -p doppel-coordinator`.
+//!
+//! The crawls are found by `DOPPEL_DATA`, or in `../shared/data`.
+
+use std::path::{Path, PathBuf};
+
+use divan::Bencher;
+use divan::counter::{BytesCount, ItemsCount};
+use doppel_common::api::page::{PageBody, PageItem};
+use doppel_common::input::{self, Fetched, FetchedBody, Item, Limits};
+use doppel_common::model::Timestamp;
+use doppel_common::text::decode;
+use doppel_coordinator::ingest::{Ingest, Source};
+
+const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
+
+fn main() {
+    divan::main();
+}
+
+/// The pages of the small crawl.
+fn pages() -> Vec<Fetched> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
+    let file = data.join("quick/round-00.warc.gz");
+    let Ok(crawl) = input::open(&file, Limits::at(NOW)) else {
+        println!("skipped, no crawl at {}", file.display());
+        return Vec::new();
+    };
+    crawl.filter_map(|item| if let Item::Page(page) = item { Some(page) } else { None }).collect()
+}
+
+/// The same as lines of the public form.
+fn lines(pages: &[Fetched]) -> Vec<Vec<u8>> {
+    let line = |page: &Fetched| {
+        let FetchedBody::Html { bytes, charset } = &page.body else { return None };
+        let mut html = String::new();
+        let html = decode(bytes, charset.as_deref(), &mut html).to_owned();
+        let item = PageItem {
+            url: page.url.clone(),
+            body: PageBody::Html(html),
+            fetched_at: None,
+            popularity: None,
+            language: None,
+        };
+        let mut line = Vec::new();
+        item.to_json_line(&mut line);
+        Some(line)
+    };
+    pages.iter().filter_map(line).collect()
+}
+
+fn content_bytes(page: &Fetched) -> usize {
+    match &page.body {
+        FetchedBody::Html { bytes, .. } => bytes.len(),
+        FetchedBody::Text(text) => text.len(),
+        FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
+    }
+}
+
+#[divan::bench(args = [1, 2], sample_count = 10)]
+fn crawl(bencher: Bencher<'_, '_>, threads: usize) {
+    let ingest = Ingest::new(threads).expect("threads start");
+    let pages = pages();
+    bencher
+        .counter(ItemsCount::new(pages.len()))
+        .counter(BytesCount::new(pages.iter().map(content_bytes).sum::<usize>()))
+        .with_inputs(|| pages.iter().cloned().map(Source::Fetched).collect::<Vec<_>>())
+        .bench_values(|sources| ingest.run(sources, NOW));
+}
+
+#[divan::bench(args = [1, 2], sample_count = 10)]
+fn json_lines(bencher: Bencher<'_, '_>, threads: usize) {
+    let ingest = Ingest::new(threads).expect("threads start");
+    let lines = lines(&pages());
+    bencher
+        .counter(ItemsCount::new(lines.len()))
+        .counter(BytesCount::new(lines.iter().map(Vec::len).sum::<usize>()))
+        .with_inputs(|| lines.iter().map(|line| Source::Json(line.clone().into())).collect::<Vec<_>>())
+        .bench_values(|sources| ingest.run(sources, NOW));
+}
