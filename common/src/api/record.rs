@@ -308,7 +308,12 @@ pub trait Tier1Api: Send + Sync {
     ///
     /// # Errors
     /// When a record is damaged.
-    fn group(&self, group: GroupId, after: Option<PageId>, limit: usize) -> Result<Option<GroupView>, Refused>;
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<Option<GroupView>, Refused>;
 
     /// Up to `limit` groups after `after`, in order of shard and id.
     ///
@@ -342,6 +347,14 @@ pub trait Tier1Api: Send + Sync {
 
     /// Work not yet done.
     fn backlog(&self) -> Backlog;
+
+    /// Whether writes are taken: the refusal that every submission would meet, whatever is pending.
+    ///
+    /// # Errors
+    /// When the store failed, the disk is full or the service is ending.
+    fn writable(&self) -> Result<(), Refused> {
+        Ok(())
+    }
 
     /// The limit of pages pending.
     fn pending_limit(&self) -> u64;
