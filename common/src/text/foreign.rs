@@ -2,9 +2,10 @@
 //! `<style>` hold ordinary markup and CDATA sections are text (WHATWG HTML, 13.2.6.5, "the rules for
 //! parsing tokens in foreign content").
 //!
-//! Only changes between HTML and foreign content are kept, so ordinary nesting costs nothing. Two rules
-//! are left out because they hang on attributes: `font` that ends foreign content, and
-//! `annotation-xml` that holds HTML.
+//! Only changes between HTML and foreign content are kept, so ordinary nesting costs nothing. So it is not
+//! known which elements are open around an unclosed `<svg>`: the end tag of any element that only HTML
+//! has is taken to close it. Two rules are left out because they hang on attributes: `font` that ends
+//! foreign content, and `annotation-xml` that holds HTML.
 
 /// A change of content that is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Foreign {
                 *depth == 0
             }
             Some(_) => {
-                if matches!(name, b"p" | b"br") {
+                if ends_foreign(name) || is_html(name) {
                     self.leave();
                 }
                 return;
@@ -99,51 +100,74 @@ impl Foreign {
 }
 
 /// The start tags that end foreign content.
+#[rustfmt::skip]
 fn ends_foreign(name: &[u8]) -> bool {
     matches!(
         name,
-        b"b" | b"big"
-            | b"blockquote"
-            | b"body"
-            | b"br"
-            | b"center"
-            | b"code"
-            | b"dd"
-            | b"div"
-            | b"dl"
-            | b"dt"
-            | b"em"
-            | b"embed"
-            | b"h1"
-            | b"h2"
-            | b"h3"
-            | b"h4"
-            | b"h5"
-            | b"h6"
-            | b"head"
-            | b"hr"
-            | b"i"
-            | b"img"
-            | b"li"
-            | b"listing"
-            | b"menu"
-            | b"meta"
-            | b"nobr"
-            | b"ol"
-            | b"p"
-            | b"pre"
-            | b"ruby"
-            | b"s"
-            | b"small"
-            | b"span"
-            | b"strong"
-            | b"strike"
-            | b"sub"
-            | b"sup"
-            | b"table"
-            | b"tt"
-            | b"u"
-            | b"ul"
-            | b"var"
+        b"b" | b"big" | b"blockquote" | b"body" | b"br" | b"center" | b"code" | b"dd" | b"div" | b"dl" | b"dt"
+            | b"em" | b"embed" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"head" | b"hr" | b"i" | b"img"
+            | b"li" | b"listing" | b"menu" | b"meta" | b"nobr" | b"ol" | b"p" | b"pre" | b"ruby" | b"s" | b"small"
+            | b"span" | b"strong" | b"strike" | b"sub" | b"sup" | b"table" | b"tt" | b"u" | b"ul" | b"var"
     )
+}
+
+/// Other elements that SVG and MathML do not have.
+#[rustfmt::skip]
+fn is_html(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"address" | b"article" | b"aside" | b"button" | b"details" | b"fieldset" | b"figure" | b"footer" | b"form"
+            | b"header" | b"html" | b"label" | b"main" | b"nav" | b"section" | b"select" | b"tbody" | b"td" | b"th"
+            | b"tr"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the place after some tags is foreign: `svg` opens, `/svg` closes.
+    fn inside(tags: &str) -> bool {
+        let mut foreign = Foreign::default();
+        for tag in tags.split(' ') {
+            match tag.strip_prefix('/') {
+                Some(name) => foreign.end(name.as_bytes()),
+                None => {
+                    let name = tag.trim_end_matches('/');
+                    foreign.start(name.as_bytes(), name != tag);
+                }
+            }
+        }
+        foreign.inside()
+    }
+
+    #[test]
+    fn where_foreign_content_is() {
+        for (tags, expected) in [
+            ("div", false),
+            ("svg", true),
+            ("svg/", false),
+            ("svg g", true),
+            ("svg /svg", false),
+            ("svg svg /svg", true),
+            ("svg svg /svg /svg", false),
+            ("svg title", false),
+            ("svg title /title", true),
+            ("svg foreignobject div /div /foreignobject", true),
+            ("svg foreignobject svg", true),
+            ("svg foreignobject svg /svg /foreignobject /svg", false),
+            ("math mi", false),
+            ("math mi /mi", true),
+            ("math title", true),
+            ("svg p", false),
+            ("svg foreignobject svg p", false),
+            ("svg foreignobject svg p /foreignobject", true),
+            ("svg /p", false),
+            ("svg /div", false),
+            ("svg /a", true),
+            ("/svg", false),
+        ] {
+            assert_eq!(inside(tags), expected, "{tags}");
+        }
+    }
 }

@@ -161,11 +161,7 @@ impl Reader<'_> {
         let name = self.tag.name;
         self.last_start = name;
         let was_foreign = self.foreign.inside();
-        let foreign = self.foreign.start(name.get(), self.tag.self_closing);
-        if was_foreign && !foreign && !self.foreign.inside() {
-            self.dropped = Dropped::Nothing;
-        }
-        if foreign {
+        if self.foreign.start(name.get(), self.tag.self_closing) {
             if self.dropped == Dropped::Nothing && !self.tag.self_closing {
                 self.dropped = Dropped::by(name.get());
             }
@@ -177,7 +173,10 @@ impl Reader<'_> {
             b"iframe" | b"frame" | b"object" | b"embed" | b"form" => self.document.has_body |= !self.aside,
             _ => {}
         }
-        self.dropped = Dropped::by(name.get());
+        if self.dropped == Dropped::Nothing || was_foreign {
+            // A style or script of foreign content ends with it.
+            self.dropped = Dropped::by(name.get());
+        }
         match name.get() {
             b"title" | b"textarea" => Some(State::RcData),
             b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
@@ -189,8 +188,9 @@ impl Reader<'_> {
 
     fn end_tag(&mut self) {
         let name = self.tag.name;
+        let was_foreign = self.foreign.inside();
         self.foreign.end(name.get());
-        if self.dropped == Dropped::by(name.get()) {
+        if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
             self.dropped = Dropped::Nothing;
         }
         if matches!(name.get(), b"title" | b"noscript") {
@@ -224,8 +224,9 @@ impl Emitter for Reader<'_> {
 
     fn emit_string(&mut self, piece: &[u8]) {
         match self.dropped {
-            // A NUL in ordinary text is ignored by every tree builder.
-            Dropped::Nothing if piece != b"\0" => {
+            // A NUL in the text of HTML elements is ignored.
+            Dropped::Nothing if piece == b"\0" && !self.foreign.inside() => {}
+            Dropped::Nothing => {
                 self.document.text.extend_from_slice(piece);
                 if self.small && !self.aside && !self.document.has_body {
                     self.document.has_body = piece.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii());

@@ -32,7 +32,7 @@ pub fn data() -> Option<PathBuf> {
 /// The HTML pages of some crawl files of the corpora, such as `mid/mid-00`.
 pub fn html(files: &[&str]) -> Option<Vec<Html>> {
     let data = data()?;
-    Some(files.iter().flat_map(|file| pages(&data.join(file).with_extension("warc.gz"))).collect())
+    Some(files.iter().flat_map(|file| pages(&data.join(format!("{file}.warc.gz")))).collect())
 }
 
 fn pages(file: &Path) -> impl Iterator<Item = Html> + use<> {

@@ -1,0 +1,161 @@
+//! The text of HTML by a full parser: what it puts into the tree outside of script and style, with a
+//! space for every tag.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TokenizerResult, TreeSink};
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{BufferQueue, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use html5ever::{Attribute, ExpandedName, LocalName, QualName, ns};
+
+/// The text of `html`, scripting off.
+pub(crate) fn text(html: &str) -> String {
+    let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
+    let tree = Tree { text: RefCell::default(), document: node("") };
+    let tokenizer = Tokenizer::new(Tags(TreeBuilder::new(tree, options)), TokenizerOpts::default());
+    let input = BufferQueue::default();
+    input.push_back(StrTendril::from_slice(html));
+    while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
+    tokenizer.end();
+    tokenizer.sink.0.sink.text.take()
+}
+
+/// Puts a space after each tag, when the builder has added all the text before it.
+struct Tags(TreeBuilder<Rc<Node>, Tree>);
+
+impl TokenSink for Tags {
+    type Handle = Rc<Node>;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Rc<Node>> {
+        let is_tag = matches!(token, Token::TagToken(_));
+        let result = self.0.process_token(token, line);
+        if is_tag {
+            self.0.sink.text.borrow_mut().push(' ');
+        }
+        result
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.0.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// An element, as far as its text needs it.
+pub(crate) struct Node {
+    name: QualName,
+    parent: RefCell<Option<Rc<Node>>>,
+    template: OnceCell<Rc<Node>>,
+}
+
+fn node(name: &str) -> Rc<Node> {
+    Rc::new(Node {
+        name: QualName::new(None, ns!(), LocalName::from(name)),
+        parent: RefCell::default(),
+        template: OnceCell::new(),
+    })
+}
+
+impl Drop for Node {
+    /// Lets long chains of parents go one by one.
+    fn drop(&mut self) {
+        let mut parent = self.parent.take();
+        while let Some(mut node) = parent.and_then(Rc::into_inner) {
+            parent = node.parent.get_mut().take();
+        }
+    }
+}
+
+/// Takes the builder's orders and keeps the text alone.
+struct Tree {
+    text: RefCell<String>,
+    document: Rc<Node>,
+}
+
+impl Tree {
+    fn add(&self, parent: Option<&Rc<Node>>, child: NodeOrText<Rc<Node>>) {
+        match child {
+            NodeOrText::AppendNode(node) => *node.parent.borrow_mut() = parent.cloned(),
+            NodeOrText::AppendText(text) => {
+                let mut place = parent.cloned();
+                while let Some(node) = place {
+                    if matches!(&*node.name.local, "script" | "style") {
+                        return;
+                    }
+                    place = node.parent.borrow().clone();
+                }
+                self.text.borrow_mut().push_str(&text);
+            }
+        }
+    }
+}
+
+impl TreeSink for Tree {
+    type Handle = Rc<Node>;
+    type Output = ();
+    type ElemName<'a> = ExpandedName<'a>;
+
+    fn finish(self) {}
+
+    fn get_document(&self) -> Rc<Node> {
+        self.document.clone()
+    }
+
+    fn get_template_contents(&self, target: &Rc<Node>) -> Rc<Node> {
+        target.template.get_or_init(|| node("")).clone()
+    }
+
+    fn same_node(&self, x: &Rc<Node>, y: &Rc<Node>) -> bool {
+        Rc::ptr_eq(x, y)
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Rc<Node>) -> ExpandedName<'a> {
+        target.name.expanded()
+    }
+
+    fn create_element(&self, name: QualName, _: Vec<Attribute>, _: ElementFlags) -> Rc<Node> {
+        Rc::new(Node { name, parent: RefCell::default(), template: OnceCell::new() })
+    }
+
+    fn create_comment(&self, _: StrTendril) -> Rc<Node> {
+        node("")
+    }
+
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> Rc<Node> {
+        node("")
+    }
+
+    fn append(&self, parent: &Rc<Node>, child: NodeOrText<Rc<Node>>) {
+        self.add(Some(parent), child);
+    }
+
+    fn append_before_sibling(&self, sibling: &Rc<Node>, child: NodeOrText<Rc<Node>>) {
+        self.add(sibling.parent.borrow().as_ref(), child);
+    }
+
+    fn append_based_on_parent_node(
+        &self,
+        element: &Rc<Node>,
+        previous: &Rc<Node>,
+        child: NodeOrText<Rc<Node>>,
+    ) {
+        let parent = element.parent.borrow();
+        self.add(parent.as_ref().or(Some(previous)), child);
+    }
+
+    fn remove_from_parent(&self, target: &Rc<Node>) {
+        *target.parent.borrow_mut() = None;
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+    fn add_attrs_if_missing(&self, _: &Rc<Node>, _: Vec<Attribute>) {}
+    fn reparent_children(&self, _: &Rc<Node>, _: &Rc<Node>) {}
+    fn parse_error(&self, _: Cow<'static, str>) {}
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+}
