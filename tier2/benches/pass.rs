@@ -1,0 +1,314 @@
+//! A pass of 5,000 new pages, stored and looked at, against 10,000 to 300,000 stored ones, and the memory
+//! that a stored page takes.
+//!
+//! `cargo bench -p doppel-tier2` for all; `-- 100000` for one size. One thread compares. Divan's figure
+//! is for a pass: divide by 5,000 for a page.
+//!
+//! # The collection
+//! First all distinct pages of the corpora `mid` and `trace` (without the corpora: made-up texts of
+//! Zipf-distributed words), then families made from them, all shuffled; the last 5,000 are the new ones.
+//!
+//! - A family's text is a *recombination*: stretches of 10 to 80 words of random real pages, one after the
+//!   other, until it has the length of a random real page. Recombinations share shingles with the pages
+//!   they come from, and with each other, and are not near-duplicates.
+//! - Its members are that text with each word replaced by a random other one with probability p; p is
+//!   drawn for each member, evenly from 0 to 0.07. So J with the text, which is about s / (2 - s) for
+//!   s = (1 - p)^5, goes from 1 down to 0.5, and many pairs are near tau on either side.
+//! - *steady*: three of four families have one member, the others 2 to 11, evenly. The same at every size, as
+//!   when a crawl reaches more sites. The cost of a page should hardly grow.
+//! - *growing*: families are so many times larger as the collection is larger than 10,000 pages, so there are
+//!   as many as there, as when the same sites are crawled in ever more versions. The number of pages to
+//!   look at grows as much; the cost of a page should not.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use doppel_common::api::{IndexCommand, Look, LookResult, Tier2Api};
+use doppel_common::model::{PageId, stable_hash64};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::{Builder, Signature};
+use doppel_tier2::{Config, Tier2};
+use tempfile::TempDir;
+
+#[path = "../../common/tests/crawl/mod.rs"]
+mod crawl;
+
+/// Pages of a pass.
+const PASS: usize = 5_000;
+
+const SIZES: [usize; 4] = [10_000, 30_000, 100_000, 300_000];
+
+fn main() {
+    divan::main();
+}
+
+/// Numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        stable_hash64(&self.0.to_le_bytes())
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The words of distinct real pages, as hashes.
+fn real_pages() -> &'static [Vec<u64>] {
+    static PAGES: OnceLock<Vec<Vec<u64>>> = OnceLock::new();
+    PAGES.get_or_init(|| {
+        let mut files: Vec<String> = (0..2).map(|i| format!("mid/mid-{i:02}")).collect();
+        files.extend((0..10).map(|i| format!("trace/round-{i:02}")));
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let mut pages = match crawl::html(&files) {
+            Some(pages) => pages.iter().map(|page| words(&page.bytes)).collect(),
+            None => made_up_pages(),
+        };
+        pages.retain(|words: &Vec<u64>| words.len() >= 20);
+        pages.sort_unstable();
+        pages.dedup();
+        println!("{} base pages", pages.len());
+        pages
+    })
+}
+
+/// The words between the tags of a page; near enough to the tokens of the service.
+fn words(html: &[u8]) -> Vec<u64> {
+    let text = String::from_utf8_lossy(html);
+    let mut words = Vec::new();
+    for between in text.split('<').map(|part| part.split_once('>').map_or("", |(_, text)| text)) {
+        let tokens = between.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.extend(tokens.map(|word| stable_hash64(word.to_lowercase().as_bytes())));
+    }
+    words
+}
+
+fn made_up_pages() -> Vec<Vec<u64>> {
+    let mut random = Random(1);
+    let word = |random: &mut Random| stable_hash64(&((1.0 / (random.unit() + 1e-5)) as u64).to_le_bytes());
+    (0..10_000).map(|_| (0..50 + random.below(700)).map(|_| word(&mut random)).collect()).collect()
+}
+
+/// How many pages a family has.
+#[derive(Clone, Copy)]
+enum Families {
+    Steady,
+    Growing,
+}
+
+/// A page that is not real: which family's, and which of it.
+type Member = (u64, u64);
+
+/// A collection and the new pages, made page by page when they are asked for.
+struct Collection {
+    /// Real pages below their number, members of families beyond.
+    order: Vec<Result<usize, Member>>,
+}
+
+impl Collection {
+    fn new(stored: usize, families: Families) -> Self {
+        let mut random = Random(7);
+        let wanted = stored + PASS;
+        let real = real_pages().len().min(wanted / 2);
+        let mut order: Vec<Result<usize, Member>> = (0..real).map(Ok).collect();
+        let factor = match families {
+            Families::Steady => 1,
+            Families::Growing => stored.div_ceil(SIZES[0]),
+        };
+        for family in 0.. {
+            let size = if random.below(4) > 0 { 1 } else { 2 + random.below(10) };
+            order.extend((0..size * factor).map(|member| Err((family, member as u64))));
+            if order.len() >= wanted {
+                break;
+            }
+        }
+        order.truncate(wanted);
+        for i in (1..order.len()).rev() {
+            order.swap(i, random.below(i + 1));
+        }
+        Self { order }
+    }
+
+    fn signature(&self, number: usize, builder: &mut Builder) -> Arc<Signature> {
+        Arc::new(match self.order[number] {
+            Ok(real) => builder.build(&real_pages()[real]),
+            Err(member) => builder.build(&text(member)),
+        })
+    }
+}
+
+/// The words of a member of a family.
+fn text((family, member): Member) -> Vec<u64> {
+    let real = real_pages();
+    let mut random = Random(family << 32);
+    let length = real[random.below(real.len())].len();
+    let mut words = Vec::with_capacity(length);
+    while words.len() < length {
+        let from = &real[random.below(real.len())];
+        let start = random.below(from.len());
+        let stretch = (10 + random.below(71)).min(from.len() - start).min(length - words.len());
+        words.extend_from_slice(&from[start..start + stretch]);
+    }
+    let mut random = Random(family << 32 | member + 1);
+    let rate = random.unit() * 0.07;
+    for word in &mut words {
+        if random.unit() < rate {
+            *word = random.next();
+        }
+    }
+    words
+}
+
+/// An index that holds a collection.
+struct Filled {
+    tier2: Arc<Tier2>,
+    answers: Mutex<Receiver<Vec<LookResult>>>,
+    collection: Collection,
+    new: Vec<(PageId, Arc<Signature>)>,
+    stored: usize,
+    _dir: TempDir,
+}
+
+fn page(number: usize) -> PageId {
+    PageId::of(&format!("https://example.org/{number}"))
+}
+
+impl Filled {
+    fn new(stored: usize, families: Families, partitions: u32) -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        let config = Config {
+            partitions,
+            threads: 1,
+            batch_age: Duration::from_secs(600),
+            batch_max: 2 * PASS,
+            ..Config::new(dir.path(), Policy::default())
+        };
+        let (sender, answers) = channel();
+        let answer = Box::new(move |results| drop(sender.send(results)));
+        let tier2 = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer);
+        let collection = Collection::new(stored, families);
+        let filled = Self {
+            tier2: tier2.expect("an index"),
+            answers: Mutex::new(answers),
+            new: Vec::new(),
+            collection,
+            stored,
+            _dir: dir,
+        };
+        let mut builder = Builder::new();
+        for first in (0..stored).step_by(PASS) {
+            let pages = first..(first + PASS).min(stored);
+            filled.pass(
+                pages.map(|n| (page(n), filled.collection.signature(n, &mut builder))).map(put).collect(),
+            );
+        }
+        let new = stored..stored + PASS;
+        let new = new.map(|n| (page(n), filled.collection.signature(n, &mut builder))).collect();
+        let filled = Self { new, ..filled };
+        filled.describe(families);
+        filled
+    }
+
+    /// Makes a pass and waits for its answers.
+    fn pass(&self, commands: Vec<IndexCommand>) -> Vec<LookResult> {
+        self.tier2.submit(commands);
+        self.tier2.hurry();
+        self.answers.lock().expect("no panic before").recv().expect("an answer")
+    }
+
+    fn describe(&self, families: Families) {
+        let answers = self.pass(self.orders());
+        let pairs: usize = answers.iter().map(|answer| answer.pairs.len()).sum();
+        let duplicates = answers.iter().filter(|answer| !answer.pairs.is_empty()).count();
+        let before = self.tier2.load();
+        self.forget();
+        self.pass(self.orders());
+        let after = self.tier2.load();
+        let comparisons = |load: &doppel_common::api::LoadReport| -> u64 {
+            load.partitions.iter().map(|p| p.comparisons).sum()
+        };
+        let made = comparisons(&after).saturating_sub(comparisons(&before));
+        let name = match families {
+            Families::Steady => "steady",
+            Families::Growing => "growing",
+        };
+        println!(
+            "{name} {}: {} B/page in memory, {} B/page on disk, {} partitions; of {PASS} new pages {duplicates} have \
+             partners, {pairs} pairs, {made} exact comparisons, {} partitions a look",
+            self.stored,
+            self.tier2.memory_bytes() / (self.stored + PASS),
+            after.file_bytes as usize / (self.stored + PASS),
+            after.partitions.len(),
+            after.sends as f64 / after.looks.max(1) as f64,
+        );
+    }
+
+    fn orders(&self) -> Vec<IndexCommand> {
+        self.new.iter().cloned().map(put).collect()
+    }
+
+    /// Takes the new pages out again.
+    fn forget(&self) {
+        let mut removes: Vec<IndexCommand> = self
+            .new
+            .iter()
+            .map(|(page, s)| IndexCommand::Remove { page: *page, content: s.content() })
+            .collect();
+        // A look, so that there is an answer to wait for.
+        let mut builder = Builder::new();
+        let content = self.collection.signature(0, &mut builder).content();
+        removes.push(IndexCommand::Look { page: page(0), content, look: Look { ticket: 1 } });
+        self.pass(removes);
+    }
+}
+
+fn put((page, signature): (PageId, Arc<Signature>)) -> IndexCommand {
+    IndexCommand::Put { page, signature, look: Some(Look { ticket: 0 }) }
+}
+
+/// The index of a case; it is made once, and only the last is kept.
+fn with_index(bencher: Bencher, stored: usize, families: Families, partitions: u32) {
+    static LAST: Mutex<Option<HashMap<(usize, bool, u32), Arc<Filled>>>> = Mutex::new(None);
+    let key = (stored, matches!(families, Families::Growing), partitions);
+    let filled = {
+        let mut last = LAST.lock().expect("no panic before");
+        match last.take().and_then(|mut map| map.remove(&key)) {
+            Some(filled) => filled,
+            None => Arc::new(Filled::new(stored, families, partitions)),
+        }
+    };
+    bencher
+        .counter(ItemsCount::new(PASS))
+        .with_inputs(|| {
+            filled.forget();
+            filled.orders()
+        })
+        .bench_local_values(|orders| filled.pass(orders));
+    *LAST.lock().expect("no panic before") = Some(HashMap::from([(key, filled)]));
+}
+
+#[divan::bench(args = SIZES, sample_count = 5, sample_size = 1)]
+fn steady(bencher: Bencher, stored: usize) {
+    with_index(bencher, stored, Families::Steady, 1);
+}
+
+#[divan::bench(args = SIZES, sample_count = 5, sample_size = 1)]
+fn steady_16_partitions(bencher: Bencher, stored: usize) {
+    with_index(bencher, stored, Families::Steady, 16);
+}
+
+#[divan::bench(args = SIZES, sample_count = 5, sample_size = 1)]
+fn growing(bencher: Bencher, stored: usize) {
+    with_index(bencher, stored, Families::Growing, 1);
+}
