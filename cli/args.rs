@@ -79,7 +79,7 @@ pub(crate) struct InputArgs {
     /// of HTML, text and Markdown files. Several are successive crawls, in the order given.
     #[arg(value_name = "INPUT", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// End with code 5 when an input or a record could not be read.
+    /// End with code 5 when a record could not be read, too.
     #[arg(long)]
     pub(crate) strict: bool,
 }

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 /// Shown at the end of `doppel --help`.
 pub(crate) const TABLE: &str = "\
 Exit codes:
-  0  done
-  1  failed; the message says why and what to do
-  2  wrong arguments
-  3  the server cannot be reached
-  4  the server refused the request; the message is its answer
-  5  done, but an input or some of its records could not be read (with --strict)";
+    0  done
+    1  failed; the message says why and what to do
+    2  wrong arguments
+    3  the server cannot be reached
+    4  the server refused the request; the message is its answer
+    5  done, but an input could not be read to its end (with --strict: or a record was bad)
+  130  interrupted";
 
 /// A failure with an exit code of its own. Anything else ends with 1.
 #[derive(Debug, thiserror::Error)]

@@ -9,14 +9,16 @@ mod exit;
 mod manifest;
 mod output;
 mod progress;
+mod scratch;
 mod summary;
 mod wire;
 
 use clap::Parser;
 
-/// Many threads build and drop signatures of all sizes; jemalloc gives the memory back.
+/// Signatures of all sizes are made in some threads and dropped in others, which the C library's
+/// allocator does slowly.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
     let cli = args::Cli::parse();

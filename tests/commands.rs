@@ -6,10 +6,10 @@ mod harness;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use harness::pages::{html, ndjson, rounds, text};
-use harness::{OwnServer, Server, doppel, lines_of, run, run_ok};
+use harness::{OwnServer, PATIENCE, Server, doppel, lines_of, run, run_ok, wait_until};
 use serde_json::{Value, json};
 
 /// Runs a command against a server; its output whatever the exit code.
@@ -210,6 +210,26 @@ fn the_temporary_directory_is_removed() {
     fs::create_dir(&temporary).unwrap();
     let output = doppel().env("TMPDIR", &temporary).arg("dedup").args(&files).output().unwrap();
     assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn an_interrupted_run_removes_it_too() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 200).join(" ")});
+    fs::write(&crawl, ndjson(&(0..20_000).map(page).collect::<Vec<_>>())).unwrap();
+    let temporary = home.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut dedup = doppel().env("TMPDIR", &temporary).arg("dedup").arg(&crawl).spawn().unwrap();
+    // The engine has begun to write.
+    wait_until("the engine to open", PATIENCE, || {
+        let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
+        made.join("tier2").is_dir().then_some(())
+    });
+    assert!(Command::new("kill").args(["-s", "INT", &dedup.id().to_string()]).status().unwrap().success());
+    let status = wait_until("the run to end", PATIENCE, || dedup.try_wait().unwrap());
+    assert_eq!(status.code(), Some(130));
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
 }
 

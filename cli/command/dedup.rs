@@ -17,6 +17,7 @@ use crate::args::{EngineArgs, InputArgs};
 use crate::crawl::{self, Tally};
 use crate::output::Output;
 use crate::progress;
+use crate::scratch::Scratch;
 use crate::summary::Summary;
 use crate::wire::Engine;
 
@@ -63,14 +64,9 @@ pub(crate) struct Dedup {
 
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let temporary;
-        let dir = match &self.data {
-            Some(dir) => dir.as_path(),
-            None => {
-                temporary = tempfile::Builder::new().prefix("doppel-").tempdir();
-                temporary.as_ref().map_err(|e| anyhow!("cannot make a temporary directory: {e}"))?.path()
-            }
-        };
+        let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
+        let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
+        let dir = dir.context("there is neither a data directory nor a temporary one")?;
         // Opened first, so that a wrong path is known before hours of work.
         let mut out = self.out.as_deref().map(Out::create).transpose()?;
         let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
