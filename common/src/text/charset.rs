@@ -41,7 +41,7 @@ pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String
 
 /// The charset a `<meta>` names. A page that can be prescanned is no UTF-16, whatever it says.
 fn meta(html: &[u8]) -> Option<&'static Encoding> {
-    let encoding = Encoding::for_label(&prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
+    let encoding = Encoding::for_label(prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8
     } else if encoding == X_USER_DEFINED {
@@ -56,4 +56,56 @@ fn guess(html: &[u8]) -> &'static Encoding {
     let seen = &html[..html.len().min(GUESS_BYTES)];
     detector.feed(seen, seen.len() == html.len());
     detector.guess(None, Utf8Detection::Allow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(html: &[u8], declared: Option<&str>, expected: &str) {
+        assert_eq!(decode(html, declared, &mut String::new()), expected);
+    }
+
+    #[test]
+    fn mark_then_declared_then_meta_then_utf_8_then_a_guess() {
+        check(b"\xef\xbb\xbf\xc3\xa9", Some("latin1"), "é");
+        check(b"\xff\xfea\0", Some("utf-8"), "a");
+        check(b"\xfe\xff\0a", None, "a");
+        check(b"\xc3\xa9<meta charset=utf-8>", Some(" Latin1 "), "Ã©<meta charset=utf-8>");
+        check(b"\xc3\xa9<meta charset=latin1>", None, "Ã©<meta charset=latin1>");
+        check(b"\xc3\xa9<meta charset=latin1>", Some("klingon"), "Ã©<meta charset=latin1>");
+        check(b"\xc3\xa9", None, "é");
+        check(b"\xc3\xa9<meta charset=utf-16le>", None, "é<meta charset=utf-16le>");
+        check(b"\xe9<meta charset=x-user-defined>", None, "é<meta charset=x-user-defined>");
+    }
+
+    #[test]
+    fn guesses_what_is_not_utf_8() {
+        let (text, _, _) =
+            encoding_rs::WINDOWS_1251.encode("Съешь ещё этих мягких французских булок, да выпей чаю.");
+        check(&text, None, "Съешь ещё этих мягких французских булок, да выпей чаю.");
+        let (text, _, _) = encoding_rs::SHIFT_JIS.encode("吾輩は猫である。名前はまだ無い。");
+        check(&text, None, "吾輩は猫である。名前はまだ無い。");
+    }
+
+    #[test]
+    fn malformed_bytes_become_replacements() {
+        check(b"a\xffb", Some("utf-8"), "a\u{fffd}b");
+        check(b"a", Some("utf-16le"), "\u{fffd}");
+    }
+
+    #[test]
+    fn a_buffer_is_used_again() {
+        let mut buffer = String::from("before");
+        assert_eq!(decode(b"caf\xe9", Some("latin1"), &mut buffer), "café");
+        assert_eq!(decode(b"\xe0", Some("latin1"), &mut buffer), "à");
+    }
+
+    #[test]
+    fn valid_utf_8_is_not_copied() {
+        let html = "déjà vu".as_bytes();
+        assert_eq!(decode(html, None, &mut String::new()).as_ptr(), html.as_ptr());
+        assert_eq!(decode(html, Some("utf-8"), &mut String::new()).as_ptr(), html.as_ptr());
+    }
 }

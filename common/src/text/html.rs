@@ -49,6 +49,7 @@ impl Document {
             foreign: Foreign::default(),
             dropped: Dropped::Nothing,
             aside: false,
+            templates: 0,
         };
         let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
     }
@@ -136,6 +137,8 @@ struct Reader<'a> {
     dropped: Dropped,
     /// Whether this is in title or noscript.
     aside: bool,
+    /// Number of templates this is in: what they hold is no part of the page yet.
+    templates: u32,
 }
 
 impl Reader<'_> {
@@ -168,7 +171,8 @@ impl Reader<'_> {
             return None;
         }
         match name.get() {
-            b"meta" | b"link" | b"base" => self.note(),
+            b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
+            b"template" => self.templates += 1,
             b"title" | b"noscript" => self.aside = true,
             b"iframe" | b"frame" | b"object" | b"embed" | b"form" => self.document.has_body |= !self.aside,
             _ => {}
@@ -193,8 +197,10 @@ impl Reader<'_> {
         if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
             self.dropped = Dropped::Nothing;
         }
-        if matches!(name.get(), b"title" | b"noscript") {
-            self.aside = false;
+        match name.get() {
+            b"title" | b"noscript" => self.aside = false,
+            b"template" => self.templates = self.templates.saturating_sub(1),
+            _ => {}
         }
     }
 

@@ -1,14 +1,16 @@
 //! The charset that the beginning of a page names in a `<meta>` tag: WHATWG HTML, section 13.2.3.2,
 //! "prescan a byte stream to determine its encoding" and "get an attribute".
 
+use encoding_rs::Encoding;
+
 /// The label of the first usable `<meta charset>` or `<meta http-equiv=content-type content>`.
-pub(super) fn prescan(html: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn prescan(html: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     while at < html.len() {
         let rest = &html[at..];
         if rest.starts_with(b"<!--") {
             // The two dashes that open may also close: `<!-->`.
-            at += 2 + memchr::memmem::find(&rest[2..], b"-->")? + 3;
+            at += 2 + memchr::memmem::find(&rest[2..], b"-->")? + 2;
         } else if is_meta(rest) {
             at += 5;
             if let Some(label) = meta(html, &mut at) {
@@ -19,6 +21,9 @@ pub(super) fn prescan(html: &[u8]) -> Option<Vec<u8>> {
             while attribute(html, &mut at).is_some() {}
         } else if matches!(rest, [b'<', b'!' | b'/' | b'?', ..]) {
             at += memchr::memchr(b'>', rest)?;
+        } else {
+            // Nothing begins before the next bracket.
+            at += memchr::memchr(b'<', &rest[1..])?;
         }
         at += 1;
     }
@@ -38,106 +43,140 @@ fn is_tag(rest: &[u8]) -> bool {
     }
 }
 
-/// The label in one `<meta>` tag whose attributes begin at `at`.
-fn meta(html: &[u8], at: &mut usize) -> Option<Vec<u8>> {
-    let mut seen: Vec<Vec<u8>> = Vec::new();
-    let mut pragma = false;
-    let mut needs_pragma = None;
-    let mut label = None;
+/// The label in one `<meta>` tag whose attributes begin at `at`. Of a repeated attribute the first counts.
+fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+    let (mut http_equiv, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attribute(html, at) {
-        if seen.contains(&name) {
+        let field = if name.eq_ignore_ascii_case(b"http-equiv") {
+            &mut http_equiv
+        } else if name.eq_ignore_ascii_case(b"content") {
+            &mut content
+        } else if name.eq_ignore_ascii_case(b"charset") {
+            &mut charset
+        } else {
             continue;
-        }
-        match name.as_slice() {
-            b"http-equiv" => pragma |= value == b"content-type",
-            b"content" if label.is_none() => {
-                if let Some(found) = charset_in_content(&value) {
-                    label = Some(found);
-                    needs_pragma = Some(true);
-                }
-            }
-            b"charset" => {
-                label = Some(value);
-                needs_pragma = Some(false);
-            }
-            _ => {}
-        }
-        seen.push(name);
+        };
+        field.get_or_insert(value);
     }
-    match needs_pragma? {
-        true if !pragma => None,
-        _ => label.filter(|l| encoding_rs::Encoding::for_label(l).is_some()),
+    if *at == html.len() {
+        return None;
     }
+    let pragma = http_equiv.is_some_and(|value| value.eq_ignore_ascii_case(b"content-type"));
+    let label = charset.or_else(|| content.filter(|_| pragma).and_then(charset_in_content))?;
+    Encoding::for_label(label).map(|_| label)
 }
 
-/// "Get an attribute": its name and value in lower case; `at` is left after it. None at the end of the
-/// tag or of the bytes.
-fn attribute(html: &[u8], at: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
-    let skip_space = |at: &mut usize| {
-        while html.get(*at).is_some_and(u8::is_ascii_whitespace) {
+/// "Get an attribute": its name and value; `at` is left after it. None, and `at` at the bracket, at the end
+/// of the tag; None, and `at` at the end, where the bytes end before.
+fn attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
+    let found = whole_attribute(html, at);
+    if found.is_none() && html.get(*at) != Some(&b'>') {
+        *at = html.len();
+    }
+    found
+}
+
+fn whole_attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
+    let skip = |at: &mut usize, slash: bool| {
+        while html.get(*at).is_some_and(|b| b.is_ascii_whitespace() || slash && *b == b'/') {
             *at += 1;
         }
     };
-    while html.get(*at).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/') {
-        *at += 1;
-    }
+    skip(at, true);
     if *html.get(*at)? == b'>' {
         return None;
     }
-    let mut name = Vec::new();
-    loop {
-        match *html.get(*at)? {
-            b'=' if !name.is_empty() => break,
-            b'/' | b'>' => return Some((name, Vec::new())),
-            b if b.is_ascii_whitespace() => {
-                skip_space(at);
-                if *html.get(*at)? != b'=' {
-                    return Some((name, Vec::new()));
-                }
-                break;
-            }
-            b => name.push(b.to_ascii_lowercase()),
-        }
-        *at += 1;
+    let start = *at;
+    // A name may begin with an equals sign.
+    let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'=' | b'/' | b'>');
+    *at += 1 + html[start + 1..].iter().position(ends)?;
+    let name = &html[start..*at];
+    skip(at, false);
+    if *html.get(*at)? != b'=' {
+        return Some((name, b""));
     }
     *at += 1;
-    skip_space(at);
-    let mut value = Vec::new();
-    match *html.get(*at)? {
-        quote @ (b'"' | b'\'') => loop {
-            *at += 1;
-            match *html.get(*at)? {
-                b if b == quote => {
-                    *at += 1;
-                    return Some((name, value));
-                }
-                b => value.push(b.to_ascii_lowercase()),
-            }
-        },
-        _ => loop {
-            match *html.get(*at)? {
-                b if b.is_ascii_whitespace() || b == b'>' => return Some((name, value)),
-                b => value.push(b.to_ascii_lowercase()),
-            }
-            *at += 1;
-        },
+    skip(at, false);
+    let start = *at;
+    match *html.get(start)? {
+        quote @ (b'"' | b'\'') => {
+            let value = &html[start + 1..];
+            let length = memchr::memchr(quote, value)?;
+            *at += length + 2;
+            Some((name, &value[..length]))
+        }
+        _ => {
+            *at += html[start..].iter().position(|b| b.is_ascii_whitespace() || *b == b'>')?;
+            Some((name, &html[start..*at]))
+        }
     }
 }
 
-/// "Extracting a character encoding from a meta element": the label after `charset=` in `content`,
-/// which is in lower case.
-fn charset_in_content(content: &[u8]) -> Option<Vec<u8>> {
+/// "Extracting a character encoding from a meta element": the label after `charset=` in `content`.
+fn charset_in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content;
     loop {
-        rest = &rest[memchr::memmem::find(rest, b"charset")? + 7..];
-        let trimmed = rest.trim_ascii_start();
-        if let [b'=', value @ ..] = trimmed {
-            let value = value.trim_ascii_start();
-            let label = match value {
-                [quote @ (b'"' | b'\''), quoted @ ..] => &quoted[..memchr::memchr(*quote, quoted)?],
-                _ => value.split(|b| b.is_ascii_whitespace() || *b == b';').next()?,
+        rest = &rest[rest.windows(7).position(|w| w.eq_ignore_ascii_case(b"charset"))? + 7..];
+        if let [b'=', value @ ..] = rest.trim_ascii_start() {
+            return match value.trim_ascii_start() {
+                [quote @ (b'"' | b'\''), quoted @ ..] => Some(&quoted[..memchr::memchr(*quote, quoted)?]),
+                value => value.split(|b| b.is_ascii_whitespace() || *b == b';').next(),
             };
-            return Some(label.to_vec());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(html: &str) -> Option<String> {
+        prescan(html.as_bytes()).map(|label| String::from_utf8(label.to_ascii_lowercase()).unwrap())
+    }
+
+    #[test]
+    fn names_a_charset() {
+        for html in [
+            "<meta charset=latin1>",
+            "<META CHARSET='LATIN1'>",
+            "<meta/charset = \"latin1\" />",
+            "<html lang='<meta charset=utf-8>'><meta charset=latin1>",
+            "<!-- <meta charset=utf-8> --><meta charset=latin1>",
+            "<!--><meta charset=latin1><!-- -->",
+            "<!doctype a <meta charset=utf-8><meta charset=latin1>",
+            "</a <meta charset=utf-8><?b <meta charset=utf-8><meta charset=latin1>",
+            "<meta charset=klingon><meta charset=latin1>",
+            "<meta name=a><meta charset=latin1 charset=utf-8>",
+            "<meta http-equiv=Content-Type content='text/html; charset=latin1'>",
+            "<meta content='text/html;charset = \"latin1\" x' http-equiv=content-type>",
+            "<meta http-equiv=content-type content='charset utf-8; charset=latin1; charset=utf-8'>",
+            "<meta content='charset=utf-8' http-equiv=content-type charset=latin1>",
+            "< <meta charset=latin1>",
+        ] {
+            assert_eq!(label(html).as_deref(), Some("latin1"), "{html}");
+        }
+    }
+
+    #[test]
+    fn names_none() {
+        for html in [
+            "",
+            "<meta",
+            "<meta charset",
+            "<meta charset=latin1",
+            "<meta charset='latin1",
+            "<meta charset='latin1' ",
+            "<metacharset=latin1>",
+            "<meta content='charset=latin1'>",
+            "<meta http-equiv=refresh content='charset=latin1'>",
+            "<meta http-equiv=content-type content='charset=\"latin1'>",
+            "<meta http-equiv=content-type content='latin1'>",
+            "<!-- <meta charset=latin1>",
+            "<a b='<meta charset=latin1>",
+            "<",
+            "</",
+        ] {
+            assert_eq!(label(html), None, "{html}");
         }
     }
 }

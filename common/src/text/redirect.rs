@@ -12,6 +12,9 @@ const DELAY_S_MAX: u32 = 10;
 /// Where a small page leads, if it is a redirect: to another URL than its own.
 pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
     let other = |link: &str| {
+        if link.is_empty() {
+            return None;
+        }
         let target = document.resolve(url, link)?;
         let own = target == *url || url.join("").is_ok_and(|own| own == target);
         (!own).then_some(target)
@@ -102,3 +105,6 @@ fn assigned(after: &str) -> Option<&str> {
     let plain = !literal.contains(['\\', '\n']) && (quote != '`' || !literal.contains("${"));
     plain.then_some(literal)
 }
+
+#[cfg(test)]
+mod tests;
