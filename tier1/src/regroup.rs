@@ -13,13 +13,14 @@ use doppel_common::signature::Signature;
 /// `first` comes first, then by size and index.
 #[must_use]
 pub fn components<S: AsRef<Signature>>(policy: Policy, signatures: &[S], first: usize) -> Vec<Vec<usize>> {
+    let cut = policy.bands();
     let mut bands: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
     let mut contents: HashMap<_, Vec<usize>> = HashMap::new();
     for (index, signature) in signatures.iter().enumerate() {
         let signature = signature.as_ref();
         contents.entry(signature.content()).or_default().push(index);
         if policy.comparable(signature) {
-            for (band, key) in policy.band_keys(signature).enumerate() {
+            for (band, key) in cut.keys(signature.sketch()).enumerate() {
                 bands.entry((band, key)).or_default().push(index);
             }
         }
@@ -42,7 +43,8 @@ pub fn components<S: AsRef<Signature>>(policy: Policy, signatures: &[S], first: 
                     if seen[other] {
                         return false;
                     }
-                    let linked = policy.linked(signature, signatures[other].as_ref());
+                    // A candidate has a band in common already, or the content.
+                    let linked = policy.similar(signature, signatures[other].as_ref());
                     if linked {
                         seen[other] = true;
                         component.push(other);
@@ -54,7 +56,7 @@ pub fn components<S: AsRef<Signature>>(policy: Policy, signatures: &[S], first: 
                 take(same, &mut seen);
             }
             if policy.comparable(signature) {
-                for (band, key) in policy.band_keys(signature).enumerate() {
+                for (band, key) in cut.keys(signature.sketch()).enumerate() {
                     if let Some(candidates) = bands.get_mut(&(band, key)) {
                         take(candidates, &mut seen);
                     }

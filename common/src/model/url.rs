@@ -5,13 +5,14 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::PageId;
 
 /// A valid URL identity: absolute, http, https or file, no fragment, no control characters.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(transparent)]
 pub struct PageUrl(String);
 
 /// Why a text is no page URL.
@@ -99,11 +100,13 @@ impl fmt::Display for PageUrl {
     }
 }
 
-impl TryFrom<String> for PageUrl {
-    type Error = UrlError;
-
-    fn try_from(text: String) -> Result<Self, UrlError> {
-        Self::parse(&text)
+impl<'de> Deserialize<'de> for PageUrl {
+    /// Checks what people write. Binary records hold only what was checked before they were written and
+    /// carry a checksum, so there it is not parsed again.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let checked = !deserializer.is_human_readable();
+        let text = String::deserialize(deserializer)?;
+        if checked { Ok(Self(text)) } else { Self::parse(&text).map_err(D::Error::custom) }
     }
 }
 
@@ -127,7 +130,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_page() {
-        for bad in ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b", " http://a/"] {
+        for bad in
+            ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b", " http://a/"]
+        {
             assert!(PageUrl::parse(bad).is_err(), "{bad:?}");
         }
         assert!(PageUrl::parse(&format!("http://a/{}", "x".repeat(9000))).is_err());

@@ -32,6 +32,8 @@ pub(crate) enum Command {
 pub(crate) struct Hint {
     /// The page's content when it was computed.
     pub(crate) previous: ContentHash,
+    /// Its seat then.
+    pub(crate) seat: u32,
     /// The representative's content, and the comparison.
     pub(crate) with: Measured,
 }

@@ -146,19 +146,13 @@ impl Machine<'_, '_> {
         self.txn.put(key::signature(self.here, page), new.as_bytes().to_vec());
         let old = state.content;
         let old_in_index = state.tokens > 0;
+        // The representative may have changed since the hint was made. That is harmless: the late look
+        // and the recomputation of the touched group see to it.
         let confirmed = hint.filter(|hint| {
-            let representative = match &state.membership {
-                Some(m) => match &m.winner {
-                    Some(winner) if winner.page != page => Some(winner.content),
-                    Some(_) => Some(old),
-                    None => None,
-                },
-                None => Some(old),
-            };
             hint.previous == old
-                && state.look != LookState::Pending
+                && hint.seat == record.seat
                 && hint.with.similar
-                && representative == Some(hint.with.content)
+                && state.look != LookState::Pending
                 && state.membership.as_ref().is_none_or(|m| m.content == old)
         });
         let settled_before = state.membership.as_ref().is_some_and(|m| m.settled);

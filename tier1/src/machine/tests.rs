@@ -341,7 +341,7 @@ impl World {
             _ => state.content,
         };
         let with = self.measured(self.signatures[*k as usize].content(), representative);
-        Some(Hint { previous: state.content, with })
+        Some(Hint { previous: state.content, seat: record.seat, with })
     }
 
     fn model_submit(&mut self, name: &str, fetched_at: i64, popularity: Option<f64>, body: &ModelBody) {

@@ -31,6 +31,6 @@ impl Tier1 {
         let Some(with) = self.read_signature(representative)?.filter(|s| s.content() == content) else {
             return Ok(None);
         };
-        Ok(Some(Hint { previous: state.content, with: measure(self, signature, &with) }))
+        Ok(Some(Hint { previous: state.content, seat: record.seat, with: measure(self, signature, &with) }))
     }
 }

@@ -1,0 +1,174 @@
+//! Updates that tier 1 settles by itself: the page is known, its new signature is at hand, and it is a
+//! near-duplicate of its representative.
+//!
+//! `cargo bench -p doppel-tier1 --bench confirm`
+//!
+//! 8,192 pages of 300 tokens in groups of four; every round changes one token of every page, so F with
+//! the representative holds (J is about 0.97) and the whole way of a confirmed page is walked: reading
+//! the record and the representative, the exact comparison, the machine, the commit. `memory` runs over
+//! a store in memory; `sled_durable` over sled with every commit flushed. Submissions come in batches of
+//! 512 from one thread, as the coordinator sends them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use doppel_common::api::{
+    Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Submission, Tier1Api, Tier2Api,
+};
+use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::{Builder, Signature};
+use doppel_tier1::{Config, Memory, Sled, Store, Tier1};
+
+const PAGES: u64 = 8_192;
+const FAMILY: u64 = 4;
+const TOKENS: u64 = 300;
+const BATCH: usize = 512;
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn memory(bencher: Bencher) {
+    run(bencher, Arc::new(Memory::default()));
+}
+
+#[divan::bench(sample_count = 10, sample_size = 1)]
+fn sled_durable(bencher: Bencher) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    run(bencher, Arc::new(Sled::open(dir.path(), true).expect("a new database")));
+}
+
+fn run(bencher: Bencher, store: Arc<dyn Store>) {
+    let config = Config {
+        dir: std::path::PathBuf::new(),
+        shards: 4,
+        policy: Policy::default(),
+        pending_max: u64::MAX,
+        group_members_max: 1_000,
+        durable: true,
+        collection: 1,
+    };
+    let tier1 = Tier1::over(store, &config).expect("an empty collection");
+    let index = Arc::new(Families { answer: OnceLock::new(), first: Mutex::new(HashMap::new()) });
+    assert!(index.answer.set(tier1.answer()).is_ok());
+    tier1.start(Arc::clone(&index) as Arc<dyn Tier2Api>).expect("threads");
+    let mut builder = Builder::new();
+    for batch in versions(&mut builder, 0) {
+        tier1.submit(batch).expect("recorded");
+    }
+    let limit = std::time::Duration::from_secs(60);
+    assert!(tier1.flush(limit).expect("flushed"), "the groups do not come to rest");
+    let round = Mutex::new(0);
+    bencher
+        .counter(ItemsCount::new(PAGES))
+        .with_inputs(|| {
+            // What the last round left to the background is not part of this one.
+            tier1.flush(limit).expect("flushed");
+            let mut round = round.lock().expect("one thread");
+            *round += 1;
+            versions(&mut builder, *round)
+        })
+        .bench_local_values(|batches| {
+            for batch in batches {
+                let outcomes = tier1.submit(batch).expect("recorded");
+                assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Confirmed));
+            }
+        });
+    tier1.stop();
+}
+
+/// Every page at `round`, in batches. A page's tokens are its family's but for one of its own.
+fn versions(builder: &mut Builder, round: u64) -> Vec<Vec<Submission>> {
+    let submissions: Vec<Submission> = (0..PAGES)
+        .map(|page| {
+            let family = page / FAMILY;
+            let mut tokens: Vec<u64> = (0..TOKENS).map(|at| mix(family * TOKENS + at)).collect();
+            tokens[150] = mix(u64::MAX - round * PAGES - page);
+            Submission {
+                url: url(page),
+                fetched_at: Timestamp::from_millis(i64::try_from(round).unwrap_or(i64::MAX)),
+                popularity: None,
+                language: None,
+                canonical: None,
+                body: Body::Content(Arc::new(builder.build(&tokens))),
+            }
+        })
+        .collect();
+    submissions.chunks(BATCH).map(<[Submission]>::to_vec).collect()
+}
+
+fn url(page: u64) -> PageUrl {
+    PageUrl::parse(&format!("https://site{}.example/docs/page-{page}.html", page % 7)).expect("a URL")
+}
+
+/// The finaliser of splitmix64.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
+
+/// Tier 2's part, played by a map: the partner of a page is the first page of its family.
+struct Families {
+    answer: OnceLock<Answer>,
+    /// First page of a family and its content, by the smallest shingle hash, which the members share.
+    first: Mutex<HashMap<u64, (PageId, ContentHash)>>,
+}
+
+impl Tier2Api for Families {
+    fn submit(&self, commands: Vec<IndexCommand>) {
+        let mut first = self.first.lock().expect("no panic");
+        let mut results = Vec::new();
+        for command in commands {
+            match command {
+                IndexCommand::Put { page, signature, look } => {
+                    let family = signature.set().next().unwrap_or(0);
+                    let known = first.get(&family).copied();
+                    if known.is_none_or(|(of, _)| of == page) {
+                        first.insert(family, (page, signature.content()));
+                    }
+                    if let Some(look) = look {
+                        let pairs = known.into_iter().map(|(page, content)| pair(page, content, &signature));
+                        results.push(LookResult {
+                            page,
+                            content: signature.content(),
+                            ticket: look.ticket,
+                            pairs: pairs.collect(),
+                        });
+                    }
+                }
+                IndexCommand::Look { page, content, look } => {
+                    results.push(LookResult { page, content, ticket: look.ticket, pairs: Vec::new() });
+                }
+                IndexCommand::Remove { .. } => {}
+            }
+        }
+        if let Some(answer) = self.answer.get() {
+            answer(results);
+        }
+    }
+
+    fn probe(&self, _: &Signature) -> Vec<Pair> {
+        Vec::new()
+    }
+
+    fn placement(&self, _: &Signature) -> Placement {
+        Placement { lengths: Vec::new(), home: 0, contacts: Vec::new() }
+    }
+
+    fn load(&self) -> LoadReport {
+        unreachable!("nobody asks for the load")
+    }
+
+    fn hurry(&self) {}
+}
+
+fn pair(page: PageId, content: ContentHash, signature: &Signature) -> Pair {
+    Pair { page, content, shared: signature.shingles() - 5, shingles: signature.shingles() }
+}
