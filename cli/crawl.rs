@@ -4,7 +4,7 @@
 //! dates again.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -31,7 +31,7 @@ pub(crate) struct Tally {
     /// Records that could not be read, by reason.
     pub(crate) bad: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
-    pub(crate) incomplete: Vec<PathBuf>,
+    pub(crate) incomplete: Vec<String>,
 }
 
 impl Tally {
@@ -44,8 +44,7 @@ impl Tally {
         if let Some(path) = self.incomplete.first() {
             let more = self.incomplete.len() - 1;
             let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text =
-                format!("{}{others} could not be read to the end; all before that was taken", path.display());
+            let text = format!("{path}{others} could not be read to the end; all before that was taken");
             return Err(Failure::BadInput(text));
         }
         if strict && bad > 0 {
@@ -63,7 +62,7 @@ impl Tally {
         }
         *self.bad.entry(class(error).to_owned()).or_default() += 1;
         if ends_input(error) && *error.path == *input {
-            self.incomplete.push(input.to_owned());
+            self.incomplete.push(input.display().to_string());
         }
     }
 }
@@ -169,7 +168,7 @@ mod tests {
         tally.bad.insert("too large".to_owned(), 2);
         assert!(tally.verdict(false).is_ok());
         assert!(tally.verdict(true).is_err());
-        tally.incomplete.push(PathBuf::from("a.warc.gz"));
+        tally.incomplete.push("a.warc.gz".to_owned());
         let error = tally.verdict(false).unwrap_err();
         assert!(error.to_string().starts_with("a.warc.gz could not be read to the end"), "{error}");
     }

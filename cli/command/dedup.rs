@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_common::api::{Refused, Submission, Tier1Api, Tier2Api};
-use doppel_coordinator::ingest::{Ingest, Source};
+use doppel_coordinator::ingest::{Batch, Ingest, Source};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl::{self, Tally};
@@ -25,7 +25,7 @@ use crate::wire::Engine;
 const BATCH_PAGES: usize = 1_024;
 /// ... or bytes of them; one page may be larger.
 const BATCH_BYTES: u64 = 16 << 20;
-/// Batches that are read ahead.
+/// Batches that are read and extracted ahead.
 const BATCHES_AHEAD: usize = 2;
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
@@ -93,56 +93,50 @@ impl Dedup {
         let ingest = Ingest::new(threads).context("cannot start the extractors")?;
         thread::scope(|scope| {
             let (sender, batches) = sync_channel(BATCHES_AHEAD);
-            let reader = scope.spawn(move || read(&self.inputs, &sender));
-            let recorded = record(engine, &ingest, &batches);
-            // A reader that waits for room ends with an error now.
-            drop(batches);
+            let ingest = &ingest;
+            let reader = scope.spawn(move || read(&self.inputs, ingest, &sender));
+            let recorded = record(engine, batches);
             let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
-            recorded?;
-            read
+            // Where recording failed, reading stopped because of it.
+            let (failed, mut tally) = (recorded?, read?);
+            if failed > 0 {
+                tally.bad.insert("failed inside the extractor".to_owned(), failed);
+            }
+            Ok(tally)
         })
     }
 }
 
-/// Reads the inputs in batches.
-fn read(inputs: &InputArgs, batches: &SyncSender<Vec<Source>>) -> anyhow::Result<Tally> {
-    let mut batch = Vec::new();
+/// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
+fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Batch>) -> anyhow::Result<Tally> {
+    let now = crawl::now();
+    let mut pages = Vec::new();
     let mut bytes = 0;
-    let send = |batch| batches.send(batch).map_err(|_| anyhow!("recording ended early"));
+    let send = |pages| batches.send(ingest.start(pages, now)).map_err(|_| anyhow!("recording ended early"));
     let tally = crawl::read(inputs, |page| {
         bytes += crawl::content_bytes(&page);
-        batch.push(Source::Fetched(page));
-        if batch.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
+        pages.push(Source::Fetched(page));
+        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
             bytes = 0;
-            send(std::mem::take(&mut batch))?;
+            send(std::mem::take(&mut pages))?;
         }
         Ok(())
     })?;
-    send(batch)?;
+    send(pages)?;
     Ok(tally)
 }
 
-/// Records the batches, the next one being extracted while one is written.
-fn record(engine: &Engine, ingest: &Ingest, batches: &Receiver<Vec<Source>>) -> anyhow::Result<()> {
-    let now = crawl::now();
-    let mut extracting = None;
-    loop {
-        let next = batches.recv().ok().map(|batch| ingest.start(batch, now));
-        let last = next.is_none();
-        if let Some(batch) = std::mem::replace(&mut extracting, next) {
-            let mut submissions = Vec::new();
-            for ingested in batch.wait() {
-                match ingested {
-                    Ok(submission) => submissions.push(submission),
-                    Err(error) => eprintln!("doppel: {error}"),
-                }
-            }
-            submit(engine, &submissions)?;
-        }
-        if last {
-            return Ok(());
-        }
+/// Records the batches in order. Gives how many pages the extractor failed on.
+fn record(engine: &Engine, batches: Receiver<Batch>) -> anyhow::Result<u64> {
+    let mut failed = 0;
+    for batch in batches {
+        let ingested = batch.wait();
+        let pages = ingested.len() as u64;
+        let submissions: Vec<Submission> = ingested.into_iter().flatten().collect();
+        failed += pages - submissions.len() as u64;
+        submit(engine, &submissions)?;
     }
+    Ok(failed)
 }
 
 /// Submits until there is room.

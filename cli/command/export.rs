@@ -35,11 +35,11 @@ impl Export {
         match &self.out {
             None => {
                 let mut out = BufWriter::new(io::stdout().lock());
-                copy(response, &mut out)?;
+                copy(response, &mut out).context("the export is incomplete")?;
                 out.flush()?;
             }
             Some(path) => {
-                let cannot = || format!("cannot write {}", path.display());
+                let cannot = || format!("{} is incomplete", path.display());
                 let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
                 copy(response, &mut out).with_context(cannot)?;
                 out.flush().with_context(cannot)?;

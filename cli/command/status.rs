@@ -59,24 +59,30 @@ impl Status {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        if self.urls == ["-"] {
-            let lines = io::stdin().lock().lines().collect::<io::Result<Vec<_>>>()?;
-            return self.ask_all(&client, output, &lines);
+        if self.urls != ["-"] {
+            return self
+                .urls
+                .chunks(URLS_PER_REQUEST)
+                .try_for_each(|urls| self.ask_all(&client, output, urls));
         }
-        self.ask_all(&client, output, &self.urls)
+        let mut lines = io::stdin().lock().lines();
+        loop {
+            let urls = lines.by_ref().take(URLS_PER_REQUEST).collect::<io::Result<Vec<_>>>()?;
+            if urls.is_empty() {
+                return Ok(());
+            }
+            self.ask_all(&client, output, &urls)?;
+        }
     }
 
     fn ask_all(&self, client: &Client, output: Output, urls: &[String]) -> anyhow::Result<()> {
-        for urls in urls.chunks(URLS_PER_REQUEST) {
-            let body = json!({ "urls": urls, "market": self.market });
-            let request = client.request(Method::POST, &["v1", "status"]).json(&body);
-            let Answers { pages } = client.json(request)?;
-            output.print_all(&pages, |out| {
-                let pages = pages.iter().map(|page| serde_json::from_str(page.get()));
-                let pages = pages.collect::<Result<Vec<Answer>, _>>()?;
-                table(out, &pages.iter().map(Answer::row).collect::<Vec<_>>())
-            })?;
-        }
+        let body = json!({ "urls": urls, "market": self.market });
+        let Answers { pages } = client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
+        output.print_all(&pages, |out| {
+            let pages = pages.iter().map(|page| serde_json::from_str(page.get()));
+            let pages = pages.collect::<Result<Vec<Answer>, _>>()?;
+            table(out, &pages.iter().map(Answer::row).collect::<Vec<_>>())
+        })?;
         Ok(())
     }
 }
