@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p doppel-tier1 --bench confirm`
 //!
-//! 8,192 pages of 300 tokens in groups of four; every round changes one token of every page, so F with
+//! 8,192 pages of 300 tokens, each on its own or in groups of four; every round changes one token of every page, so F with
 //! the representative holds (J is about 0.97) and the whole way of a confirmed page is walked: reading
 //! the record and the representative, the exact comparison, the machine, the commit. `memory` runs over
 //! a store in memory; `sled_durable` over sled with every commit flushed. Submissions come in batches of
@@ -23,26 +23,28 @@ use doppel_common::signature::{Builder, Signature};
 use doppel_tier1::{Config, Memory, Sled, Store, Tier1};
 
 const PAGES: u64 = 8_192;
-const FAMILY: u64 = 4;
 const TOKENS: u64 = 300;
 const BATCH: usize = 512;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
     divan::main();
 }
 
-#[divan::bench(sample_count = 10, sample_size = 1)]
-fn memory(bencher: Bencher) {
-    run(bencher, Arc::new(Memory::default()));
+#[divan::bench(sample_count = 10, sample_size = 1, args = [1, 4])]
+fn memory(bencher: Bencher, family: u64) {
+    run(bencher, Arc::new(Memory::default()), family);
 }
 
-#[divan::bench(sample_count = 10, sample_size = 1)]
-fn sled_durable(bencher: Bencher) {
+#[divan::bench(sample_count = 10, sample_size = 1, args = [1, 4])]
+fn sled_durable(bencher: Bencher, family: u64) {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    run(bencher, Arc::new(Sled::open(dir.path(), true).expect("a new database")));
+    run(bencher, Arc::new(Sled::open(dir.path(), true).expect("a new database")), family);
 }
 
-fn run(bencher: Bencher, store: Arc<dyn Store>) {
+fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
     let config = Config {
         dir: std::path::PathBuf::new(),
         shards: 4,
@@ -57,7 +59,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>) {
     assert!(index.answer.set(tier1.answer()).is_ok());
     tier1.start(Arc::clone(&index) as Arc<dyn Tier2Api>).expect("threads");
     let mut builder = Builder::new();
-    for batch in versions(&mut builder, 0) {
+    for batch in versions(&mut builder, family, 0) {
         tier1.submit(batch).expect("recorded");
     }
     let limit = std::time::Duration::from_secs(60);
@@ -70,7 +72,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>) {
             tier1.flush(limit).expect("flushed");
             let mut round = round.lock().expect("one thread");
             *round += 1;
-            versions(&mut builder, *round)
+            versions(&mut builder, family, *round)
         })
         .bench_local_values(|batches| {
             for batch in batches {
@@ -82,10 +84,10 @@ fn run(bencher: Bencher, store: Arc<dyn Store>) {
 }
 
 /// Every page at `round`, in batches. A page's tokens are its family's but for one of its own.
-fn versions(builder: &mut Builder, round: u64) -> Vec<Vec<Submission>> {
+fn versions(builder: &mut Builder, family: u64, round: u64) -> Vec<Vec<Submission>> {
     let submissions: Vec<Submission> = (0..PAGES)
         .map(|page| {
-            let family = page / FAMILY;
+            let family = page / family;
             let mut tokens: Vec<u64> = (0..TOKENS).map(|at| mix(family * TOKENS + at)).collect();
             tokens[150] = mix(u64::MAX - round * PAGES - page);
             Submission {
