@@ -61,3 +61,6 @@ const fn mix(mut x: u64) -> u64 {
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31
 }
+
+#[cfg(test)]
+mod tests;
