@@ -115,15 +115,13 @@ pub struct WinnerView {
 }
 
 /// What a group id stands for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case", tag = "state")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupState {
     /// In use.
     Active,
     /// Its members went to another group.
     MergedInto {
-        /// The group that has them, `g12-0`.
-        #[schema(value_type = String)]
+        /// The group that has them.
         group: GroupId,
     },
 }

@@ -112,6 +112,10 @@ impl Tier1Api for Tier1 {
         self.totals().1
     }
 
+    fn writable(&self) -> Result<(), Refused> {
+        self.check()
+    }
+
     fn pending_limit(&self) -> u64 {
         self.pending_max
     }

@@ -16,12 +16,15 @@ use super::worker::Job;
 use crate::machine::{Command, Effect};
 use crate::recovery::Owed;
 
-/// Late looks and recomputations started at a time while pages are pending, and how often.
-const SHARE: usize = 32;
-const SHARE_EVERY: Duration = Duration::from_millis(50);
+/// Late looks and recomputations started at a time while pages are pending.
+const SHARE: usize = 16;
 
-/// Late looks started at a time when nothing is pending.
+/// Late looks started at a time when nothing is pending, about as many as tier 2 compares until the next
+/// turn, so that a page that arrives does not wait behind all of them.
 const LOOKS_MAX: usize = 1_024;
+
+/// Time between two turns.
+const TURN: Duration = Duration::from_millis(20);
 
 /// Recomputations under way at a time.
 const RECOMPUTING_MAX: usize = 64;
@@ -37,7 +40,7 @@ pub(super) struct Background {
     late_known: HashSet<PageId>,
     touched: BTreeSet<GroupId>,
     recomputing: HashSet<GroupId>,
-    last_share: Option<Instant>,
+    last_turn: Option<Instant>,
     hurried: bool,
 }
 
@@ -67,7 +70,7 @@ impl Background {
             late: owed.late.into(),
             touched: owed.touched.into_iter().collect(),
             recomputing: HashSet::new(),
-            last_share: None,
+            last_turn: None,
             hurried: false,
         };
         this.send();
@@ -126,15 +129,21 @@ impl Background {
             self.hurried = false;
             return Vec::new();
         }
-        let (looks, recomputations) = if pending == 0 || self.hurried {
-            (LOOKS_MAX, RECOMPUTING_MAX)
-        } else {
-            let now = Instant::now();
-            if self.last_share.is_some_and(|last| now.duration_since(last) < SHARE_EVERY) {
-                return Vec::new();
-            }
-            self.last_share = Some(now);
-            (SHARE, SHARE)
+        let now = Instant::now();
+        let turn = self.last_turn.is_none_or(|last| now.duration_since(last) >= TURN);
+        let idle = pending == 0 || self.hurried;
+        if turn {
+            self.last_turn = Some(now);
+        }
+        let looks = match (turn, idle) {
+            (false, _) => 0,
+            (true, false) => SHARE,
+            (true, true) => LOOKS_MAX,
+        };
+        let recomputations = match (turn, idle) {
+            (_, true) => RECOMPUTING_MAX,
+            (true, false) => SHARE,
+            (false, false) => 0,
         };
         let pages: Vec<PageId> = self.late.drain(..looks.min(self.late.len())).collect();
         for page in &pages {

@@ -168,6 +168,12 @@ impl Tier1 {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let (this, work) = (Arc::clone(self), Arc::clone(self));
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            let run = || {
+                // Half a group of commands may be in memory: nothing but a restart is safe now.
+                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+                    std::process::abort();
+                }
+            };
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
         };
         threads
