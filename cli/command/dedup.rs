@@ -90,7 +90,12 @@ impl Dedup {
     /// Reads on one thread, extracts on all cores, records on this one, in the order of the inputs.
     fn feed(&self, engine: &Engine) -> anyhow::Result<Tally> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
-        let ingest = Ingest::new(threads).context("cannot start the extractors")?;
+        // Nobody can ask a temporary collection for the language of a page.
+        let ingest = match &self.data {
+            Some(_) => Ingest::new(threads),
+            None => Ingest::without_language(threads),
+        };
+        let ingest = ingest.context("cannot start the extractors")?;
         thread::scope(|scope| {
             let (sender, batches) = sync_channel(BATCHES_AHEAD);
             let ingest = &ingest;
