@@ -108,7 +108,8 @@ impl Summary {
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { input, pages, groups, .. } = self;
-        let unique = pages.live - pages.winners - pages.duplicates - pages.members - pages.unresolved;
+        let others = pages.winners + pages.duplicates + pages.members + pages.unresolved;
+        let unique = pages.live.saturating_sub(others);
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));

@@ -155,6 +155,28 @@ fn nothing_acknowledged_is_lost() {
     assert!(different.is_empty(), "DOPPEL_SEED={seed}\n{}", different.join("\n"));
 }
 
+#[test]
+fn the_loader_rides_out_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, acknowledged) = (home.path().join("crawl.jsonl"), home.path().join("acknowledged.jsonl"));
+    let pages = rounds(13, 1_000, 1).concat();
+    fs::write(&crawl, ndjson(&pages)).unwrap();
+    let data = home.path().join("data");
+    let server = Server::start(&data, &[]);
+    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    let mut command = doppel();
+    command.args(["load", "--flush", "--batch", "20", "--server", &server.url, "--acknowledged"]);
+    let loading = command.arg(&acknowledged).arg(&crawl).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the first pages", PATIENCE, || {
+        fs::metadata(&acknowledged).ok().filter(|file| file.len() > 0)
+    });
+    server.kill();
+    let server = Server::start_on(&address, &data, &[]);
+    assert!(finished(loading), "the load goes on with the new process");
+    assert_eq!(lines_of(&fs::read_to_string(&acknowledged).unwrap()).len(), pages.len());
+    assert_eq!(server.export().lines().count(), pages.len());
+}
+
 /// What two exports say differently, apart from the groups' ids: the first few lines of it.
 fn differences(export: &str, expected: &str) -> Vec<String> {
     let ((pages, groups), (expected_pages, expected_groups)) = (meaning(export), meaning(expected));

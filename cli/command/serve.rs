@@ -96,7 +96,8 @@ impl Serve {
             }
             tracing::info!("ending");
         };
-        doppel_coordinator::serve(listener, app, shutdown).await.context("the server failed")?;
-        tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")
+        let served = doppel_coordinator::serve(listener, app, shutdown).await;
+        tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
+        served.context("the server did not end well")
     }
 }

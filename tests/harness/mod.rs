@@ -91,12 +91,17 @@ pub struct Server {
 impl Server {
     /// Starts a server on `data` and any free port, and waits until it is ready.
     pub fn start(data: &Path, options: &[&str]) -> Self {
+        Self::start_on("127.0.0.1:0", data, options)
+    }
+
+    /// The same on an address.
+    pub fn start_on(address: &str, data: &Path, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{}-{number}.log", std::process::id()));
         let mut command = doppel();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(options);
+        command.args(["serve", "--listen", address, "--data"]).arg(data).args(options);
         command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
