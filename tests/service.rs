@@ -81,6 +81,20 @@ fn the_life_of_a_page() {
 }
 
 #[test]
+fn a_copy_that_comes_as_the_first_one_goes_meets_the_others() {
+    let server = OwnServer::start(&[]);
+    let families = 0..100;
+    let copy = |n: u64, k: u64, day| page(&format!("http://a.example/{n}/{k}"), n, 0, day);
+    server.push(&families.clone().flat_map(|n| [copy(n, 1, 1), copy(n, 2, 1)]).collect::<Vec<_>>());
+    server.flush();
+    let gone = |n| dead(&format!("http://a.example/{n}/1"), 2);
+    server.push(&families.flat_map(|n| [copy(n, 3, 2), gone(n)]).collect::<Vec<_>>());
+    server.flush();
+    let alone = lines_of(&server.export()).into_iter().filter(|line| line["status"] == "unique").count();
+    assert_eq!(alone, 0, "the two that are left of each family have the same text");
+}
+
+#[test]
 fn redirects_follow_their_targets() {
     let server = three();
     server.push(&[
