@@ -1,6 +1,6 @@
 //! From token hashes to a signature.
 
-use super::{BUCKET_SHIFT, FORMAT, SET, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
+use super::{BUCKET_SHIFT, FORMAT, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
 use crate::model::{stable_hash64, stable_hash128};
 use crate::sketch::sketch;
 
@@ -31,18 +31,13 @@ impl Builder {
     pub fn build(&mut self, tokens: &[u64]) -> Signature {
         let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let tokens = &tokens[..count as usize];
-
-        self.bytes.clear();
-        self.bytes.extend(tokens.iter().flat_map(|t| t.to_le_bytes()));
-        let content = stable_hash128(&self.bytes).to_be_bytes();
-
+        let content = self.content(tokens);
         self.shingles.clear();
         shingle(tokens, &mut self.shingles);
         self.shingles.sort_unstable();
         self.shingles.dedup();
 
         self.bytes.clear();
-        self.bytes.reserve(SET + set::ENTRY_BYTES * self.shingles.len() + super::CHECKSUM_BYTES);
         self.bytes.push(FORMAT);
         self.bytes.extend(TOKENISER_VERSION.to_le_bytes());
         self.bytes.push(SHINGLE_TOKENS as u8);
@@ -50,11 +45,18 @@ impl Builder {
         self.bytes.extend(count.to_le_bytes());
         self.bytes.extend((self.shingles.len() as u32).to_le_bytes());
         self.bytes.extend(sketch(&self.shingles));
-        for &hash in &self.shingles {
-            set::pack(hash, &mut self.bytes);
-        }
+        set::pack(&self.shingles, &mut self.bytes);
         self.bytes.extend(stable_hash64(&self.bytes).to_le_bytes());
         Signature(self.bytes.as_slice().into())
+    }
+
+    fn content(&mut self, tokens: &[u64]) -> [u8; 16] {
+        self.bytes.clear();
+        self.bytes.resize(size_of_val(tokens), 0);
+        for (bytes, token) in self.bytes.chunks_exact_mut(8).zip(tokens) {
+            bytes.copy_from_slice(&token.to_le_bytes());
+        }
+        stable_hash128(&self.bytes).to_be_bytes()
     }
 }
 

@@ -7,9 +7,16 @@ pub(super) const ENTRY_BYTES: usize = SHINGLE_BITS as usize / 8;
 
 const MASK: u64 = (1 << SHINGLE_BITS) - 1;
 
-/// Appends one hash.
-pub(super) fn pack(hash: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(&hash.to_le_bytes()[..ENTRY_BYTES]);
+/// Appends the packed form of sorted hashes.
+pub(super) fn pack(sorted: &[u64], out: &mut Vec<u8>) {
+    let start = out.len();
+    let end = start + sorted.len() * ENTRY_BYTES;
+    // Each is written as 8 bytes, the last 3 of which the next one covers.
+    out.resize(end + 3, 0);
+    for (at, hash) in (start..end).step_by(ENTRY_BYTES).zip(sorted) {
+        out[at..at + 8].copy_from_slice(&hash.to_le_bytes());
+    }
+    out.truncate(end);
 }
 
 /// The hash in a chunk of [`ENTRY_BYTES`] bytes.
@@ -23,20 +30,73 @@ pub(super) fn first_out_of_order(packed: &[u8]) -> Option<usize> {
     entries().zip(entries().skip(1)).position(|(a, b)| a >= b).map(|at| at + 1)
 }
 
+/// Merges that go on at the same time in [`shared`].
+const LANES: usize = 4;
+
 /// Number of entries in both of two packed sets of `a_len` and `b_len` entries. At least 3 bytes must
 /// follow the entries (in a signature the checksum does), so that each can be read as 8 bytes.
 ///
-/// A merge whose steps depend on no branch: real sets interleave at random, and a mispredicted branch
-/// costs more than the step.
+/// A merge whose steps hang on no branch: real sets interleave at random, and a mispredicted branch costs
+/// more than the step. What is left is the wait for the entries of the step before, so the sets are cut
+/// into [`LANES`] ranges that are merged side by side.
 pub(super) fn shared(a: &[u8], a_len: usize, b: &[u8], b_len: usize) -> u32 {
-    let (mut i, mut j, mut count) = (0, 0, 0);
-    while i < a_len && j < b_len {
-        let (x, y) = (load(a, i), load(b, j));
-        count += u32::from(x == y);
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
+    let mut lanes = [Lane::default(); LANES];
+    let (mut a_from, mut b_from) = (0, 0);
+    for (lane, number) in lanes.iter_mut().zip(1..) {
+        let a_to = a_len * number / LANES;
+        let b_to = if a_to == a_len { b_len } else { lower_bound(b, b_from, b_len, load(a, a_to)) };
+        *lane = Lane { a: a_from, a_to, b: b_from, b_to, count: 0 };
+        (a_from, b_from) = (a_to, b_to);
     }
-    count
+    // As many steps as no lane can end before, again and again.
+    loop {
+        let steps = lanes.iter().map(|lane| (lane.a_to - lane.a).min(lane.b_to - lane.b)).min().unwrap_or(0);
+        if steps == 0 {
+            break;
+        }
+        for _ in 0..steps {
+            lanes.iter_mut().for_each(|lane| lane.step(a, b));
+        }
+    }
+    for lane in &mut lanes {
+        while lane.a < lane.a_to && lane.b < lane.b_to {
+            lane.step(a, b);
+        }
+    }
+    lanes.iter().map(|lane| lane.count).sum()
+}
+
+/// A merge of entries `a .. a_to` of one set with `b .. b_to` of the other.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    a: usize,
+    a_to: usize,
+    b: usize,
+    b_to: usize,
+    count: u32,
+}
+
+impl Lane {
+    #[inline]
+    fn step(&mut self, a: &[u8], b: &[u8]) {
+        let (x, y) = (load(a, self.a), load(b, self.b));
+        self.count += u32::from(x == y);
+        self.a += usize::from(x <= y);
+        self.b += usize::from(y <= x);
+    }
+}
+
+/// The first index of `from .. to` whose entry is at least `hash`; `to` if there is none.
+fn lower_bound(packed: &[u8], mut from: usize, mut to: usize, hash: u64) -> usize {
+    while from < to {
+        let middle = from + (to - from) / 2;
+        if load(packed, middle) < hash {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
 }
 
 /// The entry at index `at`.

@@ -34,6 +34,22 @@ proptest! {
     }
 
     #[test]
+    fn sets_of_any_sizes_are_merged(
+        a in prop::collection::btree_set(0..40u64, 0..30),
+        b in prop::collection::btree_set(0..40u64, 0..30),
+        high in 0..1u64 << 34,
+    ) {
+        let packed = |set: &BTreeSet<u64>| {
+            let mut bytes = Vec::new();
+            set::pack(&set.iter().map(|x| high << 6 | x).collect::<Vec<_>>(), &mut bytes);
+            bytes.extend([0xff; CHECKSUM_BYTES]);
+            bytes
+        };
+        let shared = set::shared(&packed(&a), a.len(), &packed(&b), b.len());
+        prop_assert_eq!(shared as usize, a.intersection(&b).count());
+    }
+
+    #[test]
     fn every_damaged_byte_is_refused(words in words(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
         let mut bytes = signature_of(&words).as_bytes().to_vec();
         let at = at.index(bytes.len());

@@ -94,3 +94,6 @@ impl Extractor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
