@@ -1,4 +1,4 @@
-//! Any bytes as a page: no panic, and a signature that reads back.
+//! Any bytes as a page: no panic, a signature that reads back, and the same answer from used buffers.
 
 #![no_main]
 
@@ -10,7 +10,13 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|page: (Option<&str>, &[u8])| {
     let (charset, html) = page;
     let url = PageUrl::parse("http://a.example/b/c?d").expect("a URL");
-    match Extractor::new().html(&url, html, charset) {
+    let mut extractor = Extractor::new();
+    if let Ok(text) = std::str::from_utf8(html) {
+        extractor.text(text);
+    }
+    let extracted = extractor.html(&url, html, charset);
+    assert_eq!(extractor.html(&url, html, charset), extracted);
+    match extracted {
         Extracted::Page(page) => {
             let read = Signature::from_bytes(page.signature.as_bytes()).expect("what was built is valid");
             assert_eq!(read, page.signature);

@@ -3,6 +3,8 @@
 
 #![no_main]
 
+use std::collections::BTreeSet;
+
 use doppel_common::model::stable_hash64;
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
@@ -15,10 +17,14 @@ fn sealed(body: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|pair: (&[u8], &[u8])| {
     drop(Signature::from_bytes(pair.0));
-    let (Ok(a), Ok(b)) = (Signature::from_bytes(&sealed(pair.0)), Signature::from_bytes(&sealed(pair.1))) else {
+    let (Ok(a), Ok(b)) = (Signature::from_bytes(&sealed(pair.0)), Signature::from_bytes(&sealed(pair.1)))
+    else {
         return;
     };
     assert_eq!(a.set().len(), a.shingles() as usize);
+    let set: BTreeSet<u64> = a.set().collect();
+    let shared = b.set().filter(|hash| set.contains(hash)).count();
+    assert_eq!(a.shared_with(&b) as usize, shared);
     let policy = Policy::default();
     let (there, back) = (policy.compare(&a, &b), policy.compare(&b, &a));
     assert_eq!((there.shared, there.similar), (back.shared, back.similar));
