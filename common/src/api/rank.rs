@@ -88,17 +88,36 @@ mod tests {
     use super::*;
 
     fn rank(url: &str, popularity: Option<f64>, first_seen_ms: i64) -> Rank {
-        Rank { url: PageUrl::parse(url).unwrap(), popularity, first_seen: Timestamp::from_millis(first_seen_ms) }
+        Rank {
+            url: PageUrl::parse(url).unwrap(),
+            popularity,
+            first_seen: Timestamp::from_millis(first_seen_ms),
+        }
     }
 
     #[test]
     fn rules_in_order() {
         let day = Timestamp::DAY_MS;
         let cases = [
-            (rank("http://a.de/longer?x", None, day), rank("http://a.fr/", Some(9.0), 0), Some("de"), Rule::Market),
-            (rank("http://a/longer", Some(4.0), day), rank("http://a/", Some(3.9), 0), None, Rule::Popularity),
+            (
+                rank("http://a.de/longer?x", None, day),
+                rank("http://a.fr/", Some(9.0), 0),
+                Some("de"),
+                Rule::Market,
+            ),
+            (
+                rank("http://a/longer", Some(4.0), day),
+                rank("http://a/", Some(3.9), 0),
+                None,
+                Rule::Popularity,
+            ),
             (rank("http://a/longer", Some(0.0), day), rank("http://a/", None, 0), None, Rule::Popularity),
-            (rank("http://a/longer?x", Some(4.0), 0), rank("http://a/", Some(7.9), day), None, Rule::DayFirstSeen),
+            (
+                rank("http://a/longer?x", Some(4.0), 0),
+                rank("http://a/", Some(7.9), day),
+                None,
+                Rule::DayFirstSeen,
+            ),
             (rank("http://a/longer", None, 9), rank("http://a/?", None, 0), None, Rule::StaticUrl),
             (rank("http://a/b", None, 9), rank("http://a/bc", None, 0), None, Rule::ShorterUrl),
             (rank("http://a/c", None, 1), rank("http://a/b", None, 2), None, Rule::FirstSeen),

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::{GroupId, PageUrl};
 
 /// What Doppel says of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Never heard of.
