@@ -1,8 +1,8 @@
 //! What every role of Doppel must agree on.
 //!
 //! The modules build on each other from left to right and never the other way:
-//! `model` → `text` → `signature` → `pairwise` → `mapping` → `api`, with `input` (crawls on disk)
-//! beside `text`. Nothing here knows a store, a socket or a clock.
+//! `model` → `sketch` → `signature` → `pairwise` → `mapping` → `api`, with `text` (pages to signatures)
+//! on `signature`, and `input` (crawls on disk) on `api`. Nothing here knows a store, a socket or a clock.
 #![forbid(unsafe_code)]
 
 pub mod api;

@@ -9,6 +9,7 @@ mod charset;
 mod foreign;
 mod html;
 mod language;
+mod letter;
 mod prescan;
 mod redirect;
 mod script;
@@ -46,7 +47,7 @@ pub struct Page {
 /// Reads pages; keeps its buffers from one to the next. One per worker thread.
 #[derive(Debug, Default)]
 pub struct Extractor {
-    language_unknown: bool,
+    skip_language: bool,
     decoded: String,
     document: Document,
     tokeniser: Tokeniser,
@@ -63,7 +64,7 @@ impl Extractor {
     /// The same, but leaves [`Page::language`] unknown: telling it takes as long as all the rest.
     #[must_use]
     pub fn without_language(mut self) -> Self {
-        self.language_unknown = true;
+        self.skip_language = true;
         self
     }
 
@@ -89,7 +90,7 @@ impl Extractor {
         let tokens = self.tokeniser.tokens(&mut self.document.text);
         Page {
             signature: self.builder.build(tokens),
-            language: if self.language_unknown { None } else { language(&self.document.text) },
+            language: if self.skip_language { None } else { language(&self.document.text) },
             canonical,
         }
     }

@@ -26,9 +26,15 @@ impl Class {
     /// prolonged sound mark is Kana and full-width digits are [`Spaced`](Self::Spaced).
     pub(super) fn of(c: char) -> Self {
         match c {
-            ..FIRST | '\u{ac00}'..='\u{d7a3}' => Self::Spaced,
-            '\u{4e00}'..='\u{9fff}' => Self::Han,
+            ..FIRST | '\u{10a0}'..'\u{1780}' | '\u{1e00}'..'\u{2e80}' | '\u{ac00}'..='\u{d7a3}' => {
+                Self::Spaced
+            }
+            '\u{4e00}'..'\u{a000}' => Self::Han,
             '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}' => Self::Kana,
+            FIRST..'\u{e80}' => Self::Thai,
+            '\u{e80}'..'\u{f00}' => Self::Lao,
+            '\u{1000}'..'\u{10a0}' => Self::Myanmar,
+            '\u{1780}'..'\u{1800}' => Self::Khmer,
             _ => Self::looked_up(c),
         }
     }

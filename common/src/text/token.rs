@@ -7,6 +7,7 @@
 //!
 //! What this says is [`TOKENISER_VERSION`](super::TOKENISER_VERSION); any change of it needs a new version.
 
+use super::letter::{Letters, Lower};
 use super::script::Class;
 use crate::model::stable_hash64;
 
@@ -73,8 +74,13 @@ impl Tokeniser {
 
     /// A segment with characters above ASCII.
     fn mixed(&mut self, segment: &[u8]) {
-        let mut run =
-            Run { hashes: &mut self.hashes, word: &mut self.word, class: Class::Spaced, paired: false };
+        let mut run = Run {
+            letters: Letters::new(),
+            hashes: &mut self.hashes,
+            word: &mut self.word,
+            class: Class::Spaced,
+            paired: false,
+        };
         for chunk in segment.utf8_chunks() {
             chunk.valid().chars().for_each(|c| run.push(c));
             if !chunk.invalid().is_empty() {
@@ -121,6 +127,7 @@ fn classify(block: &[u8]) -> (u64, u64) {
 
 /// A run of alphanumeric characters being read.
 struct Run<'a> {
+    letters: Letters,
     hashes: &'a mut Vec<u64>,
     /// Lower-cased: the open token if it is spaced, else the last character of the run.
     word: &'a mut Vec<u8>,
@@ -131,21 +138,18 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn push(&mut self, c: char) {
-        if !c.is_alphanumeric() {
-            return self.end();
-        }
+        let Some(lower) = self.letters.lower(c) else { return self.end() };
         let class = Class::of(c);
         if class != self.class {
             self.end();
             self.class = class;
         }
-        if class == Class::Spaced {
-            c.to_lowercase().for_each(|lower| self.append(lower));
-            return;
-        }
         let previous = self.word.len();
-        self.append(c);
-        if previous > 0 {
+        match lower {
+            Lower::One(one) => self.append(one),
+            Lower::All(all) => all.for_each(|one| self.append(one)),
+        }
+        if class != Class::Spaced && previous > 0 {
             self.hashes.push(stable_hash64(self.word));
             self.paired = true;
             self.word.drain(..previous);
