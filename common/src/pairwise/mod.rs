@@ -4,6 +4,19 @@
 //! shingle hashes is above tau, decided in integers ([`Tau::exceeded_by`]). The same content is always F;
 //! a content without tokens is never a duplicate, and one of fewer than [`TOKENS_MIN`] tokens only of
 //! the same content, never by similarity.
+//!
+//! ```
+//! use doppel_common::pairwise::Policy;
+//! use doppel_common::text::Extractor;
+//!
+//! let mut extractor = Extractor::new();
+//! let numbers: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+//! let a = extractor.text(&numbers.join(" ")).signature;
+//! let b = extractor.text(&numbers[..98].join(" ")).signature;
+//! let comparison = Policy::default().compare(&a, &b);
+//! assert_eq!((comparison.shared, comparison.a, comparison.b), (94, 100, 98));
+//! assert!(comparison.similar);
+//! ```
 
 mod bands;
 

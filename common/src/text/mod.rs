@@ -44,7 +44,21 @@ pub struct Page {
     pub canonical: Option<PageUrl>,
 }
 
-/// Reads pages; keeps its buffers from one to the next. One per worker thread.
+/// Reads pages; keeps its buffers, which grow to the size of the largest page, from one to the next. One
+/// per worker thread.
+///
+/// ```
+/// use doppel_common::model::PageUrl;
+/// use doppel_common::text::{Extracted, Extractor};
+///
+/// let mut extractor = Extractor::new();
+/// let url = PageUrl::parse("http://example.org/")?;
+/// let html = b"<title>To be</title><p>or n&#111;t <b>to</b> be<script>run()</script>";
+/// let Extracted::Page(page) = extractor.html(&url, html, None) else { panic!("it is no redirect") };
+/// assert_eq!(page.signature.tokens(), 6);
+/// assert_eq!(page.signature, extractor.text("to be or not to be").signature);
+/// # Ok::<(), doppel_common::model::UrlError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Extractor {
     skip_language: bool,

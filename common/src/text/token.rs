@@ -6,6 +6,7 @@
 //! character is itself a token. A token is known by its [`stable_hash64`].
 //!
 //! What this says is [`TOKENISER_VERSION`](super::TOKENISER_VERSION); any change of it needs a new version.
+//! Which characters are letters is Unicode's as the standard library has it; a newer one only adds some.
 
 use super::letter::{Letters, Lower};
 use super::script::Class;
