@@ -29,6 +29,7 @@ pub(super) struct Document {
     /// Whether there is a letter, a digit, a form or another document outside of title and noscript. Small
     /// pages only.
     pub(super) has_body: bool,
+    attributes: Attributes,
 }
 
 impl Document {
@@ -45,7 +46,6 @@ impl Document {
             small,
             tag: Tag::default(),
             last_start: Name::default(),
-            attribute: Attribute::default(),
             foreign: Foreign::default(),
             dropped: Dropped::Nothing,
             aside: false,
@@ -93,19 +93,73 @@ struct Tag {
     name: Name,
     end: bool,
     self_closing: bool,
-    /// `http-equiv` of a meta, `rel` of a link.
-    kind: Option<String>,
-    /// `content` of a meta, `href` of a link or base.
-    value: Option<String>,
 }
 
-/// The attribute being read, if its tag is one of interest.
+/// The attributes of a meta, link or base; of all other tags they are not read.
 #[derive(Debug, Default)]
-struct Attribute {
-    wanted: bool,
+struct Attributes {
+    /// Whether one is being read.
+    open: bool,
     name: Name,
-    value: Vec<u8>,
-    too_long: bool,
+    value: Value,
+    /// `http-equiv` of a meta, `rel` of a link.
+    kind: Value,
+    /// `content` of a meta, `href` of a link or base.
+    target: Value,
+}
+
+/// The value of an attribute. Too long or repeated it is as if it were absent.
+#[derive(Debug, Default)]
+struct Value {
+    bytes: Vec<u8>,
+    present: bool,
+}
+
+impl Value {
+    fn begin(&mut self) {
+        self.bytes.clear();
+        self.present = true;
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        self.present &= self.bytes.len() + piece.len() <= VALUE_BYTES;
+        if self.present {
+            self.bytes.extend_from_slice(piece);
+        }
+    }
+
+    fn get(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok().filter(|_| self.present)
+    }
+}
+
+impl Attributes {
+    fn clear(&mut self) {
+        self.open = false;
+        self.kind.present = false;
+        self.target.present = false;
+    }
+
+    fn begin(&mut self) {
+        self.open = true;
+        self.name = Name::default();
+        self.value.begin();
+    }
+
+    /// Keeps the attribute that was read, if any and if it is wanted of a tag of this name.
+    fn end(&mut self, tag: &[u8]) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        let field = match (tag, self.name.get()) {
+            (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
+            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.target,
+            _ => return,
+        };
+        if !field.present {
+            std::mem::swap(field, &mut self.value);
+        }
+    }
 }
 
 /// Which element's text is being dropped.
@@ -132,7 +186,6 @@ struct Reader<'a> {
     small: bool,
     tag: Tag,
     last_start: Name,
-    attribute: Attribute,
     foreign: Foreign,
     dropped: Dropped,
     /// Whether this is in title or noscript.
@@ -144,20 +197,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn init_tag(&mut self, end: bool) {
         self.tag = Tag { end, ..Tag::default() };
-        self.attribute.wanted = false;
-    }
-
-    fn finish_attribute(&mut self) {
-        if !std::mem::take(&mut self.attribute.wanted) || self.attribute.too_long {
-            return;
-        }
-        let field = match (self.tag.name.get(), self.attribute.name.get()) {
-            (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.tag.kind,
-            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.tag.value,
-            _ => return,
-        };
-        // Of a repeated attribute the first counts.
-        field.get_or_insert_with(|| String::from_utf8_lossy(&self.attribute.value).into_owned());
+        self.document.attributes.clear();
     }
 
     fn start_tag(&mut self) -> Option<State> {
@@ -206,21 +246,20 @@ impl Reader<'_> {
 
     /// A meta, link or base.
     fn note(&mut self) {
-        let Some(value) = self.tag.value.take() else { return };
-        let kind = self.tag.kind.take().unwrap_or_default();
-        match self.tag.name.get() {
-            b"base" => {
-                self.document.base.get_or_insert(value);
+        let Some(target) = self.document.attributes.target.get() else { return };
+        let kind = self.document.attributes.kind.get().unwrap_or_default();
+        let is_canonical = || kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical"));
+        let (noted, target) = match self.tag.name.get() {
+            b"base" => (&mut self.document.base, Some(target)),
+            b"link" if is_canonical() => (&mut self.document.canonical, Some(target)),
+            b"meta" if self.small && kind.eq_ignore_ascii_case("refresh") => {
+                (&mut self.document.refresh, redirect::refresh_target(target))
             }
-            b"link" if kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical")) => {
-                self.document.canonical.get_or_insert(value);
-            }
-            b"meta"
-                if self.small && kind.eq_ignore_ascii_case("refresh") && self.document.refresh.is_none() =>
-            {
-                self.document.refresh = redirect::refresh_target(&value).map(str::to_owned);
-            }
-            _ => {}
+            _ => return,
+        };
+        // The first of each counts.
+        if noted.is_none() {
+            *noted = target.map(str::to_owned);
         }
     }
 }
@@ -260,32 +299,27 @@ impl Emitter for Reader<'_> {
     }
 
     fn init_attribute(&mut self) {
-        self.finish_attribute();
-        self.attribute.wanted = !self.tag.end && matches!(self.tag.name.get(), b"meta" | b"link" | b"base");
-        if self.attribute.wanted {
-            self.attribute.name = Name::default();
-            self.attribute.value.clear();
-            self.attribute.too_long = false;
+        let tag = self.tag.name.get();
+        self.document.attributes.end(tag);
+        if !self.tag.end && matches!(tag, b"meta" | b"link" | b"base") {
+            self.document.attributes.begin();
         }
     }
 
     fn push_attribute_name(&mut self, piece: &[u8]) {
-        if self.attribute.wanted {
-            self.attribute.name.push(piece);
+        if self.document.attributes.open {
+            self.document.attributes.name.push(piece);
         }
     }
 
     fn push_attribute_value(&mut self, piece: &[u8]) {
-        if self.attribute.wanted {
-            self.attribute.too_long |= self.attribute.value.len() + piece.len() > VALUE_BYTES;
-            if !self.attribute.too_long {
-                self.attribute.value.extend_from_slice(piece);
-            }
+        if self.document.attributes.open {
+            self.document.attributes.value.push(piece);
         }
     }
 
     fn emit_current_tag(&mut self) -> Option<State> {
-        self.finish_attribute();
+        self.document.attributes.end(self.tag.name.get());
         if self.dropped == Dropped::Nothing {
             self.document.text.push(b' ');
         }
