@@ -96,6 +96,8 @@ pub(crate) struct Measured {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Membership {
     pub(crate) group: GroupId,
+    /// Where the stay began: all word of it goes that way, so none overtakes another.
+    pub(crate) entered: GroupId,
     /// The content under which the page is a member. Another present content is not decided yet.
     pub(crate) content: ContentHash,
     /// Whether that content's comparison was completed.

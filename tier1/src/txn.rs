@@ -36,6 +36,9 @@ struct Slot<T, S> {
     changed: bool,
 }
 
+/// A row's key and value.
+pub(crate) type Row = (Vec<u8>, Vec<u8>);
+
 /// The overlay.
 pub(crate) struct Txn<'s> {
     store: &'s dyn Store,
@@ -187,7 +190,7 @@ impl<'s> Txn<'s> {
         prefix: &[u8],
         after: Option<&[u8]>,
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    ) -> Result<Vec<Row>, StoreError> {
         let mut from = after.map_or_else(|| prefix.to_vec(), key::after);
         let end = key::after_prefix(prefix);
         let mut rows = Vec::new();

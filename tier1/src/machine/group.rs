@@ -19,7 +19,7 @@ impl Machine<'_, '_> {
         let mut record = match self.txn.group(group)? {
             None => {
                 let seat = member.seat;
-                self.send_to_page(page, Message::Refused { group, page, seat });
+                self.send_to_page(page, Message::Refused { page, seat });
                 return Ok(());
             }
             Some(GroupRecord::Forward(forward)) => {
@@ -30,10 +30,15 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => record,
         };
+        // The partner has gone meanwhile: the group must be recomputed, and the newcomer, which may have
+        // left others out on the strength of it, must look again.
+        let mut overtaken = false;
         if let Some((partner, content)) = via
             && !self.is_member(group, partner, content)?
         {
             record.touched = true;
+            record.losses += 1;
+            overtaken = true;
         }
         let seat = member.seat;
         let winner_before = record.winner.clone();
@@ -45,6 +50,9 @@ impl Machine<'_, '_> {
             self.announce(group, &mut record, unsettled);
         } else {
             self.assign(group, &record, page, seat, false);
+        }
+        if overtaken {
+            self.assign(group, &record, page, seat, true);
         }
         self.put_active(group, record)
     }
@@ -107,7 +115,7 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => record,
         };
-        if !self.remove_member(group, &mut record, page, seat)? {
+        if !self.remove_member(group, &mut record, page, seat)? && !unsettled {
             return Ok(());
         }
         record.touched |= record.members > 1;
@@ -142,7 +150,7 @@ impl Machine<'_, '_> {
             return self.txn.put_group(group, None);
         }
         if record.is_alone() {
-            let look_again = look_again || record.announcing.is_some_and(|a| a.look_again);
+            let look_again = look_again || record.touched || record.announcing.is_some_and(|a| a.look_again);
             return self.dissolve(group, look_again);
         }
         let winner_before = record.winner.clone();
@@ -165,7 +173,7 @@ impl Machine<'_, '_> {
             let member: Member = decode(&key, &bytes)?;
             if let Some(page) = key::last_page(&key) {
                 let seat = member.seat;
-                self.send_to_page(page, Message::Unseat { page, seat, group, compare });
+                self.send_to_page(page, Message::Unseat { page, seat, compare });
             }
             self.txn.delete(key);
         }
@@ -201,11 +209,13 @@ impl Machine<'_, '_> {
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         let joined_since = record.changes != changes;
         let lost_since = record.losses != losses;
+        let mut removed = false;
         for (page, seat, content) in &out {
             let (page, seat) = (*page, *seat);
             if self.is_member(group, page, *content)? && self.remove_member(group, &mut record, page, seat)? {
                 self.meta().counters.splits += 1;
-                self.send_to_page(page, Message::Unseat { page, seat, group, compare: true });
+                self.send_to_page(page, Message::Unseat { page, seat, compare: true });
+                removed = true;
             }
         }
         record.touched = lost_since || (joined_since && !out.is_empty());
@@ -213,7 +223,7 @@ impl Machine<'_, '_> {
             record.quarantined = false;
             self.announce(group, &mut record, false);
         }
-        self.after_losses(group, record, false)
+        self.after_losses(group, record, removed && joined_since)
     }
 
     pub(super) fn reported(

@@ -34,7 +34,7 @@ impl Machine<'_, '_> {
             return self.give_back(page, record);
         }
         if pairs.is_empty() {
-            return self.decide(page, record, Vec::new(), false);
+            return self.decide(page, record, &[], false);
         }
         for pair in &pairs {
             if state.measured.len() >= MEASURED_MAX {
@@ -121,7 +121,7 @@ impl Machine<'_, '_> {
             return self.put(page, record);
         }
         let (found, stale) = (std::mem::take(&mut asking.found), asking.stale);
-        self.decide(page, record, found, stale)
+        self.decide(page, record, &found, stale)
     }
 
     /// All partners have answered. `stale`: one of them had changed, so the comparison is repeated.
@@ -129,7 +129,7 @@ impl Machine<'_, '_> {
         &mut self,
         page: PageId,
         mut record: PageRecord,
-        found: Vec<Found>,
+        found: &[Found],
         stale: bool,
     ) -> Result<(), StoreError> {
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
@@ -152,10 +152,12 @@ impl Machine<'_, '_> {
         let settled = state.look == LookState::Settled;
 
         let mut adopted = false;
+        let mut was_settled = true;
         if let Some(membership) = &mut state.membership {
             if membership.content != content && found.iter().any(|f| f.group == membership.group) {
                 membership.content = content;
                 membership.verdict = None;
+                was_settled = membership.settled;
                 adopted = true;
             }
             if membership.content == content {
@@ -180,12 +182,12 @@ impl Machine<'_, '_> {
             }
             (Some(_), Some(_)) => {
                 if adopted {
-                    self.refresh_member(page, &record, true);
+                    self.refresh_member(page, &record, !was_settled);
                 }
             }
         }
         if let Some(into) = smallest {
-            self.merge_found(page, content, &found, own, into);
+            self.merge_found(page, content, found, own, into);
         }
         self.put(page, record)
     }
@@ -218,17 +220,15 @@ impl Machine<'_, '_> {
     /// The background has time for a confirmed page's comparison.
     pub(super) fn look_now(&mut self, page: PageId) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
-        let Some(record) = self.txn.page(self.here, page)? else { return Ok(()) };
-        let ticket = record.ticket;
-        if let Some(state) = record.content()
-            && state.look == LookState::Late
-            && state.asking.is_none()
-            && state.tokens > 0
-        {
-            let content = state.content;
-            self.order_look(page, content, ticket);
-        }
-        Ok(())
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let late = record
+            .content()
+            .filter(|state| state.look == LookState::Late && state.asking.is_none() && state.tokens > 0);
+        let Some(content) = late.map(|state| state.content) else { return self.give_back(page, record) };
+        // A ticket of its own, so that of two looks only the last is answered for.
+        record.ticket += 1;
+        self.order_look(page, content, record.ticket);
+        self.put(page, record)
     }
 
     /// A join failed half-way, or a content that tier 2 relied on has gone: compare again.
@@ -297,6 +297,7 @@ impl Machine<'_, '_> {
         if let State::Content(state) = &mut record.state {
             state.membership = Some(Membership {
                 group,
+                entered: group,
                 content: state.content,
                 settled: state.look == LookState::Settled,
                 winner: None,

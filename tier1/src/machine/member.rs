@@ -9,7 +9,7 @@ use crate::store::StoreError;
 impl Machine<'_, '_> {
     /// Ends a stay in a group.
     pub(super) fn leave(&mut self, page: PageId, seat: &mut u32, membership: &Membership) {
-        let Membership { group, settled, .. } = *membership;
+        let Membership { entered: group, settled, .. } = *membership;
         self.send(group.shard(), Message::Leave { group, page, seat: *seat, unsettled: !settled });
         *seat += 1;
     }
@@ -23,7 +23,7 @@ impl Machine<'_, '_> {
         unsettled: bool,
     ) {
         let Some(membership) = record.content().and_then(|state| state.membership.as_ref()) else { return };
-        let group = membership.group;
+        let group = membership.entered;
         let member = Member {
             seat: record.seat,
             content: membership.content,
@@ -71,26 +71,23 @@ impl Machine<'_, '_> {
     }
 
     /// The group has dissolved before the page arrived.
-    pub(super) fn refused(&mut self, group: GroupId, page: PageId, seat: u32) -> Result<(), StoreError> {
-        self.unseated(page, seat, group, true)
+    pub(super) fn refused(&mut self, page: PageId, seat: u32) -> Result<(), StoreError> {
+        self.unseated(page, seat, true)
     }
 
     /// The owner has put the page out. `compare`: it may have partners elsewhere.
-    pub(super) fn unseated(
-        &mut self,
-        page: PageId,
-        seat: u32,
-        group: GroupId,
-        compare: bool,
-    ) -> Result<(), StoreError> {
+    pub(super) fn unseated(&mut self, page: PageId, seat: u32, compare: bool) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let seated = record.seat == seat;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
-        if !seated || state.membership.take().is_none() {
+        if !seated {
             return self.give_back(page, record);
         }
+        let Some(Membership { entered, settled, .. }) = state.membership.take() else {
+            return self.give_back(page, record);
+        };
         // A refresh may be on its way to the owner; this ends what it would leave behind.
-        self.send(group.shard(), Message::Leave { group, page, seat, unsettled: false });
+        self.send(entered.shard(), Message::Leave { group: entered, page, seat, unsettled: !settled });
         record.seat += 1;
         let in_decision = state.look == LookState::Pending;
         if compare && !in_decision {

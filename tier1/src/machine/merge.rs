@@ -93,7 +93,7 @@ impl Machine<'_, '_> {
                 // The survivor dissolved before they came: each looks for its partners anew.
                 for (page, member) in members {
                     let seat = member.seat;
-                    self.send_to_page(page, Message::Unseat { page, seat, group: into, compare: true });
+                    self.send_to_page(page, Message::Unseat { page, seat, compare: true });
                 }
                 Ok(())
             }
@@ -108,7 +108,11 @@ impl Machine<'_, '_> {
                     let Evidence { page, content, partner, partner_content } = evidence;
                     let holds = self.is_member(into, page, content)?
                         && self.is_member(into, partner, partner_content)?;
-                    record.touched |= touched || !holds;
+                    if touched || !holds {
+                        // A recomputation that is under way does not know of it.
+                        record.touched = true;
+                        record.losses += 1;
+                    }
                     if look_again {
                         self.announce(into, &mut record, true);
                     }

@@ -79,7 +79,6 @@ pub(crate) enum Message {
     },
     /// There is no such group any more.
     Refused {
-        group: GroupId,
         page: PageId,
         seat: u32,
     },
@@ -109,7 +108,6 @@ pub(crate) enum Message {
     Unseat {
         page: PageId,
         seat: u32,
-        group: GroupId,
         compare: bool,
     },
     /// Two groups are one.

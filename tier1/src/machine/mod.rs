@@ -190,7 +190,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::Enroll { group, page, member, via, unsettled } => {
                 self.enrolled(group, page, member, via, unsettled)
             }
-            Message::Refused { group, page, seat } => self.refused(group, page, seat),
+            Message::Refused { page, seat } => self.refused(page, seat),
             Message::Leave { group, page, seat, unsettled } => self.left(group, page, seat, unsettled),
             Message::Assign { page, seat, group, winner, look_again } => {
                 self.assigned(page, seat, group, winner, look_again)
@@ -198,7 +198,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::Dissimilar { group, page, seat, dissimilar } => {
                 self.reported(group, page, seat, dissimilar)
             }
-            Message::Unseat { page, seat, group, compare } => self.unseated(page, seat, group, compare),
+            Message::Unseat { page, seat, compare } => self.unseated(page, seat, compare),
             Message::Merge { group, into, evidence } => self.merged(group, into, evidence),
             Message::HandOver { into, members, done } => self.handed_over(into, members, done),
             Message::LookAgain { page, content } => self.look_again(page, content),

@@ -155,6 +155,11 @@ impl Machine<'_, '_> {
                 && state.look != LookState::Pending
                 && state.membership.as_ref().is_none_or(|m| m.content == old)
         });
+        // Back to the content of its membership before another was decided: the group takes it for
+        // unchanged and would not tell the winner again, so the stay begins anew.
+        if let Some(m) = state.membership.take_if(|m| m.content == new.content()) {
+            self.leave(page, &mut record.seat, &m);
+        }
         let settled_before = state.membership.as_ref().is_some_and(|m| m.settled);
         state.content = new.content();
         state.tokens = new.tokens();
@@ -191,7 +196,7 @@ impl Machine<'_, '_> {
         let without_tokens = state.tokens == 0;
         record.state = State::Content(state);
         if without_tokens {
-            self.decide(page, record, Vec::new(), false)?;
+            self.decide(page, record, &[], false)?;
             return Ok(Outcome::Confirmed);
         }
         if outcome == Outcome::Confirmed {
@@ -250,7 +255,7 @@ impl Machine<'_, '_> {
                     measured: Vec::new(),
                 });
                 if signature.tokens() == 0 {
-                    self.decide(page, record, Vec::new(), false)?;
+                    self.decide(page, record, &[], false)?;
                     self.reroute_sources(page)?;
                     return Ok(Outcome::Confirmed);
                 }

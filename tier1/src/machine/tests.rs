@@ -580,3 +580,68 @@ fn groups_are_the_components_after_faults() {
         }
     }
 }
+
+impl World {
+    /// A new content of a page, decided by nobody yet.
+    fn give(&mut self, name: &str, k: u64) {
+        self.clock += 1;
+        self.model_submit(name, self.clock, None, &ModelBody::Content(k));
+        let submission = Submission {
+            url: PageUrl::parse(name).unwrap(),
+            fetched_at: Timestamp::from_millis(self.clock),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Content(Arc::clone(&self.signatures[k as usize])),
+        };
+        self.commit(vec![Command::Submit { submission: Box::new(submission), hint: None }], usize::MAX);
+    }
+
+    /// Tier 2 answers everything.
+    fn compare_all(&mut self) {
+        while !self.orders.is_empty() {
+            self.index_step();
+        }
+        while let Some(fact) = self.facts.pop_front() {
+            self.commit(vec![fact], usize::MAX);
+        }
+    }
+}
+
+#[test]
+fn a_winner_that_changes_and_changes_back_leaves_nobody_unverified() {
+    let mut world = World::new(1, 2);
+    for (name, k) in [("http://h/a", 0), ("http://h/bb", 1), ("http://h/ccc", 2)] {
+        world.give(name, k);
+        world.compare_all();
+    }
+    assert!(!world.verify.is_empty());
+    world.give("http://h/a", 20);
+    // The winner has another content now, so the comparison is not made.
+    while !world.verify.is_empty() {
+        world.verify_step();
+    }
+    world.give("http://h/a", 0);
+    world.settle();
+    world.check();
+}
+
+#[test]
+fn a_touch_while_a_group_is_recomputed_is_not_forgotten() {
+    let mut world = World::new(1, 1);
+    for (name, k) in
+        [("http://h/a", 1), ("http://h/b", 2), ("http://h/d", 4), ("http://h/e", 5), ("http://h/f", 6)]
+    {
+        world.give(name, k);
+        world.compare_all();
+    }
+    world.regroup_step();
+    let old = world.facts.pop_back().unwrap();
+    // Ties both groups, and lets one page go.
+    world.give("http://h/e", 3);
+    world.compare_all();
+    world.commit(vec![old], usize::MAX);
+    world.crash();
+    world.settle();
+    world.check();
+}

@@ -51,9 +51,15 @@ impl Tier1Api for Tier1 {
         let result = (|| {
             let submissions = submissions
                 .into_iter()
-                .map(|submission| Ok((self.hint(&submission)?, submission)))
-                .map(|pair: Result<_, Refused>| pair.map(|(hint, submission)| (submission, hint)))
-                .collect::<Result<Vec<_>, _>>()?;
+                .map(|submission| {
+                    // Without a hint the page is compared at tier 2, so a damaged signature can be replaced.
+                    let hint = self.hint(&submission).unwrap_or_else(|refused| {
+                        tracing::warn!(%refused, url = %submission.url, "an update is not confirmed");
+                        None
+                    });
+                    (submission, hint)
+                })
+                .collect();
             let (reply, answer) = bounded(1);
             self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Refused::Stopping)?;
             answer.recv().map_err(|_| Refused::Stopping)?

@@ -206,11 +206,10 @@ impl Tier1 {
             let mut failed = None;
             crate::recovery::each(&*self.store, shard, Kind::Page, |key, bytes| {
                 let record: PageRecord = decode(key, bytes)?;
-                if !matches!(record.published.status, Status::Dead | Status::Unknown) {
-                    if let Err(error) = each(line(&record)) {
-                        failed = Some(error.to_string());
-                        return Err(StoreError::Engine("stopped".to_owned()));
-                    }
+                let live = !matches!(record.published.status, Status::Dead | Status::Unknown);
+                if live && let Err(error) = each(line(&record)) {
+                    failed = Some(error.to_string());
+                    return Err(StoreError::Engine("stopped".to_owned()));
                 }
                 Ok(())
             })
