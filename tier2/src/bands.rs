@@ -97,7 +97,7 @@ impl BandTables {
         }
     }
 
-    /// An entry no longer has the center it had.
+    /// An entry no longer has the center it had, or is a hub now.
     pub(crate) fn loosen(&mut self, tags: &Tags, slot: u32, columns: &Columns) {
         for tag in tags {
             if let Some(bucket) = self.find(*tag).map(|item| item.bucket) {

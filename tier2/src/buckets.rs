@@ -158,7 +158,7 @@ impl Buckets {
         }
     }
 
-    /// `slot` no longer has the center it had: it leaves its run.
+    /// `slot` no longer has the center it had, or is a hub: it leaves its run.
     pub(crate) fn loosen(&mut self, bucket: u32, slot: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)
             && let Some(large) = self.large.get_mut(at)
@@ -254,11 +254,14 @@ impl Large {
         self.passed = 0;
         let mut all = std::mem::take(&mut self.rest);
         self.runs.drain(..).for_each(|run| all.extend(run.slots));
-        all.sort_unstable_by_key(|slot| (columns.center(*slot).birth, columns.birth(*slot)));
+        let order = |slot: &u32| (columns.is_hub(*slot), columns.center(*slot).birth, columns.birth(*slot));
+        all.sort_unstable_by_key(order);
         let run_min = RUN_MIN.max(all.len() / RUN_PART);
-        for members in all.chunk_by(|a, b| columns.center(*a).birth == columns.center(*b).birth) {
+        // Hubs are compared one by one, so they are in no run.
+        let key = |slot: &u32| (columns.is_hub(*slot), columns.center(*slot).birth);
+        for members in all.chunk_by(|a, b| key(a) == key(b)) {
             let center = columns.center(members[0]);
-            if center.is_entry() && members.len() >= run_min {
+            if center.is_entry() && !columns.is_hub(members[0]) && members.len() >= run_min {
                 let radius =
                     members.iter().map(|slot| columns.center(*slot).distance).max().unwrap_or(u8::MAX);
                 self.runs.push(Run { center: center.birth, radius, slots: members.to_vec() });

@@ -33,6 +33,10 @@ impl Center {
 /// Births start here; below are the marks of [`Center`].
 pub(crate) const FIRST_BIRTH: u32 = 2;
 
+/// Bits of the marks of an entry.
+const COMPARABLE: u8 = 1;
+const HUB: u8 = 2;
+
 /// Where a signature is in the signature file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -70,7 +74,7 @@ pub(crate) struct Columns {
     distance: Vec<u8>,
     turn: Vec<u32>,
     page: Vec<PageId>,
-    comparable: Vec<bool>,
+    marks: Vec<u8>,
     free: Vec<u32>,
 }
 
@@ -100,7 +104,7 @@ impl Columns {
             distance: Vec::new(),
             turn: Vec::new(),
             page: Vec::new(),
-            comparable: Vec::new(),
+            marks: Vec::new(),
             free: Vec::new(),
         }
     }
@@ -122,7 +126,7 @@ impl Columns {
                 push(&mut self.distance, 0);
                 push(&mut self.turn, 0);
                 push(&mut self.page, entry.page);
-                push(&mut self.comparable, false);
+                push(&mut self.marks, 0);
                 slot
             }
         };
@@ -131,7 +135,7 @@ impl Columns {
         self.lengths[at * self.dimensions..][..self.dimensions].copy_from_slice(entry.lengths.as_slice());
         self.nibbles[at] = entry.nibbles;
         self.set_record(slot, entry.record);
-        self.comparable[at] = entry.comparable;
+        self.marks[at] = if entry.comparable { COMPARABLE } else { 0 };
         self.renew(slot, entry.birth, entry.page);
         slot
     }
@@ -142,7 +146,15 @@ impl Columns {
         self.birth[at] = birth;
         self.page[at] = page;
         self.turn[at] = 0;
+        self.marks[at] &= !HUB;
         self.set_center(slot, Center::UNKNOWN);
+    }
+
+    /// Keeps every look from the entry: its turn never comes.
+    pub(crate) fn bury(&mut self, slot: u32) {
+        self.set_center(slot, Center::UNKNOWN);
+        self.set_turn(slot, u32::MAX);
+        self.marks[slot as usize] &= !HUB;
     }
 
     /// Frees a slot.
@@ -191,7 +203,17 @@ impl Columns {
     }
 
     pub(crate) fn comparable(&self, slot: u32) -> bool {
-        self.comparable[slot as usize]
+        self.marks[slot as usize] & COMPARABLE != 0
+    }
+
+    /// Whether it is, or was, the center of an entry.
+    #[inline]
+    pub(crate) fn is_hub(&self, slot: u32) -> bool {
+        self.marks[slot as usize] & HUB != 0
+    }
+
+    pub(crate) fn set_hub(&mut self, slot: u32) {
+        self.marks[slot as usize] |= HUB;
     }
 
     pub(crate) fn record(&self, slot: u32) -> Record {
@@ -238,7 +260,7 @@ impl Columns {
             + of(&self.distance)
             + of(&self.turn)
             + of(&self.page)
-            + of(&self.comparable)
+            + of(&self.marks)
             + of(&self.free)
     }
 }

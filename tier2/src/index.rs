@@ -122,6 +122,9 @@ impl Index {
             partition.received += 1;
             partition.comparisons += u64::from(*comparisons);
         }
+        if let Some((place, tags)) = &found.hub {
+            tables.set_hub(*place, tags);
+        }
         if let Some((place, center)) = found.center {
             tables.set_center(place, center, &found.tags);
         }

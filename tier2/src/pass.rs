@@ -20,8 +20,9 @@ use crate::tables::{Place, Standing};
 /// Orders stored under one lock.
 const STORE_SLICE: usize = 64;
 
-/// Looks per thread whose findings are taken in together.
-const LOOKS_PER_THREAD: usize = 16;
+/// Looks per thread whose findings are taken in together. They do not know of each other's centers, so
+/// each compares the others of its cluster among them.
+const LOOKS_PER_THREAD: usize = 4;
 
 /// A look that is asked for.
 struct Wanted {
@@ -30,20 +31,22 @@ struct Wanted {
     look: Look,
     /// Its signature, where the order brought it.
     signature: Option<Arc<Signature>>,
+    /// How it is made; none where the page does not have the content (any more).
+    standing: Option<Standing>,
 }
 
 /// What a look gives.
-enum Looked {
-    Compared(Found, Vec<Pair>),
-    Copied(Vec<Pair>),
-    /// The page does not have the content (any more).
-    Void,
+struct Looked {
+    pairs: Vec<Pair>,
+    /// What the index is to take in, where it was compared.
+    found: Option<Found>,
 }
 
 /// Carries out a batch.
 pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
-    let wanted = store(shared, commands);
+    let mut wanted = store(shared, commands);
     recover(shared, &wanted);
+    take_turns(shared, &mut wanted);
     let results = compare(shared, &wanted);
     if !results.is_empty() && !shared.stopping.load(Ordering::Relaxed) {
         (shared.answer)(results);
@@ -61,16 +64,12 @@ fn store(shared: &Shared, commands: Vec<IndexCommand>) -> Vec<Wanted> {
                 IndexCommand::Put { page, signature, look } => {
                     index.put(page, &signature);
                     let content = signature.content();
-                    wanted.extend(look.map(|look| Wanted {
-                        page,
-                        content,
-                        look,
-                        signature: Some(signature),
-                    }));
+                    let signature = Some(signature);
+                    wanted.extend(look.map(|look| Wanted { page, content, look, signature, standing: None }));
                 }
                 IndexCommand::Remove { page, content } => index.remove(page, content),
                 IndexCommand::Look { page, content, look } => {
-                    wanted.push(Wanted { page, content, look, signature: None });
+                    wanted.push(Wanted { page, content, look, signature: None, standing: None });
                 }
             }
         }
@@ -83,7 +82,7 @@ fn store(shared: &Shared, commands: Vec<IndexCommand>) -> Vec<Wanted> {
 fn recover(shared: &Shared, wanted: &[Wanted]) {
     let late = wanted.iter().filter(|wanted| wanted.signature.is_none());
     let index = shared.read();
-    let missing: Vec<&Wanted> = late.filter(|w| index.tables.standing(w.page, w.content).is_none()).collect();
+    let missing: Vec<&Wanted> = late.filter(|w| !index.tables.has(w.page, w.content)).collect();
     let fetch = Arc::clone(&index.fetch);
     drop(index);
     for wanted in missing {
@@ -94,8 +93,17 @@ fn recover(shared: &Shared, wanted: &[Wanted]) {
     }
 }
 
+/// Settles how every look of the pass is made, and the order of those that compare.
+fn take_turns(shared: &Shared, wanted: &mut [Wanted]) {
+    for slice in wanted.chunks_mut(STORE_SLICE) {
+        let mut index = shared.write();
+        for wanted in slice {
+            wanted.standing = index.tables.take_turn(wanted.page, wanted.content);
+        }
+    }
+}
+
 fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
-    number(shared, wanted);
     let mut results = Vec::with_capacity(wanted.len());
     let chunk = shared.pool.as_ref().map_or(1, |pool| pool.current_num_threads() * LOOKS_PER_THREAD);
     let mut scratch = Scratch::default();
@@ -104,26 +112,20 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
             break;
         }
         let index = shared.read();
-        let looked: Vec<Looked> = match &shared.pool {
+        let looked: Vec<Option<Looked>> = match &shared.pool {
             None => wanted.iter().map(|wanted| look(&index, wanted, &mut scratch)).collect(),
             Some(pool) => pool.install(|| {
-                wanted
-                    .par_iter()
-                    .map_init(Scratch::default, |scratch, wanted| look(&index, wanted, scratch))
-                    .collect()
+                let looks = wanted.par_iter();
+                looks.map_init(Scratch::default, |scratch, wanted| look(&index, wanted, scratch)).collect()
             }),
         };
         drop(index);
         let mut index = shared.write();
         for (looked, wanted) in looked.into_iter().zip(wanted) {
-            let pairs = match looked {
-                Looked::Void => continue,
-                Looked::Copied(pairs) => pairs,
-                Looked::Compared(found, pairs) => {
-                    index.learn(&found);
-                    pairs
-                }
-            };
+            let Some(Looked { pairs, found }) = looked else { continue };
+            if let Some(found) = found {
+                index.learn(&found);
+            }
             let ticket = wanted.look.ticket;
             results.push(LookResult { page: wanted.page, content: wanted.content, ticket, pairs });
         }
@@ -131,40 +133,30 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
     results
 }
 
-/// Gives every look of the pass its turn.
-fn number(shared: &Shared, wanted: &[Wanted]) {
-    let mut index = shared.write();
-    for wanted in wanted {
-        if let Some(Standing::First(place)) = index.tables.standing(wanted.page, wanted.content) {
-            index.tables.take_turn(place);
-        }
-    }
-}
-
-fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Looked {
-    match index.tables.standing(wanted.page, wanted.content) {
-        Some(Standing::First(place)) => {
-            let mut fetched = None;
-            let signature = match &wanted.signature {
-                Some(signature) => Arc::clone(signature),
-                None => match index.read(place, None, &mut Vec::new()) {
-                    None => return Looked::Void,
-                    Some(read) => {
-                        fetched = read.fetched.then(|| (place, Arc::clone(&read.signature)));
-                        read.signature
-                    }
-                },
-            };
-            let mut found = index.look(&signature, Some(place), scratch);
-            found.fetched.extend(fetched);
-            let pairs = pairs(index, &found.partners);
-            Looked::Compared(found, pairs)
-        }
-        Some(Standing::Copy(place)) => Looked::Copied(vec![copy(index, place)]),
+fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked> {
+    let Some(standing) = wanted.standing else {
         // Without tokens it is nobody's duplicate, and was not stored.
-        None if wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0) => Looked::Copied(Vec::new()),
-        None => Looked::Void,
+        let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);
+        return empty.then(|| Looked { pairs: Vec::new(), found: None });
+    };
+    let (place, first) = match standing {
+        Standing::Copy(place) => return Some(Looked { pairs: vec![copy(index, place)], found: None }),
+        Standing::Deputy(place) => (place, Some(copy(index, place))),
+        Standing::First(place) => (place, None),
+    };
+    let (signature, fetched) = match &wanted.signature {
+        Some(signature) => (Arc::clone(signature), false),
+        None => {
+            let read = index.read(place, None, &mut Vec::new())?;
+            (read.signature, read.fetched)
+        }
+    };
+    let mut found = index.look(&signature, Some(place), scratch);
+    if fetched {
+        found.fetched.push((place, signature));
     }
+    let pairs = first.into_iter().chain(pairs(index, &found.partners)).collect();
+    Some(Looked { pairs, found: Some(found) })
 }
 
 /// Compares a signature that is not stored.
@@ -174,12 +166,12 @@ pub(crate) fn probe(index: &Index, signature: &Signature) -> Vec<Pair> {
     }
     match index.tables.find(signature.content()) {
         Some(place) => vec![copy(index, place)],
-        None => pairs(index, &index.look(signature, None, &mut Scratch::default()).partners),
+        None => pairs(index, &index.look(signature, None, &mut Scratch::default()).partners).collect(),
     }
 }
 
-fn pairs(index: &Index, partners: &[Partner]) -> Vec<Pair> {
-    let pair = |partner: &Partner| {
+fn pairs(index: &Index, partners: &[Partner]) -> impl Iterator<Item = Pair> {
+    partners.iter().map(|partner| {
         let columns = &index.tables.partition(partner.place).columns;
         let slot = partner.place.slot;
         Pair {
@@ -188,8 +180,7 @@ fn pairs(index: &Index, partners: &[Partner]) -> Vec<Pair> {
             shared: partner.shared,
             shingles: columns.total(slot),
         }
-    };
-    partners.iter().map(pair).collect()
+    })
 }
 
 /// The pair of a content with itself, by way of its first page.

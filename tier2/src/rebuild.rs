@@ -140,13 +140,20 @@ fn rehome(shared: &Shared, map: PartitionMap) {
             None => center,
         };
         partition.columns.set_center(at.slot, center);
+        if host.columns.is_hub(place.slot) {
+            partition.columns.set_hub(at.slot);
+        }
+        partition.columns.set_turn(at.slot, host.columns.turn(place.slot).min(1));
     }
     drop(index);
     let mut index = shared.write();
-    index.tables = new;
+    let old = std::mem::replace(&mut index.tables, new);
     for (place, signature) in fetched {
         index.heal(place, &signature);
     }
+    drop(index);
+    // Not under the lock: it may be gigabytes.
+    drop(old);
 }
 
 /// Writes the signatures in use to a new file, in their order.

@@ -5,21 +5,24 @@
 //! nibbles, or compared exactly.
 //!
 //! **Stars.** The cost of a look must not grow with the number of its neighbours. The first, that is
-//! oldest, verified partner of a looked-at entry becomes its *center*. When a later look of x has verified
-//! y, an entry z whose center is y need not be compared, nor answered: z is tied to y by a pair of its
-//! own. Because everybody tries the oldest first, the members of a cluster choose the same center, and
-//! a look verifies that one and passes over the rest; a run of a large bucket at one step.
-//! An entry that was never looked at in this process has no center; the first look that verifies both it
-//! and an older partner compares these two and makes the older one its center. (Its pair may not have been
-//! reported, but tier 1 owes or has had its look, and the two are tied at the latest then.)
-//! A center is named by its birth, so it is void as soon as that entry is gone or begins anew.
+//! oldest, verified partner of a looked-at entry becomes its *center*, and is a *hub* from then on. When a
+//! later look of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
+//! answered, for z is tied to y by a pair of its own. Because everybody tries the oldest first, the
+//! members of a cluster choose the same center, and a look verifies that one and passes over the rest; a
+//! run of a large bucket at one step. Hubs themselves are always compared, or the entries around them
+//! would not be settled.
+//! An entry that was never looked at in this process has no center; the first look that verifies it
+//! gives it one, the oldest of the partners and the entry that looks, after comparing these two. (Their
+//! pair may not have been reported, but tier 1 owes or has had a look of both, and the two are tied at the
+//! latest then.) A center is named by its birth, so it is void as soon as that entry is gone or begins
+//! anew.
 //!
 //! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau.
 //!
 //! **Turns.** All looks of a pass are numbered before the first of them. A look passes over the entries
-//! that look later in the same pass: their look meets this one. So of a cluster that arrives in one pass
-//! nobody compares more than those before, and these have centers.
+//! that look later in the same pass and have no center yet: their look meets this one. So of a cluster
+//! that arrives in one pass nobody compares more than those before, and these have centers.
 //!
 //! Invariant: for a look of x and an entry z that is linked to x, z is a partner found, or its center
 //! is, or it looks later in the same pass.
@@ -31,6 +34,7 @@ use std::sync::Arc;
 
 use doppel_common::mapping::BoundingSpace;
 use doppel_common::model::Tau;
+use doppel_common::pairwise::Comparison;
 use doppel_common::signature::Signature;
 
 use crate::bands::{Tag, Tags};
@@ -70,6 +74,8 @@ pub(crate) struct Found {
     pub(crate) center: Option<(Place, Center)>,
     /// Centers of entries that never looked.
     pub(crate) adopted: Vec<(Place, Center)>,
+    /// An entry that is a center for the first time.
+    pub(crate) hub: Option<(Place, Tags)>,
     /// Counted lists, and how far they were passed.
     pub(crate) passed: Vec<Passed>,
     /// Signatures that were not in the file.
@@ -225,9 +231,9 @@ impl<'i> Search<'i, '_> {
     fn consider(&mut self, contact: usize, place: Place, birth: u32) {
         let columns = self.columns(place.partition);
         let (slot, center) = (place.slot, columns.center(place.slot));
+        let looks_later = center == Center::UNKNOWN && columns.turn(slot) > self.turn;
         if self.own.is_some_and(|(own, _)| own == place)
-            || columns.turn(slot) > self.turn
-            || self.is_settled(center)
+            || !columns.is_hub(slot) && (looks_later || self.is_settled(center))
             || nibbles::agreeing(&self.nibbles, columns.nibbles(slot)) < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))
         {
@@ -254,20 +260,27 @@ impl<'i> Search<'i, '_> {
         if !self.meet(self.signature, candidate) {
             return;
         }
-        match &self.oldest {
-            None => self.oldest = Some(Arc::clone(candidate)),
-            Some(oldest) if center == Center::UNKNOWN => {
-                let tie = policy.compare(oldest, candidate);
-                let adopted = if tie.similar && self.meet(oldest, candidate) {
-                    self.center(self.found.partners[0].birth, tie.shared, tie.a, tie.b)
-                } else {
-                    Center::NONE
-                };
-                self.found.adopted.push((place, adopted));
-            }
-            Some(_) => (),
+        if center == Center::UNKNOWN
+            && let Some(center) = self.adopt(birth, &comparison, candidate)
+        {
+            self.found.adopted.push((place, center));
         }
+        self.oldest.get_or_insert_with(|| Arc::clone(candidate));
         self.found.partners.push(Partner { place, birth, shared });
+    }
+
+    /// The center of a partner that never looked: the oldest of the entry that looks and its partners.
+    /// None when it is that itself.
+    fn adopt(&self, birth: u32, tie: &Comparison, candidate: &Signature) -> Option<Center> {
+        let (_, own) = self.own?;
+        let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
+            None if own > birth => return None,
+            Some((oldest, signature)) if own > oldest.birth => (oldest.birth, signature),
+            _ => return Some(center(own, tie)),
+        };
+        let tie = self.index.tables.policy.compare(signature, candidate);
+        let tied = tie.similar && self.meet(signature, candidate);
+        Some(if tied { center(oldest, &tie) } else { Center::NONE })
     }
 
     /// Whether two signatures have a band in common.
@@ -294,27 +307,33 @@ impl<'i> Search<'i, '_> {
         })
     }
 
-    /// The oldest partner, if it is older than the entry itself.
+    /// The oldest partner, if it is older than the entry itself. Whichever is the older is a hub.
     fn choose_center(&mut self) {
         let Some((own, own_birth)) = self.own else { return };
-        let center = match self.found.partners.first() {
-            Some(oldest) if oldest.birth < own_birth => {
-                let shingles = self.columns(oldest.place.partition).total(oldest.place.slot);
-                self.center(oldest.birth, oldest.shared, self.signature.shingles(), shingles)
-            }
-            _ => Center::NONE,
+        let Some((partner, signature)) = self.found.partners.first().zip(self.oldest.as_ref()) else {
+            self.found.center = Some((own, Center::NONE));
+            return;
+        };
+        let (center, hub, hub_signature) = if partner.birth < own_birth {
+            let distance = distance(partner.shared, self.signature.shingles(), signature.shingles()).1;
+            (Center { birth: partner.birth, distance }, partner.place, &**signature)
+        } else {
+            (Center::NONE, own, self.signature)
         };
         self.found.center = Some((own, center));
-    }
-
-    fn center(&self, birth: u32, shared: u32, a: u32, b: u32) -> Center {
-        Center { birth, distance: distance(shared, a, b).1 }
+        if !self.columns(hub.partition).is_hub(hub.slot) {
+            self.found.hub = Some((hub, self.index.tables.tags(hub_signature)));
+        }
     }
 
     #[inline]
     fn columns(&self, partition: u32) -> &'i Columns {
         &self.index.tables.partitions[partition as usize].columns
     }
+}
+
+fn center(birth: u32, tie: &Comparison) -> Center {
+    Center { birth, distance: distance(tie.shared, tie.a, tie.b).1 }
 }
 
 /// The Jaccard distance of two sets in 255ths, rounded down and up.

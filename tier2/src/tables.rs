@@ -4,7 +4,7 @@
 //! - a content is in at most one slot, at the home of its length vector;
 //! - a comparable entry is in the bucket of each of its band keys, and every list of a bucket is in
 //!   order of birth;
-//! - all members of a run have the run's center.
+//! - all members of a run have the run's center, and none is a hub.
 
 use std::hash::BuildHasher;
 
@@ -23,6 +23,10 @@ use crate::partition::Partition;
 /// Births and turns are numbered anew above this; what one pass adds is far less than what is left.
 const NUMBERS_MAX: u32 = u32::MAX - (1 << 28);
 
+/// Turns start here; 0 is that of entries that were never looked at, 1 of those looked at before the
+/// tables were made.
+const FIRST_TURN: u32 = 2;
+
 /// Where an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
@@ -30,12 +34,16 @@ pub(crate) struct Place {
     pub(crate) slot: u32,
 }
 
-/// How a page stands to its content.
+/// How a page is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is the first page: it is compared.
+    /// It is the first page of its content: it is compared.
     First(Place),
-    /// It is an exact copy of the first page, and tied to that alone.
+    /// It is an exact copy of the first page, but the content was not compared yet: it is, and tied to
+    /// the first page as well.
+    Deputy(Place),
+    /// It is an exact copy of the first page of a content that was compared: it is tied to that page
+    /// alone.
     Copy(Place),
 }
 
@@ -71,7 +79,7 @@ impl Tables {
             sends: 0,
             hasher: RandomState::default(),
             next_birth: FIRST_BIRTH,
-            next_turn: 1,
+            next_turn: FIRST_TURN,
             unclean: false,
         }
     }
@@ -121,7 +129,7 @@ impl Tables {
     /// are made anew.
     pub(crate) fn abandon(&mut self, place: Place) {
         self.forget(place);
-        self.partition_mut(place).columns.set_turn(place.slot, u32::MAX);
+        self.partition_mut(place).columns.bury(place.slot);
         self.unclean = true;
     }
 
@@ -138,22 +146,29 @@ impl Tables {
         self.contents.find(self.hasher.hash_one(content), same).copied()
     }
 
-    /// How a page stands to the content it is believed to have; none when it does not have it.
-    pub(crate) fn standing(&self, page: PageId, content: ContentHash) -> Option<Standing> {
-        let place = self.find(content)?;
-        let partition = self.partition(place);
-        if partition.columns.page(place.slot) == page {
-            Some(Standing::First(place))
-        } else {
-            partition.has_page(place.slot, page).then_some(Standing::Copy(place))
-        }
+    /// Whether a page has a content.
+    pub(crate) fn has(&self, page: PageId, content: ContentHash) -> bool {
+        self.find(content).is_some_and(|place| self.partition(place).has_page(place.slot, page))
     }
 
-    /// Numbers a look of the present pass.
-    pub(crate) fn take_turn(&mut self, place: Place) {
+    /// How a page is looked at in the present pass, and its turn if it is compared; none when it does
+    /// not have that content.
+    pub(crate) fn take_turn(&mut self, page: PageId, content: ContentHash) -> Option<Standing> {
+        let place = self.find(content)?;
         let turn = self.next_turn;
+        let partition = self.partition_mut(place);
+        let standing = if partition.columns.page(place.slot) == page {
+            Standing::First(place)
+        } else if !partition.has_page(place.slot, page) {
+            return None;
+        } else if partition.columns.turn(place.slot) == 0 {
+            Standing::Deputy(place)
+        } else {
+            return Some(Standing::Copy(place));
+        };
+        partition.columns.set_turn(place.slot, turn);
         self.next_turn += 1;
-        self.partition_mut(place).columns.set_turn(place.slot, turn);
+        Some(standing)
     }
 
     fn take_birth(&mut self) -> u32 {
@@ -168,6 +183,13 @@ impl Tables {
             partition.bands.loosen(tags, place.slot, &partition.columns);
         }
         partition.columns.set_center(place.slot, center);
+    }
+
+    /// The entry is somebody's center from now on.
+    pub(crate) fn set_hub(&mut self, place: Place, tags: &Tags) {
+        let partition = self.partition_mut(place);
+        partition.bands.loosen(tags, place.slot, &partition.columns);
+        partition.columns.set_hub(place.slot);
     }
 
     /// Whether the numbers run out or slots were left behind.

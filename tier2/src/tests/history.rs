@@ -1,5 +1,7 @@
 //! Random histories of made-up families of texts.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -110,5 +112,77 @@ proptest! {
         steps in vec(step(true), 1..120),
     ) {
         run(policy, partitions, threads, true, &steps);
+    }
+}
+
+#[test]
+fn a_copy_of_a_content_that_was_never_compared_is_compared() {
+    let mut world = World::new(Policy::default(), 1, 1);
+    let words: Vec<u32> = (0..101).collect();
+    let (long, short) = (signature_of(&words), signature_of(&words[..100]));
+    world.put(page(0), long, true);
+    world.put(page(1), Arc::clone(&short), false);
+    world.pass();
+    // Page 1 was only stored. Page 2 is its copy, and tied to page 0 as well: page 1 may leave.
+    world.put(page(2), Arc::clone(&short), true);
+    let partners = |world: &mut World| -> Vec<_> { world.pass()[0].pairs.iter().map(|p| p.page).collect() };
+    assert_eq!(partners(&mut world), [page(1), page(0)]);
+    world.put(page(3), short, true);
+    assert_eq!(partners(&mut world), [page(1)]);
+    world.remove(page(1));
+    world.look(page(2));
+    world.look(page(3));
+    assert!(partners(&mut world).contains(&page(0)));
+}
+
+/// A cluster of very many pages: what a look costs does not depend on how many.
+#[test]
+fn a_look_does_not_compare_a_whole_cluster() {
+    const MEMBERS: usize = 3_000;
+    let base: Vec<u32> = (0..400).collect();
+    // Pages that differ in one or two words from the base, and in no more than four from each other.
+    let member = |n: usize| {
+        let mut words = base.clone();
+        (words[n % 400], words[n / 7 % 400]) = (1_000 + n as u32, 9_000 + n as u32 % 11);
+        signature_of(&words)
+    };
+    let comparisons =
+        |world: &World| -> u64 { world.shared.read().tables.partitions.iter().map(|p| p.comparisons).sum() };
+    for threads in [1, 2] {
+        let mut world = World::new(Policy::default(), 1, threads);
+        world.unchecked = true;
+        for n in 0..MEMBERS {
+            world.put(page(n), member(n), true);
+        }
+        let answers = world.pass();
+        let pairs: usize = answers.iter().map(|a| a.pairs.len()).sum();
+        // One, and with several threads the others of the same slice of the pass.
+        let few = if threads == 1 { 2 } else { 6 } * MEMBERS;
+        assert!((MEMBERS - 1..=few).contains(&pairs), "{pairs} pairs");
+        assert!(comparisons(&world) <= few as u64, "{} at first", comparisons(&world));
+
+        // As many again, one pass after the other, then late looks at all of them.
+        for n in MEMBERS..2 * MEMBERS {
+            world.put(page(n), member(n), true);
+            if n % 500 == 0 {
+                world.pass();
+            }
+        }
+        world.pass();
+        assert!(comparisons(&world) <= 2 * few as u64, "{} after", comparisons(&world));
+        world.look_at_all();
+        world.pass();
+        assert!(comparisons(&world) <= 4 * few as u64, "{} late", comparisons(&world));
+
+        // A new process knows nothing. The first slice of looks compares all, the others do not.
+        world = world.reopen();
+        world.unchecked = true;
+        for n in 0..100 {
+            world.look(page(n));
+        }
+        world.pass();
+        let slice = if threads == 1 { 1 } else { 8 };
+        let most = (slice * 2 * MEMBERS + 1_000) as u64;
+        assert!(comparisons(&world) <= most, "{} reopened", comparisons(&world));
     }
 }
