@@ -160,7 +160,7 @@ fn text((family, member): Member) -> Vec<u64> {
         let stretch = (10 + random.below(71)).min(from.len() - start).min(length - words.len());
         words.extend_from_slice(&from[start..start + stretch]);
     }
-    let mut random = Random(family << 32 | member + 1);
+    let mut random = Random((family << 32) | (member + 1));
     let rate = random.unit() * 0.07;
     for word in &mut words {
         if random.unit() < rate {
@@ -279,7 +279,8 @@ fn put((page, signature): (PageId, Arc<Signature>)) -> IndexCommand {
 
 /// The index of a case; it is made once, and only the last is kept.
 fn with_index(bencher: Bencher, stored: usize, families: Families, partitions: u32) {
-    static LAST: Mutex<Option<HashMap<(usize, bool, u32), Arc<Filled>>>> = Mutex::new(None);
+    type Cases = HashMap<(usize, bool, u32), Arc<Filled>>;
+    static LAST: Mutex<Option<Cases>> = Mutex::new(None);
     let key = (stored, matches!(families, Families::Growing), partitions);
     let filled = {
         let mut last = LAST.lock().expect("no panic before");

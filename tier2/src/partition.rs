@@ -43,6 +43,11 @@ impl Partition {
         }
     }
 
+    /// Whether the content has more than one page.
+    pub(crate) fn has_copies(&self, slot: u32) -> bool {
+        self.pages.of(slot).next().is_some()
+    }
+
     /// Whether an entry has a page.
     pub(crate) fn has_page(&self, slot: u32, page: PageId) -> bool {
         self.columns.page(slot) == page || self.pages.contains(slot, page)

@@ -24,6 +24,10 @@ const STORE_SLICE: usize = 64;
 /// each compares the others of its cluster among them.
 const LOOKS_PER_THREAD: usize = 4;
 
+/// Copies that the first page of a content names at most. Every copy names the first page by itself, so
+/// this is only for those that looked before it was the first one.
+const COPIES_MAX: usize = 1_000;
+
 /// A look that is asked for.
 struct Wanted {
     page: PageId,
@@ -139,10 +143,14 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
         let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);
         return empty.then(|| Looked { pairs: Vec::new(), found: None });
     };
-    let (place, first) = match standing {
-        Standing::Copy(place) => return Some(Looked { pairs: vec![copy(index, place)], found: None }),
-        Standing::Deputy(place) => (place, Some(copy(index, place))),
-        Standing::First(place) => (place, None),
+    let place = match standing {
+        Standing::First(place) | Standing::Copy(place) => place,
+    };
+    // The first page is tied to the copies as well: it may have become the first one after they looked.
+    let copies = index.tables.partition(place).pages_of(place.slot);
+    let copies = match standing {
+        Standing::First(_) => copies.skip(1).take(COPIES_MAX).collect(),
+        Standing::Copy(_) => copies.take(1).collect::<Vec<_>>(),
     };
     let (signature, fetched) = match &wanted.signature {
         Some(signature) => (Arc::clone(signature), false),
@@ -155,7 +163,9 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
     if fetched {
         found.fetched.push((place, signature));
     }
-    let pairs = first.into_iter().chain(pairs(index, &found.partners)).collect();
+    let same = copy(index, place);
+    let copies = copies.into_iter().map(|page| Pair { page, ..same });
+    let pairs = copies.chain(pairs(index, &found.partners)).collect();
     Some(Looked { pairs, found: Some(found) })
 }
 

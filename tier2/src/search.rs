@@ -231,7 +231,10 @@ impl<'i> Search<'i, '_> {
     fn consider(&mut self, contact: usize, place: Place, birth: u32) {
         let columns = self.columns(place.partition);
         let (slot, center) = (place.slot, columns.center(place.slot));
-        let looks_later = center == Center::UNKNOWN && columns.turn(slot) > self.turn;
+        // With copies, the page that looks later need not be the one that stays.
+        let looks_later = center == Center::UNKNOWN
+            && columns.turn(slot) > self.turn
+            && !self.index.tables.partition(place).has_copies(slot);
         if self.own.is_some_and(|(own, _)| own == place)
             || !columns.is_hub(slot) && (looks_later || self.is_settled(center))
             || nibbles::agreeing(&self.nibbles, columns.nibbles(slot)) < self.index.least_agreeing

@@ -37,13 +37,10 @@ pub(crate) struct Place {
 /// How a page is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is the first page of its content: it is compared.
+    /// It is the first page of its content: it is compared, and tied to the copies.
     First(Place),
-    /// It is an exact copy of the first page, but the content was not compared yet: it is, and tied to
-    /// the first page as well.
-    Deputy(Place),
-    /// It is an exact copy of the first page of a content that was compared: it is tied to that page
-    /// alone.
+    /// It is an exact copy of the first page: it is compared, and tied to that page. It does not rely on
+    /// what the first page found, because that page may change before its answer is taken.
     Copy(Place),
 }
 
@@ -151,20 +148,18 @@ impl Tables {
         self.find(content).is_some_and(|place| self.partition(place).has_page(place.slot, page))
     }
 
-    /// How a page is looked at in the present pass, and its turn if it is compared; none when it does
-    /// not have that content.
+    /// How a page is looked at in the present pass, and its content's turn; none when it does not have
+    /// that content.
     pub(crate) fn take_turn(&mut self, page: PageId, content: ContentHash) -> Option<Standing> {
         let place = self.find(content)?;
         let turn = self.next_turn;
         let partition = self.partition_mut(place);
         let standing = if partition.columns.page(place.slot) == page {
             Standing::First(place)
-        } else if !partition.has_page(place.slot, page) {
-            return None;
-        } else if partition.columns.turn(place.slot) == 0 {
-            Standing::Deputy(place)
+        } else if partition.has_page(place.slot, page) {
+            Standing::Copy(place)
         } else {
-            return Some(Standing::Copy(place));
+            return None;
         };
         partition.columns.set_turn(place.slot, turn);
         self.next_turn += 1;

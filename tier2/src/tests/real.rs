@@ -81,5 +81,5 @@ fn what_the_bands_lose() {
         }
     }
     println!("{} contents: {similar} pairs by F, {linked} of them with a band in common", signatures.len());
-    assert!(similar > 1_000 && linked as f64 >= 0.999 * similar as f64, "{linked} of {similar}");
+    assert!(similar > 1_000 && linked as f64 >= 0.999 * f64::from(similar), "{linked} of {similar}");
 }
