@@ -177,23 +177,32 @@ struct Filled {
     collection: Collection,
     new: Vec<(PageId, Arc<Signature>)>,
     stored: usize,
-    _dir: TempDir,
+    partitions: u32,
+    dir: TempDir,
 }
 
 fn page(number: usize) -> PageId {
     PageId::of(&format!("https://example.org/{number}"))
 }
 
+fn config(dir: &TempDir, partitions: u32) -> Config {
+    Config {
+        partitions,
+        threads: 1,
+        batch_age: Duration::from_secs(600),
+        batch_max: 2 * PASS,
+        ..Config::new(dir.path(), Policy::default())
+    }
+}
+
 impl Filled {
+    fn config(&self) -> Config {
+        config(&self.dir, self.partitions)
+    }
+
     fn new(stored: usize, families: Families, partitions: u32) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
-        let config = Config {
-            partitions,
-            threads: 1,
-            batch_age: Duration::from_secs(600),
-            batch_max: 2 * PASS,
-            ..Config::new(dir.path(), Policy::default())
-        };
+        let config = config(&dir, partitions);
         let (sender, answers) = channel();
         let answer = Box::new(move |results| drop(sender.send(results)));
         let tier2 = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer);
@@ -204,7 +213,8 @@ impl Filled {
             new: Vec::new(),
             collection,
             stored,
-            _dir: dir,
+            partitions,
+            dir,
         };
         let mut builder = Builder::new();
         for first in (0..stored).step_by(PASS) {
@@ -297,6 +307,24 @@ fn with_index(bencher: Bencher, stored: usize, families: Families, partitions: u
         })
         .bench_local_values(|orders| filled.pass(orders));
     *LAST.lock().expect("no panic before") = Some(HashMap::from([(key, filled)]));
+}
+
+/// Opening an index again whose files are whole.
+#[divan::bench(args = [100_000], sample_count = 3, sample_size = 1)]
+fn restart(bencher: Bencher, stored: usize) {
+    let filled = Filled::new(stored, Families::Steady, 16);
+    let mut builder = Builder::new();
+    let contents = (0..stored).map(|n| (page(n), filled.collection.signature(n, &mut builder).content()));
+    let contents: Vec<_> = contents.collect();
+    let config = filled.config();
+    filled.tier2.stop();
+    let Filled { dir, .. } = filled;
+    bencher.counter(ItemsCount::new(stored)).bench_local(|| {
+        let fetch = Arc::new(|_| panic!("everything is in the file"));
+        let tier2 = Tier2::open(config.clone(), &mut contents.iter().copied(), fetch, Box::new(drop));
+        tier2.expect("an index").stop();
+    });
+    drop(dir);
 }
 
 #[divan::bench(args = SIZES, sample_count = 5, sample_size = 1)]

@@ -274,8 +274,8 @@ impl World {
         while let Some(&at) = inside.get(next) {
             next += 1;
             let k = self.numbers[&members[at].1.content];
-            for other in 0..members.len() {
-                if !inside.contains(&other) && linked(k, self.numbers[&members[other].1.content]) {
+            for (other, (_, member)) in members.iter().enumerate() {
+                if !inside.contains(&other) && linked(k, self.numbers[&member.content]) {
                     inside.push(other);
                 }
             }

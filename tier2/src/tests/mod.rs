@@ -1,5 +1,6 @@
 //! The index against the definition, on made-up and on real collections.
 
+mod bands;
 mod disk;
 mod history;
 mod model;
