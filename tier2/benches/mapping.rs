@@ -1,0 +1,78 @@
+//! What a partition map makes of real pages, and what learning one costs.
+//!
+//! `cargo bench -p doppel-tier2 --bench mapping`. Maps are learned from every second distinct content of the
+//! corpora `mid` and `trace` and measured on the others. N = 1 is the control: equal-depth cuts of
+//! the number of distinct shingles.
+
+use std::sync::OnceLock;
+
+use divan::Bencher;
+use doppel_common::mapping::{LengthVector, PartitionMap};
+use doppel_common::model::Tau;
+use doppel_common::signature::Signature;
+use doppel_common::text::{Extracted, Extractor};
+
+#[path = "../../common/tests/crawl/mod.rs"]
+mod crawl;
+
+fn main() {
+    let (sample, others) = halves();
+    if sample.is_empty() {
+        return;
+    }
+    println!("learned from {} contents, measured on {}", sample.len(), others.len());
+    println!("tau  partitions  N  imbalance  noise floor  sends saved");
+    for tau in ["0.8", "0.9"].map(|tau| tau.parse::<Tau>().expect("a threshold")) {
+        for partitions in [16, 64] {
+            for dimensions in 1..=4 {
+                let map = learn(partitions, tau, dimensions);
+                let lengths: Vec<LengthVector> = others.iter().map(|s| map.lexicon().lengths(s)).collect();
+                let load = map.measure(&lengths);
+                let mut dealt =
+                    doppel_common::mapping::MappingLoad { stored: vec![0; partitions], ..load.clone() };
+                for content in others {
+                    dealt.stored[usize::from(content.content().0[0]) % partitions] += 1;
+                }
+                println!(
+                    "{tau}  {partitions:10}  {dimensions}  {:9.2}  {:11.2}  {:10.1} %",
+                    load.imbalance(),
+                    dealt.imbalance(),
+                    100.0 * load.sends_saved()
+                );
+            }
+        }
+    }
+    divan::main();
+}
+
+/// The distinct contents with tokens, in the order of their hashes, dealt in turn.
+fn halves() -> &'static (Vec<Signature>, Vec<Signature>) {
+    static HALVES: OnceLock<(Vec<Signature>, Vec<Signature>)> = OnceLock::new();
+    HALVES.get_or_init(|| {
+        let mut files: Vec<String> = (0..2).map(|i| format!("mid/mid-{i:02}")).collect();
+        files.extend((0..10).map(|i| format!("trace/round-{i:02}")));
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let mut extractor = Extractor::new();
+        let mut contents: Vec<Signature> = Vec::new();
+        for page in crawl::html(&files).unwrap_or_default() {
+            if let Extracted::Page(page) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) {
+                contents.push(page.signature);
+            }
+        }
+        contents.retain(|s| s.tokens() > 0);
+        contents.sort_by_key(Signature::content);
+        contents.dedup();
+        let (even, odd): (Vec<_>, Vec<_>) = contents.into_iter().enumerate().partition(|(i, _)| i % 2 == 0);
+        let plain = |half: Vec<(usize, Signature)>| half.into_iter().map(|(_, s)| s).collect();
+        (plain(even), plain(odd))
+    })
+}
+
+fn learn(partitions: usize, tau: Tau, dimensions: usize) -> PartitionMap {
+    PartitionMap::learn(&halves().0, partitions, tau, dimensions, 1).expect("parameters in range")
+}
+
+#[divan::bench(args = [1, 3], sample_count = 3)]
+fn learn_64_partitions(bencher: Bencher, dimensions: usize) {
+    bencher.bench(|| learn(64, Tau::DEFAULT, dimensions));
+}

@@ -1,0 +1,162 @@
+//! The candidate tables against sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doppel_common::mapping::LengthVector;
+use doppel_common::model::ContentHash;
+use doppel_common::pairwise::Policy;
+use foldhash::fast::RandomState;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::model::{page, signature_of};
+use crate::bands::{BandTables, Tags, tags};
+use crate::columns::{Center, Columns, Entry, FIRST_BIRTH, Record};
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// As many entries with the same band keys.
+    Insert {
+        family: u32,
+        count: u32,
+    },
+    Remove(prop::sample::Index),
+    /// The entry's center is now the other one, of at least this distance.
+    Center(prop::sample::Index, prop::sample::Index, u8),
+    Hub(prop::sample::Index),
+    Passed {
+        family: u32,
+        steps: u32,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = || any::<prop::sample::Index>();
+    prop_oneof![
+        3 => (0u32..3, 1u32..30).prop_map(|(family, count)| Step::Insert { family, count }),
+        3 => index().prop_map(Step::Remove),
+        6 => (index(), index(), any::<u8>()).prop_map(|(a, b, distance)| Step::Center(a, b, distance)),
+        1 => index().prop_map(Step::Hub),
+        3 => (0u32..3, 1u32..2_000).prop_map(|(family, steps)| Step::Passed { family, steps }),
+    ]
+}
+
+/// The tags of a family: all its entries have them, and half of them are those of the next family too.
+fn family_tags(hasher: &RandomState, family: u32) -> Tags {
+    let bands = Policy::default().bands();
+    let of = |n: u32| tags(bands, hasher, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
+    of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
+}
+
+fn run(steps: &[Step]) {
+    let hasher = RandomState::default();
+    let mut tables = BandTables::new();
+    let mut columns = Columns::new(1);
+    let mut model: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut next_birth = FIRST_BIRTH;
+    let families: Vec<Tags> = (0..3).map(|family| family_tags(&hasher, family)).collect();
+    let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::Index| {
+        (!model.is_empty()).then(|| *at.get(&model.keys().copied().collect::<Vec<_>>()))
+    };
+    for step in steps {
+        match *step {
+            Step::Insert { family, count } => {
+                for _ in 0..count {
+                    let entry = Entry {
+                        content: ContentHash([0; 16]),
+                        lengths: LengthVector::new(&[9]).unwrap(),
+                        nibbles: [0; 4],
+                        record: Record { offset: 0, bytes: 0 },
+                        birth: next_birth,
+                        page: page(0),
+                        comparable: true,
+                    };
+                    next_birth += 1;
+                    let slot = columns.insert(&entry);
+                    tables.insert(&families[family as usize], slot);
+                    model.insert(slot, family);
+                }
+            }
+            Step::Remove(at) => {
+                let Some(slot) = pick(&model, at) else { continue };
+                let family = model.remove(&slot).unwrap();
+                tables.remove(&families[family as usize], slot, &columns);
+                columns.remove(slot);
+            }
+            Step::Center(at, center, distance) => {
+                let (Some(slot), Some(center)) = (pick(&model, at), pick(&model, center)) else { continue };
+                // Few centers, so that there are runs.
+                let birth = columns.birth(center) / 16 * 16;
+                let center = Center { birth: birth.max(FIRST_BIRTH), distance };
+                tables.loosen(&families[model[&slot] as usize], slot, &columns);
+                columns.set_center(slot, center);
+            }
+            Step::Hub(at) => {
+                let Some(slot) = pick(&model, at) else { continue };
+                tables.loosen(&families[model[&slot] as usize], slot, &columns);
+                columns.set_hub(slot);
+            }
+            Step::Passed { family, steps } => {
+                families[family as usize].iter().for_each(|tag| tables.passed(*tag, steps, &columns));
+            }
+        }
+        check(&tables, &columns, &model, &families);
+    }
+    for (slot, family) in model {
+        tables.remove(&families[family as usize], slot, &columns);
+    }
+    for tag in families.iter().flatten() {
+        tables.lists(*tag, |list| panic!("{list:?} is left over"));
+    }
+}
+
+fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[Tags]) {
+    let tag_of = |tag: &crate::bands::Tag| format!("{tag:?}");
+    let mut expected: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for (slot, family) in model {
+        for tag in &families[*family as usize] {
+            expected.entry(tag_of(tag)).or_default().insert(*slot);
+        }
+    }
+    for tag in families.iter().flatten() {
+        let mut members = Vec::new();
+        tables.lists(*tag, |list| {
+            assert!(list.slots.is_sorted_by_key(|slot| columns.birth(*slot)));
+            for slot in list.slots.iter().filter(|_| list.center.is_some()) {
+                let (run, own) = (list.center.unwrap(), columns.center(*slot));
+                assert_eq!(own.birth, run.birth);
+                assert!(own.distance <= run.distance && !columns.is_hub(*slot));
+            }
+            members.extend_from_slice(list.slots);
+        });
+        let set: BTreeSet<u32> = members.iter().copied().collect();
+        assert_eq!(set.len(), members.len(), "nobody is in two lists of a bucket");
+        assert_eq!(set, expected.get(&tag_of(tag)).cloned().unwrap_or_default());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tables_are_sets(steps in vec(step(), 1..60)) {
+        run(&steps);
+    }
+}
+
+#[test]
+fn memory_grows_with_the_entries_and_not_in_jumps() {
+    let hasher = RandomState::default();
+    let bands = Policy::default().bands();
+    let mut tables = BandTables::new();
+    let mut most: f64 = 0.0;
+    for slot in 0..20_000u32 {
+        let signature = signature_of(&(slot * 30..slot * 30 + 25).collect::<Vec<_>>());
+        tables.insert(&tags(bands, &hasher, &signature), slot);
+        if slot >= 1_000 {
+            most = most.max(tables.bytes() as f64 / f64::from(slot + 1));
+        }
+    }
+    // 16 places of 9 bytes in tables that are at least 7/16 full would be 329.
+    assert!(most < 265.0, "{most} bytes per page");
+}
