@@ -317,8 +317,9 @@ fn restart(bencher: Bencher, stored: usize) {
     let contents = (0..stored).map(|n| (page(n), filled.collection.signature(n, &mut builder).content()));
     let contents: Vec<_> = contents.collect();
     let config = filled.config();
-    filled.tier2.stop();
-    let Filled { dir, .. } = filled;
+    let Filled { dir, tier2, .. } = filled;
+    // Only the last owner gives the directory up.
+    drop(tier2);
     bencher.counter(ItemsCount::new(stored)).bench_local(|| {
         let fetch = Arc::new(|_| panic!("everything is in the file"));
         let tier2 = Tier2::open(config.clone(), &mut contents.iter().copied(), fetch, Box::new(drop));

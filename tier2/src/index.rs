@@ -59,22 +59,27 @@ impl Index {
         }
     }
 
+    /// The tags that [`remove`](Self::remove) needs: none of them where the entry is not in the bands or
+    /// stays as it is, no list where nobody has the signature any more.
+    pub(crate) fn tags_to_remove(&self, page: PageId, content: ContentHash) -> Option<Tags> {
+        let Some(place) = self.tables.find(content) else { return Some(Tags::new()) };
+        let columns = &self.tables.partition(place).columns;
+        if columns.page(place.slot) != page || !columns.comparable(place.slot) {
+            return Some(Tags::new());
+        }
+        let read = self.read(place, &mut Vec::new())?;
+        Some(self.tables.tags(&read.signature))
+    }
+
     /// `page` no longer has this content. The entry goes with its last page.
-    pub(crate) fn remove(&mut self, page: PageId, content: ContentHash) {
+    pub(crate) fn remove(&mut self, page: PageId, content: ContentHash, tags: Option<Tags>) {
         let Some(place) = self.tables.find(content) else { return };
         let partition = self.tables.partition_mut(place);
         if partition.columns.page(place.slot) != page {
             partition.pages.remove(place.slot, page);
             return;
         }
-        let comparable = partition.columns.comparable(place.slot);
-        let next = partition.pages.pop(place.slot);
-        let tags = if comparable {
-            self.read(place, next, &mut Vec::new()).map(|read| self.tables.tags(&read.signature))
-        } else {
-            Some(Tags::new())
-        };
-        match (tags, next) {
+        match (tags, partition.pages.pop(place.slot)) {
             (Some(tags), Some(next)) => self.tables.renew(place, &tags, next),
             (Some(tags), None) => {
                 self.release(place);
@@ -87,9 +92,9 @@ impl Index {
         }
     }
 
-    /// The signature of an entry, from the file or else from tier 1, by way of `page` or one of its
-    /// pages. None when no page has that content any more.
-    pub(crate) fn read(&self, place: Place, page: Option<PageId>, buffer: &mut Vec<u8>) -> Option<Read> {
+    /// The signature of an entry, from the file or else from tier 1, by way of one of its pages. None when
+    /// no page has that content any more. Called with the lock of a reader at most.
+    pub(crate) fn read(&self, place: Place, buffer: &mut Vec<u8>) -> Option<Read> {
         let partition = self.tables.partition(place);
         let content = partition.columns.content(place.slot);
         let error = match self.file.read(self.record(place), buffer) {
@@ -100,7 +105,7 @@ impl Index {
             Err(error) => error.to_string(),
         };
         tracing::warn!(%content, error, "cannot read a signature; fetching it");
-        let pages = page.into_iter().chain(partition.pages_of(place.slot)).take(FETCHES_MAX);
+        let pages = partition.pages_of(place.slot).take(FETCHES_MAX);
         let signature = pages.filter_map(|page| (self.fetch)(page)).find(|s| s.content() == content)?;
         Some(Read { signature, fetched: true })
     }

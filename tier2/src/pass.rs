@@ -1,8 +1,8 @@
 //! One pass over a batch of orders: store, then look, then answer.
 //!
 //! All stores and removals come first, in order, then all looks (G4): whatever two pages arrive
-//! together, the later look finds both stored. The index is locked in slices, so that a probe from
-//! outside waits for a slice and never for a pass.
+//! together, the later look finds both stored. The index is locked for one order at a time, so that a
+//! probe from outside never waits for a pass.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,9 +16,6 @@ use crate::index::Index;
 use crate::search::{Found, Partner, Scratch};
 use crate::service::Shared;
 use crate::tables::{Place, Standing};
-
-/// Orders stored under one lock.
-const STORE_SLICE: usize = 64;
 
 /// Looks per thread whose findings are taken in together. They do not know of each other's centers, so
 /// each compares the others of its cluster among them.
@@ -60,21 +57,20 @@ pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
 /// Stores and removes; returns the looks.
 fn store(shared: &Shared, commands: Vec<IndexCommand>) -> Vec<Wanted> {
     let mut wanted = Vec::new();
-    let mut commands = commands.into_iter().peekable();
-    while commands.peek().is_some() {
-        let mut index = shared.write();
-        for command in commands.by_ref().take(STORE_SLICE) {
-            match command {
-                IndexCommand::Put { page, signature, look } => {
-                    index.put(page, &signature);
-                    let content = signature.content();
-                    let signature = Some(signature);
-                    wanted.extend(look.map(|look| Wanted { page, content, look, signature, standing: None }));
-                }
-                IndexCommand::Remove { page, content } => index.remove(page, content),
-                IndexCommand::Look { page, content, look } => {
-                    wanted.push(Wanted { page, content, look, signature: None, standing: None });
-                }
+    for command in commands {
+        match command {
+            IndexCommand::Put { page, signature, look } => {
+                shared.write().put(page, &signature);
+                let content = signature.content();
+                let signature = Some(signature);
+                wanted.extend(look.map(|look| Wanted { page, content, look, signature, standing: None }));
+            }
+            IndexCommand::Remove { page, content } => {
+                let tags = shared.read().tags_to_remove(page, content);
+                shared.write().remove(page, content, tags);
+            }
+            IndexCommand::Look { page, content, look } => {
+                wanted.push(Wanted { page, content, look, signature: None, standing: None });
             }
         }
     }
@@ -99,11 +95,8 @@ fn recover(shared: &Shared, wanted: &[Wanted]) {
 
 /// Settles how every look of the pass is made, and the order of those that compare.
 fn take_turns(shared: &Shared, wanted: &mut [Wanted]) {
-    for slice in wanted.chunks_mut(STORE_SLICE) {
-        let mut index = shared.write();
-        for wanted in slice {
-            wanted.standing = index.tables.take_turn(wanted.page, wanted.content);
-        }
+    for wanted in wanted {
+        wanted.standing = shared.write().tables.take_turn(wanted.page, wanted.content);
     }
 }
 
@@ -155,7 +148,7 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
     let (signature, fetched) = match &wanted.signature {
         Some(signature) => (Arc::clone(signature), false),
         None => {
-            let read = index.read(place, None, &mut Vec::new())?;
+            let read = index.read(place, &mut Vec::new())?;
             (read.signature, read.fetched)
         }
     };

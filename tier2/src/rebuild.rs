@@ -102,7 +102,7 @@ fn sample(index: &Index) -> Vec<Arc<Signature>> {
     }
     places.sort_unstable_by_key(content);
     let mut buffer = Vec::new();
-    places.iter().filter_map(|place| Some(index.read(*place, None, &mut buffer)?.signature)).collect()
+    places.iter().filter_map(|place| Some(index.read(*place, &mut buffer)?.signature)).collect()
 }
 
 /// Makes all tables anew under a map. Entries keep their order of birth and their centers; births and
@@ -120,7 +120,7 @@ fn rehome(shared: &Shared, map: PartitionMap) {
     let mut buffer = Vec::new();
     for place in places {
         let host = old.partition(place);
-        let Some(read) = index.read(place, None, &mut buffer) else {
+        let Some(read) = index.read(place, &mut buffer) else {
             let content = host.columns.content(place.slot);
             tracing::warn!(%content, "no page has this content any more; it is dropped");
             continue;
@@ -168,7 +168,7 @@ fn compaction(shared: &Shared) -> Result<(), Error> {
     let mut moved = Vec::with_capacity(places.len());
     for place in places {
         // What cannot be had now keeps a place where nothing is, and is fetched when it is needed.
-        if let Some(read) = index.read(place, None, &mut buffer) {
+        if let Some(read) = index.read(place, &mut buffer) {
             moved.push((place, file.append(&read.signature)));
         }
     }

@@ -21,8 +21,8 @@
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau.
 //!
 //! **Turns.** All looks of a pass are numbered before the first of them. A look passes over the entries
-//! that look later in the same pass and have no center yet: their look meets this one. So of a cluster
-//! that arrives in one pass nobody compares more than those before, and these have centers.
+//! that look later in the same pass, have no center yet and one page: their look meets this one. So of a
+//! cluster that arrives in one pass nobody compares more than those before, and these have centers.
 //!
 //! Invariant: for a look of x and an entry z that is linked to x, z is a partner found, or its center
 //! is, or it looks later in the same pass.
@@ -243,7 +243,7 @@ impl<'i> Search<'i, '_> {
             return;
         }
         // Without a signature no page has the content any more, and the order to remove it is under way.
-        let Some(read) = self.index.read(place, None, self.buffer) else { return };
+        let Some(read) = self.index.read(place, self.buffer) else { return };
         if read.fetched {
             self.found.fetched.push((place, Arc::clone(&read.signature)));
         }
