@@ -16,7 +16,7 @@
 //! | `columns`, `pages`, `bands`, `buckets`, `nibbles` | what a partition is made of |
 //! | `file`, `map_file`, `open`, `rebuild` | disk, start, re-homing, compaction |
 //! | `load` | load per partition |
-//! | [`reference`] | the definition, compared one by one; what tests hold the index against |
+//! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
 //!
 //! Invariants: an answer names a partner only after exact comparison ([`Policy::linked`]); a page is stored
 //! before anything of its pass is compared (G4); no signature is used that does not check.
