@@ -241,8 +241,9 @@ impl Filled {
         let answers = self.pass(self.orders());
         let pairs: usize = answers.iter().map(|answer| answer.pairs.len()).sum();
         let duplicates = answers.iter().filter(|answer| !answer.pairs.is_empty()).count();
-        let before = self.tier2.load();
+        // A map may be learned after a pass, and starts the counts anew.
         self.forget();
+        let before = self.tier2.load();
         self.pass(self.orders());
         let after = self.tier2.load();
         let comparisons = |load: &doppel_common::api::LoadReport| -> u64 {

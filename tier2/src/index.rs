@@ -1,6 +1,7 @@
 //! The index of one node: the tables in memory, the signatures on disk, and tier 1 behind them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use doppel_common::mapping::PartitionMap;
 use doppel_common::model::{ContentHash, PageId};
@@ -30,6 +31,8 @@ pub(crate) struct Index {
     pub(crate) learned: Option<Learned>,
     /// Fewer agreeing nibbles reject a candidate.
     pub(crate) least_agreeing: u32,
+    /// Signatures that could not be read from the file, so far.
+    unreadable: AtomicU64,
 }
 
 /// A signature that was read.
@@ -42,7 +45,8 @@ pub(crate) struct Read {
 impl Index {
     pub(crate) fn new(policy: Policy, map: PartitionMap, file: SignatureFile, fetch: Fetch) -> Self {
         let least_agreeing = nibbles::least_agreeing(policy.tau);
-        Self { tables: Tables::new(policy, map), file, fetch, learned: None, least_agreeing }
+        let (tables, unreadable) = (Tables::new(policy, map), AtomicU64::new(0));
+        Self { tables, file, fetch, learned: None, least_agreeing, unreadable }
     }
 
     /// `page` has this content. Contents without tokens are nobody's duplicate and are not kept.
@@ -104,7 +108,11 @@ impl Index {
             Ok(_) => "it is another content's".to_owned(),
             Err(error) => error.to_string(),
         };
-        tracing::warn!(%content, error, "cannot read a signature; fetching it");
+        let times = 1 + self.unreadable.fetch_add(1, Ordering::Relaxed);
+        // A dead disk would fill the log.
+        if times.is_power_of_two() {
+            tracing::warn!(%content, error, times, "cannot read a signature; fetching it");
+        }
         let pages = partition.pages_of(place.slot).take(FETCHES_MAX);
         let signature = pages.filter_map(|page| (self.fetch)(page)).find(|s| s.content() == content)?;
         Some(Read { signature, fetched: true })
