@@ -75,7 +75,7 @@ impl Extractor {
         Self::default()
     }
 
-    /// The same, but leaves [`Page::language`] unknown: telling it takes as long as all the rest.
+    /// The same, but leaves [`Page::language`] unknown: telling it takes longer than all the rest.
     #[must_use]
     pub fn without_language(mut self) -> Self {
         self.skip_language = true;
