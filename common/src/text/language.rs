@@ -1,6 +1,6 @@
 //! The language of a text, told from its beginning.
 //!
-//! It costs about 0.13 ms a page, more than all else of a page of 50 kB: 300 trigrams of each language of
+//! It costs about 0.13 ms a page, more than all else of a page of 30 kB: 300 trigrams of each language of
 //! the script are looked up, however short the beginning is.
 
 /// Bytes of text that are looked at, about 300 characters of most scripts.
