@@ -106,6 +106,8 @@ pub(crate) struct Membership {
     pub(crate) winner: Option<Winner>,
     /// The comparison with that winner.
     pub(crate) verdict: Option<Measured>,
+    /// The group's owner was told that a comparison with the winner failed.
+    pub(crate) dissimilar: bool,
 }
 
 /// A group's winner.

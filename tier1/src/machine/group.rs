@@ -63,14 +63,13 @@ impl Machine<'_, '_> {
         group: GroupId,
         record: &mut Group,
         page: PageId,
-        mut member: Member,
+        member: Member,
     ) -> Result<bool, StoreError> {
         let key = key::member(group, page);
         let before: Option<Member> = self.txn.get(&key)?;
         match &before {
             Some(old) if old.seat > member.seat => return Ok(false),
             Some(old) => {
-                member.dissimilar = old.dissimilar && old.content == member.content;
                 if old.content != member.content {
                     record.touched = true;
                     record.losses += 1;
@@ -233,23 +232,23 @@ impl Machine<'_, '_> {
         seat: u32,
         dissimilar: bool,
     ) -> Result<(), StoreError> {
-        match self.txn.group(group)? {
-            None => Ok(()),
-            Some(GroupRecord::Forward(forward)) => {
+        let key = key::member(group, page);
+        let member = self.txn.get::<Member>(&key)?.filter(|m| m.seat == seat);
+        match (self.txn.group(group)?, member) {
+            (None, _) | (Some(GroupRecord::Active(_)), None) => Ok(()),
+            (Some(GroupRecord::Forward(forward)), None) => {
                 let group = forward.into;
                 self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
                 Ok(())
             }
-            Some(GroupRecord::Active(mut record)) => {
-                let key = key::member(group, page);
-                let Some(mut member) = self.txn.get::<Member>(&key)?.filter(|m| m.seat == seat) else {
-                    return Ok(());
-                };
-                if member.dissimilar == dissimilar {
-                    return Ok(());
-                }
+            // It is not handed over yet, and takes the word along.
+            (Some(GroupRecord::Forward(_)), Some(member)) => {
+                self.txn.put(key, encode(&Member { dissimilar, ..member }));
+                Ok(())
+            }
+            (Some(GroupRecord::Active(mut record)), Some(member)) => {
                 record.uncount(&member);
-                member.dissimilar = dissimilar;
+                let member = Member { dissimilar, ..member };
                 record.count(&member);
                 self.txn.put(key, encode(&member));
                 self.put_active(group, record)

@@ -302,6 +302,7 @@ impl Machine<'_, '_> {
                 settled: state.look == LookState::Settled,
                 winner: None,
                 verdict: None,
+                dissimilar: false,
             });
         }
         self.enroll(page, record, via, false);

@@ -29,7 +29,7 @@ impl Machine<'_, '_> {
             content: membership.content,
             rank: record.rank.clone(),
             pinned: record.hangers > 0,
-            dissimilar: false,
+            dissimilar: membership.dissimilar,
         };
         self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
     }
@@ -107,7 +107,6 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
-        let seat = record.seat;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
         if state.content != content || !state.owes_verdict(page) {
             return self.give_back(page, record);
@@ -117,12 +116,9 @@ impl Machine<'_, '_> {
             return self.give_back(page, record);
         }
         membership.verdict = Some(with);
-        let group = membership.group;
         let counters = &mut self.meta().counters;
         counters.verified += 1;
         counters.rejected += u64::from(!with.similar);
-        let dissimilar = !with.similar;
-        self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
         self.put(page, record)
     }
 }

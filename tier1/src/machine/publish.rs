@@ -17,6 +17,7 @@ impl Machine<'_, '_> {
     pub(super) fn put(&mut self, page: PageId, mut record: PageRecord) -> Result<(), StoreError> {
         if let State::Content(state) = &mut record.state {
             self.settle_verdict(page, state);
+            self.report_verdict(page, record.seat, state);
         }
         let published = publish(page, &record);
         let changed = published != record.published;
@@ -61,6 +62,22 @@ impl Machine<'_, '_> {
                 winner: winner.page,
                 winner_content: winner.content,
             }),
+        }
+    }
+
+    /// Tells the group's owner when the verdict on the winner has turned.
+    fn report_verdict(&mut self, page: PageId, seat: u32, state: &mut ContentState) {
+        let Some(membership) = &mut state.membership else { return };
+        let dissimilar = match (&membership.winner, membership.verdict) {
+            (Some(winner), _) if winner.page == page => false,
+            (Some(_), Some(verdict)) => !verdict.similar,
+            // Not known yet: what was told stands until it is.
+            _ => return,
+        };
+        if membership.dissimilar != dissimilar {
+            membership.dissimilar = dissimilar;
+            let group = membership.entered;
+            self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
         }
     }
 
