@@ -156,6 +156,10 @@ impl Tier2Api for Families {
         }
     }
 
+    fn waiting(&self) -> usize {
+        0
+    }
+
     fn probe(&self, _: &Signature) -> Vec<Pair> {
         Vec::new()
     }

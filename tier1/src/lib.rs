@@ -20,6 +20,5 @@ mod store;
 mod totals;
 mod txn;
 
-pub use regroup::components;
 pub use service::{Config, Error, Tier1};
 pub use store::{Memory, Sled, Store, StoreError, Write};

@@ -30,7 +30,7 @@ const CONTENTS_PER_PARTITION: usize = 4;
 const CONTENTS_MIN: usize = 256;
 
 /// A map is learned again when the contents have grown by this factor since.
-const GROWTH: usize = 4;
+const GROWTH: usize = 2;
 
 /// Does what is due. Called by the worker alone.
 pub(crate) fn maintain(shared: &Shared) {

@@ -100,6 +100,10 @@ impl Tier2Api for Exhaustive {
         }
     }
 
+    fn waiting(&self) -> usize {
+        0
+    }
+
     fn probe(&self, signature: &Signature) -> Vec<Pair> {
         self.pairs(signature, None)
     }

@@ -1,8 +1,10 @@
 //! Tier 2 as a service: a thread of its own that collects orders and makes passes.
 
 use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
@@ -88,6 +90,8 @@ pub(crate) struct Shared {
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<rayon::ThreadPool>,
     pub(crate) stopping: AtomicBool,
+    /// Orders handed over and not yet carried out.
+    waiting: AtomicUsize,
     pub(crate) config: Config,
     /// Held for as long as the index is open.
     _lock: File,
@@ -119,7 +123,13 @@ impl Tier2 {
         let (orders, received) = mpsc::channel();
         let worker = {
             let shared = Arc::clone(&shared);
-            thread::Builder::new().name("tier2".to_owned()).spawn(move || work(&shared, &received))
+            let work = move || {
+                // Without this thread nothing is ever decided; a restart makes the index anew.
+                if panic::catch_unwind(AssertUnwindSafe(|| work(&shared, &received))).is_err() {
+                    process::abort();
+                }
+            };
+            thread::Builder::new().name("tier2".to_owned()).spawn(work)
         };
         let worker = Mutex::new(Some(worker.map_err(|e| Error::Threads(e.to_string()))?));
         Ok(Arc::new(Self { shared, orders, worker }))
@@ -155,6 +165,7 @@ impl Drop for Tier2 {
 
 impl Tier2Api for Tier2 {
     fn submit(&self, commands: Vec<IndexCommand>) {
+        self.shared.waiting.fetch_add(commands.len(), Ordering::Relaxed);
         // After `stop` nobody receives: the orders are dropped, as those that were waiting.
         let _ = self.orders.send(Order::Commands(commands));
     }
@@ -173,6 +184,10 @@ impl Tier2Api for Tier2 {
 
     fn load(&self) -> LoadReport {
         load::report(&self.shared.read(), &self.shared.config.node)
+    }
+
+    fn waiting(&self) -> usize {
+        self.shared.waiting.load(Ordering::Relaxed)
     }
 
     fn hurry(&self) {
@@ -198,7 +213,8 @@ impl Shared {
         };
         let (index, lock) = open::open(&config, contents, fetch)?;
         let stopping = AtomicBool::new(false);
-        let shared = Self { index: RwLock::new(index), answer, pool, stopping, config, _lock: lock };
+        let (index, waiting) = (RwLock::new(index), AtomicUsize::new(0));
+        let shared = Self { index, answer, pool, stopping, waiting, config, _lock: lock };
         rebuild::maintain(&shared);
         Ok(shared)
     }
@@ -221,7 +237,10 @@ fn work(shared: &Shared, received: &Receiver<Order>) {
     while collect(received, &mut waiting, batch_max, shared.config.batch_age) {
         while !waiting.is_empty() && !shared.stopping.load(Ordering::Relaxed) {
             let rest = waiting.split_off(batch_max.min(waiting.len()));
-            pass::run(shared, std::mem::replace(&mut waiting, rest));
+            let batch = std::mem::replace(&mut waiting, rest);
+            let orders = batch.len();
+            pass::run(shared, batch);
+            shared.waiting.fetch_sub(orders, Ordering::Relaxed);
             rebuild::maintain(shared);
         }
     }

@@ -98,6 +98,9 @@ pub trait Tier2Api: Send + Sync {
     /// Load per partition.
     fn load(&self) -> LoadReport;
 
+    /// Orders handed over and not yet carried out.
+    fn waiting(&self) -> usize;
+
     /// Starts the pass that is being collected without waiting for its count or age.
     fn hurry(&self);
 }

@@ -409,6 +409,10 @@ impl Tier1Api for Fake {
 impl Tier2Api for Fake {
     fn submit(&self, _: Vec<IndexCommand>) {}
 
+    fn waiting(&self) -> usize {
+        0
+    }
+
     fn probe(&self, signature: &Signature) -> Vec<Pair> {
         let state = self.state();
         let stored = state.pages.iter().filter_map(|(id, page)| Some((*id, page.signature.as_ref()?)));

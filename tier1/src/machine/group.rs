@@ -203,7 +203,7 @@ impl Machine<'_, '_> {
 
     /// A recomputation is done: who is tied to the winner by no chain of pairs is put out.
     pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
-        let Regrouped { group, changes, losses, out } = regrouped;
+        let Regrouped { group, changes, losses, out, last } = regrouped;
         self.here = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         let joined_since = record.changes != changes;
@@ -217,7 +217,7 @@ impl Machine<'_, '_> {
                 removed = true;
             }
         }
-        record.touched = lost_since || (joined_since && !out.is_empty());
+        record.touched = !last || lost_since || (joined_since && !out.is_empty());
         if record.quarantined && record.members <= self.shards.settings.group_members_max {
             record.quarantined = false;
             self.announce(group, &mut record, false);

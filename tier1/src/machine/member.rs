@@ -59,6 +59,11 @@ impl Machine<'_, '_> {
         if group > membership.group {
             return self.give_back(page, record);
         }
+        let known = membership.group == group && membership.winner.as_ref() == Some(&winner);
+        if known && !look_again && !state.owes_verdict(page) {
+            return self.give_back(page, record);
+        }
+        let Some(membership) = &mut state.membership else { return self.give_back(page, record) };
         membership.group = group;
         if membership.winner.as_ref().is_some_and(|w| w.content != winner.content || w.page != winner.page) {
             membership.verdict = None;

@@ -44,10 +44,12 @@ pub(crate) struct Hint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Regrouped {
     pub(crate) group: GroupId,
-    /// The group's counts when its members were collected.
+    /// The group's counts when its members were collected, or as they are since, by the steps before.
     pub(crate) changes: u64,
     pub(crate) losses: u64,
     pub(crate) out: Vec<(PageId, u32, ContentHash)>,
+    /// Whether nobody else is to be put out.
+    pub(crate) last: bool,
 }
 
 /// A message from one shard to another (or itself), delivered once and in order per pair of shards.

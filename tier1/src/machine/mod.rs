@@ -39,7 +39,7 @@ use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
 /// Rows handled per step of work that may touch many rows.
-const STEP_ROWS: usize = 256;
+pub(crate) const STEP_ROWS: usize = 256;
 
 /// Rows of a commit past which no further command is taken into it. Larger batches slow sled down.
 const COMMIT_ROWS: usize = 1_000;

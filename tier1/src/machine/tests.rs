@@ -350,16 +350,21 @@ impl World {
                 }
             }
         }
-        let out = (0..members.len())
+        let out: Vec<_> = (0..members.len())
             .filter(|at| !inside.contains(at))
             .map(|at| (members[at].0, members[at].1.seat, members[at].1.content))
             .collect();
-        self.facts.push_back(Command::Regrouped(Regrouped {
-            group,
-            changes: record.changes,
-            losses: record.losses,
-            out,
-        }));
+        let steps = out.len().div_ceil(2).max(1);
+        for step in 0..steps {
+            let before = 2 * step as u64;
+            self.facts.push_back(Command::Regrouped(Regrouped {
+                group,
+                changes: record.changes + before,
+                losses: record.losses + before,
+                out: out.iter().skip(2 * step).take(2).copied().collect(),
+                last: step + 1 == steps,
+            }));
+        }
     }
 
     fn submit(&mut self) -> Command {

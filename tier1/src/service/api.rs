@@ -1,6 +1,6 @@
 //! The calls of the coordinator.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use doppel_common::api::{
     Backlog, Body, Changes, Counters, GroupFilter, GroupSummary, GroupView, Line, Outcome, PageView, Refused,
     RepairReport, Submission, Tier1Api,
 };
-use doppel_common::model::{GroupId, PageId};
+use doppel_common::model::{GroupId, PageId, ShardId};
 use doppel_common::signature::Signature;
 
 use super::Tier1;
@@ -32,40 +32,48 @@ impl Tier1 {
     }
 
     /// Contents take room in the queue of pending pages; everything else is decided at once.
-    fn admit(&self, submissions: &[Submission]) -> Result<u64, Refused> {
+    fn admit(&self, submissions: &[Submission]) -> Result<Arriving<'_>, Refused> {
         self.check()?;
         let contents = submissions.iter().filter(|s| matches!(s.body, Body::Content(_))).count() as u64;
-        let arriving = self.arriving.fetch_add(contents, Ordering::AcqRel);
-        let pending = self.totals().1.pending + arriving;
+        let before = self.arriving.fetch_add(contents, Ordering::AcqRel);
+        let arriving = Arriving { all: &self.arriving, contents };
+        let pending = self.totals().1.pending + before;
         if pending >= self.pending_max && contents > 0 {
-            self.arriving.fetch_sub(contents, Ordering::AcqRel);
             return Err(Refused::Full { pending, limit: self.pending_max });
         }
-        Ok(contents)
+        Ok(arriving)
+    }
+}
+
+/// Contents handed in and not yet committed, counted for as long as this is kept.
+struct Arriving<'a> {
+    all: &'a AtomicU64,
+    contents: u64,
+}
+
+impl Drop for Arriving<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.contents, Ordering::AcqRel);
     }
 }
 
 impl Tier1Api for Tier1 {
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
-        let arriving = self.admit(&submissions)?;
-        let result = (|| {
-            let submissions = submissions
-                .into_iter()
-                .map(|submission| {
-                    // Without a hint the page is compared at tier 2, so a damaged signature can be replaced.
-                    let hint = self.hint(&submission).unwrap_or_else(|refused| {
-                        tracing::warn!(%refused, url = %submission.url, "an update is not confirmed");
-                        None
-                    });
-                    (submission, hint)
-                })
-                .collect();
-            let (reply, answer) = bounded(1);
-            self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Refused::Stopping)?;
-            answer.recv().map_err(|_| Refused::Stopping)?
-        })();
-        self.arriving.fetch_sub(arriving, Ordering::AcqRel);
-        result
+        let _arriving = self.admit(&submissions)?;
+        let submissions = submissions
+            .into_iter()
+            .map(|submission| {
+                // Without a hint the page is compared at tier 2, so a damaged signature can be replaced.
+                let hint = self.hint(&submission).unwrap_or_else(|refused| {
+                    tracing::warn!(%refused, url = %submission.url, "an update is not confirmed");
+                    None
+                });
+                (submission, hint)
+            })
+            .collect();
+        let (reply, answer) = bounded(1);
+        self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Refused::Stopping)?;
+        answer.recv().map_err(|_| Refused::Stopping)?
     }
 
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
@@ -140,7 +148,19 @@ impl Tier1Api for Tier1 {
     }
 
     fn purge_host(&self, host: &str) -> Result<u64, Refused> {
-        self.purge(&self.pages_of_host(host)?)
+        let mut purged = 0;
+        for shard in (0..self.settings.shards).map(ShardId) {
+            let mut after = None;
+            loop {
+                let (pages, next) = self.pages_of_host(host, shard, after)?;
+                purged += self.purge(&pages)?;
+                match next {
+                    Some(_) => after = next,
+                    None => break,
+                }
+            }
+        }
+        Ok(purged)
     }
 
     fn flush(&self, limit: Duration) -> Result<bool, Refused> {

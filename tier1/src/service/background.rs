@@ -19,8 +19,8 @@ use crate::recovery::Owed;
 /// Late looks and recomputations started at a time while pages are pending.
 const SHARE: usize = 16;
 
-/// Late looks started at a time when nothing is pending, about as many as tier 2 compares until the next
-/// turn, so that a page that arrives does not wait behind all of them.
+/// Orders that tier 2 may have waiting when late looks are started and nothing is pending: about as many as
+/// it carries out until the next turn, so that a page that arrives does not wait behind all of them.
 const LOOKS_MAX: usize = 1_024;
 
 /// Time between two turns.
@@ -138,7 +138,7 @@ impl Background {
         let looks = match (turn, idle) {
             (false, _) => 0,
             (true, false) => SHARE,
-            (true, true) => LOOKS_MAX,
+            (true, true) => LOOKS_MAX.saturating_sub(self.tier2.waiting()),
         };
         let recomputations = match (turn, idle) {
             (_, true) => RECOMPUTING_MAX,

@@ -17,6 +17,9 @@ use crate::txn::read;
 /// Redirects listed behind one member at most.
 const HANGERS_MAX: usize = 1_000;
 
+/// Pages of a host that are collected at a time.
+const HOST_STEP: usize = 1_000;
+
 /// A page's public state.
 pub(super) fn line(record: &PageRecord) -> Line {
     let published = &record.published;
@@ -221,19 +224,37 @@ impl Tier1 {
         Ok(cursor)
     }
 
-    /// Pages of a host, purged ones left out.
-    pub(super) fn pages_of_host(&self, host: &str) -> Result<Vec<PageId>, Refused> {
+    /// Up to [`HOST_STEP`] pages of a host in a shard, purged ones left out, and the page to go on after
+    /// unless these were the last.
+    pub(super) fn pages_of_host(
+        &self,
+        host: &str,
+        shard: ShardId,
+        after: Option<PageId>,
+    ) -> Result<(Vec<PageId>, Option<PageId>), Refused> {
+        let (mut from, to) = key::all(shard, Kind::Page);
+        if let Some(after) = after {
+            from = key::after(&key::page(shard, after));
+        }
         let mut pages = Vec::new();
-        for shard in (0..self.settings.shards).map(ShardId) {
-            crate::recovery::each(&*self.store, shard, Kind::Page, |key, bytes| {
-                let record: PageRecord = decode(key, bytes)?;
-                if record.state != State::Purged && record.url().host().eq_ignore_ascii_case(host) {
+        let mut damaged = None;
+        self.store.range(&from, &to, &mut |key, bytes| {
+            match decode::<PageRecord>(key, bytes) {
+                Ok(record)
+                    if record.state != State::Purged && record.url().host().eq_ignore_ascii_case(host) =>
+                {
                     pages.extend(key::last_page(key));
                 }
-                Ok(())
-            })?;
+                Ok(_) => {}
+                Err(error) => damaged = Some(error),
+            }
+            pages.len() < HOST_STEP && damaged.is_none()
+        })?;
+        if let Some(error) = damaged {
+            return Err(error.into());
         }
-        Ok(pages)
+        let next = pages.last().copied().filter(|_| pages.len() == HOST_STEP);
+        Ok((pages, next))
     }
 }
 

@@ -1,34 +1,40 @@
 //! Recomputation of a group, for the background and for the operator.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::bounded;
 use doppel_common::api::{Refused, RepairReport};
-use doppel_common::model::{GroupId, PageUrl, Timestamp};
+use doppel_common::model::{ContentHash, GroupId, PageUrl, Timestamp};
 use doppel_common::signature::Signature;
 
 use super::Tier1;
 use super::worker::Recomputed;
 use super::writer::Task;
 use crate::key;
-use crate::machine::{Command, Regrouped};
+use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member, decode};
 use crate::regroup::components;
 use crate::txn::read;
 
 impl Recomputed {
-    /// Everybody outside the winner's component is put out.
-    pub(super) fn regrouped(&self) -> Regrouped {
-        let out = self
-            .components
-            .iter()
-            .skip(1)
-            .flatten()
-            .filter_map(|&index| self.members.get(index))
-            .map(|(page, member)| (*page, member.seat, member.content))
-            .collect();
-        Regrouped { group: self.group, changes: self.changes, losses: self.losses, out }
+    /// Everybody outside the winner's component is put out, in steps of bounded size. Each step says what
+    /// the group's counts are after those before it.
+    pub(super) fn regrouped(&self) -> impl Iterator<Item = Regrouped> {
+        let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
+        let out: Vec<_> = members.map(|(page, member)| (*page, member.seat, member.content)).collect();
+        let steps = out.len().div_ceil(STEP_ROWS).max(1);
+        (0..steps).map(move |step| {
+            let from = step * STEP_ROWS;
+            Regrouped {
+                group: self.group,
+                changes: self.changes + from as u64,
+                losses: self.losses + from as u64,
+                out: out.iter().skip(from).take(STEP_ROWS).copied().collect(),
+                last: step + 1 == steps,
+            }
+        })
     }
 }
 
@@ -36,7 +42,7 @@ impl Tier1 {
     /// Collects a group's members and signatures and compares them exactly; none when it is not in use.
     ///
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
-    /// sees whether the picture is old; members whose content changed meanwhile are left out.
+    /// sees whether the picture is old; contents that no page has any more are left out.
     pub(super) fn recompute(&self, group: GroupId) -> Result<Option<Recomputed>, Refused> {
         let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
             return Ok(None);
@@ -56,23 +62,38 @@ impl Tier1 {
         if let Some(error) = damaged {
             return Err(error.into());
         }
-        let mut signatures: Vec<Arc<Signature>> = Vec::with_capacity(members.len());
-        let mut current = Vec::with_capacity(members.len());
-        for (page, member) in members {
-            if let Some(signature) = self.read_signature(page)?.filter(|s| s.content() == member.content) {
-                signatures.push(signature);
-                current.push((page, member));
+        // Copies have one signature, and any of their pages gives it.
+        let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
+        let mut copies: Vec<Vec<usize>> = Vec::new();
+        for (index, (_, member)) in members.iter().enumerate() {
+            let number = *numbers.entry(member.content).or_insert(copies.len());
+            if number == copies.len() {
+                copies.push(Vec::new());
             }
+            copies[number].push(index);
         }
-        let first = current.iter().position(|(page, _)| Some(*page) == winner).unwrap_or(0);
-        let components = components(self.settings.policy, &signatures, first);
-        Ok(Some(Recomputed {
-            group,
-            changes: record.changes,
-            losses: record.losses,
-            members: current,
-            components,
-        }))
+        let winner = members.iter().find(|(page, _)| Some(*page) == winner);
+        let first = winner.and_then(|(_, member)| numbers.get(&member.content)).copied().unwrap_or(0);
+        let mut read = |number: usize| -> Result<Option<Arc<Signature>>, Refused> {
+            for &index in &copies[number] {
+                let (page, member) = &members[index];
+                let signature = self.read_signature(*page)?.filter(|s| s.content() == member.content);
+                if signature.is_some() {
+                    return Ok(signature);
+                }
+            }
+            Ok(None)
+        };
+        let components = components(self.settings.policy, copies.len(), first, &mut read)?;
+        let pages = |component: Vec<usize>| {
+            let mut pages: Vec<usize> =
+                component.iter().flat_map(|number| &copies[*number]).copied().collect();
+            pages.sort_unstable();
+            pages
+        };
+        let components = components.into_iter().map(pages).collect();
+        let (changes, losses) = (record.changes, record.losses);
+        Ok(Some(Recomputed { group, changes, losses, members, components }))
     }
 
     /// The operator's repair; see [`Tier1Api::repair`](doppel_common::api::Tier1Api::repair).
@@ -97,7 +118,8 @@ impl Tier1 {
                 before: before.clone(),
                 components: components.clone(),
             };
-            let commands = vec![Command::Audit(Box::new(entry)), Command::Regrouped(found.regrouped())];
+            let mut commands = vec![Command::Audit(Box::new(entry))];
+            commands.extend(found.regrouped().map(Command::Regrouped));
             let (reply, answer) = bounded(1);
             self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
             answer.recv().map_err(|_| Refused::Stopping)??;

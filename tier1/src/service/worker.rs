@@ -47,9 +47,8 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                 Job::Recompute(group) => {
                     match tier1.recompute(group) {
                         Ok(Some(found)) => {
-                            drop(
-                                tier1.tasks.send(Task::Commands(vec![Command::Regrouped(found.regrouped())])),
-                            );
+                            let commands = found.regrouped().map(Command::Regrouped).collect();
+                            drop(tier1.tasks.send(Task::Commands(commands)));
                         }
                         Ok(None) => {}
                         Err(refused) => tracing::error!(%refused, %group, "a group cannot be recomputed"),
