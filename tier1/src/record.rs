@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::StoreError;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -263,6 +263,8 @@ pub(crate) struct AuditEntry {
     pub(crate) at: Timestamp,
     pub(crate) by: String,
     pub(crate) group: GroupId,
+    pub(crate) members: u64,
+    /// The first of the members and of the components they fall into, the winner's first.
     pub(crate) before: Vec<PageUrl>,
     pub(crate) components: Vec<Vec<PageUrl>>,
 }

@@ -218,6 +218,12 @@ impl Machine<'_, '_> {
             }
         }
         record.touched = !last || lost_since || (joined_since && !out.is_empty());
+        if !last && (joined_since || lost_since) {
+            // The next step counts with as many removals as this one named. A member that was not removed,
+            // because it changed, must not make up for them.
+            record.changes += 1;
+            record.losses += 1;
+        }
         if record.quarantined && record.members <= self.shards.settings.group_members_max {
             record.quarantined = false;
             self.announce(group, &mut record, false);

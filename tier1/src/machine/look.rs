@@ -182,7 +182,8 @@ impl Machine<'_, '_> {
             }
             (Some(_), Some(_)) => {
                 if adopted {
-                    self.refresh_member(page, &record, !was_settled);
+                    let via = found.iter().find(|f| Some(f.group) == own).map(|f| (f.partner, f.content));
+                    self.enroll(page, &record, via, !was_settled);
                 }
             }
         }

@@ -69,7 +69,7 @@ impl Machine<'_, '_> {
             membership.verdict = None;
         }
         membership.winner = Some(winner);
-        if look_again && state.look == LookState::Settled {
+        if look_again && state.look != LookState::Pending {
             self.owe_look(page, &mut record);
         }
         self.put(page, record)

@@ -171,6 +171,9 @@ impl Tier1Api for Tier1 {
             if self.backlog().is_quiescent() {
                 return Ok(true);
             }
+            if let Some(refused) = self.stuck.get() {
+                return Err(refused.clone());
+            }
             if Instant::now() >= deadline {
                 return Ok(false);
             }

@@ -74,22 +74,32 @@ impl Tier1 {
     /// Events after `numbers` up to `ends`; moves `numbers` on.
     fn collect(&self, numbers: &mut [u64], ends: &[u64], limit: usize) -> Result<Vec<Change>, Refused> {
         let mut changes = Vec::new();
-        for (shard, (number, end)) in numbers.iter_mut().zip(ends).enumerate() {
-            let shard = ShardId(u16::try_from(shard).unwrap_or(u16::MAX));
-            if *number >= *end || changes.len() >= limit {
-                continue;
+        let mut behind: Vec<(ShardId, &mut u64, u64)> = (0..)
+            .map(ShardId)
+            .zip(numbers)
+            .zip(ends)
+            .filter(|((_, number), end)| **number < **end)
+            .map(|((shard, number), end)| (shard, number, *end))
+            .collect();
+        // Every shard has its share of the answer, and the one that is furthest behind comes first, so a busy
+        // one does not keep the others from it.
+        behind.sort_by_key(|(_, number, end)| std::cmp::Reverse(*end - **number));
+        let mut left = behind.len();
+        for (shard, number, end) in behind {
+            if changes.len() >= limit {
+                break;
             }
             let mut events: Vec<(u64, PageId)> = Vec::new();
-            // Every shard has its share of the answer, so that a busy one does not keep the others from it.
-            let room = (limit - changes.len()).div_ceil(ends.len() - shard.0 as usize);
-            let (from, to) = (key::feed(shard, *number + 1), key::feed(shard, *end + 1));
+            let room = (limit - changes.len()).div_ceil(left);
+            left -= 1;
+            let (from, to) = (key::feed(shard, *number + 1), key::feed(shard, end + 1));
             self.store.range(&from, &to, &mut |key, value| {
                 if let (Some(at), Some(page)) = (key::last_number(key), value.first_chunk::<16>()) {
                     events.push((at, PageId::from_bytes(*page)));
                 }
                 events.len() < room
             })?;
-            *number = if events.len() < room { *end } else { events.last().map_or(*end, |(at, _)| *at) };
+            *number = if events.len() < room { end } else { events.last().map_or(end, |(at, _)| *at) };
             for (at, page) in events {
                 // A newer event of the page is further on in the feed and will be met there.
                 if let Some(record) = read::<PageRecord>(&*self.store, &key::page(shard, page))?

@@ -13,7 +13,7 @@ mod worker;
 mod writer;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
@@ -76,6 +76,9 @@ pub struct Tier1 {
     feed: Mutex<Vec<u64>>,
     feed_grew: Condvar,
     broken: OnceLock<Refused>,
+    /// Why some background work cannot be done.
+    stuck: OnceLock<Refused>,
+    stopping: AtomicBool,
     start: Mutex<Option<Start>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -133,6 +136,8 @@ impl Tier1 {
             feed: Mutex::new(feed),
             feed_grew: Condvar::new(),
             broken: OnceLock::new(),
+            stuck: OnceLock::new(),
+            stopping: AtomicBool::new(false),
             start: Mutex::new(Some(Start { shards, owed, contents, tasks, jobs })),
             threads: Mutex::new(Vec::new()),
         }))
@@ -184,6 +189,7 @@ impl Tier1 {
 
     /// Ends the threads after what was accepted is committed. What is owed is found at the next start.
     pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
         let _ = self.tasks.send(Task::Stop);
         let _ = self.jobs.send(Job::Stop);
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::bounded;
@@ -17,6 +18,9 @@ use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member, decode};
 use crate::regroup::components;
 use crate::txn::read;
+
+/// URLs of a repair that are written down, so that a giant group does not make a giant row.
+const AUDITED_MAX: usize = 10_000;
 
 impl Recomputed {
     /// Everybody outside the winner's component is put out, in steps of bounded size. Each step says what
@@ -75,6 +79,9 @@ impl Tier1 {
         let winner = members.iter().find(|(page, _)| Some(*page) == winner);
         let first = winner.and_then(|(_, member)| numbers.get(&member.content)).copied().unwrap_or(0);
         let mut read = |number: usize| -> Result<Option<Arc<Signature>>, Refused> {
+            if self.stopping.load(Ordering::Relaxed) {
+                return Err(Refused::Stopping);
+            }
             for &index in &copies[number] {
                 let (page, member) = &members[index];
                 let signature = self.read_signature(*page)?.filter(|s| s.content() == member.content);
@@ -115,8 +122,9 @@ impl Tier1 {
                 at: now(),
                 by: by.to_owned(),
                 group,
-                before: before.clone(),
-                components: components.clone(),
+                members: before.len() as u64,
+                before: before.iter().take(AUDITED_MAX).cloned().collect(),
+                components: audited(&components),
             };
             let mut commands = vec![Command::Audit(Box::new(entry))];
             commands.extend(found.regrouped().map(Command::Regrouped));
@@ -138,6 +146,21 @@ impl Tier1 {
             }
         }
     }
+}
+
+/// The first of the components, up to [`AUDITED_MAX`] URLs.
+fn audited(components: &[Vec<PageUrl>]) -> Vec<Vec<PageUrl>> {
+    let mut left = AUDITED_MAX;
+    let mut audited = Vec::new();
+    for component in components {
+        if left == 0 {
+            break;
+        }
+        let part: Vec<PageUrl> = component.iter().take(left).cloned().collect();
+        left -= part.len();
+        audited.push(part);
+    }
+    audited
 }
 
 fn now() -> Timestamp {

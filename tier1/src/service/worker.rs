@@ -1,6 +1,7 @@
 //! The worker thread: comparison of stored signatures, off the writer and off the async runtime.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crossbeam::channel::Receiver;
 use doppel_common::api::Refused;
@@ -35,13 +36,20 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
     while let Ok(job) = jobs.recv() {
         let mut job = Some(job);
         while let Some(next) = job {
+            // What is owed is found at the next start.
+            if tier1.stopping.load(Ordering::Relaxed) {
+                return;
+            }
             match next {
                 Job::Verify { page, content, winner, winner_content } => {
                     match verify(tier1, page, content, (winner, winner_content), &mut last_winner) {
                         Ok(Some(with)) => verified.push(Command::Verified { page, content, with }),
                         // One of the two has another content by now; what changed it brings new work.
                         Ok(None) => {}
-                        Err(refused) => tracing::error!(%refused, ?page, "a member cannot be verified"),
+                        Err(refused) => {
+                            tracing::error!(%refused, ?page, "a member cannot be verified");
+                            tier1.stuck.get_or_init(|| refused);
+                        }
                     }
                 }
                 Job::Recompute(group) => {
@@ -51,7 +59,11 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                             drop(tier1.tasks.send(Task::Commands(commands)));
                         }
                         Ok(None) => {}
-                        Err(refused) => tracing::error!(%refused, %group, "a group cannot be recomputed"),
+                        Err(Refused::Stopping) => return,
+                        Err(refused) => {
+                            tracing::error!(%refused, %group, "a group cannot be recomputed");
+                            tier1.stuck.get_or_init(|| refused);
+                        }
                     }
                     drop(tier1.tasks.send(Task::Recomputed(group)));
                 }
