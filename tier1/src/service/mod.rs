@@ -9,6 +9,8 @@ mod feed;
 mod hint;
 mod read;
 mod repair;
+#[cfg(test)]
+mod tests;
 mod worker;
 mod writer;
 

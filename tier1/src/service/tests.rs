@@ -1,0 +1,181 @@
+//! The threads around the machine, over a store in memory.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use doppel_common::api::{
+    Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Refused, Submission, Tier1Api,
+    Tier2Api,
+};
+use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::{Builder, Signature};
+
+use super::{Config, Tier1};
+use crate::key;
+use crate::store::{Memory, Store};
+
+type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
+
+/// A tier 2 that holds every two pages for partners.
+#[derive(Default)]
+struct Everybody {
+    answer: OnceLock<Answer>,
+    known: Mutex<Vec<(PageId, ContentHash)>>,
+}
+
+impl Tier2Api for Everybody {
+    fn submit(&self, commands: Vec<IndexCommand>) {
+        let mut known = self.known.lock().unwrap();
+        let mut looks = Vec::new();
+        for command in commands {
+            match command {
+                IndexCommand::Put { page, signature, look } => {
+                    known.push((page, signature.content()));
+                    looks.extend(look.map(|look| (page, signature.content(), look.ticket)));
+                }
+                IndexCommand::Remove { page, content } => known.retain(|entry| *entry != (page, content)),
+                IndexCommand::Look { page, content, look } => looks.push((page, content, look.ticket)),
+            }
+        }
+        let pair = |(page, content): &(PageId, ContentHash)| Pair {
+            page: *page,
+            content: *content,
+            shared: 1,
+            shingles: 2,
+        };
+        let result = |(page, content, ticket)| {
+            let pairs = known.iter().filter(|(other, _)| *other != page).map(pair).collect();
+            LookResult { page, content, ticket, pairs }
+        };
+        self.answer.get().unwrap()(looks.into_iter().map(result).collect());
+    }
+
+    fn probe(&self, _: &Signature) -> Vec<Pair> {
+        Vec::new()
+    }
+
+    fn placement(&self, _: &Signature) -> Placement {
+        Placement { home: 0, lengths: Vec::new(), contacts: Vec::new() }
+    }
+
+    fn load(&self) -> LoadReport {
+        unreachable!("nobody asks")
+    }
+
+    fn waiting(&self) -> usize {
+        0
+    }
+
+    fn hurry(&self) {}
+}
+
+fn start(store: &Arc<Memory>) -> Arc<Tier1> {
+    let config = Config {
+        dir: std::path::PathBuf::new(),
+        shards: 3,
+        policy: Policy::default(),
+        pending_max: 100,
+        group_members_max: 1_000,
+        durable: true,
+        collection: 1,
+    };
+    let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, &config).unwrap();
+    let tier2 = Arc::new(Everybody::default());
+    assert!(tier2.answer.set(tier1.answer()).is_ok());
+    tier1.start(tier2).unwrap();
+    tier1
+}
+
+fn url(page: u64) -> PageUrl {
+    PageUrl::parse(&format!("http://host/{page}")).unwrap()
+}
+
+fn submit(tier1: &Tier1, page: u64, at: i64, body: Body) -> Outcome {
+    let submission = Submission {
+        url: url(page),
+        fetched_at: Timestamp::from_millis(at),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body,
+    };
+    tier1.submit(vec![submission]).unwrap()[0]
+}
+
+/// A hundred tokens, one of them the page's own.
+fn content(page: u64) -> Body {
+    let tokens: Vec<u64> = (0..100).map(|i| if i == 50 { 1_000 + page } else { i }).collect();
+    Body::Content(Arc::new(Builder::new().build(&tokens)))
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_flush_names_what_cannot_be_done() {
+    let store = Arc::new(Memory::default());
+    let tier1 = start(&store);
+    for page in 0..3 {
+        submit(&tier1, page, 1, content(page));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let page = url(1).id();
+    store.commit(vec![(key::signature(tier1.owner(page), page), Some(vec![1, 2, 3]))]).unwrap();
+    // The others are to be recomputed now.
+    submit(&tier1, 0, 2, Body::Dead);
+    let refused = tier1.flush(PATIENCE).unwrap_err();
+    assert!(matches!(refused, Refused::Damaged(_)), "{refused}");
+    // Another version mends it, and the next start finds what is owed.
+    submit(&tier1, 1, 3, content(7));
+    tier1.stop();
+    let tier1 = start(&store);
+    assert!(tier1.flush(PATIENCE).unwrap());
+    tier1.stop();
+}
+
+#[test]
+fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave() {
+    let store = Arc::new(Memory::default());
+    let tier1 = start(&store);
+    for page in 0..30 {
+        submit(&tier1, page, 1, content(page * 1_000));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let mut seen = Vec::new();
+    let mut cursor = None;
+    loop {
+        let changes = tier1.changes(cursor.as_deref(), 4, Duration::ZERO).unwrap();
+        assert!(changes.changes.len() <= 4);
+        seen.extend(changes.changes.into_iter().map(|change| change.line.url));
+        cursor = Some(changes.cursor);
+        if changes.at_end {
+            break;
+        }
+    }
+    seen.sort();
+    let mut all: Vec<PageUrl> = (0..30).map(url).collect();
+    all.sort();
+    assert_eq!(seen, all);
+    let first: Vec<_> = tier1.changes(None, 3, Duration::ZERO).unwrap().changes;
+    let shards: std::collections::HashSet<_> =
+        first.iter().map(|change| tier1.owner(change.line.url.id())).collect();
+    assert_eq!(shards.len(), 3);
+
+    let ahead = format!("{:x}.ffff.0.0", 1);
+    assert_eq!(tier1.changes(Some(&ahead), 4, Duration::ZERO).unwrap_err(), Refused::CursorGone);
+    tier1.stop();
+}
+
+#[test]
+fn a_host_is_purged_in_steps() {
+    let store = Arc::new(Memory::default());
+    let tier1 = start(&store);
+    let body = || Body::Redirect(url(0));
+    for page in 0..4_000 {
+        submit(&tier1, page, 1, body());
+    }
+    assert_eq!(tier1.purge_host("HOST").unwrap(), 4_000);
+    assert_eq!(tier1.purge_host("host").unwrap(), 0);
+    assert!(tier1.pages(&[url(5).id()]).unwrap()[0].is_none());
+    tier1.stop();
+}
