@@ -16,7 +16,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use crate::advise::Advisor;
 use crate::body::{self, BodyMemory, Held};
 use crate::ingest::Ingest;
-use crate::limits::{HEAVY_CALLS, Limits};
+use crate::limits::{HEALTH_CALLS, HEAVY_CALLS, Limits};
 use crate::metrics::{self, Metrics};
 use crate::placement::ShardTable;
 use crate::problem::Problem;
@@ -64,6 +64,8 @@ struct Inner {
     limits: Limits,
     memory: BodyMemory,
     requests: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
+    health_calls: Arc<Semaphore>,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     flushes: Arc<Semaphore>,
@@ -100,6 +102,8 @@ impl App {
             temp_dir,
             memory,
             requests: Arc::new(Semaphore::new(limits.requests)),
+            calls: Arc::new(Semaphore::new(limits.requests)),
+            health_calls: Arc::new(Semaphore::new(HEALTH_CALLS)),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
@@ -109,13 +113,37 @@ impl App {
         }))
     }
 
-    /// Runs a call that blocks, on a thread where that is allowed.
+    /// Runs a call that blocks, on a thread where that is allowed. At most as many are under way as
+    /// requests may be in work; those whose callers have gone count until they end.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
+        let place = place(&self.0.calls, "too many calls are under way; try again later")?;
+        self.on_thread(place, call).await
+    }
+
+    /// The same for health and metrics: they wait for one of a few places that no other call takes.
+    pub(crate) async fn blocking_for_health<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = self.0.health_calls.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
+        self.on_thread(place, call).await
+    }
+
+    /// The thread holds the place, for it outlives a caller who goes.
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        place: OwnedSemaphorePermit,
+        call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let app = self.clone();
-        match tokio::task::spawn_blocking(move || call(&app)).await {
+        let on_thread = move || {
+            let _place = place;
+            call(&app)
+        };
+        match tokio::task::spawn_blocking(on_thread).await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::error!(%error, "a request failed inside");
@@ -126,7 +154,8 @@ impl App {
 
     /// Reads a body within the limits.
     pub(crate) async fn read(&self, headers: &HeaderMap, body: Body, max: usize) -> Result<Held, Problem> {
-        body::read(&self.0.memory, &self.0.limits, headers, body, max).await
+        let wire = body::read(&self.0.memory, &self.0.limits, headers, body, max).await?;
+        if wire.is_packed() { self.blocking(|_| wire.unpack()).await } else { wire.unpack() }
     }
 
     /// Records submissions in tier 1; blocks.

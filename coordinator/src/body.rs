@@ -84,18 +84,25 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// A whole body as it came over the wire.
+pub(crate) struct Wire {
+    encoding: Encoding,
+    packed: Buffer,
+    unpacked: Buffer,
+}
+
 /// Reads a body of at most `max` bytes after decompression.
 ///
 /// # Errors
-/// 408 when it is slow, 413 when it is too long, 415 for another encoding than gzip and zstd, 400 when it
-/// is damaged, 503 when the memory of all bodies is used up.
+/// 400 when it breaks off, 408 when it is slow, 413 when it is too long, 415 for another encoding than gzip
+/// and zstd, 503 when the memory of all bodies is used up.
 pub(crate) async fn read(
     memory: &BodyMemory,
     limits: &Limits,
     headers: &HeaderMap,
     body: Body,
     max: usize,
-) -> Result<Held, Problem> {
+) -> Result<Wire, Problem> {
     let encoding = Encoding::of(headers)?;
     let wire_max =
         if encoding == Encoding::Identity { max.min(limits.wire_bytes) } else { limits.wire_bytes };
@@ -103,7 +110,7 @@ pub(crate) async fn read(
     if stated.is_some_and(|length| length > wire_max) {
         return Err(too_large(wire_max));
     }
-    let mut wire = Buffer::new(memory, wire_max, stated.unwrap_or(wire_max));
+    let mut packed = Buffer::new(memory, wire_max, stated.unwrap_or(wire_max));
     let mut pieces = body.into_data_stream();
     let end = Instant::now() + limits.body_time;
     loop {
@@ -112,18 +119,44 @@ pub(crate) async fn read(
             Err(_) => return Err(slow(limits.body_pause, limits.body_time)),
             Ok(None) => break,
             Ok(Some(Err(error))) => return Err(Problem::bad_request(format!("the body broke off: {error}"))),
-            Ok(Some(Ok(piece))) => wire.push(&piece)?,
+            Ok(Some(Ok(piece))) => packed.push(&piece)?,
         }
     }
-    if encoding == Encoding::Identity {
-        return Ok(wire.hold());
+    Ok(Wire { encoding, packed, unpacked: Buffer::new(memory, max, max) })
+}
+
+impl Wire {
+    /// Whether there is work to do before its bytes can be read.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.encoding != Encoding::Identity
     }
-    let unpacked = Buffer::new(memory, max, max);
-    match tokio::task::spawn_blocking(move || unpack(encoding, wire, unpacked)).await {
-        Ok(held) => held,
-        Err(error) => {
-            tracing::error!(%error, "decompression failed");
-            Err(Problem::internal())
+
+    /// The body itself. Blocks where it is packed.
+    ///
+    /// # Errors
+    /// 400 when it is damaged, 413 when it is too long, 503 when the memory of all bodies is used up.
+    pub(crate) fn unpack(self) -> Result<Held, Problem> {
+        let Self { encoding, packed, unpacked: mut out } = self;
+        let damaged =
+            |error: io::Error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
+        let mut reader: Box<dyn Read + '_> = match encoding {
+            Encoding::Identity => return Ok(packed.hold()),
+            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(packed.bytes.as_slice())),
+            Encoding::Zstd => {
+                let mut decoder =
+                    zstd::stream::read::Decoder::with_buffer(packed.bytes.as_slice()).map_err(damaged)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(damaged)?;
+                Box::new(decoder)
+            }
+        };
+        let mut piece = vec![0; STEP];
+        loop {
+            match reader.read(&mut piece) {
+                Ok(0) => return Ok(out.hold()),
+                Ok(n) => out.push(&piece[..n])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(damaged(error)),
+            }
         }
     }
 }
@@ -197,29 +230,6 @@ impl Buffer {
 
     fn hold(self) -> Held {
         Held { bytes: self.bytes.into(), permit: self.permit }
-    }
-}
-
-fn unpack(encoding: Encoding, wire: Buffer, mut out: Buffer) -> Result<Held, Problem> {
-    let damaged = |error: io::Error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
-    let mut reader: Box<dyn Read + '_> = match encoding {
-        Encoding::Identity => return Ok(wire.hold()),
-        Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(wire.bytes.as_slice())),
-        Encoding::Zstd => {
-            let mut decoder =
-                zstd::stream::read::Decoder::with_buffer(wire.bytes.as_slice()).map_err(damaged)?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(damaged)?;
-            Box::new(decoder)
-        }
-    };
-    let mut piece = vec![0; STEP];
-    loop {
-        match reader.read(&mut piece) {
-            Ok(0) => return Ok(out.hold()),
-            Ok(n) => out.push(&piece[..n])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(damaged(error)),
-        }
     }
 }
 

@@ -2,8 +2,12 @@
 //!
 //! Memory for request bodies is at most [`BODY_MEMORY_BYTES`]. A body's share is held until its answer is
 //! sent; an answer repeats the URLs of the body and adds at most 300 bytes a line, so all answers together
-//! stay below the same size and 30 MB a request. Each blocking call holds one thread of
-//! the runtime's blocking pool, of which there are 512 by default: [`REQUESTS`] stays below that.
+//! stay below the same size and 30 MB a request.
+//!
+//! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
+//! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
+//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`]: 404 of the 512, so none
+//! of them ever waits for a thread.
 
 use std::time::Duration;
 
@@ -49,8 +53,12 @@ pub const WRITE_PAUSE: Duration = Duration::from_secs(60);
 /// Connections open at once; each costs about 16 kB while idle, so 64 MB.
 pub const CONNECTIONS: usize = 4_096;
 
-/// Requests in work at once, long polls among them. Past it: 503.
+/// Requests in work at once, long polls among them; and blocking calls of requests at once, those whose
+/// callers have gone among them. Past it: 503.
 pub const REQUESTS: usize = 384;
+
+/// Blocking calls of health and metrics at once. Past it they wait.
+pub const HEALTH_CALLS: usize = 16;
 
 /// Long polls of the change feed at once: a third of [`REQUESTS`]. Past it: 503.
 pub const LONG_POLLS: usize = 128;

@@ -85,7 +85,9 @@ pub(crate) async fn flush(
 )]
 pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> {
     let place = app.enter_export()?;
-    let collected = app.blocking(|app| Ok(Collected::from(app.tier1(), app.temp_dir())?)).await?;
+    // A caller who goes leaves the scan behind, so the place goes with the scan.
+    let collect = move |app: &App| Ok((place, Collected::from(app.tier1(), app.temp_dir())?));
+    let (place, collected) = app.blocking(collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
     let (sender, receiver) = mpsc::channel(PIECES);
     tokio::task::spawn_blocking(move || {
@@ -163,7 +165,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Probl
     if app.is_draining() {
         return Err(doppel_common::api::Refused::Stopping.into());
     }
-    app.blocking(|app| Ok(app.tier1().writable()?)).await?;
+    app.blocking_for_health(|app| Ok(app.tier1().writable()?)).await?;
     Ok("ready\n")
 }
 
@@ -173,7 +175,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Probl
     responses((status = 200, body = str, content_type = "application/openmetrics-text")),
 )]
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
-    let text = app.blocking(|app| metrics::encode(app.registry())).await?;
+    let text = app.blocking_for_health(|app| metrics::encode(app.registry())).await?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 

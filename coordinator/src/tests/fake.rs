@@ -13,11 +13,14 @@ use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
 
+use super::gate::Gate;
+
 /// Both tiers.
 #[derive(Default)]
 pub(super) struct Fake {
     state: Mutex<State>,
     changed: Condvar,
+    pub(super) gate: Gate,
 }
 
 /// What a test may read and bend.
@@ -251,6 +254,7 @@ impl Tier1Api for Fake {
     }
 
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
+        self.gate.pass("pages");
         let state = self.state();
         Ok(pages.iter().map(|id| state.pages.get(id).map(|page| page.view.clone())).collect())
     }
@@ -295,6 +299,7 @@ impl Tier1Api for Fake {
         after: Option<GroupId>,
         limit: usize,
     ) -> Result<Vec<GroupSummary>, Refused> {
+        self.gate.pass("groups");
         let state = self.state();
         let wanted = |summary: &&GroupSummary| {
             summary.state == GroupState::Active
@@ -327,6 +332,7 @@ impl Tier1Api for Fake {
     }
 
     fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused> {
+        self.gate.pass("scan");
         let state = self.state();
         if state.damaged {
             return Err(Refused::Damaged("page p1".to_owned()));
@@ -366,6 +372,7 @@ impl Tier1Api for Fake {
     }
 
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused> {
+        self.gate.pass("repair");
         let mut state = self.state();
         state.repairs.push((group, dry_run, by.to_owned()));
         let Some((_, members)) = state.groups.get(&group) else { return Ok(None) };
@@ -414,6 +421,7 @@ impl Tier2Api for Fake {
     }
 
     fn probe(&self, signature: &Signature) -> Vec<Pair> {
+        self.gate.pass("probe");
         let state = self.state();
         let stored = state.pages.iter().filter_map(|(id, page)| Some((*id, page.signature.as_ref()?)));
         let pair = |(page, other): (PageId, &Arc<Signature>)| {

@@ -4,6 +4,8 @@ mod errors;
 mod explain;
 mod fake;
 mod feed;
+mod gate;
+mod gone;
 mod groups;
 mod limits;
 mod operations;
@@ -94,6 +96,19 @@ impl Door {
         let reply = self.post("/v1/pages", NDJSON, lines).await;
         assert!(reply.lines().iter().all(|line| line["outcome"].is_string()), "{reply:?}");
         assert_eq!(self.post_json("/v1/flush?wait=true", &json!({})).await.json()["done"], true);
+    }
+
+    /// Asks for `path` and goes before there is an answer, but not before the tiers' call of this name has
+    /// begun.
+    async fn ask_and_go(self: &Arc<Self>, path: &str, call: &'static str) {
+        let before = self.tiers.gate.count(call);
+        let asking = tokio::spawn({
+            let (door, path) = (Arc::clone(self), path.to_owned());
+            async move { door.get(&path).await.status }
+        });
+        self.tiers.gate.begun(call, before + 1).await;
+        asking.abort();
+        assert!(asking.await.unwrap_err().is_cancelled(), "{path} was answered");
     }
 
     async fn status(&self, url: &str) -> Value {

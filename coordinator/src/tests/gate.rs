@@ -1,0 +1,70 @@
+//! Holds calls of the tiers back, so that a test can look at the service while they are under way.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// The longest that a call is held, so that a test which fails ends all the same.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub(super) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    closed_for: Option<&'static str>,
+    begun: BTreeMap<&'static str, usize>,
+}
+
+/// A gate that is closed until this is dropped.
+pub(super) struct Closed<'g>(&'g Gate);
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// What every call passes at its beginning.
+    pub(super) fn pass(&self, call: &'static str) {
+        let mut state = self.state();
+        *state.begun.entry(call).or_default() += 1;
+        let is_held = |state: &mut State| state.closed_for == Some(call);
+        drop(self.changed.wait_timeout_while(state, PATIENCE, is_held).unwrap());
+    }
+
+    /// Holds every call of this name.
+    pub(super) fn close(&self, call: &'static str) -> Closed<'_> {
+        self.state().closed_for = Some(call);
+        Closed(self)
+    }
+
+    /// Waits until so many calls of this name have begun since the beginning.
+    pub(super) async fn begun(&self, call: &'static str, count: usize) {
+        until(async || self.count(call) >= count).await;
+    }
+
+    /// How many calls of this name have begun since the beginning.
+    pub(super) fn count(&self, call: &'static str) -> usize {
+        self.state().begun.get(call).copied().unwrap_or_default()
+    }
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.0.state().closed_for = None;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Asks again and again, for some seconds.
+pub(super) async fn until(condition: impl AsyncFn() -> bool) {
+    let asking = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE / 2, asking).await.expect("it should have happened by now");
+}

@@ -1,0 +1,32 @@
+//! Callers who go before their answer: what they leave behind still counts (G6).
+
+use std::time::Duration;
+
+use super::*;
+use crate::limits::HEAVY_CALLS;
+use gate::until;
+
+#[tokio::test]
+async fn an_export_without_its_caller_keeps_its_place() {
+    let door = Arc::new(Door::new());
+    let closed = door.tiers.gate.close("scan");
+    for _ in 0..HEAVY_CALLS {
+        door.ask_and_go("/v1/export", "scan").await;
+    }
+    let one_more = tokio::time::timeout(Duration::from_secs(5), door.get("/v1/export")).await;
+    one_more.expect("it is refused at once").problem(503);
+    drop(closed);
+    until(async || door.get("/v1/export").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn a_call_without_its_caller_keeps_its_place_and_health_has_others() {
+    let door = Arc::new(Door::with(Limits { requests: 1, ..Limits::default() }));
+    let closed = door.tiers.gate.close("pages");
+    door.ask_and_go("/v1/status?url=http://a/", "pages").await;
+    door.get("/v1/groups").await.problem(503);
+    assert_eq!(door.get("/readyz").await.status, 200);
+    assert_eq!(door.get("/metrics").await.status, 200);
+    drop(closed);
+    until(async || door.get("/v1/groups").await.status == 200).await;
+}
