@@ -22,6 +22,7 @@ pub(super) struct Files {
     source: Source,
     limits: Limits,
     bytes_read: u64,
+    broke_off: bool,
 }
 
 enum Source {
@@ -40,16 +41,25 @@ impl Files {
     pub(super) fn below(root: &Path, limits: Limits) -> Self {
         // Below a canonical root all paths are canonical, as links are not followed.
         let walk = WalkDir::new(canonical(root)).sort_by_file_name().into_iter();
-        Self { source: Source::Walk(Box::new(walk)), limits, bytes_read: 0 }
+        Self { source: Source::Walk(Box::new(walk)), limits, bytes_read: 0, broke_off: false }
     }
 
     /// One file.
     pub(super) fn single(path: &Path, kind: PageKind, limits: Limits) -> Self {
-        Self { source: Source::Single(Some((canonical(path), kind))), limits, bytes_read: 0 }
+        Self {
+            source: Source::Single(Some((canonical(path), kind))),
+            limits,
+            bytes_read: 0,
+            broke_off: false,
+        }
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
         self.bytes_read
+    }
+
+    pub(super) fn broke_off(&self) -> bool {
+        self.broke_off
     }
 
     fn entry(&mut self, entry: &DirEntry) -> Option<Item> {
@@ -119,7 +129,10 @@ impl Iterator for Files {
             let entry = match &mut self.source {
                 Source::Single(file) => {
                     let (path, kind) = file.take()?;
-                    return Some(self.file(&path, kind));
+                    let item = self.file(&path, kind);
+                    self.broke_off =
+                        matches!(&item, Item::Bad(error) if matches!(error.reason, Reason::Io(_)));
+                    return Some(item);
                 }
                 Source::Walk(walk) => walk.next()?,
             };
@@ -130,6 +143,7 @@ impl Iterator for Files {
                     }
                 }
                 Err(error) => {
+                    self.broke_off |= error.depth() == 0;
                     let path = error.path().unwrap_or(Path::new("")).to_owned();
                     return Some(bad(&path, Reason::Io(error.into())));
                 }

@@ -18,12 +18,29 @@ pub(super) struct Lines {
     line: Vec<u8>,
     number: u64,
     ended: bool,
+    /// Whether damage ended it.
+    broke_off: bool,
+    /// The damage, where it is to be told after the line before it.
+    damage: Option<Reason>,
 }
 
 impl Lines {
     pub(super) fn open(path: &Arc<Path>, limits: Limits) -> Result<Self, Reason> {
         let stream = Stream::open(path, &limits)?;
-        Ok(Self { path: Arc::clone(path), stream, limits, line: Vec::new(), number: 0, ended: false })
+        Ok(Self {
+            path: Arc::clone(path),
+            stream,
+            limits,
+            line: Vec::new(),
+            number: 0,
+            ended: false,
+            broke_off: false,
+            damage: None,
+        })
+    }
+
+    pub(super) fn broke_off(&self) -> bool {
+        self.broke_off
     }
 
     pub(super) fn bytes_read(&self) -> u64 {
@@ -36,27 +53,50 @@ impl Lines {
         self.number += 1;
         let mut length = 0_u64;
         loop {
-            let data = self.stream.data()?;
-            if data.is_empty() {
-                if self.stream.next_member()? {
-                    continue;
+            match self.read_piece(&mut length) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(damage) => {
+                    (self.ended, self.broke_off) = (true, true);
+                    // A last line may be whole without a line feed; half a line says no more than the damage.
+                    let whole = length == self.line.len() as u64 && self.page().is_ok();
+                    if !whole {
+                        return Err(damage);
+                    }
+                    self.damage = Some(damage);
+                    break;
                 }
-                self.ended = true;
-                break;
-            }
-            let end = memchr::memchr(b'\n', data);
-            let bytes = end.map_or(data.len(), |at| at + 1);
-            length += bytes as u64;
-            if length <= self.limits.line_bytes_max as u64 {
-                self.line.extend_from_slice(&data[..bytes]);
-            }
-            self.stream.consume(bytes);
-            if end.is_some() {
-                break;
             }
         }
         too_large("a line", length, self.limits.line_bytes_max)?;
         Ok(length > 0)
+    }
+
+    /// Adds the bytes at hand to the line, and to its length; false at the end of the line.
+    fn read_piece(&mut self, length: &mut u64) -> Result<bool, Reason> {
+        let data = self.stream.data()?;
+        if data.is_empty() {
+            self.ended = !self.stream.next_member()?;
+            return Ok(!self.ended);
+        }
+        let end = memchr::memchr(b'\n', data);
+        let bytes = end.map_or(data.len(), |at| at + 1);
+        *length += bytes as u64;
+        if *length <= self.limits.line_bytes_max as u64 {
+            self.line.extend_from_slice(&data[..bytes]);
+        }
+        self.stream.consume(bytes);
+        Ok(end.is_none())
+    }
+
+    fn item(&self, page: Result<Fetched, Reason>) -> Item {
+        match page {
+            Ok(page) => Item::Page(page),
+            Err(reason) => {
+                let place = Place::Line(self.number);
+                Item::Bad(InputError { path: Arc::clone(&self.path), place, reason })
+            }
+        }
     }
 
     fn page(&self) -> Result<Fetched, Reason> {
@@ -90,20 +130,12 @@ impl Iterator for Lines {
                 Ok(false) => return None,
                 Ok(true) if self.line.trim_ascii().is_empty() => continue,
                 Ok(true) => self.page(),
-                Err(reason) => {
-                    // Only a line that is too long has an end behind which there may be more.
-                    self.ended |= !matches!(reason, Reason::TooLarge { .. });
-                    Err(reason)
-                }
+                Err(reason) => Err(reason),
             };
-            return Some(match page {
-                Ok(page) => Item::Page(page),
-                Err(reason) => {
-                    let place = Place::Line(self.number);
-                    Item::Bad(InputError { path: Arc::clone(&self.path), place, reason })
-                }
-            });
+            return Some(self.item(page));
         }
-        None
+        let damage = self.damage.take()?;
+        self.number += 1;
+        Some(self.item(Err(damage)))
     }
 }

@@ -89,7 +89,8 @@ pub enum Item {
 
 /// The pages of one file or directory, in order.
 ///
-/// After an error that leaves nothing more to read the iterator ends.
+/// After an error that leaves nothing more to read the iterator ends, and [`broke_off`](Self::broke_off)
+/// tells.
 pub struct Input {
     source: Source,
     modified: Timestamp,
@@ -140,6 +141,17 @@ impl Input {
             Source::Warc(pages) => pages.bytes_read(),
             Source::Lines(lines) => lines.bytes_read(),
             Source::Files(files) => files.bytes_read(),
+        }
+    }
+
+    /// Whether reading has ended before the end: there was damage or a failure of the system, and
+    /// nothing that could be read behind it. An error that the reader went on after is none of these.
+    #[must_use]
+    pub fn broke_off(&self) -> bool {
+        match &self.source {
+            Source::Warc(pages) => pages.broke_off(),
+            Source::Lines(lines) => lines.broke_off(),
+            Source::Files(files) => files.broke_off(),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Compression is told by the file's first bytes, not by its name. A plain or zstd file is one
 //! member. The work is bounded: [`Limits::expansion_ratio_max`] counts what is unpacked, also when
-//! a part is read again.
+//! a part is read again. What is stored counts once, except for a record that is
+//! [read once more](Stream::reread) because another one refers to it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -63,6 +64,8 @@ pub(super) struct Stream {
     /// The bytes of the file that were needed so far, and those that came of them.
     stored: u64,
     unpacked: u64,
+    /// The offset up to which the bytes of the file are in `stored`.
+    counted_to: u64,
     /// Whether nothing of the current member was consumed.
     at_member_start: bool,
     /// Whether the window holds the last bytes of the current member.
@@ -94,6 +97,7 @@ impl Stream {
             end: 0,
             stored: 0,
             unpacked: 0,
+            counted_to: 0,
             at_member_start: true,
             member_ended,
         })
@@ -142,6 +146,12 @@ impl Stream {
         Ok(())
     }
 
+    /// Does as [`seek`](Self::seek), and what is read from there counts as stored once more.
+    pub(super) fn reread(&mut self, mark: u64) -> Result<(), Reason> {
+        self.counted_to = mark;
+        self.seek(mark)
+    }
+
     fn enter_member(&mut self) {
         (self.start, self.end) = (0, 0);
         (self.at_member_start, self.member_ended) = (true, false);
@@ -171,7 +181,9 @@ impl Stream {
             self.end += bytes;
             self.member_ended = bytes == 0;
             self.unpacked += bytes as u64;
-            self.stored = self.stored.max(self.bytes_read());
+            let read = self.bytes_read();
+            self.stored += read.saturating_sub(self.counted_to);
+            self.counted_to = self.counted_to.max(read);
             self.limits.check_expansion(self.stored, self.unpacked)?;
         }
         Ok(&self.window[self.start..self.end])

@@ -57,6 +57,49 @@ fn a_cut_in_the_middle_costs_one_record() {
 }
 
 #[test]
+fn what_is_behind_damage_tells_whether_the_file_broke_off() {
+    let broke_off = |name: &str, content: &[u8]| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        let mut input = input::open(&path, Limits { expansion_free_bytes: 1 << 20, ..LIMITS }).unwrap();
+        let bad = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
+        (bad, input.broke_off())
+    };
+    let records = records();
+    let packed: Vec<_> = records.iter().map(|record| gzip(record)).collect();
+    let cut = |at: usize| packed[at][..packed[at].len() / 2].to_vec();
+    let corrupt = |at: usize| {
+        let mut member = packed[at].clone();
+        *member.last_mut().unwrap() ^= 1;
+        member
+    };
+    assert_eq!(broke_off("a.warc.gz", &packed.concat()), (0, false));
+    assert_eq!(broke_off("a.warc.gz", &[cut(0), cut(1), corrupt(2), packed[4].clone()].concat()), (3, false));
+    // Behind the damage there may be nothing but a record about the crawl.
+    assert_eq!(broke_off("a.warc.gz", &[corrupt(0), packed[3].clone()].concat()), (1, false));
+    assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), corrupt(1), cut(2)].concat()), (2, true));
+    assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), b"junk".to_vec()].concat()), (1, true));
+    let member = gzip(&records.concat());
+    assert_eq!(broke_off("a.warc.gz", &member[..member.len() / 2]), (1, true));
+    assert_eq!(broke_off("a.warc.gz", &[&member[..member.len() / 2], &packed[1]].concat()), (1, false));
+    assert_eq!(broke_off("a.warc.gz", &gzip(&vec![0; 100 << 20])), (2, true));
+    assert_eq!(
+        broke_off("a.warc.gz", &[&packed[0][..], &gzip(b"WARC/1.0\r\nbad\r\n\r\n")].concat()),
+        (1, false)
+    );
+    let plain = records.concat();
+    assert_eq!(broke_off("a.warc", &plain[..plain.len() - 10]), (1, true));
+
+    let lines = gzip(b"{\"url\":\"https://a.org/\",\"dead\":true}\n{}");
+    assert_eq!(broke_off("a.jsonl.gz", &lines), (1, false));
+    assert_eq!(broke_off("a.jsonl.gz", &lines[..lines.len() - 10]), (1, true));
+    assert_eq!(broke_off("a.jsonl.gz", &[&lines[..], b"junk"].concat()), (1, true));
+    assert_eq!(broke_off("a.jsonl", &vec![b' '; 50 << 20]), (1, false));
+    assert_eq!(broke_off("a.html", &vec![b' '; 50 << 20]), (1, false));
+}
+
+#[test]
 fn hidden_records_are_not_read() {
     // A stored block holds a member byte for byte; a page holds a record.
     let hidden = page("https://victim.org/", "");

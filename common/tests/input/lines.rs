@@ -103,6 +103,27 @@ fn damaged_compression_ends_the_file() {
 }
 
 #[test]
+fn a_whole_line_before_damage_is_kept() {
+    let line = |n: u32| format!("{{\"url\":\"https://a.org/{n}\",\"dead\":true}}");
+    let two = format!("{}\n{}", line(1), line(2));
+    let pages = ["https://a.org/1 dead", "https://a.org/2 dead"];
+    for (junk, reason) in [
+        (&b"junk"[..], "the data end in the middle of it"),
+        (
+            b"junk of more than a header's length",
+            "corrupt compressed data: no gzip header where a member should begin",
+        ),
+    ] {
+        let bad = format!("bad: a.jsonl.gz, line 3: {reason}");
+        check("a.jsonl.gz", &[&gzip(two.as_bytes()), junk].concat(), &[pages[0], pages[1], &bad]);
+        // The half of a line that is left says no more than the damage does.
+        let half = gzip(&two.as_bytes()[..two.len() - 1]);
+        let bad = format!("bad: a.jsonl.gz, line 2: {reason}");
+        check("a.jsonl.gz", &[&half, junk].concat(), &[pages[0], &bad]);
+    }
+}
+
+#[test]
 fn a_written_line_is_read() {
     let item = PageItem {
         url: PageUrl::parse("https://a.org/1").unwrap(),

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use doppel_common::input::{self, Fetched, FetchedBody, Item, Limits};
+use doppel_common::input::{self, Fetched, FetchedBody, Item, Limits, Reason};
 use doppel_common::model::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -252,6 +252,32 @@ fn revisits() {
     assert_eq!(copy.fetched_at, Some("2020-01-02T00:00:00Z".parse().unwrap()));
 }
 
+/// Each revisit reads the record again, which counts as much as it unpacks.
+#[test]
+fn a_record_is_read_again_for_each_revisit() {
+    const REVISITS: usize = 300;
+    let ok = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let digest = "WARC-Payload-Digest: sha1:ONE\r\n";
+    let fields = format!("{digest}WARC-Refers-To-Target-URI: https://a.org/\r\n");
+    let copies: Vec<u8> =
+        (0..REVISITS).flat_map(|n| gzip(&revisit(&format!("https://b.org/{n}"), &fields, ok))).collect();
+    let limits = Limits { expansion_free_bytes: 1 << 20, expansion_ratio_max: 30, ..LIMITS };
+    let words: String = (0..15_000).map(|n| format!("{} ", n * 7_919 % 10_007)).collect();
+    for (content, plausible) in [(words, true), (" ".repeat(70_000), false)] {
+        let original = gzip(&response_with("https://a.org/", digest, &format!("{ok}{content}")));
+        let ratio = content.len() / original.len();
+        assert_eq!(ratio < 30, plausible, "{ratio}");
+        let items = items_within(limits, "a.warc.gz", &[&original[..], &copies].concat());
+        assert_eq!(items.len(), REVISITS + 1);
+        let pages = items.iter().filter(|item| matches!(item, Item::Page(_))).count();
+        let bombs = items.iter().filter(
+            |item| matches!(item, Item::Bad(error) if matches!(error.reason, Reason::Expansion { .. })),
+        );
+        assert_eq!(pages + bombs.count(), items.len());
+        assert_eq!(pages == items.len(), plausible, "{pages} pages");
+    }
+}
+
 /// Pieces that look like the borders of records.
 fn block() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

@@ -42,6 +42,10 @@ impl Pages {
     pub(super) fn bytes_read(&self) -> u64 {
         self.records.bytes_read()
     }
+
+    pub(super) fn broke_off(&self) -> bool {
+        self.records.broke_off()
+    }
 }
 
 impl Iterator for Pages {

@@ -22,6 +22,8 @@ pub(super) struct Records {
     offset: u64,
     mark: Option<u64>,
     state: State,
+    /// Whether damage or a failure came after the last record, and not just something that is none.
+    damaged: bool,
 }
 
 /// Where the stream stands.
@@ -57,7 +59,13 @@ impl Records {
             offset: 0,
             mark: None,
             state: State::Between,
+            damaged: false,
         }
+    }
+
+    /// Whether nothing that could be read came after damage or a failure.
+    pub(super) fn broke_off(&self) -> bool {
+        self.damaged && matches!(self.state, State::Ended)
     }
 
     /// Bytes read of the file.
@@ -87,10 +95,12 @@ impl Records {
             other => other,
         };
         match &read {
-            Ok(true) => self.state = State::Between,
-            Ok(false) | Err(Reason::Io(_) | Reason::Expansion { .. }) => self.state = State::Ended,
-            // Not to be read from the same offset twice.
-            Err(_) => {
+            Ok(true) => (self.state, self.damaged) = (State::Between, false),
+            Ok(false) => {}
+            Err(Reason::Io(_) | Reason::Expansion { .. }) => self.damaged = true,
+            Err(reason) => {
+                self.damaged = matches!(reason, Reason::Truncated | Reason::Corrupt(_));
+                // Not to be read from the same offset twice.
                 let plain = !self.stream.is_compressed();
                 self.state = State::Lost(self.mark.filter(|_| plain).map(|at| at + 1));
             }
@@ -100,7 +110,7 @@ impl Records {
 
     /// Reads the record at a [mark](Record::mark); false if there is none.
     pub(super) fn read_at(&mut self, mark: u64) -> Result<bool, Reason> {
-        self.stream.seek(mark)?;
+        self.stream.reread(mark)?;
         self.state = State::Between;
         self.advance()
     }
