@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use doppel_common::api::{Tier1Api, Tier2Api};
 use doppel_common::pairwise::Policy;
-use doppel_tier1::Tier1;
+use doppel_tier1::{Rules, Tier1};
 use doppel_tier2::Tier2;
 
 use crate::args::EngineArgs;
@@ -40,6 +40,7 @@ impl Engine {
             policy,
             pending_max: args.pending_max,
             group_members_max: args.group_members_max,
+            rules: Rules::EXACT,
             durable,
             collection: manifest.collection(),
         };

@@ -20,5 +20,6 @@ mod store;
 mod totals;
 mod txn;
 
+pub use machine::Rules;
 pub use service::{Config, Error, Tier1};
 pub use store::{Memory, Sled, Store, StoreError, Write};

@@ -350,7 +350,8 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn put_active(&mut self, group: GroupId, record: Group) -> Result<(), StoreError> {
+    pub(super) fn put_active(&mut self, group: GroupId, mut record: Group) -> Result<(), StoreError> {
+        record.touched &= self.shards.settings.rules.recomputation;
         if record.owes_recomputation() {
             self.effects.push(Effect::Touched(group));
         }

@@ -144,6 +144,8 @@ impl Machine<'_, '_> {
                 return self.put(page, record);
             }
             record.ticket += 1;
+        }
+        if stale && self.shards.settings.rules.late_looks {
             state.look = LookState::Late;
             self.effects.push(Effect::Late(page));
         } else {
@@ -245,7 +247,8 @@ impl Machine<'_, '_> {
     /// Makes a settled content owe a comparison; one that is under way is made anew.
     pub(super) fn owe_look(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
-        if state.tokens == 0 {
+        let pending = state.look == LookState::Pending;
+        if state.tokens == 0 || !(pending || self.shards.settings.rules.late_looks) {
             return;
         }
         record.ticket += 1;
@@ -253,7 +256,7 @@ impl Machine<'_, '_> {
         if let Some(membership) = state.membership.as_mut().filter(|m| m.content == state.content) {
             membership.settled = false;
         }
-        if state.look == LookState::Pending {
+        if pending {
             let content = state.content;
             self.order_look(page, content, record.ticket);
         } else {

@@ -51,6 +51,24 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     /// Members past which a group is quarantined.
     pub(crate) group_members_max: u64,
+    pub(crate) rules: Rules,
+}
+
+/// What is done beyond the paper that tier 1 follows. Without either the groups are what its rules give,
+/// for comparison: they depend on the order of arrival and keep wrong pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// A page that its representative confirmed is compared with all others later.
+    pub late_looks: bool,
+    /// A group that lost or changed a member is recomputed.
+    pub recomputation: bool,
+}
+
+impl Rules {
+    /// Exact groups at rest.
+    pub const EXACT: Self = Self { late_looks: true, recomputation: true };
+    /// The rules of the paper.
+    pub const PAPER: Self = Self { late_looks: false, recomputation: false };
 }
 
 /// The shards' state that stays in memory between commits.

@@ -172,14 +172,17 @@ impl Machine<'_, '_> {
         record.ticket += 1;
         let outcome = if let Some(hint) = confirmed {
             self.meta().counters.confirmed += 1;
-            state.look = LookState::Late;
+            let owed = self.shards.settings.rules.late_looks;
+            state.look = if owed { LookState::Late } else { LookState::Settled };
             state.measured.push(hint.with);
             if let Some(m) = &mut state.membership {
                 m.content = state.content;
-                m.settled = false;
+                m.settled = !owed;
             }
             self.effects.push(Effect::put(page, new, None));
-            self.effects.push(Effect::Late(page));
+            if owed {
+                self.effects.push(Effect::Late(page));
+            }
             Outcome::Confirmed
         } else {
             self.meta().counters.compared_updates += 1;

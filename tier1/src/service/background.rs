@@ -4,7 +4,7 @@
 //! flush, as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
 //! needs to be durable.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,9 @@ pub(super) struct Background {
     verify: Vec<Job>,
     late: VecDeque<PageId>,
     late_known: HashSet<PageId>,
-    touched: BTreeSet<GroupId>,
+    /// In order of being touched, so that one that is touched again and again keeps nobody waiting.
+    touched: VecDeque<GroupId>,
+    touched_known: HashSet<GroupId>,
     recomputing: HashSet<GroupId>,
     last_turn: Option<Instant>,
     hurried: bool,
@@ -68,7 +70,8 @@ impl Background {
             verify,
             late_known: owed.late.iter().copied().collect(),
             late: owed.late.into(),
-            touched: owed.touched.into_iter().collect(),
+            touched_known: owed.touched.iter().copied().collect(),
+            touched: owed.touched.into(),
             recomputing: HashSet::new(),
             last_turn: None,
             hurried: false,
@@ -85,7 +88,9 @@ impl Background {
                 self.verify.push(Job::Verify { page, content, winner, winner_content });
             }
             Effect::Touched(group) => {
-                self.touched.insert(group);
+                if self.touched_known.insert(group) {
+                    self.touched.push_back(group);
+                }
             }
             Effect::Late(page) => {
                 if self.late_known.insert(page) {
@@ -150,15 +155,14 @@ impl Background {
             self.late_known.remove(page);
         }
         let room = recomputations.saturating_sub(self.recomputing.len());
-        let groups: Vec<GroupId> = self
-            .touched
-            .iter()
-            .copied()
-            .filter(|group| !self.recomputing.contains(group))
-            .take(room)
-            .collect();
-        for group in groups {
-            self.touched.remove(&group);
+        for _ in 0..room.min(self.touched.len()) {
+            let Some(group) = self.touched.pop_front() else { break };
+            if self.recomputing.contains(&group) {
+                // Touched again meanwhile: its turn comes when this one is over.
+                self.touched.push_back(group);
+                continue;
+            }
+            self.touched_known.remove(&group);
             self.recomputing.insert(group);
             let _ = self.jobs.send(Job::Recompute(group));
         }

@@ -24,7 +24,7 @@ use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::Policy;
 
-use crate::machine::{Command, Settings, Shards};
+use crate::machine::{Command, Rules, Settings, Shards};
 use crate::recovery::{self, Owed};
 use crate::store::{Sled, Store, StoreError};
 use worker::Job;
@@ -43,6 +43,8 @@ pub struct Config {
     pub pending_max: u64,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
+    /// What is done in the background.
+    pub rules: Rules,
     /// Whether commits are flushed. False only for a collection that is thrown away with the process.
     pub durable: bool,
     /// Names the collection in feed cursors.
@@ -116,6 +118,7 @@ impl Tier1 {
             shards: config.shards,
             policy: config.policy,
             group_members_max: config.group_members_max,
+            rules: config.rules,
         };
         let shards = recovery::shards(&*store, settings)?;
         let mut contents = Vec::new();

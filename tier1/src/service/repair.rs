@@ -22,6 +22,13 @@ use crate::txn::read;
 /// URLs of a repair that are written down, so that a giant group does not make a giant row.
 const AUDITED_MAX: usize = 10_000;
 
+/// When a group is recomputed.
+pub(super) enum Wanted {
+    Always,
+    /// Unless it has come to rest meanwhile.
+    IfOwed,
+}
+
 impl Recomputed {
     /// Everybody outside the winner's component is put out, in steps of bounded size. Each step says what
     /// the group's counts are after those before it.
@@ -43,14 +50,18 @@ impl Recomputed {
 }
 
 impl Tier1 {
-    /// Collects a group's members and signatures and compares them exactly; none when it is not in use.
+    /// Collects a group's members and signatures and compares them exactly; none when it is not in use, or
+    /// owes nothing.
     ///
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
     /// sees whether the picture is old; contents that no page has any more are left out.
-    pub(super) fn recompute(&self, group: GroupId) -> Result<Option<Recomputed>, Refused> {
+    pub(super) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Refused> {
         let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
             return Ok(None);
         };
+        if matches!(wanted, Wanted::IfOwed) && !record.owes_recomputation() {
+            return Ok(None);
+        }
         let winner = record.winner.as_ref().map(|(page, _)| *page);
         let mut members: Vec<(_, Member)> = Vec::new();
         let prefix = key::members(group);
@@ -111,7 +122,7 @@ impl Tier1 {
         by: &str,
     ) -> Result<Option<RepairReport>, Refused> {
         let Some(group) = self.surviving_group(group)? else { return Ok(None) };
-        let Some(found) = self.recompute(group)? else { return Ok(None) };
+        let Some(found) = self.recompute(group, Wanted::Always)? else { return Ok(None) };
         let url = |index: &usize| found.members.get(*index).map(|(_, member)| member.rank.url.clone());
         let before: Vec<PageUrl> = found.members.iter().map(|(_, member)| member.rank.url.clone()).collect();
         let components: Vec<Vec<PageUrl>> =

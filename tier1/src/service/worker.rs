@@ -9,6 +9,7 @@ use doppel_common::model::{ContentHash, GroupId, PageId};
 use doppel_common::signature::Signature;
 
 use super::Tier1;
+use super::repair::Wanted;
 use super::writer::Task;
 use crate::machine::Command;
 use crate::record::{Measured, Member};
@@ -53,7 +54,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                     }
                 }
                 Job::Recompute(group) => {
-                    match tier1.recompute(group) {
+                    match tier1.recompute(group, Wanted::IfOwed) {
                         Ok(Some(found)) => {
                             let commands = found.regrouped().map(Command::Regrouped).collect();
                             drop(tier1.tasks.send(Task::Commands(commands)));
