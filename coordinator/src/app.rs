@@ -69,7 +69,7 @@ struct Inner {
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     flushes: Arc<Semaphore>,
-    group_report: Mutex<CachedGroups>,
+    group_report: Arc<Mutex<CachedGroups>>,
     draining: watch::Sender<bool>,
 }
 
@@ -107,7 +107,7 @@ impl App {
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
-            group_report: Mutex::default(),
+            group_report: Arc::default(),
             draining: watch::Sender::new(false),
             limits,
         }))
@@ -206,7 +206,7 @@ impl App {
         &self.0.temp_dir
     }
 
-    pub(crate) fn group_report(&self) -> &Mutex<CachedGroups> {
+    pub(crate) fn group_report(&self) -> &Arc<Mutex<CachedGroups>> {
         &self.0.group_report
     }
 

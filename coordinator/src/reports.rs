@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
 use doppel_common::api::{Backlog, Counters, GroupFilter, GroupSummary, LoadReport, Refused, Tier1Api};
 use serde::Serialize;
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -162,15 +161,19 @@ struct Made {
 #[utoipa::path(get, path = "/v1/reports/groups", tag = "reports", responses((status = 200, body = GroupSizes)))]
 pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes>>, Problem> {
     // Whoever comes while it is being made waits for it and has it, too.
-    let mut cached = app.group_report().lock().await;
+    let mut cached = app.group_report().clone().lock_owned().await;
     let is_fresh = |made: &&Made| made.at.elapsed() < REPORT_AGE.max(REPORT_AGE_TIMES * made.took);
     if let Some(made) = cached.0.as_ref().filter(is_fresh) {
         return Ok(Json(Arc::clone(&made.report)));
     }
-    let begin = Instant::now();
-    let report = Arc::new(app.blocking(|app| Ok(sizes(app.tier1())?)).await?);
-    cached.0 = Some(Made { at: Instant::now(), took: begin.elapsed(), report: Arc::clone(&report) });
-    Ok(Json(report))
+    // The call keeps it itself: the caller may be gone before the report is made.
+    let make = move |app: &App| {
+        let begin = Instant::now();
+        let report = Arc::new(sizes(app.tier1())?);
+        cached.0 = Some(Made { at: Instant::now(), took: begin.elapsed(), report: Arc::clone(&report) });
+        Ok(Json(report))
+    };
+    app.blocking(make).await
 }
 
 fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Refused> {

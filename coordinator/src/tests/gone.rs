@@ -30,3 +30,18 @@ async fn a_call_without_its_caller_keeps_its_place_and_health_has_others() {
     drop(closed);
     until(async || door.get("/v1/groups").await.status == 200).await;
 }
+
+#[tokio::test]
+async fn a_report_without_its_caller_is_kept_for_the_next() {
+    let door = Arc::new(Door::new());
+    let closed = door.tiers.gate.close("groups");
+    door.ask_and_go("/v1/reports/groups", "groups").await;
+    let next = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/reports/groups").await.status }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(closed);
+    assert_eq!(next.await.unwrap(), 200);
+    assert_eq!(door.tiers.gate.count("groups"), 1, "it was made once");
+}
