@@ -69,18 +69,19 @@ impl<'a> Market<'a> {
         let limit = MARKET_MEMBERS.min(self.members_left);
         let mut after = None;
         loop {
-            let piece = LIST.min(limit - found.looked_at);
+            let piece = LIST.min(limit.saturating_sub(found.looked_at));
             if piece == 0 {
                 found.cut = true;
                 break;
             }
             let Some(view) = self.tier1.group(group, after, piece)? else { break };
-            found.looked_at += view.members.len();
             let with_content = view.members.iter().filter(|member| member.content.is_some());
             let ids: Vec<PageId> = with_content.map(|member| member.line.url.id()).collect();
+            // Redirects come on top of a piece and are not looked at.
+            found.looked_at += ids.len();
             self.consider(&mut found, &ids)?;
             after = view.next;
-            if after.is_none() || view.members.is_empty() {
+            if after.is_none() || ids.is_empty() {
                 break;
             }
         }

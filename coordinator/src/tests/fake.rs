@@ -47,6 +47,7 @@ pub(super) struct State {
 /// Changes the state between two reads.
 type Bend = Box<dyn FnMut(&mut State) + Send>;
 
+#[derive(Clone)]
 pub(super) struct Page {
     pub(super) view: PageView,
     pub(super) signature: Option<Arc<Signature>>,

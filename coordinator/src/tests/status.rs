@@ -3,8 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use doppel_common::api::{GroupState, Status};
+use doppel_common::model::PageUrl;
 
+use super::fake::Page;
 use super::*;
+use crate::limits::{LIST, MARKET_MEMBERS};
 
 /// A winner, a near copy, a far relative by way of the near copy, a redirect to each, a page on its own.
 async fn group() -> Door {
@@ -185,6 +188,38 @@ async fn a_market_has_its_own_winner() {
         let reply = door.get(&format!("/v1/status?url=http://a.com/&market={bad}")).await;
         assert_eq!(reply.problem(400)["field"], "market");
     }
+}
+
+#[tokio::test]
+async fn redirects_do_not_count_among_the_members_looked_at_for_a_market() {
+    let door = Door::new();
+    door.store(&[
+        page("http://a.com/", "t", 0),
+        page("http://b.com/", "t", 2),
+        json!({"url": "http://r.com/", "redirect_to": "http://a.com/"}),
+    ])
+    .await;
+    // More members than one piece has, more redirects than members are looked at.
+    {
+        let mut state = door.tiers.state();
+        let group = state.group_of("http://b.com/");
+        for (model, count) in [("http://b.com/", LIST), ("http://r.com/", MARKET_MEMBERS)] {
+            let Page { view, signature } = state.page(model).clone();
+            for n in 0..count {
+                let mut view = view.clone();
+                view.rank.url = PageUrl::parse(&format!("{model}{n}")).unwrap();
+                view.line.url = view.rank.url.clone();
+                let id = view.rank.url.id();
+                if view.content.is_some() {
+                    state.groups.get_mut(&group).unwrap().1.push(id);
+                }
+                state.pages.insert(id, Page { view, signature: signature.clone() });
+            }
+        }
+        state.groups.get_mut(&group).unwrap().1.sort();
+    }
+    let advice = door.get("/v1/status?url=http://b.com/7&market=com").await.json();
+    assert_eq!((&advice["winner"], &advice["note"]), (&json!("http://a.com/"), &Value::Null), "{advice}");
 }
 
 #[tokio::test]
