@@ -12,11 +12,12 @@ use doppel_common::model::Timestamp;
 use doppel_common::pairwise::Policy;
 use prometheus_client::registry::Registry;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
 
 use crate::advise::Advisor;
 use crate::body::{self, BodyMemory, Held};
 use crate::ingest::Ingest;
-use crate::limits::{HEALTH_CALLS, HEAVY_CALLS, Limits};
+use crate::limits::{HEALTH_CALLS, HEAVY_CALLS, Limits, REPAIRS};
 use crate::metrics::{self, Metrics};
 use crate::placement::ShardTable;
 use crate::problem::Problem;
@@ -69,6 +70,7 @@ struct Inner {
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     flushes: Arc<Semaphore>,
+    repairs: Arc<Semaphore>,
     group_report: Arc<Mutex<CachedGroups>>,
     draining: watch::Sender<bool>,
 }
@@ -107,6 +109,7 @@ impl App {
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
+            repairs: Arc::new(Semaphore::new(REPAIRS)),
             group_report: Arc::default(),
             draining: watch::Sender::new(false),
             limits,
@@ -232,6 +235,13 @@ impl App {
     /// A place among the flushes.
     pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place(&self.0.flushes, "too many flushes are under way; try again later")
+    }
+
+    /// A place among the repairs; waits a little for one.
+    pub(crate) async fn enter_repair(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
+        let place = place.ok().and_then(Result::ok);
+        place.ok_or_else(|| Problem::busy("another repair is under way; try again later"))
     }
 
     /// Ends long polls early and makes `/readyz` say no.

@@ -1,16 +1,16 @@
-//! `GET /v1/groups`, `GET /v1/groups/{id}` and the repairs.
+//! `GET /v1/groups` and `GET /v1/groups/{id}`.
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{GroupFilter, GroupState, GroupSummary, MemberView, RepairReport, Status};
+use doppel_common::api::{GroupFilter, GroupState, GroupSummary, MemberView, Status};
 use doppel_common::model::{GroupId, PageId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::advise::follow;
 use crate::app::App;
-use crate::extract::{self, GroupPath, JsonBody, Query, number};
-use crate::limits::{LIST, LIST_DEFAULT, NAME_BYTES, REPAIR_GROUPS};
+use crate::extract::{self, GroupPath, Query, number};
+use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
 
 /// A group without its members.
@@ -181,131 +181,7 @@ fn page_id(text: &str) -> Result<PageId, Problem> {
     Ok(PageId::from_bytes(number.to_be_bytes()))
 }
 
-fn no_group(group: GroupId) -> Problem {
+/// There is no such group.
+pub(crate) fn no_group(group: GroupId) -> Problem {
     Problem::not_found(format!("there is no group {group}"))
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct RepairQuery {
-    /// Only say what would be done.
-    #[serde(default)]
-    dry_run: bool,
-    /// Who asks for it; goes to the audit log.
-    by: Option<String>,
-}
-
-/// What a repair did, or would do.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Repair {
-    /// The group that was looked at, after following merges.
-    group: String,
-    /// Members before.
-    before: Vec<String>,
-    /// The sets the members fall into by exact comparison, the winner's first.
-    components: Vec<Vec<String>>,
-    /// Whether it was applied.
-    applied: bool,
-}
-
-impl From<RepairReport> for Repair {
-    fn from(report: RepairReport) -> Self {
-        let urls = |pages: Vec<doppel_common::model::PageUrl>| pages.into_iter().map(String::from).collect();
-        Self {
-            group: report.group.to_string(),
-            before: urls(report.before),
-            components: report.components.into_iter().map(urls).collect(),
-            applied: report.applied,
-        }
-    }
-}
-
-/// Recompute a group's membership by exact comparison.
-#[utoipa::path(
-    post, path = "/v1/groups/{id}/repair", tag = "groups",
-    params(("id" = String, Path, description = "Group id such as g12-0"), RepairQuery),
-    responses(
-        (status = 200, description = "Before and after", body = Repair),
-        (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such group", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
-    ),
-)]
-pub(crate) async fn repair(
-    State(app): State<App>,
-    GroupPath(id): GroupPath,
-    Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
-) -> Result<Json<Repair>, Problem> {
-    let by = name(by)?;
-    app.blocking(move |app| recompute(app, id, dry_run, &by)?.map(Json).ok_or_else(|| no_group(id))).await
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RepairRequest {
-    /// The groups, at most 100.
-    groups: Vec<String>,
-    /// Only say what would be done.
-    #[serde(default)]
-    dry_run: bool,
-    /// Who asks for it; goes to the audit log.
-    by: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Repairs {
-    /// One report per group that exists, in order.
-    repairs: Vec<Repair>,
-    /// Groups that do not exist.
-    unknown: Vec<String>,
-}
-
-/// Recompute the membership of several groups.
-#[utoipa::path(
-    post, path = "/v1/repair", tag = "groups", request_body = RepairRequest,
-    responses(
-        (status = 200, description = "Before and after", body = Repairs),
-        (status = 400, description = "Too many groups, or not group ids", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
-    ),
-)]
-pub(crate) async fn repair_many(
-    State(app): State<App>,
-    JsonBody(RepairRequest { groups, dry_run, by }): JsonBody<RepairRequest>,
-) -> Result<Json<Repairs>, Problem> {
-    if groups.len() > REPAIR_GROUPS {
-        let detail = format!("{} groups, the limit is {REPAIR_GROUPS}; repair in parts", groups.len());
-        return Err(Problem::field("groups", detail));
-    }
-    let groups: Vec<GroupId> =
-        groups.iter().map(|id| extract::group("groups", id)).collect::<Result<_, _>>()?;
-    let by = name(by)?;
-    app.blocking(move |app| {
-        let mut answer = Repairs { repairs: Vec::new(), unknown: Vec::new() };
-        for group in groups {
-            match recompute(app, group, dry_run, &by)? {
-                Some(repair) => answer.repairs.push(repair),
-                None => answer.unknown.push(group.to_string()),
-            }
-        }
-        Ok(Json(answer))
-    })
-    .await
-}
-
-fn recompute(app: &App, group: GroupId, dry_run: bool, by: &str) -> Result<Option<Repair>, Problem> {
-    let report = app.tier1().repair(group, dry_run, by)?;
-    if let Some(report) = &report {
-        tracing::info!(%group, by, applied = report.applied, sets = report.components.len(), "repair");
-    }
-    Ok(report.map(Repair::from))
-}
-
-fn name(by: Option<String>) -> Result<String, Problem> {
-    let by = by.unwrap_or_else(|| "anonymous".to_owned());
-    if by.is_empty() || by.len() > NAME_BYTES || by.chars().any(char::is_control) {
-        return Err(Problem::field("by", format!("1 to {NAME_BYTES} bytes without control characters")));
-    }
-    Ok(by)
 }

@@ -29,6 +29,7 @@ mod operations;
 mod pages;
 pub mod placement;
 mod problem;
+mod repair;
 mod reports;
 mod router;
 mod server;

@@ -114,6 +114,16 @@ pub const LIST_DEFAULT: usize = 100;
 /// The most members or groups of one answer.
 pub const LIST: usize = 1_000;
 
+/// Repairs at once: each may hold 256 MiB of signatures and keep a core busy.
+pub const REPAIRS: usize = 1;
+
+/// How long a repair waits for its turn. Past it: 503.
+pub const REPAIR_WAIT: Duration = Duration::from_secs(2);
+
+/// URLs that the answer to a repair lists twice, as members before and in their sets: about 2 MB, and
+/// 160 MB if every URL were as long as may be.
+pub const REPAIR_URLS: usize = 10_000;
+
 /// Groups of one `POST /v1/repair`.
 pub const REPAIR_GROUPS: usize = 100;
 
@@ -176,6 +186,10 @@ pub struct Limits {
     pub long_polls: usize,
     /// See [`POLL_STEP`].
     pub poll_step: Duration,
+    /// See [`REPAIR_WAIT`].
+    pub repair_wait: Duration,
+    /// See [`REPAIR_URLS`].
+    pub repair_urls: usize,
     /// See [`WRITE_PAUSE`].
     pub write_pause: Duration,
     /// See [`DRAIN`].
@@ -195,6 +209,8 @@ impl Default for Limits {
             requests: REQUESTS,
             long_polls: LONG_POLLS,
             poll_step: POLL_STEP,
+            repair_wait: REPAIR_WAIT,
+            repair_urls: REPAIR_URLS,
             write_pause: WRITE_PAUSE,
             drain: DRAIN,
         }

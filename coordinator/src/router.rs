@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
-use crate::{changes, explain, groups, metrics, operations, pages, reports, status};
+use crate::{changes, explain, groups, metrics, operations, pages, repair, reports, status};
 
 /// The public contract.
 #[derive(OpenApi)]
@@ -48,8 +48,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(operations::export))
         .routes(routes!(groups::list))
         .routes(routes!(groups::get))
-        .routes(routes!(groups::repair))
-        .routes(routes!(groups::repair_many))
+        .routes(routes!(repair::repair))
+        .routes(routes!(repair::repair_many))
         .routes(routes!(reports::load_balance))
         .routes(routes!(reports::quality))
         .routes(routes!(reports::groups))

@@ -11,7 +11,7 @@ async fn an_export_without_its_caller_keeps_its_place() {
     let door = Arc::new(Door::new());
     let closed = door.tiers.gate.close("scan");
     for _ in 0..HEAVY_CALLS {
-        door.ask_and_go("/v1/export", "scan").await;
+        door.ask_and_go("GET", "/v1/export", "scan").await;
     }
     let one_more = tokio::time::timeout(Duration::from_secs(5), door.get("/v1/export")).await;
     one_more.expect("it is refused at once").problem(503);
@@ -23,7 +23,7 @@ async fn an_export_without_its_caller_keeps_its_place() {
 async fn a_call_without_its_caller_keeps_its_place_and_health_has_others() {
     let door = Arc::new(Door::with(Limits { requests: 1, ..Limits::default() }));
     let closed = door.tiers.gate.close("pages");
-    door.ask_and_go("/v1/status?url=http://a/", "pages").await;
+    door.ask_and_go("GET", "/v1/status?url=http://a/", "pages").await;
     door.get("/v1/groups").await.problem(503);
     assert_eq!(door.get("/readyz").await.status, 200);
     assert_eq!(door.get("/metrics").await.status, 200);
@@ -35,7 +35,7 @@ async fn a_call_without_its_caller_keeps_its_place_and_health_has_others() {
 async fn a_report_without_its_caller_is_kept_for_the_next() {
     let door = Arc::new(Door::new());
     let closed = door.tiers.gate.close("groups");
-    door.ask_and_go("/v1/reports/groups", "groups").await;
+    door.ask_and_go("GET", "/v1/reports/groups", "groups").await;
     let next = tokio::spawn({
         let door = Arc::clone(&door);
         async move { door.get("/v1/reports/groups").await.status }
@@ -44,4 +44,19 @@ async fn a_report_without_its_caller_is_kept_for_the_next() {
     drop(closed);
     assert_eq!(next.await.unwrap(), 200);
     assert_eq!(door.tiers.gate.count("groups"), 1, "it was made once");
+}
+
+#[tokio::test]
+async fn a_repair_without_its_caller_keeps_its_place() {
+    let door = Arc::new(Door::with(Limits { repair_wait: Duration::from_millis(20), ..Limits::default() }));
+    let closed = door.tiers.gate.close("repair");
+    door.ask_and_go("POST", "/v1/groups/g1-0/repair", "repair").await;
+    let many = json!({"groups": ["g1-0"]});
+    for (path, body) in [("/v1/groups/g1-0/repair", &Value::Null), ("/v1/repair", &many)] {
+        let one_more = tokio::time::timeout(Duration::from_secs(5), door.post_json(path, body)).await;
+        one_more.expect("it is refused after a while").problem(503);
+    }
+    assert_eq!(door.tiers.gate.count("repair"), 1);
+    drop(closed);
+    until(async || door.post_json("/v1/repair", &many).await.status == 200).await;
 }

@@ -4,12 +4,17 @@ use super::*;
 
 async fn three_groups() -> Door {
     let door = Door::new();
+    fill(&door).await;
+    door
+}
+
+/// Groups of 5, 2 and 3 pages, and a redirect to the first.
+async fn fill(door: &Door) {
     let mut pages = vec![json!({"url": "http://r/", "redirect_to": "http://a/0"})];
     for (topic, size) in [("a", 5), ("b", 2), ("c", 3)] {
         pages.extend((0..size).map(|n| page(&format!("http://{topic}/{n}"), topic, n % 2)));
     }
     door.store(&pages).await;
-    door
 }
 
 #[tokio::test]
@@ -107,6 +112,40 @@ async fn repairs_are_passed_on_with_who_asked() {
     ] {
         door.post_json("/v1/repair", &bad).await.problem(400);
     }
+}
+
+#[tokio::test]
+async fn a_repair_waits_for_the_one_before() {
+    let door = Arc::new(Door::new());
+    let closed = door.tiers.gate.close("repair");
+    let repairs = [(), ()].map(|()| {
+        let door = Arc::clone(&door);
+        tokio::spawn(async move { door.post_json("/v1/repair", &json!({"groups": ["g1-0"]})).await.status })
+    });
+    door.tiers.gate.begun("repair", 1).await;
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    assert_eq!(door.tiers.gate.count("repair"), 1);
+    drop(closed);
+    for repair in repairs {
+        assert_eq!(repair.await.unwrap(), 200);
+    }
+}
+
+#[tokio::test]
+async fn the_repairs_of_an_answer_share_its_room() {
+    let door = Door::with(Limits { repair_urls: 6, ..Limits::default() });
+    fill(&door).await;
+    let groups = ["a", "b", "c"].map(|host| door.tiers.state().group_of(&format!("http://{host}/0")));
+    let answer = door.post_json("/v1/repair", &json!({"groups": groups.map(|id| id.to_string())})).await;
+    let answer = answer.json();
+    let sizes = |key: &str| -> Vec<Value> {
+        answer["repairs"].as_array().unwrap().iter().map(|repair| repair[key].clone()).collect()
+    };
+    let listed: Vec<_> = sizes("before").iter().map(|before| before.as_array().unwrap().len()).collect();
+    assert_eq!(listed, [5, 1, 0]);
+    assert_eq!(sizes("truncated"), [Value::Null, json!(true), json!(true)]);
+    assert_eq!(sizes("total_members"), [Value::Null, json!(2), json!(3)]);
+    assert_eq!(sizes("total_components"), [Value::Null, json!(1), json!(1)]);
 }
 
 #[tokio::test]

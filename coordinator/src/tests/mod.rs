@@ -98,13 +98,14 @@ impl Door {
         assert_eq!(self.post_json("/v1/flush?wait=true", &json!({})).await.json()["done"], true);
     }
 
-    /// Asks for `path` and goes before there is an answer, but not before the tiers' call of this name has
+    /// Sends a request and goes before there is an answer, but not before the tiers' call of this name has
     /// begun.
-    async fn ask_and_go(self: &Arc<Self>, path: &str, call: &'static str) {
+    async fn ask_and_go(self: &Arc<Self>, method: &str, path: &str, call: &'static str) {
         let before = self.tiers.gate.count(call);
         let asking = tokio::spawn({
-            let (door, path) = (Arc::clone(self), path.to_owned());
-            async move { door.get(&path).await.status }
+            let door = Arc::clone(self);
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            async move { door.send(request).await.status }
         });
         self.tiers.gate.begun(call, before + 1).await;
         asking.abort();

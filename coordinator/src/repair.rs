@@ -1,0 +1,240 @@
+//! `POST /v1/groups/{id}/repair` and `POST /v1/repair`: exact recomputation of groups.
+//!
+//! A repair holds every signature of a group and compares them all, so few go on at once, and an answer
+//! lists a bounded number of URLs.
+
+use axum::Json;
+use axum::extract::State;
+use doppel_common::api::RepairReport;
+use doppel_common::model::{GroupId, PageUrl};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::extract::{self, GroupPath, JsonBody, Query};
+use crate::groups::no_group;
+use crate::limits::{NAME_BYTES, REPAIR_GROUPS};
+use crate::problem::Problem;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RepairQuery {
+    /// Only say what would be done.
+    #[serde(default)]
+    dry_run: bool,
+    /// Who asks for it; goes to the audit log.
+    by: Option<String>,
+}
+
+/// What a repair did, or would do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Repair {
+    /// The group that was looked at, after following merges.
+    group: String,
+    /// Members before.
+    before: Vec<String>,
+    /// The sets the members fall into by exact comparison, the winner's first.
+    components: Vec<Vec<String>>,
+    /// Whether it was applied.
+    applied: bool,
+    /// Whether URLs were left out, because an answer has at most 10,000 in `components` and as many in
+    /// `before`; absent where all are there. The winner's set gives way to the others, and the last set
+    /// listed may be a part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    truncated: bool,
+    /// The number of members before; absent where `before` has them all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_members: Option<usize>,
+    /// The number of sets; absent where `components` has them all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_components: Option<usize>,
+}
+
+impl Repair {
+    /// Lists URLs as long as there is `room`.
+    fn of(report: RepairReport, room: &mut usize) -> Self {
+        let most = *room;
+        let (members, sets) = (report.before.len(), report.components.len());
+        let all: usize = report.components.iter().map(Vec::len).sum();
+        // What falls out is what a repair is about, and the winner's set is mostly the largest.
+        let others = all - report.components.first().map_or(0, Vec::len);
+        let winners = most.saturating_sub(others).max(most.div_ceil(10));
+        let mut components = Vec::new();
+        for component in report.components {
+            if *room == 0 {
+                break;
+            }
+            let listed = urls(component, if components.is_empty() { winners } else { *room });
+            *room -= listed.len();
+            components.push(listed);
+        }
+        let truncated = most - *room < all || members > most;
+        Self {
+            group: report.group.to_string(),
+            before: urls(report.before, most),
+            components,
+            applied: report.applied,
+            truncated,
+            total_members: truncated.then_some(members),
+            total_components: truncated.then_some(sets),
+        }
+    }
+}
+
+fn urls(pages: Vec<PageUrl>, most: usize) -> Vec<String> {
+    pages.into_iter().take(most).map(String::from).collect()
+}
+
+/// Recompute a group's membership by exact comparison.
+#[utoipa::path(
+    post, path = "/v1/groups/{id}/repair", tag = "groups",
+    params(("id" = String, Path, description = "Group id such as g12-0"), RepairQuery),
+    responses(
+        (status = 200, description = "Before and after", body = Repair),
+        (status = 400, description = "Not a group id, or a parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such group", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another repair is under way; busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn repair(
+    State(app): State<App>,
+    GroupPath(id): GroupPath,
+    Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
+) -> Result<Json<Repair>, Problem> {
+    let by = name(by)?;
+    let place = app.enter_repair().await?;
+    app.blocking(move |app| {
+        let _place = place;
+        let mut room = app.limits().repair_urls;
+        recompute(app, id, dry_run, &by, &mut room)?.map(Json).ok_or_else(|| no_group(id))
+    })
+    .await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RepairRequest {
+    /// The groups, at most 100.
+    groups: Vec<String>,
+    /// Only say what would be done.
+    #[serde(default)]
+    dry_run: bool,
+    /// Who asks for it; goes to the audit log.
+    by: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Repairs {
+    /// One report per group that exists, in order. The limit of 10,000 URLs is for all of them together.
+    repairs: Vec<Repair>,
+    /// Groups that do not exist.
+    unknown: Vec<String>,
+}
+
+/// Recompute the membership of several groups.
+#[utoipa::path(
+    post, path = "/v1/repair", tag = "groups", request_body = RepairRequest,
+    responses(
+        (status = 200, description = "Before and after", body = Repairs),
+        (status = 400, description = "Too many groups, or not group ids", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another repair is under way; busy, stopping or read-only", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn repair_many(
+    State(app): State<App>,
+    JsonBody(RepairRequest { groups, dry_run, by }): JsonBody<RepairRequest>,
+) -> Result<Json<Repairs>, Problem> {
+    if groups.len() > REPAIR_GROUPS {
+        let detail = format!("{} groups, the limit is {REPAIR_GROUPS}; repair in parts", groups.len());
+        return Err(Problem::field("groups", detail));
+    }
+    let groups: Vec<GroupId> =
+        groups.iter().map(|id| extract::group("groups", id)).collect::<Result<_, _>>()?;
+    let by = name(by)?;
+    let place = app.enter_repair().await?;
+    app.blocking(move |app| {
+        let _place = place;
+        let mut room = app.limits().repair_urls;
+        let mut answer = Repairs { repairs: Vec::new(), unknown: Vec::new() };
+        for group in groups {
+            match recompute(app, group, dry_run, &by, &mut room)? {
+                Some(repair) => answer.repairs.push(repair),
+                None => answer.unknown.push(group.to_string()),
+            }
+        }
+        Ok(Json(answer))
+    })
+    .await
+}
+
+fn recompute(
+    app: &App,
+    group: GroupId,
+    dry_run: bool,
+    by: &str,
+    room: &mut usize,
+) -> Result<Option<Repair>, Problem> {
+    let report = app.tier1().repair(group, dry_run, by)?;
+    if let Some(report) = &report {
+        tracing::info!(%group, by, applied = report.applied, sets = report.components.len(), "repair");
+    }
+    Ok(report.map(|report| Repair::of(report, room)))
+}
+
+fn name(by: Option<String>) -> Result<String, Problem> {
+    let by = by.unwrap_or_else(|| "anonymous".to_owned());
+    if by.is_empty() || by.len() > NAME_BYTES || by.chars().any(char::is_control) {
+        return Err(Problem::field("by", format!("1 to {NAME_BYTES} bytes without control characters")));
+    }
+    Ok(by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(sets: &[usize]) -> RepairReport {
+        let set = |(number, &size): (usize, &usize)| -> Vec<PageUrl> {
+            (0..size).map(|n| PageUrl::parse(&format!("http://{number}/{n}")).unwrap()).collect()
+        };
+        let components: Vec<_> = sets.iter().enumerate().map(set).collect();
+        let group = "g1-0".parse().unwrap();
+        RepairReport { group, before: components.concat(), components, applied: false }
+    }
+
+    #[test]
+    fn the_sets_that_fall_out_are_listed_before_the_winners() {
+        for (sets, room, listed, left) in [
+            (&[4, 1, 2][..], 9, &[4, 1, 2][..], 2),
+            (&[4, 1, 2], 7, &[4, 1, 2], 0),
+            (&[4, 1, 2], 6, &[3, 1, 2], 0),
+            (&[40, 1, 2], 6, &[3, 1, 2], 0),
+            (&[4, 1, 20, 3], 6, &[1, 1, 4], 0),
+            (&[300, 400], 100, &[10, 90], 0),
+            (&[1, 9], 4, &[1, 3], 0),
+            (&[5], 2, &[2], 0),
+            (&[5, 1], 0, &[], 0),
+        ] {
+            let mut rest = room;
+            let repair = Repair::of(report(sets), &mut rest);
+            let sizes: Vec<_> = repair.components.iter().map(Vec::len).collect();
+            assert_eq!((sizes.as_slice(), rest), (listed, left), "{sets:?} in {room}");
+            let (all, is_cut) = (sets.iter().sum::<usize>(), sets != listed);
+            assert_eq!(repair.before.len(), all.min(room));
+            assert_eq!(repair.truncated, is_cut, "{sets:?} in {room}");
+            assert_eq!(repair.total_members, is_cut.then_some(all));
+            assert_eq!(repair.total_components, is_cut.then_some(sets.len()));
+        }
+    }
+
+    #[test]
+    fn a_member_in_no_set_is_not_left_out_by_the_limit() {
+        // It was purged between two reads.
+        let mut short = report(&[2, 1]);
+        short.components.pop();
+        let repair = Repair::of(short, &mut 3);
+        assert_eq!((repair.before.len(), repair.components.len(), repair.truncated), (3, 1, false));
+    }
+}
