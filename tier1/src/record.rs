@@ -196,6 +196,8 @@ pub(crate) struct Group {
     /// Lost or changed a member since the last recomputation.
     pub(crate) touched: bool,
     pub(crate) quarantined: bool,
+    /// Members at the last repair by an operator: so many are no reason for quarantine.
+    pub(crate) accepted: u64,
     /// The members are being told the winner, in steps.
     pub(crate) announcing: Option<Announcing>,
 }
@@ -345,6 +347,7 @@ impl Group {
             losses: 0,
             touched: false,
             quarantined: false,
+            accepted: 0,
             announcing: None,
         }
     }

@@ -188,12 +188,16 @@ impl Iterator for Records {
         if self.damage.is_some() || self.sound == self.length {
             return None;
         }
-        self.read().map_err(|damage| self.damage = Some(damage.to_string())).ok()
+        self.read().unwrap_or_else(|damage| {
+            self.damage = Some(damage.to_string());
+            None
+        })
     }
 }
 
 impl Records {
-    fn read(&mut self) -> Result<(Record, Signature), Unreadable> {
+    /// The next record; none where the file has no more than its head.
+    fn read(&mut self) -> Result<Option<(Record, Signature)>, Unreadable> {
         if self.sound == 0 {
             let mut magic = [0; MAGIC.len()];
             self.reader.read_exact(&mut magic)?;
@@ -201,6 +205,9 @@ impl Records {
                 return Err(Unreadable::Version);
             }
             self.sound = MAGIC.len() as u64;
+            if self.sound == self.length {
+                return Ok(None);
+            }
         }
         let mut length = [0; LENGTH_BYTES];
         self.reader.read_exact(&mut length)?;
@@ -212,7 +219,7 @@ impl Records {
         self.reader.read_exact(&mut self.buffer)?;
         let signature = Signature::from_bytes(&self.buffer)?;
         self.sound += on_disk(record);
-        Ok((record, signature))
+        Ok(Some((record, signature)))
     }
 }
 

@@ -90,7 +90,7 @@ impl Machine<'_, '_> {
         {
             record.winner = Some((page, member));
         }
-        if record.members > self.shards.settings.group_members_max && !record.quarantined {
+        if self.is_giant(record) && !record.quarantined {
             record.quarantined = true;
             self.announce(group, record, false);
         }
@@ -119,6 +119,11 @@ impl Machine<'_, '_> {
         }
         record.touched |= record.members > 1;
         self.after_losses(group, record, unsettled)
+    }
+
+    /// Past the size limit, and more than double of what an operator has looked at.
+    fn is_giant(&self, record: &Group) -> bool {
+        record.members > self.shards.settings.group_members_max.max(record.accepted.saturating_mul(2))
     }
 
     /// Deletes a member's row under this seat or an earlier one; false when there is none.
@@ -203,7 +208,7 @@ impl Machine<'_, '_> {
 
     /// A recomputation is done: who is tied to the winner by no chain of pairs is put out.
     pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
-        let Regrouped { group, changes, losses, out, last } = regrouped;
+        let Regrouped { group, changes, losses, out, last, repair } = regrouped;
         self.here = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         let joined_since = record.changes != changes;
@@ -224,7 +229,10 @@ impl Machine<'_, '_> {
             record.changes += 1;
             record.losses += 1;
         }
-        if record.quarantined && record.members <= self.shards.settings.group_members_max {
+        if last && repair {
+            record.accepted = record.members;
+        }
+        if record.quarantined && !self.is_giant(&record) {
             record.quarantined = false;
             self.announce(group, &mut record, false);
         }

@@ -50,6 +50,8 @@ pub(crate) struct Regrouped {
     pub(crate) out: Vec<(PageId, u32, ContentHash)>,
     /// Whether nobody else is to be put out.
     pub(crate) last: bool,
+    /// Whether an operator wanted it, and so takes the group as it is now.
+    pub(crate) repair: bool,
 }
 
 /// A message from one shard to another (or itself), delivered once and in order per pair of shards.

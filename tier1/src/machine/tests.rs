@@ -367,6 +367,7 @@ impl World {
                 losses: record.losses + before,
                 out: out.iter().skip(2 * step).take(2).copied().collect(),
                 last: step + 1 == steps,
+                repair: self.random.below(4) == 0,
             }));
         }
     }
@@ -737,4 +738,37 @@ fn a_touch_while_a_group_is_recomputed_is_not_forgotten() {
     world.crash();
     world.settle();
     world.check();
+}
+
+#[test]
+fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubled() {
+    let mut world = World::new(1, 2);
+    world.shards.settings.group_members_max = 3;
+    let page = |number: usize| format!("http://h/{}", "x".repeat(number + 1));
+    let grow = |world: &mut World, from: usize, to: usize| {
+        for number in from..to {
+            world.give(&page(number), 1);
+            world.compare_all();
+        }
+        world.settle();
+    };
+    let loser = |world: &World| world.record(PageId::of(&page(1))).unwrap().published;
+    grow(&mut world, 0, 3);
+    assert_eq!(loser(&world).status, Status::Duplicate);
+    grow(&mut world, 3, 4);
+    assert_eq!(loser(&world).status, Status::Member);
+
+    let group = loser(&world).group.unwrap();
+    let Some(GroupRecord::Active(record)) = read(&world.store, &key::group(group)).unwrap() else {
+        panic!("the group is in use")
+    };
+    let (changes, losses) = (record.changes, record.losses);
+    let repair = Regrouped { group, changes, losses, out: Vec::new(), last: true, repair: true };
+    world.commit(vec![Command::Regrouped(repair)], usize::MAX);
+    world.settle();
+    assert_eq!(loser(&world).status, Status::Duplicate);
+    grow(&mut world, 4, 8);
+    assert_eq!(loser(&world).status, Status::Duplicate);
+    grow(&mut world, 8, 9);
+    assert_eq!(loser(&world).status, Status::Member);
 }

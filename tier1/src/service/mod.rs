@@ -225,8 +225,8 @@ impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
-            StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
-            StoreError::Damaged { .. } => Self::Damaged(error.to_string()),
+            StoreError::InUse | StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
+            StoreError::Corrupt(_) | StoreError::Damaged { .. } => Self::Damaged(error.to_string()),
         }
     }
 }

@@ -31,8 +31,8 @@ pub(super) enum Wanted {
 
 impl Recomputed {
     /// Everybody outside the winner's component is put out, in steps of bounded size. Each step says what
-    /// the group's counts are after those before it.
-    pub(super) fn regrouped(&self) -> impl Iterator<Item = Regrouped> {
+    /// the group's counts are after those before it. `repair`: an operator wanted it.
+    pub(super) fn regrouped(&self, repair: bool) -> impl Iterator<Item = Regrouped> {
         let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
         let out: Vec<_> = members.map(|(page, member)| (*page, member.seat, member.content)).collect();
         let steps = out.len().div_ceil(STEP_ROWS).max(1);
@@ -44,6 +44,7 @@ impl Recomputed {
                 losses: self.losses + from as u64,
                 out: out.iter().skip(from).take(STEP_ROWS).copied().collect(),
                 last: step + 1 == steps,
+                repair,
             }
         })
     }
@@ -138,7 +139,7 @@ impl Tier1 {
                 components: audited(&components),
             };
             let mut commands = vec![Command::Audit(Box::new(entry))];
-            commands.extend(found.regrouped().map(Command::Regrouped));
+            commands.extend(found.regrouped(true).map(Command::Regrouped));
             let (reply, answer) = bounded(1);
             self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
             answer.recv().map_err(|_| Refused::Stopping)??;

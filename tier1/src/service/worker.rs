@@ -56,7 +56,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                 Job::Recompute(group) => {
                     match tier1.recompute(group, Wanted::IfOwed) {
                         Ok(Some(found)) => {
-                            let commands = found.regrouped().map(Command::Regrouped).collect();
+                            let commands = found.regrouped(false).map(Command::Regrouped).collect();
                             drop(tier1.tasks.send(Task::Commands(commands)));
                         }
                         Ok(None) => {}

@@ -19,6 +19,12 @@ pub enum StoreError {
     /// The file system has no room.
     #[error("no space left on the device")]
     DiskFull,
+    /// Another process has it.
+    #[error("another process uses it: end that one, or ask it, when it is a server")]
+    InUse,
+    /// The engine's own files are damaged.
+    #[error("the database is damaged ({0}): restore it from a backup")]
+    Corrupt(String),
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
     Engine(String),

@@ -32,7 +32,7 @@ impl Sled {
         // Some damaged files make sled panic instead of failing.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
         let db = opened
-            .map_err(|_| StoreError::Engine("the database cannot be opened; it is damaged".to_owned()))?
+            .map_err(|_| StoreError::Corrupt("the engine panicked on opening it".to_owned()))?
             .map_err(failure)?;
         Ok(Self { db, durable })
     }
@@ -81,6 +81,14 @@ impl Store for Sled {
 fn failure(error: sled::Error) -> StoreError {
     match error {
         sled::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => StoreError::DiskFull,
+        // The lock that another process holds; sled says so in words only.
+        sled::Error::Io(io) if io.kind() == std::io::ErrorKind::Other && io.to_string().contains("lock") => {
+            StoreError::InUse
+        }
+        sled::Error::Corruption { at, .. } => StoreError::Corrupt(match at {
+            Some(at) => format!("at {at:?}"),
+            None => "somewhere in its files".to_owned(),
+        }),
         other => StoreError::Engine(other.to_string()),
     }
 }
@@ -88,6 +96,13 @@ fn failure(error: sled::Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_owner_is_told_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = Sled::open(dir.path(), true).unwrap();
+        assert!(matches!(Sled::open(dir.path(), true), Err(StoreError::InUse)));
+    }
 
     #[test]
     fn commits_are_there_after_reopening() {
