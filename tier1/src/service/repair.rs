@@ -23,6 +23,7 @@ use crate::txn::read;
 const AUDITED_MAX: usize = 10_000;
 
 /// When a group is recomputed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Always,
     /// Unless it has come to rest meanwhile.
@@ -60,7 +61,7 @@ impl Tier1 {
         let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
             return Ok(None);
         };
-        if matches!(wanted, Wanted::IfOwed) && !record.owes_recomputation() {
+        if wanted == Wanted::IfOwed && !record.owes_recomputation() {
             return Ok(None);
         }
         let winner = record.winner.as_ref().map(|(page, _)| *page);
