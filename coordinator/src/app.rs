@@ -15,9 +15,10 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::advise::Advisor;
-use crate::body::{self, BodyMemory, Held};
+use crate::body::{self, Held};
 use crate::ingest::Ingest;
 use crate::limits::{HEALTH_CALLS, HEAVY_CALLS, Limits, REPAIRS};
+use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::placement::ShardTable;
 use crate::problem::Problem;
@@ -159,6 +160,11 @@ impl App {
     pub(crate) async fn read(&self, headers: &HeaderMap, body: Body, max: usize) -> Result<Held, Problem> {
         let wire = body::read(&self.0.memory, &self.0.limits, headers, body, max).await?;
         if wire.is_packed() { self.blocking(|_| wire.unpack()).await } else { wire.unpack() }
+    }
+
+    /// A share of nothing of the memory for bodies and their answers.
+    pub(crate) fn memory_share(&self) -> Share {
+        self.0.memory.share()
     }
 
     /// Records submissions in tier 1; blocks.

@@ -1,24 +1,20 @@
 //! Request bodies: read whole, unpacked, bounded in bytes, in memory over all requests, and in time.
 //!
-//! Invariant: a body in memory, packed or not, holds as many permits of the shared memory budget as its
-//! buffer has kilobytes, until its answer is sent. A body that would pass a limit is
-//! refused before the buffer grows past it.
+//! Invariant: a body in memory, packed or not, holds a share of the memory budget as large as its buffer,
+//! for as long as anything reads it. A body that would pass a limit is refused before the buffer grows past
+//! it.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::limits::Limits;
+use crate::memory::{BodyMemory, Share};
 use crate::problem::Problem;
-
-/// Bytes of one permit of the memory budget.
-const UNIT: usize = 1 << 10;
 
 /// The smallest growth of a buffer, and the step of decompression.
 const STEP: usize = 64 << 10;
@@ -26,15 +22,11 @@ const STEP: usize = 64 << 10;
 /// Window of zstd: 8 MiB, the most that RFC 9659 allows for HTTP.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// The memory that request bodies may take, all together.
-#[derive(Debug, Clone)]
-pub(crate) struct BodyMemory(Arc<Semaphore>);
-
 /// A whole body, unpacked, with its share of the budget.
 #[derive(Debug)]
 pub(crate) struct Held {
-    bytes: Bytes,
-    permit: Option<OwnedSemaphorePermit>,
+    bytes: Vec<u8>,
+    share: Share,
 }
 
 /// How a body is packed.
@@ -45,36 +37,19 @@ enum Encoding {
     Zstd,
 }
 
-impl BodyMemory {
-    pub(crate) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new((bytes / UNIT).min(Semaphore::MAX_PERMITS))))
-    }
-
-    /// Bytes not in use.
-    pub(crate) fn free(&self) -> usize {
-        self.0.available_permits() * UNIT
-    }
-}
-
 impl Held {
-    pub(crate) fn bytes(&self) -> &Bytes {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The answer to this body: it goes on holding the body's share of the budget until it is sent.
-    pub(crate) fn answer(self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Answer { bytes, _permit: self.permit })
+    /// The bytes to be worked on; their share is given back when the last part of them is dropped.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.share.hold(self.bytes)
     }
-}
 
-struct Answer {
-    bytes: Vec<u8>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl AsRef<[u8]> for Answer {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+    /// The share alone, for a value that was read from the bytes and takes their place in memory.
+    pub(crate) fn into_share(self) -> Share {
+        self.share
     }
 }
 
@@ -183,8 +158,7 @@ impl Encoding {
 /// A growing body.
 struct Buffer {
     bytes: Vec<u8>,
-    permit: Option<OwnedSemaphorePermit>,
-    memory: BodyMemory,
+    share: Share,
     /// The most bytes it may have.
     max: usize,
     /// The bytes it will have, where that is known.
@@ -193,7 +167,7 @@ struct Buffer {
 
 impl Buffer {
     fn new(memory: &BodyMemory, max: usize, expected: usize) -> Self {
-        Self { bytes: Vec::new(), permit: None, memory: memory.clone(), max, expected }
+        Self { bytes: Vec::new(), share: memory.share(), max, expected }
     }
 
     fn push(&mut self, piece: &[u8]) -> Result<(), Problem> {
@@ -203,9 +177,9 @@ impl Buffer {
         }
         if needed > self.bytes.capacity() {
             let ample = (2 * self.bytes.capacity()).max(STEP).min(self.expected).max(needed);
-            let capacity = [ample, needed].into_iter().find(|&capacity| self.afford(capacity));
+            let capacity = [ample, needed].into_iter().find(|&capacity| self.share.grow_to(capacity));
             let Some(capacity) = capacity else {
-                return Err(Problem::busy("too many bytes of request bodies are in memory; try again later"));
+                return Err(Problem::memory_full());
             };
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
@@ -213,23 +187,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Takes the permits that a buffer of `capacity` needs beyond those it has, if there are as many.
-    fn afford(&mut self, capacity: usize) -> bool {
-        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = u32::try_from(capacity.div_ceil(UNIT).saturating_sub(held));
-        let Some(more) = more.ok().and_then(|more| self.memory.0.clone().try_acquire_many_owned(more).ok())
-        else {
-            return false;
-        };
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            None => self.permit = Some(more),
-        }
-        true
-    }
-
     fn hold(self) -> Held {
-        Held { bytes: self.bytes.into(), permit: self.permit }
+        Held { bytes: self.bytes, share: self.share }
     }
 }
 

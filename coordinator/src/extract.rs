@@ -8,15 +8,17 @@ use serde::de::DeserializeOwned;
 use crate::app::App;
 use crate::body;
 use crate::limits::{JSON_BYTES, MARKET_BYTES};
+use crate::memory::Share;
 use crate::problem::Problem;
 
 /// The query string. Unknown parameters are errors where `T` denies them.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// A JSON body of at most [`JSON_BYTES`].
+/// A JSON body of at most [`JSON_BYTES`] with its share of the memory budget, to be kept as long as the
+/// value.
 #[derive(Debug)]
-pub(crate) struct JsonBody<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T, pub(crate) Share);
 
 /// The group in the path.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        json(app, request, JSON_BYTES).await.map(Self)
+        json(app, request, JSON_BYTES).await.map(|(value, share)| Self(value, share))
     }
 }
 
@@ -52,8 +54,13 @@ impl<S: Send + Sync> FromRequestParts<S> for GroupPath {
     }
 }
 
-/// Reads a body of at most `max` bytes as JSON.
-pub(crate) async fn json<T: DeserializeOwned>(app: &App, request: Request, max: usize) -> Result<T, Problem> {
+/// Reads a body of at most `max` bytes as JSON; gives its share of the memory budget, too, which is to be
+/// kept as long as the value.
+pub(crate) async fn json<T: DeserializeOwned>(
+    app: &App,
+    request: Request,
+    max: usize,
+) -> Result<(T, Share), Problem> {
     let (parts, body) = request.into_parts();
     if body::media_type(&parts.headers) != "application/json" {
         return Err(Problem::media_type("the content type of this call is application/json"));
@@ -62,7 +69,9 @@ pub(crate) async fn json<T: DeserializeOwned>(app: &App, request: Request, max: 
     if held.bytes().trim_ascii().is_empty() {
         return Err(Problem::bad_request("the body is empty"));
     }
-    serde_json::from_slice(held.bytes()).map_err(|error| Problem::bad_request(error.to_string()))
+    let value =
+        serde_json::from_slice(held.bytes()).map_err(|error| Problem::bad_request(error.to_string()))?;
+    Ok((value, held.into_share()))
 }
 
 /// A page URL in `field`.

@@ -12,6 +12,7 @@
 #![expect(unused_qualifications, reason = "what utoipa::path makes of its params is taken for our own words")]
 
 mod advise;
+mod answers;
 pub mod app;
 mod body;
 mod changes;
@@ -24,6 +25,7 @@ pub mod limits;
 mod line;
 mod lines;
 mod market;
+mod memory;
 mod metrics;
 mod operations;
 mod pages;

@@ -1,8 +1,9 @@
 //! Every limit of the front door, with its arithmetic (G6). Bytes, counts and durations.
 //!
-//! Memory for request bodies is at most [`BODY_MEMORY_BYTES`]. A body's share is held until its answer is
-//! sent; an answer repeats the URLs of the body and adds at most 300 bytes a line, so all answers together
-//! stay below the same size and 30 MB a request.
+//! Memory: request bodies and the answers to their lines take at most [`BODY_MEMORY_BYTES`] together. A body
+//! holds its share as long as anything reads it, an answer until it is sent. The answer to a line has
+//! [`LINE_ANSWER_BYTES`] from the start, 26 MB for the most lines of a request, and room for the texts that
+//! it repeats before the line is recorded.
 //!
 //! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
@@ -18,12 +19,20 @@ pub const WIRE_BYTES: usize = 64 << 20;
 /// A body of `POST /v1/pages` after decompression: about 4,000 pages of 64 kB.
 pub const BODY_BYTES: usize = 256 << 20;
 
-/// Request bodies in memory, packed and unpacked, of all requests together: four of the largest.
+/// Request bodies in memory, packed and unpacked, and the answers to their lines, of all requests together:
+/// three of the largest and 100 MB for small ones.
 pub const BODY_MEMORY_BYTES: usize = 4 * BODY_BYTES;
 
 /// Lines of one `POST /v1/pages`. Ten times the pages that fit at 26 kB each, so that redirects and
 /// deaths, which are short, can be sent in bulk.
 pub const LINES: usize = 100_000;
+
+/// Memory for the answer to a line, but for its URL and what is said of a line that is no page, in bytes:
+/// 90 for the form, 160 for the reason of a retry.
+pub const LINE_ANSWER_BYTES: usize = 256;
+
+/// The longest reason of a retry, in bytes as JSON; it is cut there.
+pub const RETRY_REASON_BYTES: usize = 160;
 
 /// Lines handed to tier 1 in one call: large enough to share one flush of the store (about 1 ms)
 /// among many pages, small enough that its signatures (4 kB each on average) fit a cache.

@@ -7,63 +7,14 @@
 use std::iter::Peekable;
 
 use axum::body::Bytes;
-use doppel_common::api::{Outcome, Refused};
 use doppel_common::model::PageUrl;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Deserialize;
 
+use crate::answers::{Answers, NotTaken};
 use crate::app::App;
-use crate::ingest::{Batch, IngestError, Ingested, Source};
+use crate::ingest::{Batch, Ingested, Source};
 use crate::limits::CHUNK_BYTES;
-use crate::metrics::Metrics;
-use crate::pages::Taken;
 use crate::problem::Problem;
-
-/// The answer to one line.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum LineAnswer {
-    /// It was taken.
-    Taken(Taken),
-    /// It was not.
-    NotTaken(NotTaken),
-}
-
-/// A line that was not taken.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NotTaken {
-    /// Its number, the first line of the body being 1.
-    line: usize,
-    /// Its page, where that can be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    /// What is wrong.
-    error: LineError,
-}
-
-/// Why a line was not taken.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LineError {
-    /// Whether the line is at fault or the moment.
-    code: LineCode,
-    /// The field that is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
-    /// In words.
-    reason: String,
-}
-
-/// The kinds of [`LineError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LineCode {
-    /// The line is no page.
-    Invalid,
-    /// The service takes no more at the moment; send the line again later.
-    Retry,
-    /// The service failed on this line; its log says more.
-    Internal,
-}
 
 /// One line and its place.
 #[derive(Debug, Clone)]
@@ -78,24 +29,18 @@ struct Started {
     batch: Batch,
 }
 
-/// The answers so far, a line each.
-struct Answers<'m> {
-    metrics: &'m Metrics,
-    bytes: Vec<u8>,
-    any_taken: bool,
-}
-
 /// Takes the lines of `body` and gives the answers, a line each. Blocks.
 ///
 /// # Errors
-/// When there are too many lines, or tier 1 refused before anything was taken.
-pub(crate) fn take(app: &App, body: &Bytes) -> Result<Vec<u8>, Problem> {
+/// When there are too many lines, or nothing was taken because tier 1 refused or memory was short.
+pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
     let limits = app.limits();
-    if lines(body).take(limits.lines + 1).count() > limits.lines {
+    let count = lines(body).take(limits.lines + 1).count();
+    if count > limits.lines {
         let detail = format!("more than {} lines; send them in parts", limits.lines);
         return Err(Problem::too_large(detail));
     }
-    let mut answers = Answers { metrics: app.metrics(), bytes: Vec::new(), any_taken: false };
+    let mut answers = Answers::new(app, count)?;
     let mut rest = lines(body).peekable();
     let start = |lines: Vec<Line>| {
         let sources = lines.iter().map(|line| Source::Json(line.json.clone())).collect();
@@ -104,40 +49,51 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Vec<u8>, Problem> {
     let mut next = chunk(&mut rest, limits.chunk_lines).map(start);
     while let Some(Started { lines, batch }) = next {
         next = chunk(&mut rest, limits.chunk_lines).map(start);
-        let Err(refused) = record(app, &lines, batch.wait(), &mut answers)? else { continue };
-        if !answers.any_taken {
-            return Err(refused.into());
+        let Err(problem) = record(app, &lines, batch.wait(), &mut answers)? else { continue };
+        if !answers.any_taken() {
+            return Err(problem);
         }
         let started = next.take().map(|started| started.lines).unwrap_or_default();
         for line in started.into_iter().chain(rest.by_ref()) {
-            answers.retry(&line, None, &refused);
+            answers.retry(line.number, None, &problem);
         }
     }
-    Ok(answers.bytes)
+    Ok(answers.into_bytes())
 }
 
-/// Records the valid lines of a chunk in one call and answers all of its lines.
+/// Records the valid lines of a chunk in one call and answers all of its lines. The inner error says why
+/// no line was recorded, and that none can be at the moment.
 fn record(
     app: &App,
     lines: &[Line],
     extracted: Vec<Ingested>,
     answers: &mut Answers<'_>,
-) -> Result<Result<(), Refused>, Problem> {
+) -> Result<Result<(), Problem>, Problem> {
     let mut submissions = Vec::with_capacity(extracted.len());
     let mut pages = Vec::with_capacity(extracted.len());
-    for one in extracted {
-        pages.push(one.map(|submission| {
-            let url = submission.url.to_string();
-            submissions.push(submission);
-            url
-        }));
+    for (line, one) in lines.iter().zip(extracted) {
+        pages.push(match one {
+            Ok(submission) => {
+                let url = submission.url.to_string();
+                submissions.push(submission);
+                Ok(url)
+            }
+            Err(error) => Err(NotTaken::new(line.number, line.url(), &error)),
+        });
+    }
+    // What is recorded must be answered, so the room comes first.
+    if !answers.make_room(&pages) {
+        let problem = Problem::memory_full();
+        lines.iter().for_each(|line| answers.retry(line.number, None, &problem));
+        return Ok(Err(problem));
     }
     let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { app.submit(submissions) };
+    let recorded = recorded.map_err(Problem::from);
     let mut outcomes = recorded.iter().flatten();
     for (line, page) in lines.iter().zip(pages) {
         match (page, &recorded) {
-            (Err(error), _) => answers.not_taken(line, &error),
-            (Ok(url), Err(refused)) => answers.retry(line, Some(url), refused),
+            (Err(not_taken), _) => answers.not_taken(not_taken),
+            (Ok(url), Err(problem)) => answers.retry(line.number, Some(url), problem),
             (Ok(url), Ok(_)) => match outcomes.next() {
                 Some(&outcome) => answers.taken(url, outcome),
                 None => {
@@ -178,43 +134,6 @@ fn chunk(rest: &mut Peekable<impl Iterator<Item = Line>>, count: usize) -> Optio
         lines.push(line);
     }
     Some(lines)
-}
-
-impl Answers<'_> {
-    fn taken(&mut self, url: String, outcome: Outcome) {
-        self.any_taken = true;
-        self.push(&LineAnswer::Taken(Taken { url, outcome }));
-    }
-
-    fn not_taken(&mut self, line: &Line, error: &IngestError) {
-        let (code, field) = match error {
-            IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
-            IngestError::TooLong(_) => (LineCode::Invalid, None),
-            IngestError::Panicked => (LineCode::Internal, None),
-        };
-        let reason = match error {
-            IngestError::Item(item) => item.reason.to_string(),
-            other => other.to_string(),
-        };
-        self.refuse(line, line.url(), LineError { code, field, reason });
-    }
-
-    fn retry(&mut self, line: &Line, url: Option<String>, refused: &Refused) {
-        self.refuse(line, url, LineError { code: LineCode::Retry, field: None, reason: refused.to_string() });
-    }
-
-    fn refuse(&mut self, line: &Line, url: Option<String>, error: LineError) {
-        self.metrics.not_taken(error.code);
-        self.push(&LineAnswer::NotTaken(NotTaken { line: line.number, url, error }));
-    }
-
-    fn push(&mut self, answer: &LineAnswer) {
-        if let Err(error) = serde_json::to_writer(&mut self.bytes, answer) {
-            // Strings and numbers always serialise into memory.
-            tracing::error!(%error, "an answer was not written");
-        }
-        self.bytes.push(b'\n');
-    }
 }
 
 impl Line {

@@ -21,9 +21,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::answers::LineCode;
 use crate::app::App;
-use crate::body::BodyMemory;
-use crate::lines::LineCode;
+use crate::memory::BodyMemory;
 use crate::problem::Problem;
 
 /// The media type of a scrape.
@@ -187,7 +187,7 @@ impl Collector for Tiers {
         gauge(
             out,
             "doppel_coordinator_body_memory_free_bytes",
-            "Room for request bodies",
+            "Room for request bodies and the answers to their lines",
             self.memory.free() as u64,
         )?;
         encode_tier1(out, &self.tier1.counters(), &self.tier1.backlog(), self.tier1.pending_limit())?;

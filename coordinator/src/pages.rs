@@ -10,6 +10,7 @@ use doppel_common::api::{Outcome, Submission};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::answers::LineAnswer;
 use crate::app::App;
 use crate::body;
 use crate::extract::{JsonBody, Query, page_url};
@@ -67,7 +68,7 @@ pub(crate) struct PageSchema {
     responses(
         (status = 200, description = "Durable", content(
             (Taken = "application/json"),
-            (lines::LineAnswer = "application/x-ndjson"),
+            (LineAnswer = "application/x-ndjson"),
         )),
         (status = 400, description = "Not a page; an array; an empty body", body = Problem, content_type = "application/problem+json"),
         (status = 408, description = "The body came too slowly", body = Problem, content_type = "application/problem+json"),
@@ -94,14 +95,15 @@ pub(crate) async fn post(
         return Err(Problem::bad_request("the body is empty"));
     }
     if many {
-        let take = move |app: &App| lines::take(app, held.bytes()).map(|answers| held.answer(answers));
-        let answers = app.blocking(take).await?;
+        let lines = held.into_bytes();
+        let answers = app.blocking(move |app| lines::take(app, &lines)).await?;
         return Ok(([(header::CONTENT_TYPE, NDJSON)], answers).into_response());
     }
     if held.bytes().trim_ascii_start().starts_with(b"[") {
         return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
     }
-    let taken = app.blocking(move |app| one(app, Source::Json(held.bytes().clone()))).await?;
+    let page = held.into_bytes();
+    let taken = app.blocking(move |app| one(app, Source::Json(page.clone()))).await?;
     Ok(Json(taken).into_response())
 }
 
@@ -198,7 +200,7 @@ pub(crate) struct Purged {
 )]
 pub(crate) async fn purge(
     State(app): State<App>,
-    JsonBody(request): JsonBody<PurgeRequest>,
+    JsonBody(request, _share): JsonBody<PurgeRequest>,
 ) -> Result<Json<Purged>, Problem> {
     let purged = match &request {
         PurgeRequest { url: Some(url), host: None } => {

@@ -105,6 +105,16 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later()
     }
 
+    /// 503: the memory budget is used up.
+    pub(crate) fn memory_full() -> Self {
+        Self::busy("too many bytes of request bodies are in memory; try again later")
+    }
+
+    /// What is wrong.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {

@@ -144,7 +144,7 @@ pub(crate) struct Repairs {
 )]
 pub(crate) async fn repair_many(
     State(app): State<App>,
-    JsonBody(RepairRequest { groups, dry_run, by }): JsonBody<RepairRequest>,
+    JsonBody(RepairRequest { groups, dry_run, by }, _share): JsonBody<RepairRequest>,
 ) -> Result<Json<Repairs>, Problem> {
     if groups.len() > REPAIR_GROUPS {
         let detail = format!("{} groups, the limit is {REPAIR_GROUPS}; repair in parts", groups.len());

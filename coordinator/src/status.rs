@@ -88,7 +88,7 @@ pub(crate) enum StatusAnswer {
 )]
 pub(crate) async fn post(
     State(app): State<App>,
-    JsonBody(StatusRequest { urls, market: suffix }): JsonBody<StatusRequest>,
+    JsonBody(StatusRequest { urls, market: suffix }, share): JsonBody<StatusRequest>,
 ) -> Result<Json<StatusAnswers>, Problem> {
     if urls.len() > STATUS_URLS {
         let detail = format!("{} URLs, the limit is {STATUS_URLS}; ask in parts", urls.len());
@@ -96,6 +96,7 @@ pub(crate) async fn post(
     }
     let suffix = market(suffix)?;
     app.blocking(move |app| {
+        let _share = share;
         let mut advisor = app.advisor(suffix.as_deref());
         let mut answer = |url: String| match PageUrl::parse(&url) {
             Ok(page) => {
@@ -134,7 +135,7 @@ pub(crate) struct ProbeRequest {
     ),
 )]
 pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Json<Advice>, Problem> {
-    let probe: ProbeRequest = extract::json(&app, request, PROBE_BYTES).await?;
+    let (probe, share): (ProbeRequest, _) = extract::json(&app, request, PROBE_BYTES).await?;
     let body = match (probe.html, probe.text) {
         (Some(html), None) => PageBody::Html(html),
         (None, Some(text)) => PageBody::Text(text),
@@ -150,6 +151,8 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
     let suffix = market(probe.market)?;
     let mut advice = app
         .blocking(move |app| {
+            // The text waits for an extractor, and for as long it counts.
+            let _share = share;
             // A name that resolves nowhere (RFC 6761) where the text has none.
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };

@@ -153,6 +153,62 @@ async fn bodies_share_a_memory_budget() {
     assert_eq!(door.post("/v1/pages", JSON, other).await.status, 200, "the budget was given back");
 }
 
+/// What is left of the memory for bodies and their answers, in bytes.
+async fn free(door: &Door) -> usize {
+    let metrics = door.get("/metrics").await;
+    let name = "doppel_coordinator_body_memory_free_bytes ";
+    metrics.text().lines().find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn answers_to_lines_share_the_memory_budget() {
+    let budget = 128 << 10;
+    let door = Door::with(Limits { body_memory_bytes: budget, ..Limits::default() });
+    // Less than the budget, but the answers are not.
+    let line = "{\"a\":1}\n";
+    door.post("/v1/pages", NDJSON, line.repeat(1_000)).await.problem(503);
+    assert_eq!(free(&door).await, budget);
+    assert_eq!(door.post("/v1/pages", NDJSON, line.repeat(100)).await.lines().len(), 100);
+    assert_eq!(free(&door).await, budget);
+}
+
+#[tokio::test]
+async fn nothing_is_recorded_that_cannot_be_answered() {
+    let budget = 90 << 10;
+    let door = Door::with(Limits { body_memory_bytes: budget, chunk_lines: 2, ..Limits::default() });
+    let url = |n: usize| format!("http://a/{n}?{}", "x".repeat(5_000));
+    let body: String = (0..10).map(|n| format!("{}\n", json!({"url": url(n), "text": "x"}))).collect();
+    let reply = door.post("/v1/pages", NDJSON, body.clone()).await;
+    let lines = reply.lines();
+    assert!(free(&door).await < budget, "what is not yet sent counts");
+    let taken: Vec<_> =
+        lines.iter().filter_map(|line| line["outcome"].as_str().and(line["url"].as_str())).collect();
+    assert_eq!((lines.len(), taken.len()), (10, 4));
+    for (n, line) in lines.iter().enumerate().skip(4) {
+        assert_eq!((&line["line"], &line["error"]["code"]), (&json!(n + 1), &json!("retry")), "{line}");
+    }
+    assert_eq!(taken, (0..4).map(url).collect::<Vec<_>>());
+    assert_eq!(taken, door.tiers.state().submitted.concat());
+    drop(reply);
+    assert_eq!(free(&door).await, budget);
+}
+
+#[tokio::test]
+async fn a_probe_counts_until_it_is_answered() {
+    let door = Arc::new(Door::new());
+    let budget = free(&door).await;
+    let closed = door.tiers.gate.close("probe");
+    let probe = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.post_json("/v1/probe", &json!({"text": words("t", 0, 20_000)})).await.status }
+    });
+    door.tiers.gate.begun("probe", 1).await;
+    assert!(free(&door).await <= budget - words("t", 0, 20_000).len());
+    drop(closed);
+    assert_eq!(probe.await.unwrap(), 200);
+    assert_eq!(free(&door).await, budget);
+}
+
 #[tokio::test]
 async fn requests_in_work_are_bounded_and_health_is_not() {
     let limits = Limits { requests: 1, poll_step: Duration::from_millis(20), ..Limits::default() };

@@ -1,0 +1,223 @@
+//! The answers to JSON lines, a line each, within the memory budget.
+//!
+//! Invariant: what is written, and [`LINE_ANSWER_BYTES`] for every line that is not answered yet, is covered
+//! by a share of the budget. So every line can be refused for the moment at any time, and nothing is recorded
+//! that cannot be answered.
+
+use axum::body::Bytes;
+use doppel_common::api::Outcome;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::ingest::IngestError;
+use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
+use crate::memory::Share;
+use crate::metrics::Metrics;
+use crate::pages::Taken;
+use crate::problem::Problem;
+
+/// The answer to one line.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum LineAnswer {
+    /// It was taken.
+    Taken(Taken),
+    /// It was not.
+    NotTaken(NotTaken),
+}
+
+/// A line that was not taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NotTaken {
+    /// Its number, the first line of the body being 1.
+    line: usize,
+    /// Its page, where that can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// What is wrong.
+    error: LineError,
+}
+
+/// Why a line was not taken.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LineError {
+    /// Whether the line is at fault or the moment.
+    code: LineCode,
+    /// The field that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// In words.
+    reason: String,
+}
+
+/// The kinds of [`LineError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LineCode {
+    /// The line is no page.
+    Invalid,
+    /// The service takes no more at the moment; send the line again later.
+    Retry,
+    /// The service failed on this line; its log says more.
+    Internal,
+}
+
+/// The answers so far.
+pub(crate) struct Answers<'m> {
+    metrics: &'m Metrics,
+    bytes: Vec<u8>,
+    share: Share,
+    /// Lines not answered yet.
+    left: usize,
+    any_taken: bool,
+}
+
+impl NotTaken {
+    /// What to say of a line that is no page.
+    pub(crate) fn new(line: usize, url: Option<String>, error: &IngestError) -> Self {
+        let (code, field) = match error {
+            IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
+            IngestError::TooLong(_) => (LineCode::Invalid, None),
+            IngestError::Panicked => (LineCode::Internal, None),
+        };
+        let reason = match error {
+            IngestError::Item(item) => item.reason.to_string(),
+            other => other.to_string(),
+        };
+        Self { line, url, error: LineError { code, field, reason } }
+    }
+
+    fn text_bytes(&self) -> usize {
+        let Self { url, error: LineError { field, reason, .. }, .. } = self;
+        [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
+    }
+}
+
+impl<'m> Answers<'m> {
+    /// Room for the answers to `lines`, but for the texts that they repeat.
+    ///
+    /// # Errors
+    /// 503 when there is not enough memory.
+    pub(crate) fn new(app: &'m App, lines: usize) -> Result<Self, Problem> {
+        let (mut share, room) = (app.memory_share(), lines * LINE_ANSWER_BYTES);
+        if !share.grow_to(room) {
+            return Err(Problem::memory_full());
+        }
+        let bytes = Vec::with_capacity(room);
+        Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false })
+    }
+
+    /// Takes room for the texts of the next answers: the URLs of pages, or all that is said of a line that is
+    /// none. Tells whether there is as much.
+    pub(crate) fn make_room(&mut self, pages: &[Result<String, NotTaken>]) -> bool {
+        let texts = pages.iter().map(|page| page.as_ref().map_or_else(NotTaken::text_bytes, json_bytes));
+        let more = texts.sum::<usize>() + self.left * LINE_ANSWER_BYTES;
+        let is_there = self.share.grow_to(self.bytes.len() + more);
+        if is_there {
+            self.bytes.reserve_exact(more);
+        }
+        is_there
+    }
+
+    /// Whether any line was taken.
+    pub(crate) fn any_taken(&self) -> bool {
+        self.any_taken
+    }
+
+    pub(crate) fn taken(&mut self, url: String, outcome: Outcome) {
+        self.any_taken = true;
+        self.push(&LineAnswer::Taken(Taken { url, outcome }));
+    }
+
+    pub(crate) fn not_taken(&mut self, not_taken: NotTaken) {
+        self.metrics.not_taken(not_taken.error.code);
+        self.push(&LineAnswer::NotTaken(not_taken));
+    }
+
+    /// The moment is at fault, not the line.
+    pub(crate) fn retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
+        let reason = shortened(problem.detail()).to_owned();
+        let error = LineError { code: LineCode::Retry, field: None, reason };
+        self.not_taken(NotTaken { line, url, error });
+    }
+
+    fn push(&mut self, answer: &LineAnswer) {
+        if let Err(error) = serde_json::to_writer(&mut self.bytes, answer) {
+            // Strings and numbers always serialise into memory.
+            tracing::error!(%error, "an answer was not written");
+        }
+        self.bytes.push(b'\n');
+        self.left = self.left.saturating_sub(1);
+        debug_assert!(self.bytes.len() + self.left * LINE_ANSWER_BYTES <= self.share.bytes());
+    }
+
+    /// The answers, which hold their share of the budget until they are sent.
+    pub(crate) fn into_bytes(mut self) -> Bytes {
+        self.bytes.shrink_to_fit();
+        self.share.shrink_to(self.bytes.len());
+        self.share.hold(self.bytes)
+    }
+}
+
+/// The most bytes that a character takes in a JSON string.
+fn json_width(character: char) -> usize {
+    match character {
+        '"' | '\\' => 2,
+        '\0'..='\x1f' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+fn json_bytes(text: impl AsRef<str>) -> usize {
+    text.as_ref().chars().map(json_width).sum()
+}
+
+/// As much of a text as takes [`RETRY_REASON_BYTES`] in a JSON string.
+fn shortened(text: &str) -> &str {
+    let mut bytes = 0;
+    let is_beyond = |&(_, character): &(usize, char)| {
+        bytes += json_width(character);
+        bytes > RETRY_REASON_BYTES
+    };
+    let end = text.char_indices().find(is_beyond).map_or(text.len(), |(at, _)| at);
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_takes_no_more_in_json_than_is_reckoned(
+            text in "\\PC*|[\0-\x7f]{0,90}|[\"\\\\ß\u{10348}]{0,99}",
+        ) {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert!(json.len() - 2 <= json_bytes(&text));
+            let short = shortened(&text);
+            prop_assert!(json_bytes(short) <= RETRY_REASON_BYTES && text.starts_with(short));
+            prop_assert!(short == text || json_bytes(short) > RETRY_REASON_BYTES - 6);
+        }
+    }
+
+    #[test]
+    fn an_answer_fits_its_room_but_for_its_texts() {
+        let text = || "x".repeat(100);
+        let retry = NotTaken {
+            line: usize::MAX,
+            url: Some(text()),
+            error: LineError { code: LineCode::Retry, field: None, reason: "x".repeat(RETRY_REASON_BYTES) },
+        };
+        let json = serde_json::to_string(&LineAnswer::NotTaken(retry)).unwrap();
+        assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reason of a retry is within");
+        let error = LineError { code: LineCode::Internal, field: Some(text()), reason: text() };
+        let invalid = NotTaken { line: usize::MAX, url: Some(text()), error };
+        let (texts, json) = (invalid.text_bytes(), serde_json::to_string(&invalid).unwrap());
+        assert!(texts == 300 && json.len() < LINE_ANSWER_BYTES + texts);
+        let taken = serde_json::to_string(&Taken { url: text(), outcome: Outcome::Unchanged }).unwrap();
+        assert!(taken.len() < LINE_ANSWER_BYTES + 100);
+    }
+}
