@@ -20,7 +20,7 @@ use doppel_common::api::{
 use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::{Builder, Signature};
-use doppel_tier1::{Config, Memory, Rules, Sled, Store, Tier1};
+use doppel_tier1::{Config, Memory, Retention, Rules, Sled, Store, Tier1};
 
 const PAGES: u64 = 8_192;
 const TOKENS: u64 = 300;
@@ -52,6 +52,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         pending_max: u64::MAX,
         group_members_max: 1_000,
         rules: Rules::EXACT,
+        retention: Retention::DEFAULT,
         durable: true,
         collection: 1,
     };

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Hanger = b'h',
     /// `group, page` → member.
     Member = b'm',
+    /// `group, page` → seat of a stay that began at a merged group: its messages still come by here.
+    Passage = b'n',
     /// `receiver, number` → message not yet delivered.
     Outbox = b'o',
     /// `page` → page record.
@@ -70,6 +72,13 @@ pub(crate) fn member(group: GroupId, page: PageId) -> Vec<u8> {
 pub(crate) fn members(group: GroupId) -> Vec<u8> {
     let mut key = start(group.shard(), Kind::Member, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
+    key
+}
+
+pub(crate) fn passage(group: GroupId, page: PageId) -> Vec<u8> {
+    let mut key = start(group.shard(), Kind::Passage, 24);
+    key.extend_from_slice(&group.get().to_be_bytes());
+    key.extend_from_slice(page.bytes());
     key
 }
 

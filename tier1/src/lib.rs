@@ -16,10 +16,13 @@ mod record;
 mod recovery;
 mod regroup;
 mod service;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod store;
 mod totals;
 mod txn;
 
-pub use machine::Rules;
+pub use machine::{Retention, Rules};
 pub use service::{Config, Error, Tier1};
 pub use store::{Memory, Sled, Store, StoreError, Write};

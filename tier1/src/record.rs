@@ -26,6 +26,8 @@ pub(crate) struct PageRecord {
     pub(crate) ticket: u32,
     /// Redirects that end here.
     pub(crate) hangers: u32,
+    /// When it was first seen to be dead or purged.
+    pub(crate) ended: Option<Timestamp>,
     /// Number of its newest event in the feed.
     pub(crate) event: u64,
     /// Its state as the newest event has it.
@@ -106,6 +108,8 @@ pub(crate) struct Membership {
     pub(crate) winner: Option<Winner>,
     /// The comparison with that winner.
     pub(crate) verdict: Option<Measured>,
+    /// The owner is asked whether all word of the stay has come by the present address; none went since.
+    pub(crate) readdressing: bool,
     /// The group's owner was told that a comparison with the winner failed.
     pub(crate) dissimilar: bool,
 }
@@ -219,6 +223,10 @@ pub(crate) struct Forward {
     pub(crate) evidence: Evidence,
     /// All members were handed over.
     pub(crate) done: bool,
+    /// Stays whose messages still come by here.
+    pub(crate) passages: u64,
+    /// When it was first seen to be of no more use.
+    pub(crate) ended: Option<Timestamp>,
 }
 
 /// The pair that tied two groups.
@@ -248,6 +256,10 @@ pub(crate) struct Meta {
     pub(crate) groups_minted: u64,
     pub(crate) events: u64,
     pub(crate) audits: u64,
+    /// The greatest number of an event that retention has dropped.
+    pub(crate) events_dropped: u64,
+    /// Past every seat and ticket of a page whose record was dropped; new records begin with it.
+    pub(crate) floor: u32,
     /// Last number sent to each shard.
     pub(crate) sent: Vec<u64>,
     /// Last number applied from each shard.
@@ -333,6 +345,13 @@ impl ContentState {
                     .as_ref()
                     .is_some_and(|w| w.page != page && m.verdict.is_none_or(|v| v.content != w.content))
             })
+    }
+}
+
+impl Membership {
+    /// Whether the group has a shorter address than the stay uses, and nobody was asked for it.
+    pub(crate) fn wants_address(&self) -> bool {
+        self.group < self.entered && !self.readdressing
     }
 }
 

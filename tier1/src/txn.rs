@@ -119,6 +119,14 @@ impl<'s> Txn<'s> {
         Ok(())
     }
 
+    /// Drops a record that was taken out.
+    pub(crate) fn drop_page(&mut self, shard: ShardId, page: PageId) -> Result<(), StoreError> {
+        let slot = self.page_slot(shard, page)?;
+        slot.record = None;
+        slot.changed = true;
+        Ok(())
+    }
+
     fn group_slot(&mut self, group: GroupId) -> Result<&mut Slot<GroupRecord, GroupShare>, StoreError> {
         use std::collections::hash_map::Entry;
         Ok(match self.groups.entry(group) {
@@ -230,7 +238,9 @@ impl<'s> Txn<'s> {
             if after != slot.before {
                 pages.push((shard, slot.before, after));
             }
-            writes.push((key::page(shard, page), slot.record.as_ref().map(encode)));
+            if slot.existed || slot.record.is_some() {
+                writes.push((key::page(shard, page), slot.record.as_ref().map(encode)));
+            }
         }
         let mut groups = Vec::new();
         for (group, slot) in self.groups {

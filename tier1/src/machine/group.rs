@@ -2,7 +2,7 @@
 
 use doppel_common::model::{ContentHash, GroupId, PageId};
 
-use super::{Effect, Machine, Message, Regrouped, STEP_ROWS};
+use super::{Effect, Machine, Message, Regrouped};
 use crate::key;
 use crate::record::{Announcing, Group, GroupRecord, Member, Winner, decode, encode};
 use crate::store::StoreError;
@@ -24,8 +24,9 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Forward(forward)) => {
                 self.forget_unforwarded(group, page, member.seat)?;
-                let group = forward.into;
-                self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
+                let into = forward.into;
+                self.begin_passages(group, forward, &[(page, member.seat)])?;
+                self.send(into.shard(), Message::Enroll { group: into, page, member, via, unsettled });
                 return Ok(());
             }
             Some(GroupRecord::Active(record)) => record,
@@ -108,7 +109,9 @@ impl Machine<'_, '_> {
             None => return Ok(()),
             Some(GroupRecord::Forward(forward)) => {
                 self.forget_unforwarded(group, page, seat)?;
-                let group = forward.into;
+                let into = forward.into;
+                self.end_passage(group, forward, page, seat)?;
+                let group = into;
                 self.send(group.shard(), Message::Leave { group, page, seat, unsettled });
                 return Ok(());
             }
@@ -173,7 +176,7 @@ impl Machine<'_, '_> {
 
     /// Sends the last member off on its own.
     fn dissolve(&mut self, group: GroupId, compare: bool) -> Result<(), StoreError> {
-        for (key, bytes) in self.txn.scan(&key::members(group), None, STEP_ROWS)? {
+        for (key, bytes) in self.txn.scan(&key::members(group), None, self.shards.settings.step_rows)? {
             let member: Member = decode(&key, &bytes)?;
             if let Some(page) = key::last_page(&key) {
                 let seat = member.seat;
@@ -190,7 +193,7 @@ impl Machine<'_, '_> {
         let mut best: Option<(PageId, Member)> = None;
         let mut after: Option<Vec<u8>> = None;
         loop {
-            let rows = self.txn.scan(&prefix, after.as_deref(), STEP_ROWS)?;
+            let rows = self.txn.scan(&prefix, after.as_deref(), self.shards.settings.step_rows)?;
             for (key, bytes) in &rows {
                 let member: Member = decode(key, bytes)?;
                 if let Some(page) = key::last_page(key)
@@ -289,7 +292,7 @@ impl Machine<'_, '_> {
         };
         let Some(announcing) = record.announcing else { return Ok(()) };
         let after = announcing.after.map(|page| key::member(group, page));
-        let rows = self.txn.scan(&key::members(group), after.as_deref(), STEP_ROWS)?;
+        let rows = self.txn.scan(&key::members(group), after.as_deref(), self.shards.settings.step_rows)?;
         let mut last = None;
         for (key, bytes) in &rows {
             let member: Member = decode(key, bytes)?;
@@ -297,7 +300,7 @@ impl Machine<'_, '_> {
             self.assign(group, &record, page, member.seat, announcing.look_again);
             last = Some(page);
         }
-        if rows.len() == STEP_ROWS {
+        if rows.len() == self.shards.settings.step_rows {
             record.announcing = Some(Announcing { after: last, ..announcing });
             self.send(group.shard(), Message::Continue { group });
         } else {

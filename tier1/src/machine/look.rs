@@ -185,7 +185,7 @@ impl Machine<'_, '_> {
             (Some(_), Some(_)) => {
                 if adopted {
                     let via = found.iter().find(|f| Some(f.group) == own).map(|f| (f.partner, f.content));
-                    self.enroll(page, &record, via, !was_settled);
+                    self.enroll(page, &mut record, via, !was_settled);
                 }
             }
         }
@@ -306,6 +306,7 @@ impl Machine<'_, '_> {
                 settled: state.look == LookState::Settled,
                 winner: None,
                 verdict: None,
+                readdressing: false,
                 dissimilar: false,
             });
         }

@@ -3,7 +3,7 @@
 use doppel_common::model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
-use crate::record::{LookState, Measured, Member, Membership, PageRecord, State, Winner};
+use crate::record::{ContentState, LookState, Measured, Member, Membership, PageRecord, State, Winner};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -18,11 +18,13 @@ impl Machine<'_, '_> {
     pub(super) fn enroll(
         &mut self,
         page: PageId,
-        record: &PageRecord,
+        record: &mut PageRecord,
         via: Option<(PageId, ContentHash)>,
         unsettled: bool,
     ) {
-        let Some(membership) = record.content().and_then(|state| state.membership.as_ref()) else { return };
+        let State::Content(state) = &mut record.state else { return };
+        let Some(membership) = &mut state.membership else { return };
+        membership.readdressing = false;
         let group = membership.entered;
         let member = Member {
             seat: record.seat,
@@ -34,9 +36,36 @@ impl Machine<'_, '_> {
         self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
     }
 
+    /// The group goes by another id now: asks whether the stay can go on under it.
+    fn ask_address(&mut self, page: PageId, seat: u32, membership: &mut Membership) {
+        if membership.wants_address() {
+            membership.readdressing = true;
+            let group = membership.entered;
+            self.send(group.shard(), Message::AskAddress { group, page, seat });
+        }
+    }
+
+    /// All word of the stay up to the question has arrived at this group.
+    pub(super) fn address_told(&mut self, page: PageId, seat: u32, group: GroupId) -> Result<(), StoreError> {
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let seated = record.seat == seat;
+        let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
+        let Some(membership) = state.membership.as_mut().filter(|_| seated) else {
+            return self.give_back(page, record);
+        };
+        let old = membership.entered;
+        if std::mem::take(&mut membership.readdressing) && old != group {
+            membership.entered = group;
+            self.send(old.shard(), Message::EndPassage { group: old, page, seat, until: group });
+        }
+        // Word was sent since, or the group has merged again.
+        self.ask_address(page, seat, membership);
+        self.put(page, record)
+    }
+
     /// The page changed in what its group's owner knows of it. `unsettled`: its last content was never
     /// compared to the end.
-    pub(super) fn refresh_member(&mut self, page: PageId, record: &PageRecord, unsettled: bool) {
+    pub(super) fn refresh_member(&mut self, page: PageId, record: &mut PageRecord, unsettled: bool) {
         self.enroll(page, record, None, unsettled);
     }
 
@@ -60,7 +89,7 @@ impl Machine<'_, '_> {
             return self.give_back(page, record);
         }
         let known = membership.group == group && membership.winner.as_ref() == Some(&winner);
-        if known && !look_again && !state.owes_verdict(page) {
+        if known && !membership.wants_address() && !look_again && !state.owes_verdict(page) {
             return self.give_back(page, record);
         }
         let Some(membership) = &mut state.membership else { return self.give_back(page, record) };
@@ -71,6 +100,9 @@ impl Machine<'_, '_> {
         membership.winner = Some(winner);
         if look_again && state.look != LookState::Pending {
             self.owe_look(page, &mut record);
+        }
+        if let State::Content(ContentState { membership: Some(membership), .. }) = &mut record.state {
+            self.ask_address(page, seat, membership);
         }
         self.put(page, record)
     }

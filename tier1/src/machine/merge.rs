@@ -1,11 +1,17 @@
 //! Two groups become one: the larger id freezes, hands its members over in steps and stays as a
 //! forward.
+//!
+//! Word of a stay goes the way its first word went, also by way of forwards, so that none overtakes
+//! another. A forward keeps a *passage* for every stay that comes by. When a page learns its group's
+//! present id it asks, the old way, where its word arrives. The answer says that all word before it has
+//! arrived, so if none was sent since, the page goes on under that address and the passages end. A
+//! forward without passages is of use only to those who ask for the old id; retention drops it.
 
 use doppel_common::model::{GroupId, PageId};
 
-use super::{HandedOver, Machine, Message, STEP_ROWS};
+use super::{HandedOver, Machine, Message};
 use crate::key;
-use crate::record::{Evidence, Forward, GroupRecord, Member, decode};
+use crate::record::{Evidence, Forward, GroupRecord, Member, decode, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -42,6 +48,8 @@ impl Machine<'_, '_> {
                     look_again: running.is_some_and(|a| a.look_again),
                     evidence,
                     done: false,
+                    passages: 0,
+                    ended: None,
                 };
                 self.txn.put_group(group, Some(GroupRecord::Forward(forward)))?;
                 if running.is_none() {
@@ -57,8 +65,9 @@ impl Machine<'_, '_> {
         if forward.done {
             return Ok(());
         }
-        let rows = self.txn.scan(&key::members(group), None, STEP_ROWS)?;
-        let last = rows.len() < STEP_ROWS;
+        let step_rows = self.shards.settings.step_rows;
+        let rows = self.txn.scan(&key::members(group), None, step_rows)?;
+        let last = rows.len() < step_rows;
         let mut members = Vec::with_capacity(rows.len());
         for (key, bytes) in rows {
             if let Some(page) = key::last_page(&key) {
@@ -66,6 +75,7 @@ impl Machine<'_, '_> {
             }
             self.txn.delete(key);
         }
+        let passing = seats(&members);
         let into = forward.into;
         let done = last.then_some(HandedOver {
             touched: forward.touched,
@@ -73,13 +83,11 @@ impl Machine<'_, '_> {
             evidence: forward.evidence,
         });
         self.send(into.shard(), Message::HandOver { into, members, done });
-        if last {
-            forward.done = true;
-            self.txn.put_group(group, Some(GroupRecord::Forward(forward)))?;
-        } else {
+        forward.done = last;
+        if !last {
             self.send(group.shard(), Message::Continue { group });
         }
-        Ok(())
+        self.begin_passages(group, forward, &passing)
     }
 
     pub(super) fn handed_over(
@@ -98,7 +106,8 @@ impl Machine<'_, '_> {
                 Ok(())
             }
             Some(GroupRecord::Forward(forward)) => {
-                let into = forward.into;
+                let (group, into) = (into, forward.into);
+                self.begin_passages(group, forward, &seats(&members))?;
                 self.send(into.shard(), Message::HandOver { into, members, done });
                 Ok(())
             }
@@ -122,6 +131,41 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// A page asks where its word arrives: here, or further on.
+    pub(super) fn address_asked(
+        &mut self,
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+    ) -> Result<(), StoreError> {
+        match self.txn.group(group)? {
+            None => {}
+            Some(GroupRecord::Forward(Forward { into, .. })) => {
+                self.send(into.shard(), Message::AskAddress { group: into, page, seat });
+            }
+            Some(GroupRecord::Active(_)) => self.send_to_page(page, Message::Address { page, seat, group }),
+        }
+        Ok(())
+    }
+
+    /// A stay that came by here has a shorter address.
+    pub(super) fn passage_ended(
+        &mut self,
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+        until: GroupId,
+    ) -> Result<(), StoreError> {
+        if group != until
+            && let Some(GroupRecord::Forward(forward)) = self.txn.group(group)?
+        {
+            let into = forward.into;
+            self.end_passage(group, forward, page, seat)?;
+            self.send(into.shard(), Message::EndPassage { group: into, page, seat, until });
+        }
+        Ok(())
+    }
+
     /// A page's row that was not handed over yet, and is overtaken by newer word of the page.
     pub(super) fn forget_unforwarded(
         &mut self,
@@ -135,4 +179,44 @@ impl Machine<'_, '_> {
         }
         Ok(())
     }
+
+    /// Word of these stays comes by a merged group from now on. Puts the forward.
+    pub(super) fn begin_passages(
+        &mut self,
+        group: GroupId,
+        mut forward: Forward,
+        stays: &[(PageId, u32)],
+    ) -> Result<(), StoreError> {
+        for (page, seat) in stays {
+            let key = key::passage(group, *page);
+            match self.txn.get::<u32>(&key)? {
+                Some(known) if known >= *seat => continue,
+                Some(_) => {}
+                None => forward.passages += 1,
+            }
+            self.txn.put(key, encode(seat));
+        }
+        self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
+    }
+
+    /// No more word of that stay, or an earlier one of the page, comes by.
+    pub(super) fn end_passage(
+        &mut self,
+        group: GroupId,
+        mut forward: Forward,
+        page: PageId,
+        seat: u32,
+    ) -> Result<(), StoreError> {
+        let key = key::passage(group, page);
+        if self.txn.get::<u32>(&key)?.is_none_or(|known| known > seat) {
+            return Ok(());
+        }
+        self.txn.delete(key);
+        forward.passages -= 1;
+        self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
+    }
+}
+
+fn seats(members: &[(PageId, Member)]) -> Vec<(PageId, u32)> {
+    members.iter().map(|(page, member)| (*page, member.seat)).collect()
 }

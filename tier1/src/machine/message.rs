@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doppel_common::api::{IndexCommand, LookResult, Outcome, Submission};
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_common::model::{ContentHash, GroupId, PageId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, TargetLine, Winner};
@@ -12,17 +12,37 @@ use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, T
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// A page version. `hint` is F between it and its representative, computed outside.
-    Submit { submission: Box<Submission>, hint: Option<Hint> },
+    Submit {
+        submission: Box<Submission>,
+        hint: Option<Hint>,
+    },
     /// Tier 2 has compared a page.
     Looked(LookResult),
     /// A page was compared with its group's winner.
-    Verified { page: PageId, content: ContentHash, with: Measured },
+    Verified {
+        page: PageId,
+        content: ContentHash,
+        with: Measured,
+    },
     /// A group was recomputed.
     Regrouped(Regrouped),
     /// A confirmed page is to be compared now.
-    LookNow { page: PageId },
+    LookNow {
+        page: PageId,
+    },
     /// Forget a page.
-    Purge { page: PageId },
+    Purge {
+        page: PageId,
+    },
+    /// Drop a dead or purged page, or a merged group, if it has ended for long enough.
+    ExpirePage {
+        page: PageId,
+        now: Timestamp,
+    },
+    ExpireGroup {
+        group: GroupId,
+        now: Timestamp,
+    },
     /// Write down a repair before it begins.
     Audit(Box<AuditEntry>),
 }
@@ -80,6 +100,25 @@ pub(crate) enum Message {
         via: Option<(PageId, ContentHash)>,
         /// The content it had before was never compared to the end.
         unsettled: bool,
+    },
+    /// All word of a stay has gone before this: where does it arrive?
+    AskAddress {
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+    },
+    /// Here.
+    Address {
+        page: PageId,
+        seat: u32,
+        group: GroupId,
+    },
+    /// No more word of a stay comes by, up to the group `until`.
+    EndPassage {
+        group: GroupId,
+        page: PageId,
+        seat: u32,
+        until: GroupId,
     },
     /// There is no such group any more.
     Refused {

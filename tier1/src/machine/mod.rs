@@ -23,6 +23,7 @@ mod message;
 mod page;
 mod publish;
 mod redirect;
+mod retention;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,8 @@ use std::collections::VecDeque;
 use doppel_common::model::{PageId, ShardId};
 use doppel_common::pairwise::Policy;
 
+pub use retention::Retention;
+
 pub(crate) use message::{Command, Effect, HandedOver, Hint, Message, Regrouped};
 
 use crate::key;
@@ -38,7 +41,7 @@ use crate::record::{AuditEntry, Envelope, Meta, PageRecord, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
-/// Rows handled per step of work that may touch many rows.
+/// Rows handled per step of work that may touch many rows, unless a test wants smaller steps.
 pub(crate) const STEP_ROWS: usize = 256;
 
 /// Rows of a commit past which no further command is taken into it. Larger batches slow sled down.
@@ -52,6 +55,9 @@ pub(crate) struct Settings {
     /// Members past which a group is quarantined.
     pub(crate) group_members_max: u64,
     pub(crate) rules: Rules,
+    pub(crate) retention: Retention,
+    /// Rows handled per step of work that may touch many rows, at least one.
+    pub(crate) step_rows: usize,
 }
 
 /// What is done beyond the paper that tier 1 follows. Without either the groups are what its rules give,
@@ -147,6 +153,8 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::Regrouped(regrouped) => self.regrouped(regrouped),
             Command::LookNow { page } => self.look_now(page),
             Command::Purge { page } => self.purge(page),
+            Command::ExpirePage { page, now } => self.expire_page(page, now),
+            Command::ExpireGroup { group, now } => self.expire_group(group, now),
             Command::Audit(entry) => {
                 self.audit(&entry);
                 Ok(())
@@ -156,21 +164,28 @@ impl<'s, 'm> Machine<'s, 'm> {
 
     /// Delivers up to `limit` messages, fewer when the commit is large enough.
     pub(crate) fn deliver(&mut self, limit: usize) -> Result<(), StoreError> {
+        let mut early = Vec::new();
         for _ in 0..limit {
             if self.is_full() {
                 break;
             }
             let Some((envelope, stored)) = self.shards.queue.pop_front() else { break };
             let Envelope { from, to, number, message } = envelope;
-            self.txn.delete_own(key::outbox(from, to, number), stored);
-            let applied = &mut self.shards.meta(to).applied[usize::from(from.0)];
-            if number <= *applied {
+            let applied = self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)];
+            if number > applied + 1 {
+                // One before it was lost on the way and will be sent again from the outbox.
+                early.push((Envelope { from, to, number, message }, stored));
                 continue;
             }
-            *applied = number;
+            self.txn.delete_own(key::outbox(from, to, number), stored);
+            if number <= applied {
+                continue;
+            }
+            self.shards.meta(to).applied[usize::from(from.0)] = number;
             self.here = to;
             self.receive(message)?;
         }
+        early.into_iter().rev().for_each(|message| self.shards.queue.push_front(message));
         Ok(())
     }
 
@@ -208,6 +223,9 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::Enroll { group, page, member, via, unsettled } => {
                 self.enrolled(group, page, member, via, unsettled)
             }
+            Message::AskAddress { group, page, seat } => self.address_asked(group, page, seat),
+            Message::Address { page, seat, group } => self.address_told(page, seat, group),
+            Message::EndPassage { group, page, seat, until } => self.passage_ended(group, page, seat, until),
             Message::Refused { page, seat } => self.refused(page, seat),
             Message::Leave { group, page, seat, unsettled } => self.left(group, page, seat, unsettled),
             Message::Assign { page, seat, group, winner, look_again } => {

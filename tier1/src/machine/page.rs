@@ -46,6 +46,7 @@ impl Machine<'_, '_> {
         submission: Submission,
         purged: Option<PageRecord>,
     ) -> Result<Outcome, StoreError> {
+        let floor = self.meta().floor;
         let mut record = PageRecord {
             rank: Rank {
                 url: submission.url,
@@ -56,9 +57,10 @@ impl Machine<'_, '_> {
             language: submission.language,
             canonical: submission.canonical,
             state: State::Purged,
-            seat: 0,
-            ticket: 0,
+            seat: floor,
+            ticket: floor,
             hangers: 0,
+            ended: None,
             event: 0,
             published: Published {
                 status: Status::Unknown,
@@ -88,7 +90,7 @@ impl Machine<'_, '_> {
     ) -> Result<Outcome, StoreError> {
         if submission.fetched_at < record.rank.first_seen {
             record.rank.first_seen = submission.fetched_at;
-            self.refresh_member(page, &record, false);
+            self.refresh_member(page, &mut record, false);
             self.put(page, record)?;
         } else {
             self.give_back(page, record)?;
@@ -121,7 +123,7 @@ impl Machine<'_, '_> {
         };
         if same {
             if record.rank != rank_before {
-                self.refresh_member(page, &record, false);
+                self.refresh_member(page, &mut record, false);
             }
             self.put(page, record)?;
             return Ok(Outcome::Unchanged);
@@ -203,9 +205,9 @@ impl Machine<'_, '_> {
             return Ok(Outcome::Confirmed);
         }
         if outcome == Outcome::Confirmed {
-            self.refresh_member(page, &record, !settled_before);
+            self.refresh_member(page, &mut record, !settled_before);
         } else if rank_changed {
-            self.refresh_member(page, &record, false);
+            self.refresh_member(page, &mut record, false);
         }
         self.put(page, record)?;
         Ok(outcome)
@@ -244,6 +246,7 @@ impl Machine<'_, '_> {
         mut record: PageRecord,
         body: Body,
     ) -> Result<Outcome, StoreError> {
+        record.ended = None;
         let outcome = match body {
             Body::Content(signature) => {
                 self.txn.put(key::signature(self.here, page), signature.as_bytes().to_vec());
@@ -284,6 +287,7 @@ impl Machine<'_, '_> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         self.end_state(page, &mut record);
         record.state = State::Purged;
+        record.ended = None;
         record.language = None;
         record.canonical = None;
         record.rank.popularity = None;

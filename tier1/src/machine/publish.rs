@@ -3,7 +3,7 @@
 use doppel_common::api::Status;
 use doppel_common::model::PageId;
 
-use super::{Effect, Machine, Message, STEP_ROWS};
+use super::{Effect, Machine, Message};
 use crate::key::{self, Kind};
 use crate::record::{
     ContentState, LookState, Measured, PageRecord, Published, RedirectState, Resolution, Similarity, State,
@@ -89,7 +89,7 @@ impl Machine<'_, '_> {
         }
         let line = target_line(&record.published);
         let sources = self.edges(Kind::Hanger, target, after)?;
-        let last = sources.last().copied().filter(|_| sources.len() == STEP_ROWS);
+        let last = sources.last().copied().filter(|_| sources.len() == self.shards.settings.step_rows);
         for source in sources {
             self.send_to_page(source, Message::TargetLine { source, target, line: line.clone() });
         }
@@ -108,7 +108,7 @@ impl Machine<'_, '_> {
     ) -> Result<Vec<PageId>, StoreError> {
         let prefix = key::edges(self.here, kind, target);
         let after = after.map(|source| key::edge(self.here, kind, target, source));
-        let rows = self.txn.scan(&prefix, after.as_deref(), STEP_ROWS)?;
+        let rows = self.txn.scan(&prefix, after.as_deref(), self.shards.settings.step_rows)?;
         Ok(rows.iter().filter_map(|(key, _)| key::last_page(key)).collect())
     }
 }

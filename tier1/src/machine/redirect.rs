@@ -11,7 +11,7 @@ use doppel_common::api::Unresolved;
 use doppel_common::model::{PageId, PageUrl};
 
 use super::publish::target_line;
-use super::{Machine, Message, STEP_ROWS};
+use super::{Machine, Message};
 use crate::key::{self, Kind};
 use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine};
 use crate::store::StoreError;
@@ -122,7 +122,7 @@ impl Machine<'_, '_> {
         hops_left: u8,
     ) -> Result<(), StoreError> {
         let sources = self.edges(Kind::Source, target, after)?;
-        let last = sources.last().copied().filter(|_| sources.len() == STEP_ROWS);
+        let last = sources.last().copied().filter(|_| sources.len() == self.shards.settings.step_rows);
         for source in sources {
             self.send_to_page(source, Message::Rerouted { source, target, hops_left });
         }
@@ -182,7 +182,7 @@ impl Machine<'_, '_> {
         let Some(mut record) = self.take(target)? else { return Ok(()) };
         record.hangers = record.hangers.saturating_sub(1);
         if record.hangers == 0 {
-            self.refresh_member(target, &record, false);
+            self.refresh_member(target, &mut record, false);
         }
         self.put(target, record)
     }

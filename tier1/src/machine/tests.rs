@@ -6,13 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use doppel_common::api::{Body, IndexCommand, LookResult, Pair, Rank, Status, Submission, Unresolved};
 use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::{Builder, Signature};
 
-use super::{Applied, Command, Effect, Hint, Machine, Regrouped, Rules, Settings, Shards};
+use super::{
+    Applied, Command, Effect, Hint, Machine, Regrouped, Retention, Rules, STEP_ROWS, Settings, Shards,
+};
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Measured, Member, PageRecord, State, decode};
 use crate::recovery;
@@ -22,6 +25,9 @@ use crate::txn::read;
 /// Contents 0 .. 40: neighbours within a family of eight are linked, so families are chains.
 const CONTENTS: u64 = 40;
 const FAMILY: u64 = 8;
+
+/// How long what has ended is kept; a step takes up to one.
+const KEEP_MS: u64 = 50;
 
 fn linked(a: u64, b: u64) -> bool {
     a == b || (a / FAMILY == b / FAMILY && a.abs_diff(b) <= 1)
@@ -81,6 +87,8 @@ struct World {
     facts: VecDeque<Command>,
     model: BTreeMap<String, ModelPage>,
     clock: i64,
+    /// Of the sweeps.
+    wall: i64,
     births: u64,
     turns: u64,
 }
@@ -106,8 +114,15 @@ fn url(number: u64) -> String {
 
 impl World {
     fn new(seed: u64, shards: u16) -> Self {
-        let settings =
-            Settings { shards, policy: Policy::default(), group_members_max: 1_000, rules: Rules::EXACT };
+        let keep = Duration::from_millis(KEEP_MS);
+        let settings = Settings {
+            shards,
+            policy: Policy::default(),
+            group_members_max: 1_000,
+            rules: Rules::EXACT,
+            retention: Retention { dead: keep, purged: keep, merged: keep },
+            step_rows: [STEP_ROWS, 3][(seed / 4 % 2) as usize],
+        };
         let mut builder = Builder::new();
         let signatures: Vec<_> =
             (0..CONTENTS).map(|k| Arc::new(builder.build(&[k * 7 + 1, k * 11 + 2]))).collect();
@@ -126,6 +141,7 @@ impl World {
             facts: VecDeque::new(),
             model: BTreeMap::new(),
             clock: 0,
+            wall: 0,
             births: 0,
             turns: 0,
         }
@@ -136,9 +152,27 @@ impl World {
         let Applied { writes, effects } = {
             let mut machine = Machine::new(&self.store, &mut self.shards);
             for command in commands {
+                if std::env::var("TRACE").is_ok() {
+                    eprintln!("CMD {}", pretty(&format!("{command:?}"), &self.numbers));
+                }
                 machine.command(command).unwrap();
             }
-            machine.deliver(deliveries).unwrap();
+            for _ in 0..deliveries {
+                let Some(front) = machine.shards.queue.front() else { break };
+                if std::env::var("TRACE").is_ok() {
+                    eprintln!(
+                        "   {}",
+                        pretty(
+                            &format!("{:?}->{:?} {:?}", front.0.from.0, front.0.to.0, front.0.message),
+                            &self.numbers
+                        )
+                    );
+                }
+                machine.deliver(1).unwrap();
+                if machine.is_full() {
+                    break;
+                }
+            }
             machine.finish()
         };
         self.store.commit(writes).unwrap();
@@ -157,6 +191,9 @@ impl World {
 
     /// The process is killed and started again: everything but the store is gone.
     fn crash(&mut self) {
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("CRASH");
+        }
         let settings = self.shards.settings;
         self.shards = recovery::shards(&self.store, settings).unwrap();
         self.index.clear();
@@ -435,6 +472,37 @@ impl World {
         }
     }
 
+    fn now(&mut self) -> Timestamp {
+        self.wall += self.random.below(30) as i64;
+        Timestamp::from_millis(self.wall)
+    }
+
+    fn expire_page(&mut self, name: &str) {
+        let (page, now) = (PageId::of(name), self.now());
+        self.commit(vec![Command::ExpirePage { page, now }], 0);
+        if self.record(page).is_none() {
+            let gone = self.model.remove(name);
+            assert!(gone.is_none_or(|page| page.body == ModelBody::Dead), "{name} was alive");
+        }
+    }
+
+    fn expire_group(&mut self, group: GroupId) {
+        let now = self.now();
+        self.commit(vec![Command::ExpireGroup { group, now }], 0);
+    }
+
+    fn groups(&self) -> Vec<(GroupId, GroupRecord)> {
+        let mut groups = Vec::new();
+        for shard in (0..self.shards.settings.shards).map(ShardId) {
+            recovery::each(&self.store, shard, Kind::Group, |key, bytes| {
+                groups.push((GroupId::from_stored(key::last_number(key).unwrap()), decode(key, bytes)?));
+                Ok(())
+            })
+            .unwrap();
+        }
+        groups
+    }
+
     fn step(&mut self) {
         match self.random.below(100) {
             0..=24 => {
@@ -448,7 +516,16 @@ impl World {
                 self.commit(vec![Command::Purge { page: PageId::of(&name) }], 1);
             }
             26 => self.crash(),
-            27..=49 => self.index_step(),
+            27 => {
+                let groups = self.groups();
+                if !groups.is_empty() {
+                    let group = groups[self.random.below(groups.len() as u64) as usize].0;
+                    self.expire_group(group);
+                }
+                let name = url(self.random.below(24));
+                self.expire_page(&name);
+            }
+            28..=49 => self.index_step(),
             50..=59 => self.verify_step(),
             60..=64 => self.regroup_step(),
             65..=69 => {
@@ -513,7 +590,21 @@ impl World {
         }
     }
 
-    fn check(&self) {
+    /// At rest nobody needs a merged group: the sweeps drop them all.
+    fn collect_forwards(&mut self) {
+        for _ in 0..2 {
+            self.wall += 2 * KEEP_MS as i64;
+            for (group, _) in self.groups() {
+                self.expire_group(group);
+            }
+        }
+        for (group, record) in self.groups() {
+            assert!(matches!(record, GroupRecord::Active(_)), "{group} is still a forward: {record:?}");
+        }
+    }
+
+    fn check(&mut self) {
+        self.collect_forwards();
         // Components of contents, and the pages that end in each.
         let contents: Vec<(&String, u64)> = self
             .model
@@ -630,6 +721,7 @@ impl World {
                 Ok(())
             })
             .unwrap();
+            recovery::each(&self.store, shard, Kind::Passage, |_, _| panic!("a passage is left")).unwrap();
             recovery::each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
         }
         for group in groups.keys() {
@@ -771,4 +863,17 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubl
     assert_eq!(loser(&world).status, Status::Duplicate);
     grow(&mut world, 8, 9);
     assert_eq!(loser(&world).status, Status::Member);
+}
+
+fn pretty(t: &str, numbers: &HashMap<ContentHash, u64>) -> String {
+    let mut t = t.to_owned();
+    for n in 0..24 {
+        let u = url(n);
+        t = t.replace(&format!("{:?}", PageId::of(&u)), &format!("p{n}"));
+    }
+    for (h, k) in numbers {
+        t = t.replace(&format!("{h:?}"), &format!("c{k}"));
+    }
+    t.truncate(700);
+    t
 }

@@ -13,7 +13,7 @@ use crate::record::{PageRecord, State};
 use crate::txn::read;
 
 impl Tier1 {
-    pub(super) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Refused> {
+    pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Refused> {
         let Body::Content(signature) = &submission.body else { return Ok(None) };
         let page = submission.url.id();
         let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? else {

@@ -8,10 +8,10 @@ mod background;
 mod feed;
 mod hint;
 mod read;
-mod repair;
+pub(crate) mod repair;
 #[cfg(test)]
 mod tests;
-mod worker;
+pub(crate) mod worker;
 mod writer;
 
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::Policy;
 
-use crate::machine::{Command, Rules, Settings, Shards};
+use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
 use crate::recovery::{self, Owed};
 use crate::store::{Sled, Store, StoreError};
 use worker::Job;
@@ -45,6 +45,8 @@ pub struct Config {
     pub group_members_max: u64,
     /// What is done in the background.
     pub rules: Rules,
+    /// How long what has ended is kept.
+    pub retention: Retention,
     /// Whether commits are flushed. False only for a collection that is thrown away with the process.
     pub durable: bool,
     /// Names the collection in feed cursors.
@@ -77,7 +79,7 @@ pub struct Tier1 {
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and word of their growth.
-    feed: Mutex<Vec<u64>>,
+    pub(crate) feed: Mutex<Vec<u64>>,
     feed_grew: Condvar,
     broken: OnceLock<Refused>,
     /// Why some background work cannot be done.
@@ -119,6 +121,8 @@ impl Tier1 {
             policy: config.policy,
             group_members_max: config.group_members_max,
             rules: config.rules,
+            retention: config.retention,
+            step_rows: STEP_ROWS,
         };
         let shards = recovery::shards(&*store, settings)?;
         let mut contents = Vec::new();

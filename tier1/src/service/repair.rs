@@ -24,7 +24,7 @@ const AUDITED_MAX: usize = 10_000;
 
 /// When a group is recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     Always,
     /// Unless it has come to rest meanwhile.
     IfOwed,
@@ -33,7 +33,7 @@ pub(super) enum Wanted {
 impl Recomputed {
     /// Everybody outside the winner's component is put out, in steps of bounded size. Each step says what
     /// the group's counts are after those before it. `repair`: an operator wanted it.
-    pub(super) fn regrouped(&self, repair: bool) -> impl Iterator<Item = Regrouped> {
+    pub(crate) fn regrouped(&self, repair: bool) -> impl Iterator<Item = Regrouped> {
         let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
         let out: Vec<_> = members.map(|(page, member)| (*page, member.seat, member.content)).collect();
         let steps = out.len().div_ceil(STEP_ROWS).max(1);
@@ -57,7 +57,7 @@ impl Tier1 {
     ///
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
     /// sees whether the picture is old; contents that no page has any more are left out.
-    pub(super) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Refused> {
+    pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Refused> {
         let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
             return Ok(None);
         };

@@ -13,7 +13,7 @@ use doppel_common::signature::{Builder, Signature};
 
 use super::{Config, Tier1};
 use crate::key;
-use crate::machine::Rules;
+use crate::machine::{Retention, Rules};
 use crate::store::{Memory, Store};
 
 type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
@@ -79,6 +79,7 @@ fn start(store: &Arc<Memory>) -> Arc<Tier1> {
         pending_max: 100,
         group_members_max: 1_000,
         rules: Rules::EXACT,
+        retention: Retention::DEFAULT,
         durable: true,
         collection: 1,
     };

@@ -78,7 +78,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
     }
 }
 
-fn verify(
+pub(crate) fn verify(
     tier1: &Tier1,
     page: PageId,
     content: ContentHash,
@@ -112,10 +112,10 @@ pub(super) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) ->
 }
 
 /// A group's members with a current content, and how they fall apart.
-pub(super) struct Recomputed {
+pub(crate) struct Recomputed {
     pub(super) group: GroupId,
-    pub(super) changes: u64,
-    pub(super) losses: u64,
+    pub(crate) changes: u64,
+    pub(crate) losses: u64,
     pub(super) members: Vec<(PageId, Member)>,
     /// Indices into `members`, the winner's component first.
     pub(super) components: Vec<Vec<usize>>,

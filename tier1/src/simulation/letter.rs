@@ -1,0 +1,163 @@
+//! A message between shards as the network sees it, and what a bad network can do to it.
+
+use std::fmt;
+
+use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
+
+use crate::machine::Message;
+use crate::record::{Envelope, decode};
+use crate::store::StoreError;
+
+/// An envelope, and whether its sender's store has it.
+#[derive(Clone, PartialEq)]
+pub struct Letter {
+    envelope: Envelope,
+    stored: bool,
+}
+
+/// What a letter is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Ask,
+    Answer,
+    Enroll,
+    Leave,
+    Assign,
+    Dissimilar,
+    Unseat,
+    Merge,
+    HandOver,
+    LookAgain,
+    Rerouted,
+    Traced,
+    Hang,
+    Unhang,
+    TargetLine,
+    Other,
+}
+
+impl Letter {
+    pub(super) fn new((envelope, stored): (Envelope, bool)) -> Self {
+        Self { envelope, stored }
+    }
+
+    pub(super) fn into_inner(self) -> (Envelope, bool) {
+        (self.envelope, self.stored)
+    }
+
+    /// From an outbox row.
+    ///
+    /// # Errors
+    /// When the row is damaged.
+    pub fn read(key: &[u8], value: &[u8]) -> Result<Self, StoreError> {
+        Ok(Self { envelope: decode(key, value)?, stored: true })
+    }
+
+    #[must_use]
+    pub fn from(&self) -> ShardId {
+        self.envelope.from
+    }
+
+    #[must_use]
+    pub fn to(&self) -> ShardId {
+        self.envelope.to
+    }
+
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.envelope.number
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match &self.envelope.message {
+            Message::Ask { .. } => Kind::Ask,
+            Message::Answer { .. } => Kind::Answer,
+            Message::Enroll { .. } => Kind::Enroll,
+            Message::Leave { .. } => Kind::Leave,
+            Message::Assign { .. } => Kind::Assign,
+            Message::Dissimilar { .. } => Kind::Dissimilar,
+            Message::Unseat { .. } => Kind::Unseat,
+            Message::Merge { .. } => Kind::Merge,
+            Message::HandOver { .. } => Kind::HandOver,
+            Message::LookAgain { .. } => Kind::LookAgain,
+            Message::Rerouted { .. } => Kind::Rerouted,
+            Message::Traced { .. } => Kind::Traced,
+            Message::Hang { .. } => Kind::Hang,
+            Message::Unhang { .. } => Kind::Unhang,
+            Message::TargetLine { .. } => Kind::TargetLine,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Makes it say nothing, so that it is delivered and its number used up without effect.
+    pub fn silence(&mut self) {
+        let nobody = GroupId::new((1 << 48) - 1, self.envelope.to);
+        self.envelope.message = Message::Continue { group: nobody };
+    }
+
+    /// The page, seat and content of an enrolment.
+    #[must_use]
+    pub fn enrolled(&self) -> Option<(PageId, u32, ContentHash)> {
+        match &self.envelope.message {
+            Message::Enroll { page, member, .. } => Some((*page, member.seat, member.content)),
+            _ => None,
+        }
+    }
+
+    /// Gives an enrolment another content.
+    pub fn set_enrolled_content(&mut self, to: ContentHash) {
+        if let Message::Enroll { member, .. } = &mut self.envelope.message {
+            member.content = to;
+        }
+    }
+
+    /// The page that a `Leave` or `Unseat` is about.
+    #[must_use]
+    pub fn leaver(&self) -> Option<PageId> {
+        match &self.envelope.message {
+            Message::Leave { page, .. } | Message::Unseat { page, .. } => Some(*page),
+            _ => None,
+        }
+    }
+
+    /// The member and the winner that an `Assign` names.
+    #[must_use]
+    pub fn assigned(&self) -> Option<(PageId, PageId)> {
+        match &self.envelope.message {
+            Message::Assign { page, winner, .. } => Some((*page, winner.page)),
+            _ => None,
+        }
+    }
+
+    /// Takes a member out of a hand-over; false when it has none.
+    pub fn drop_handed_over(&mut self) -> bool {
+        match &mut self.envelope.message {
+            Message::HandOver { members, .. } => members.pop().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Makes an answer to a page's question say that the partner has changed, or has not.
+    pub fn say_gone(&mut self) -> bool {
+        match &mut self.envelope.message {
+            Message::Answer { found, .. } => found.take().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Makes a member that leaves unsettled appear settled.
+    pub fn say_settled(&mut self) -> bool {
+        match &mut self.envelope.message {
+            Message::Leave { unsettled, .. } | Message::Enroll { unsettled, .. } => std::mem::take(unsettled),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Letter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Envelope { from, to, number, message } = &self.envelope;
+        write!(f, "{}→{} #{number} {message:?}", from.0, to.0)
+    }
+}

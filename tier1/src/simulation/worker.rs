@@ -1,0 +1,157 @@
+//! The reading side of tier 1 and its worker, over the stores of all nodes, without their threads.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use doppel_common::api::{Refused, Submission, Tier1Api};
+use doppel_common::model::{ContentHash, GroupId, PageId};
+
+use super::{Fact, Given, Settings};
+use crate::machine::{Command, Regrouped};
+use crate::service::repair::Wanted;
+use crate::service::worker;
+use crate::store::{Store, StoreError};
+use crate::{Config, Tier1};
+
+/// A tier 1 that is never started.
+pub struct Worker {
+    tier1: Arc<Tier1>,
+    settings: Settings,
+}
+
+impl Worker {
+    /// Over the rows of all shards.
+    ///
+    /// # Panics
+    /// When the store is damaged or the settings are out of range.
+    #[must_use]
+    pub fn over(store: Arc<dyn Store>, settings: Settings) -> Self {
+        let config = Config {
+            dir: PathBuf::new(),
+            shards: settings.shards,
+            policy: settings.policy,
+            pending_max: u64::MAX,
+            group_members_max: settings.group_members_max,
+            rules: settings.rules,
+            retention: settings.retention,
+            durable: false,
+            collection: 1,
+        };
+        let tier1 = Tier1::over(store, &config).expect("a sound store");
+        Self { tier1, settings }
+    }
+
+    /// Records, groups and the feed.
+    #[must_use]
+    pub fn api(&self) -> &dyn Tier1Api {
+        &*self.tier1
+    }
+
+    /// How far the feed goes, per shard.
+    pub fn set_feed(&self, ends: Vec<u64>) {
+        *self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner) = ends;
+    }
+
+    /// The comparison of a new content with the page's representative.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn hint(&self, submission: &Submission) -> Result<Option<Given>, Refused> {
+        Ok(self.tier1.hint(submission)?.map(Given))
+    }
+
+    /// Compares a member with its winner; none when one of the two has another content.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn verify(
+        &self,
+        (page, content): (PageId, ContentHash),
+        winner: (PageId, ContentHash),
+    ) -> Result<Option<Fact>, Refused> {
+        let with = worker::verify(&self.tier1, page, content, winner, &mut None)?;
+        Ok(with.map(|with| Fact(Command::Verified { page, content, with })))
+    }
+
+    /// Recomputes a group; with `repair` as an operator does, otherwise only when it owes it. The outcome
+    /// comes in steps of [`Settings::step_rows`].
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn recompute(&self, group: GroupId, repair: bool) -> Result<Vec<Fact>, Refused> {
+        let wanted = if repair { Wanted::Always } else { Wanted::IfOwed };
+        let Some(found) = self.tier1.recompute(group, wanted)? else { return Ok(Vec::new()) };
+        let out = found.regrouped(repair).flat_map(|step| step.out).collect::<Vec<_>>();
+        let rows = self.settings.step_rows;
+        let steps = out.len().div_ceil(rows).max(1);
+        let step = |number: usize| Regrouped {
+            group,
+            changes: found.changes + (number * rows) as u64,
+            losses: found.losses + (number * rows) as u64,
+            out: out.iter().skip(number * rows).take(rows).copied().collect(),
+            last: number + 1 == steps,
+            repair,
+        };
+        Ok((0..steps).map(|number| Fact(Command::Regrouped(step(number)))).collect())
+    }
+}
+
+impl Fact {
+    /// A verdict or an answer as somebody would take it who does not check that it is about the content
+    /// the page has: it is made to be about that.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn about_present(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
+        let record = |page: PageId| {
+            let key = crate::key::page(page.shard(shards), page);
+            crate::txn::read::<crate::record::PageRecord>(store, &key)
+        };
+        Ok(Self(match self.0 {
+            Command::Verified { page, content, mut with } => {
+                let record = record(page)?;
+                let state = record.as_ref().and_then(crate::record::PageRecord::content);
+                let told = state.and_then(|s| s.membership.as_ref()).and_then(|m| m.winner.as_ref());
+                with.content = told.map_or(with.content, |winner| winner.content);
+                Command::Verified { page, content: state.map_or(content, |s| s.content), with }
+            }
+            Command::Looked(mut result) => {
+                if let Some(record) = record(result.page)? {
+                    result.ticket = record.ticket;
+                    result.content = record.content().map_or(result.content, |s| s.content);
+                }
+                Command::Looked(result)
+            }
+            other => other,
+        }))
+    }
+
+    /// An answer of tier 2 under the ticket that is open now.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn under_open_ticket(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
+        Ok(Self(match self.0 {
+            Command::Looked(mut result) => {
+                let key = crate::key::page(result.page.shard(shards), result.page);
+                if let Some(record) = crate::txn::read::<crate::record::PageRecord>(store, &key)? {
+                    result.ticket = record.ticket;
+                }
+                Command::Looked(result)
+            }
+            other => other,
+        }))
+    }
+
+    /// Whether it is an answer of tier 2.
+    #[must_use]
+    pub fn is_look(&self) -> bool {
+        matches!(self.0, Command::Looked(_))
+    }
+
+    /// Whether it is a comparison with a winner.
+    #[must_use]
+    pub fn is_verdict(&self) -> bool {
+        matches!(self.0, Command::Verified { .. })
+    }
+}
