@@ -35,6 +35,9 @@ mod repair;
 mod reports;
 mod router;
 mod server;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod sort;
 mod status;
 #[cfg(test)]

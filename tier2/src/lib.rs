@@ -41,6 +41,9 @@ mod rebuild;
 pub mod reference;
 mod search;
 mod service;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod tables;
 
 pub use error::Error;

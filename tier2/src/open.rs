@@ -67,6 +67,9 @@ pub(crate) fn open(
 /// Fetches what was not in the file.
 fn fill(index: &mut Index, missing: Missing) {
     let fetch = index.fetch.clone();
+    // The same collection gives the same index.
+    let mut missing: Vec<_> = missing.into_iter().collect();
+    missing.sort_unstable_by_key(|(content, _)| *content);
     for (content, pages) in missing {
         let signature = pages.iter().filter_map(|page| fetch(*page)).find(|s| s.content() == content);
         match signature {

@@ -107,7 +107,7 @@ fn sample(index: &Index) -> Vec<Arc<Signature>> {
 
 /// Makes all tables anew under a map. Entries keep their order of birth and their centers; births and
 /// turns start again.
-fn rehome(shared: &Shared, map: PartitionMap) {
+pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
     let index = shared.read();
     let old = &index.tables;
     let mut new = Tables::new(old.policy, map);

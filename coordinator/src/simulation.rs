@@ -1,0 +1,16 @@
+//! Advice without a server, for the simulation (feature `simulation`).
+
+use doppel_common::api::{Refused, Tier1Api};
+use doppel_common::model::PageUrl;
+use doppel_common::pairwise::Policy;
+
+use crate::Advice;
+use crate::advise::Advisor;
+
+/// What `GET /v1/status` says of a page.
+///
+/// # Errors
+/// When tier 1 does.
+pub fn advise(tier1: &dyn Tier1Api, policy: Policy, url: &PageUrl) -> Result<Advice, Refused> {
+    Advisor::new(tier1, policy, None).advise(url)
+}
