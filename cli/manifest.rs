@@ -3,11 +3,13 @@
 //! Groups are a function of the threshold and the tokeniser, and records are placed by the number of
 //! shards, so all of them belong to the directory and not to the command line. The manifest is the
 //! first file written and is complete or absent: it is written aside, fsynced, renamed, and the
-//! directory is fsynced, before anything else is created. It carries a checksum.
+//! directory is fsynced, before anything else is created. It is never replaced: of several processes that
+//! create a directory at once one does, and the others open what it made. It carries a checksum.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use doppel_common::model::{Tau, stable_hash64};
@@ -19,7 +21,10 @@ const FORMAT: u32 = 1;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
 const NAME: &str = "manifest.json";
-const NAME_ASIDE: &str = "manifest.json.new";
+/// How the names begin under which it is written.
+const ASIDE: &str = "manifest.json.new";
+/// What it is created with, less the umask.
+const PERMISSIONS: u32 = 0o666;
 
 /// What a data directory is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,14 +138,20 @@ impl Manifest {
     /// `wanted` contradicts it.
     pub(crate) fn open_or_create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Self, ManifestError> {
         let path = dir.join(NAME);
-        match fs::read(&path) {
-            Ok(bytes) => {
-                let manifest = Self::read(&bytes, &path)?;
-                manifest.check(dir, wanted)?;
-                Ok(manifest)
+        loop {
+            match fs::read(&path) {
+                Ok(bytes) => {
+                    let manifest = Self::read(&bytes, &path)?;
+                    manifest.check(dir, wanted)?;
+                    return Ok(manifest);
+                }
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    if let Some(created) = Self::create(dir, wanted, shards)? {
+                        return Ok(created);
+                    }
+                }
+                Err(source) => return Err(ManifestError::Io { action: "read", path, source }),
             }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::create(dir, wanted, shards),
-            Err(source) => Err(ManifestError::Io { action: "read", path, source }),
         }
     }
 
@@ -149,16 +160,20 @@ impl Manifest {
         stable_hash64(self.collection.as_bytes())
     }
 
-    fn create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Self, ManifestError> {
+    /// Creates the manifest; none where another process was faster.
+    fn create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Option<Self>, ManifestError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| ManifestError::Io { action, path, source }
         };
+        let path = dir.join(NAME);
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
         for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
             let name = entry.map_err(failed("list", dir))?.file_name();
-            if name != NAME_ASIDE && name != "lost+found" {
-                return Err(ManifestError::Foreign(dir.to_owned()));
+            if !name.as_encoded_bytes().starts_with(ASIDE.as_bytes()) && name != "lost+found" {
+                // Whoever was faster made the manifest first, and then the rest.
+                let faster = path.try_exists().map_err(failed("read", &path))?;
+                return if faster { Ok(None) } else { Err(ManifestError::Foreign(dir.to_owned())) };
             }
         }
         let manifest = Self {
@@ -167,18 +182,22 @@ impl Manifest {
             policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
             shards: wanted.shards.unwrap_or(shards),
         };
-        let aside = dir.join(NAME_ASIDE);
         let write = || -> io::Result<()> {
-            let mut file = File::create(&aside)?;
+            let mut aside = tempfile::Builder::new();
+            aside.prefix(ASIDE).permissions(Permissions::from_mode(PERMISSIONS));
+            let mut file = aside.tempfile_in(dir)?;
             file.write_all(&manifest.seal()?)?;
-            file.sync_all()?;
-            fs::rename(&aside, dir.join(NAME))?;
+            file.as_file().sync_all()?;
+            file.persist_noclobber(&path)?;
             File::open(dir)?.sync_all()?;
             // The directory's own name lasts, too.
             dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
         };
-        write().map_err(failed("write", &dir.join(NAME)))?;
-        Ok(manifest)
+        match write() {
+            Ok(()) => Ok(Some(manifest)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(failed("write", &path)(error)),
+        }
     }
 
     fn seal(&self) -> io::Result<Vec<u8>> {
@@ -273,10 +292,40 @@ mod tests {
         assert!(shards.to_string().contains("made with --shards 3, not 4"), "{shards}");
     }
 
+    /// Whoever opens a directory that others create at the same moment gets the one manifest there is, or
+    /// is told that it is not what was wanted.
+    #[test]
+    fn one_of_many_creations_at_once_counts() {
+        const AT_ONCE: u16 = 8;
+        for _ in 0..50 {
+            let home = tempfile::tempdir().unwrap();
+            let dir = home.path().join("data");
+            let barrier = std::sync::Barrier::new(usize::from(AT_ONCE));
+            let open = |shards| {
+                barrier.wait();
+                let opened = Manifest::open_or_create(&dir, wanted("0.8", shards), 4);
+                // Its next steps leave other files.
+                opened.inspect(|_| fs::create_dir_all(dir.join("tier1")).unwrap())
+            };
+            let opened: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (1..=AT_ONCE).map(|shards| scope.spawn(move || open(shards))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let kept = Manifest::open_or_create(&dir, Wanted::default(), 4).unwrap();
+            let right = |opened: &Result<Manifest, ManifestError>| match opened {
+                Ok(manifest) => *manifest == kept,
+                Err(error) => matches!(error, ManifestError::Conflict { option: "shards", .. }),
+            };
+            assert!(opened.iter().all(right), "{kept:?} is kept: {opened:?}");
+            assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1);
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
+        }
+    }
+
     #[test]
     fn an_interrupted_creation_is_done_again() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(NAME_ASIDE), b"{\"mani").unwrap();
+        fs::write(dir.path().join(ASIDE), b"{\"mani").unwrap();
         assert!(Manifest::open_or_create(dir.path(), Wanted::default(), 4).is_ok());
     }
 
