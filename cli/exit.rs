@@ -1,7 +1,9 @@
 //! Exit codes, and how an error ends the program. The table in `--help` is the contract.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
+
+use crate::output::ReaderGone;
 
 /// Shown at the end of `doppel --help`.
 pub(crate) const TABLE: &str = "\
@@ -33,7 +35,7 @@ pub(crate) enum Failure {
     /// The server answered with an error.
     #[error("{0}")]
     Refused(String),
-    /// `--strict`, and records were bad.
+    /// An input is incomplete; or `--strict`, and records were bad.
     #[error("{0}")]
     BadInput(String),
 }
@@ -53,11 +55,16 @@ impl Failure {
 /// enough: that is no error.
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
-    let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    if error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(closed)) {
+    if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("doppel: {error:#}");
+    // Where nobody reads stderr, the code has to do.
+    let _ = writeln!(io::stderr(), "doppel: {error:#}");
     let code = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()).map_or(1, Failure::code);
     ExitCode::from(code)
+}
+
+fn is_reader_gone(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let marked = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    matches!(marked, Some(mark) if mark.is::<ReaderGone>())
 }

@@ -1,8 +1,37 @@
 //! Standard output: text for people, or JSON for programs with `--json`.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde::Serialize;
+
+/// Standard output. An error that its reader has gone is marked with [`ReaderGone`], which tells it
+/// from the same error of any other pipe.
+pub(crate) struct Stdout(StdoutLock<'static>);
+
+/// Whoever read standard output has closed it.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output was closed")]
+pub(crate) struct ReaderGone;
+
+impl Stdout {
+    pub(crate) fn lock() -> Self {
+        Self(io::stdout().lock())
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(mark)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(mark)
+    }
+}
+
+fn mark(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe { io::Error::new(error.kind(), ReaderGone) } else { error }
+}
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +47,7 @@ impl Output {
         value: &T,
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(Stdout::lock());
         if self.json {
             serde_json::to_writer(&mut out, value)?;
             out.write_all(b"\n")?;
@@ -34,7 +63,7 @@ impl Output {
         values: &[T],
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::new(Stdout::lock());
         if self.json {
             for value in values {
                 serde_json::to_writer(&mut out, value)?;

@@ -4,9 +4,13 @@
 mod harness;
 
 use std::fs;
-use std::io::Read;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use harness::pages::{html, ndjson, rounds, text};
 use harness::{OwnServer, PATIENCE, Server, doppel, lines_of, run, run_ok, wait_until};
@@ -30,6 +34,84 @@ fn code(output: &Output) -> i32 {
 
 fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits for a command that must not hang.
+fn finished(mut command: Child) -> Output {
+    let status = wait_until("the command to end", PATIENCE, || command.try_wait().unwrap());
+    let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
+    if let Some(mut stdout) = command.stdout {
+        stdout.read_to_end(&mut output.stdout).unwrap();
+    }
+    if let Some(mut stderr) = command.stderr {
+        stderr.read_to_end(&mut output.stderr).unwrap();
+    }
+    output
+}
+
+/// A pipe with a name.
+fn fifo(home: &Path) -> PathBuf {
+    let path = home.join("fifo");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// What a server that we play says to a request line and a body; none keeps silent.
+type Play = fn(&str, &str) -> Option<(u16, String)>;
+
+/// Plays a server for as long as the test runs; gives its URL.
+fn play(answer: Play) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || play_once(&stream.unwrap(), answer));
+        }
+    });
+    url
+}
+
+/// Answers one request and closes the connection.
+fn play_once(mut stream: &TcpStream, answer: Play) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap() == 0 {
+            return;
+        }
+    }
+    let lower = head.to_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body).unwrap();
+    match answer(head.lines().next().unwrap(), std::str::from_utf8(&body).unwrap()) {
+        Some((status, body)) => {
+            let head = format!("HTTP/1.1 {status} Played\r\nContent-Length: {}\r\n", body.len());
+            stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+        }
+        // Until the client gives up.
+        None => drop(reader.read_to_end(&mut body)),
+    }
+}
+
+/// Plays a server whose answer stops in the middle, and breaks off when the sender given goes; gives its
+/// URL.
+fn play_half() -> (String, mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, gone) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"url\":").unwrap();
+        let _ = gone.recv();
+    });
+    (url, sender)
+}
+
+/// The answer of a server that takes every line.
+fn taken(body: &str) -> (u16, String) {
+    (200, body.lines().map(|_| "{\"outcome\":\"pending\"}\n").collect())
 }
 
 const A: &str = "http://a.example/";
@@ -141,7 +223,7 @@ fn exit_codes_say_what_happened() {
     let wrong = run(["status", "--server", "ftp://a.example/", A]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
     // A port that was free a moment ago.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = run(["status", "--server", &format!("http://{free}"), A]);
     assert_eq!(code(&nobody), 3, "{}", errors(&nobody));
     assert!(errors(&nobody).contains("doppel serve --data DIR"), "{}", errors(&nobody));
@@ -297,4 +379,116 @@ fn the_summary_counts_what_was_found() {
     for line in ["live pages    8", "exact groups  1", "3 pages  exact  http://b.example/1"] {
         assert!(human.contains(line), "{human}");
     }
+}
+
+/// A crawl of small pages with the numbers 0, 1, ...
+fn numbered(home: &Path, pages: usize) -> PathBuf {
+    let path = home.join("crawl.jsonl");
+    let page = |number| json!({"url": format!("http://a.example/{number}"), "text": "a"});
+    fs::write(&path, ndjson(&(0..pages).map(page).collect::<Vec<_>>())).unwrap();
+    path
+}
+
+/// The names in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn acknowledgements_that_nobody_reads_are_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, fifo) = (numbered(home.path(), 2_000), fifo(home.path()));
+    let url = play(|_, body| Some(taken(body)));
+    let mut command = doppel();
+    command.args(["load", "--lanes", "1", "--batch", "10", "--server", &url, "--acknowledged"]).arg(&fifo);
+    let load = command.arg(&crawl).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    fs::File::open(&fifo).unwrap().read_exact(&mut [0]).unwrap();
+    let output = finished(load);
+    assert_eq!(code(&output), 1, "{}", errors(&output));
+    assert!(errors(&output).contains("cannot write the acknowledged pages"), "{}", errors(&output));
+}
+
+#[test]
+fn a_file_is_replaced_by_a_whole_one_or_not_at_all() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 5);
+    let out = home.path().join("out.jsonl");
+    fs::write(&out, "old").unwrap();
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = home.path().join("link");
+    symlink("out.jsonl", &link).unwrap();
+    let before = names(home.path());
+    let dedup = |out: &Path, input: &Path| run(["dedup".as_ref(), "--out".as_ref(), out, input]);
+    let export = |url: &str| run(["export", "--server", url, "--out", out.to_str().unwrap()]);
+    // Nothing that fails changes it, or leaves anything else.
+    let missing = dedup(&out, &home.path().join("missing.jsonl"));
+    assert_eq!(code(&missing), 1, "{}", errors(&missing));
+    let refused = export(&play(|_, _| Some((503, String::new()))));
+    assert_eq!(code(&refused), 4, "{}", errors(&refused));
+    let (url, sender) = play_half();
+    drop(sender);
+    let broken = export(&url);
+    assert_eq!(code(&broken), 1, "{}", errors(&broken));
+    assert!(errors(&broken).contains("out.jsonl"), "{}", errors(&broken));
+    let (url, _sender) = play_half();
+    let mut command = doppel();
+    let mut interrupted = command.args(["export", "--server", &url, "--out"]).arg(&out).spawn().unwrap();
+    wait_until("the export to begin", PATIENCE, || (names(home.path()) != before).then_some(()));
+    let id = interrupted.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let status = wait_until("the export to end", PATIENCE, || interrupted.try_wait().unwrap());
+    assert_eq!(status.code(), Some(130));
+    assert_eq!((fs::read_to_string(&out).unwrap().as_str(), names(home.path())), ("old", before.clone()));
+
+    // A link goes on leading to the file, which keeps its permissions.
+    let output = dedup(&link, &crawl);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert_eq!((lines_of(&fs::read_to_string(&out).unwrap()).len(), names(home.path())), (5, before));
+    assert!(link.is_symlink());
+    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o640);
+
+    // The input may be replaced by what came of it.
+    let output = dedup(&crawl, &crawl);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert_eq!(fs::read(&crawl).unwrap(), fs::read(&out).unwrap());
+
+    // A path where there can be no file is known before anything is read.
+    for wrong in [home.path().join("none/out.jsonl"), home.path().to_owned(), home.path().join("new/")] {
+        let output = dedup(&wrong, &home.path().join("missing.jsonl"));
+        assert_eq!(code(&output), 1);
+        let cannot = format!("cannot write {}", wrong.display());
+        assert!(errors(&output).contains(&cannot), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn special_files_are_written_to() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, fifo) = (numbered(home.path(), 5), fifo(home.path()));
+    let dedup = |out: &Path| {
+        let mut command = doppel();
+        command.args(["dedup", "--json", "--out"]).arg(out).arg(&crawl);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (sender, read) = mpsc::channel();
+    let path = fifo.clone();
+    thread::spawn(move || sender.send(fs::read_to_string(path).unwrap()));
+    let output = finished(dedup(&fifo));
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert_eq!(lines_of(&read.recv_timeout(PATIENCE).unwrap()).len(), 5);
+    let output = finished(dedup(Path::new("/dev/null")));
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 1, "the summary");
+    // Under another name it is the same as `-`, also where it is a file.
+    let output = finished(dedup(Path::new("/dev/stdout")));
+    assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 5);
+    assert!(errors(&output).contains("live pages"), "{}", errors(&output));
+    let out = home.path().join("out.jsonl");
+    let mut command = doppel();
+    command.args(["dedup", "--out", "/dev/stdout"]).arg(&crawl).stderr(Stdio::null());
+    assert!(command.stdout(fs::File::create(&out).unwrap()).status().unwrap().success());
+    assert_eq!(lines_of(&fs::read_to_string(&out).unwrap()).len(), 5);
 }

@@ -1,9 +1,7 @@
 //! `doppel dedup`: the engine in this process; crawls go in, groups come out.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,10 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_common::api::{Refused, Submission, Tier1Api, Tier2Api};
+use doppel_coordinator::export::write_export;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl::{self, Tally};
+use crate::destination::Destination;
 use crate::output::Output;
 use crate::progress;
 use crate::scratch::Scratch;
@@ -50,6 +50,7 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
+    /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Largest groups that the summary lists.
@@ -67,19 +68,21 @@ impl Dedup {
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        // Opened first, so that a wrong path is known before hours of work.
-        let mut out = self.out.as_deref().map(Out::create).transpose()?;
+        let out = self.out.as_deref().map(Destination::open).transpose()?;
         let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
         let begin = Instant::now();
         let input = self.feed(&engine)?;
         decide(&engine)?;
         let elapsed = begin.elapsed();
-        if let Some(out) = &mut out {
-            out.write(&engine).context("cannot write the export")?;
+        if let Some(out) = &out {
+            out.write(|out| {
+                write_export(&*engine.tier1, out)?;
+                Ok(())
+            })?;
         }
         let summary = Summary::of(&*engine.tier1, input, elapsed, self.top)?;
         engine.stop();
-        if matches!(out, Some(Out::Standard)) {
+        if matches!(out, Some(Destination::Standard)) {
             summary.print(&mut io::stderr().lock())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
@@ -164,34 +167,4 @@ fn decide(engine: &Engine) -> anyhow::Result<()> {
     while !engine.tier1.flush(FLUSH_STEP)? {}
     spinner.finish_and_clear();
     Ok(())
-}
-
-/// Where the export goes.
-enum Out {
-    Standard,
-    File { path: PathBuf, file: File },
-}
-
-impl Out {
-    fn create(path: &Path) -> anyhow::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Standard);
-        }
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self::File { path: path.to_owned(), file })
-    }
-
-    fn write(&mut self, engine: &Engine) -> anyhow::Result<()> {
-        let tier1: Arc<dyn Tier1Api> = Arc::clone(&engine.tier1) as _;
-        let write = |out: &mut dyn Write| -> anyhow::Result<()> {
-            doppel_coordinator::export::write_export(&*tier1, out)?;
-            Ok(out.flush()?)
-        };
-        match self {
-            Self::Standard => write(&mut BufWriter::new(io::stdout().lock())),
-            Self::File { path, file } => {
-                write(&mut BufWriter::new(file)).with_context(|| path.display().to_string())
-            }
-        }
-    }
 }

@@ -1,7 +1,5 @@
 //! `doppel export`: every live page of a server.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -10,6 +8,7 @@ use reqwest::Method;
 
 use crate::args::ServerArgs;
 use crate::client::{Client, copy};
+use crate::destination::Destination;
 
 /// Write every live page as JSON lines, sorted by URL.
 ///
@@ -21,9 +20,9 @@ Examples:
   doppel export --out groups.jsonl
   doppel export | grep '\"duplicate\"' | wc -l")]
 pub(crate) struct Export {
-    /// Write to this file instead of standard output.
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    #[arg(long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    out: PathBuf,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -31,20 +30,11 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = Client::new(&self.server)?;
+        let out = Destination::open(&self.out)?;
         let response = client.send(client.request(Method::GET, &["v1", "export"]))?;
-        match &self.out {
-            None => {
-                let mut out = BufWriter::new(io::stdout().lock());
-                copy(response, &mut out).context("the export is incomplete")?;
-                out.flush()?;
-            }
-            Some(path) => {
-                let cannot = || format!("{} is incomplete", path.display());
-                let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
-                copy(response, &mut out).with_context(cannot)?;
-                out.flush().with_context(cannot)?;
-            }
-        }
-        Ok(())
+        out.write(|out| {
+            copy(response, out).context("the export is incomplete")?;
+            Ok(())
+        })
     }
 }

@@ -1,0 +1,141 @@
+//! Where an export goes: standard output, a device or pipe, or a file.
+//!
+//! A file is replaced by a whole one or not at all: the export is written beside it, flushed to disk, and
+//! renamed. Until then the old file can be read, by the run that replaces it, too.
+
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+use crate::interrupt;
+use crate::output::Stdout;
+
+/// What a new file is created with, less the umask, as the standard library does.
+const NEW_FILE: u32 = 0o666;
+
+/// Where an export goes.
+#[derive(Debug)]
+pub(crate) enum Destination {
+    /// `-`, or whatever standard output is under another name.
+    Standard,
+    /// A device or a pipe.
+    Special(PathBuf, File),
+    /// A file.
+    Whole(Replacement),
+}
+
+/// A file to be.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    path: PathBuf,
+    /// Those of the file that is there.
+    permissions: Option<Permissions>,
+}
+
+impl Destination {
+    /// Finds out what is at `path`, and that it can be written, without writing anything: a wrong
+    /// path is known before hours of work.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Standard);
+        }
+        Self::of_path(path).with_context(|| cannot_write(path))
+    }
+
+    fn of_path(path: &Path) -> io::Result<Self> {
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let replacement = match File::options().write(true).open(path) {
+            Ok(file) => {
+                let metadata = file.metadata()?;
+                if is_stdout(&metadata) {
+                    return Ok(Self::Standard);
+                }
+                if !metadata.is_file() {
+                    return Ok(Self::Special(path.to_owned(), file));
+                }
+                // The file is replaced, not the link that leads to it.
+                Replacement { path: fs::canonicalize(path)?, permissions: Some(metadata.permissions()) }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Replacement { path: path.to_owned(), permissions: None }
+            }
+            Err(error) => return Err(error),
+        };
+        replacement.begin()?;
+        Ok(Self::Whole(replacement))
+    }
+
+    /// Writes the export.
+    ///
+    /// # Errors
+    /// What `write` fails with, or when the file cannot be written; then it is as it was.
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Standard => buffered(Stdout::lock(), write),
+            Self::Special(path, file) => buffered(file, write).with_context(|| cannot_write(path)),
+            Self::Whole(file) => file.write(write).with_context(|| cannot_write(&file.path)),
+        }
+    }
+}
+
+impl Replacement {
+    fn dir(&self) -> &Path {
+        match self.path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => dir,
+            _ => Path::new("."),
+        }
+    }
+
+    /// The new file under another name; it goes when it is dropped.
+    fn begin(&self) -> io::Result<NamedTempFile> {
+        let mut beside = tempfile::Builder::new();
+        beside.prefix(".doppel-").suffix(".part");
+        if self.permissions.is_none() {
+            beside.permissions(Permissions::from_mode(NEW_FILE));
+        }
+        let file = interrupt::removable(|| beside.tempfile_in(self.dir()))?;
+        if let Some(permissions) = &self.permissions {
+            file.as_file().set_permissions(permissions.clone())?;
+        }
+        Ok(file)
+    }
+
+    fn write(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let file = self.begin()?;
+        buffered(file.as_file(), write)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.path)?;
+        Ok(File::open(self.dir())?.sync_all()?)
+    }
+}
+
+fn buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(out);
+    write(&mut out)?;
+    Ok(out.flush()?)
+}
+
+/// Whether a file is standard output, which a shell may have redirected. A terminal or `/dev/null`
+/// is a destination of its own.
+fn is_stdout(metadata: &Metadata) -> bool {
+    let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(|fd| File::from(fd).metadata());
+    let same = |out: Metadata| (out.dev(), out.ino()) == (metadata.dev(), metadata.ino());
+    !metadata.file_type().is_char_device() && stdout.is_ok_and(same)
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
