@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Place, Reason};
+use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason};
 use doppel_common::model::Timestamp;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ impl Tally {
         Ok(())
     }
 
-    fn bad(&mut self, error: &InputError, input: &Path) {
+    fn bad(&mut self, error: &InputError) {
         let shown: u64 = self.bad.values().sum();
         if shown < BAD_SHOWN {
             eprintln!("doppel: {error}");
@@ -61,8 +61,13 @@ impl Tally {
             eprintln!("doppel: more bad records are only counted");
         }
         *self.bad.entry(class(error).to_owned()).or_default() += 1;
-        if ends_input(error) && *error.path == *input {
-            self.incomplete.push(input.display().to_string());
+    }
+
+    fn incomplete(&mut self, input: &Path) {
+        let input = input.display().to_string();
+        // An input may be given twice.
+        if !self.incomplete.contains(&input) {
+            self.incomplete.push(input);
         }
     }
 }
@@ -89,7 +94,8 @@ pub(crate) fn read(
         let mut input = match input::open(path, limits) {
             Ok(input) => input,
             Err(error) => {
-                bar.suspend(|| tally.bad(&error, path));
+                bar.suspend(|| tally.bad(&error));
+                tally.incomplete(path);
                 continue;
             }
         };
@@ -106,9 +112,12 @@ pub(crate) fn read(
                     each(page)?;
                 }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
-                Item::Bad(error) => bar.suspend(|| tally.bad(&error, path)),
+                Item::Bad(error) => bar.suspend(|| tally.bad(&error)),
             }
             bar.set_position(before + input.bytes_read());
+        }
+        if input.broke_off() {
+            tally.incomplete(path);
         }
         before += input.bytes_total();
     }
@@ -128,15 +137,6 @@ pub(crate) fn content_bytes(page: &Fetched) -> u64 {
         FetchedBody::Html { bytes, .. } => bytes.len() as u64,
         FetchedBody::Text(text) => text.len() as u64,
         FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
-    }
-}
-
-/// Whether nothing after the error was read.
-fn ends_input(error: &InputError) -> bool {
-    match error.reason {
-        Reason::Io(_) | Reason::FileKind | Reason::Format | Reason::JsonArray => error.place == Place::File,
-        Reason::Truncated | Reason::Corrupt(_) | Reason::Expansion { .. } => true,
-        _ => false,
     }
 }
 
@@ -168,7 +168,8 @@ mod tests {
         tally.bad.insert("too large".to_owned(), 2);
         assert!(tally.verdict(false).is_ok());
         assert!(tally.verdict(true).is_err());
-        tally.incomplete.push("a.warc.gz".to_owned());
+        tally.incomplete(Path::new("a.warc.gz"));
+        tally.incomplete(Path::new("a.warc.gz"));
         let error = tally.verdict(false).unwrap_err();
         assert!(error.to_string().starts_with("a.warc.gz could not be read to the end"), "{error}");
     }

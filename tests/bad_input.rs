@@ -82,6 +82,34 @@ fn a_truncated_gzip_keeps_what_came_before() {
 }
 
 #[test]
+fn damage_that_is_read_over_does_not_end_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    let corrupt = |number: u64| {
+        let mut member = gzip(&good_record(number));
+        *member.last_mut().unwrap() ^= 1;
+        member
+    };
+    let cut = |number: u64| {
+        let member = gzip(&good_record(number));
+        member[..member.len() / 2].to_vec()
+    };
+    let damaged = [gzip(&good_record(0)), cut(1), corrupt(2), gzip(&good_record(3))].concat();
+    let path = file(&home, "damaged.warc.gz", &damaged);
+    let result = dedup(&[&path]);
+    assert_eq!(result.code, Some(0), "{}", result.errors);
+    assert_eq!(result.urls(), [url(0), url(3)]);
+    assert_eq!(result.bad("corrupt compressed data"), 2, "{}", result.summary);
+    assert_eq!(result.summary["input"]["incomplete"], json!([]));
+    assert_eq!(run(["dedup".as_ref(), "--strict".as_ref(), path.as_os_str()]).status.code(), Some(5));
+    // One file is one, however often it is damaged.
+    let path = file(&home, "cut.warc.gz", [damaged, cut(4)].concat());
+    let result = dedup(&[&path, &path]);
+    assert_eq!(result.code, Some(5), "{}", result.errors);
+    assert!(result.errors.contains("cut.warc.gz could not be read to the end"), "{}", result.errors);
+    assert_eq!(result.summary["input"]["incomplete"], json!([path]));
+}
+
+#[test]
 fn broken_warc_heads_lose_no_neighbour() {
     let home = tempfile::tempdir().unwrap();
     let broken: [&[u8]; 5] = [
