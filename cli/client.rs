@@ -46,7 +46,7 @@ impl Client {
         }
         let http = reqwest::blocking::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(None) // waiting calls (flush, changes) are bounded by the server
+            .timeout(None) // an export takes as long as it takes; who is not to hang sets a limit
             .tcp_nodelay(true)
             .no_proxy()
             .build()
@@ -75,7 +75,8 @@ impl Client {
     }
 
     /// Sends until the server takes it and reads the answer: waits as long as a 429 or 503 asks for,
-    /// and with growing pauses while nothing answers, for `patience` at most.
+    /// and with growing pauses while nothing answers, for `patience` at most; and as long again for an
+    /// answer to what was sent last.
     pub(crate) fn send_patiently(
         &self,
         request: &RequestBuilder,
@@ -85,7 +86,7 @@ impl Client {
         let mut backoff = BACKOFF_FIRST;
         loop {
             let request = request.try_clone().context("the request cannot be repeated")?;
-            let answer = request.send().and_then(|response| match response.status() {
+            let answer = request.timeout(patience).send().and_then(|response| match response.status() {
                 status if status.is_success() => Ok(Ok(response.text()?)),
                 _ => Ok(Err(response)),
             });
@@ -156,5 +157,6 @@ fn refusal(response: Response) -> Failure {
         Ok(problem) => problem.detail,
         Err(_) => text.lines().next().unwrap_or_default().to_owned(),
     };
-    Failure::Refused(format!("the server refused it ({status}): {said}"))
+    let text = format!("the server refused it ({status}): {said}");
+    if status == StatusCode::PAYLOAD_TOO_LARGE { Failure::TooLarge(text) } else { Failure::Refused(text) }
 }

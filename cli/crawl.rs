@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::args::InputArgs;
 use crate::exit::Failure;
+use crate::output::plural;
 use crate::progress;
 
 /// Bad records that are printed one by one; the others are counted.
@@ -35,11 +36,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// How the program ends for what was bad.
+    /// How the program ends for what was bad, and for pages that were `refused` after they were read.
     ///
     /// # Errors
-    /// When an input is incomplete, or with `strict` when anything was bad.
-    pub(crate) fn verdict(&self, strict: bool) -> Result<(), Failure> {
+    /// When an input is incomplete, or with `strict` when anything was bad or refused.
+    pub(crate) fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         let bad: u64 = self.bad.values().sum();
         if let Some(path) = self.incomplete.first() {
             let more = self.incomplete.len() - 1;
@@ -47,8 +48,15 @@ impl Tally {
             let text = format!("{path}{others} could not be read to the end; all before that was taken");
             return Err(Failure::BadInput(text));
         }
-        if strict && bad > 0 {
-            return Err(Failure::BadInput(format!("{bad} records were bad; all others were taken")));
+        if strict && bad + refused > 0 {
+            let was = |number, noun, what| {
+                let verb = if number == 1 { "was" } else { "were" };
+                (number > 0).then(|| format!("{} {verb} {what}", plural(number, noun)))
+            };
+            let left: Vec<_> =
+                [was(bad, "record", "bad"), was(refused, "page", "refused")].into_iter().flatten().collect();
+            let text = format!("{}; all others were taken", left.join(" and "));
+            return Err(Failure::BadInput(text));
         }
         Ok(())
     }
@@ -164,13 +172,16 @@ mod tests {
     #[test]
     fn the_verdict_tells_incomplete_from_bad() {
         let mut tally = Tally::default();
-        assert!(tally.verdict(true).is_ok());
+        assert!(tally.verdict(true, 0).is_ok());
+        let refused = tally.verdict(true, 1).unwrap_err();
+        assert_eq!(refused.to_string(), "1 page was refused; all others were taken");
         tally.bad.insert("too large".to_owned(), 2);
-        assert!(tally.verdict(false).is_ok());
-        assert!(tally.verdict(true).is_err());
+        assert!(tally.verdict(false, 1).is_ok());
+        let bad = tally.verdict(true, 1).unwrap_err();
+        assert_eq!(bad.to_string(), "2 records were bad and 1 page was refused; all others were taken");
         tally.incomplete(Path::new("a.warc.gz"));
         tally.incomplete(Path::new("a.warc.gz"));
-        let error = tally.verdict(false).unwrap_err();
+        let error = tally.verdict(false, 0).unwrap_err();
         assert!(error.to_string().starts_with("a.warc.gz could not be read to the end"), "{error}");
     }
 }

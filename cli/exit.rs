@@ -13,7 +13,7 @@ Exit codes:
     2  wrong arguments
     3  the server cannot be reached
     4  the server refused the request; the message is its answer
-    5  done, but an input could not be read to its end (with --strict: or a record was bad)
+    5  done, but an input was not read to its end (with --strict: or a record was bad or refused)
   130  interrupted";
 
 /// A failure with an exit code of its own. Anything else ends with 1.
@@ -35,6 +35,9 @@ pub(crate) enum Failure {
     /// The server answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// The server takes no request that is as large; it may take a part of it.
+    #[error("{0}")]
+    TooLarge(String),
     /// An input is incomplete; or `--strict`, and records were bad.
     #[error("{0}")]
     BadInput(String),
@@ -45,7 +48,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Unreachable { .. } => 3,
-            Self::Refused(_) => 4,
+            Self::Refused(_) | Self::TooLarge(_) => 4,
             Self::BadInput(_) => 5,
         }
     }

@@ -207,6 +207,34 @@ fn a_page_of_50_mb_is_refused_and_its_neighbours_are_taken() {
 }
 
 #[test]
+fn pages_that_grow_on_their_way_are_refused_and_their_neighbours_are_posted() {
+    let home = tempfile::tempdir().unwrap();
+    let latin = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1";
+    let bytes = [
+        gzip(&good_record(1)),
+        // As JSON six times as long, which no server takes as a line; and as UTF-8 twice as long.
+        gzip(&page("http://nul.example/", &vec![0; 12 << 20])),
+        gzip(&response("http://latin.example/", latin, &vec![0xe9; 10 << 20])),
+        gzip(&good_record(2)),
+    ]
+    .concat();
+    let path = file(&home, "grows.warc.gz", bytes);
+    let server = OwnServer::start(&[]);
+    let load = |options: &[&str]| {
+        let fixed = ["load", "--json", "--lanes", "1", "--server", &server.url, path.to_str().unwrap()];
+        run(fixed.iter().chain(options))
+    };
+    let Output { status, stdout, stderr } = load(&[]);
+    let errors = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let summary: Value = serde_json::from_slice(&stdout).unwrap();
+    assert_eq!(summary["outcomes"], json!({"pending": 2, "refused": 2}), "{errors}");
+    assert!(errors.contains("http://nul.example/: "), "{errors}");
+    assert!(errors.contains("http://latin.example/: "), "{errors}");
+    assert_eq!(load(&["--strict"]).status.code(), Some(5));
+}
+
+#[test]
 fn ten_gigabytes_behind_ten_megabytes_are_not_unpacked() {
     let home = tempfile::tempdir().unwrap();
     let bomb = endless_zeros(10 * GIB);

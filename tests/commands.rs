@@ -398,6 +398,59 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_page_too_large_for_the_server_is_named_and_the_others_are_posted() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 20);
+    let url = play(|_, body| {
+        let large = body.lines().any(|line| line.contains("/13\""));
+        Some(if large { (413, "{\"detail\":\"too long\"}".to_owned()) } else { taken(body) })
+    });
+    let load = |options: &[&str]| {
+        let mut command = doppel();
+        command.args(["load", "--json", "--lanes", "1", "--server", &url]).args(options).arg(&crawl);
+        command.output().unwrap()
+    };
+    let output = load(&[]);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert!(errors(&output).contains("http://a.example/13: "), "{}", errors(&output));
+    assert!(errors(&output).contains("too long"), "{}", errors(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["outcomes"], json!({"pending": 19, "refused": 1}));
+    let strict = load(&["--strict"]);
+    assert_eq!(code(&strict), 5, "{}", errors(&strict));
+    assert!(errors(&strict).contains("1 page was refused"), "{}", errors(&strict));
+}
+
+#[test]
+fn a_refusal_names_the_pages() {
+    let home = tempfile::tempdir().unwrap();
+    let url = play(|_, _| Some((507, "{\"detail\":\"the disk is full\"}".to_owned())));
+    for (pages, named) in [(1, "http://a.example/0: "), (3, "http://a.example/0 and 2 pages after it: ")] {
+        let crawl = numbered(home.path(), pages);
+        let output = run(["load", "--lanes", "1", "--server", &url, crawl.to_str().unwrap()]);
+        assert_eq!(code(&output), 4, "{}", errors(&output));
+        assert!(errors(&output).contains(named), "{}", errors(&output));
+        assert!(errors(&output).contains("the disk is full"), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 1);
+    let silent: [Play; 2] = [|_, _| None, |line, body| line.contains("/v1/pages").then(|| taken(body))];
+    for silent in silent {
+        let url = play(silent);
+        let mut command = doppel();
+        command.args(["load", "--flush", "--patience", "1", "--server", &url]).arg(&crawl);
+        let load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = finished(load);
+        assert_eq!(code(&output), 3, "{}", errors(&output));
+        assert!(errors(&output).contains("no server answers"), "{}", errors(&output));
+    }
+}
+
+#[test]
 fn acknowledgements_that_nobody_reads_are_an_error() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, fifo) = (numbered(home.path(), 2_000), fifo(home.path()));

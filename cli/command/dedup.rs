@@ -87,7 +87,7 @@ impl Dedup {
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
         }
-        Ok(summary.input.verdict(self.inputs.strict)?)
+        Ok(summary.input.verdict(self.inputs.strict, 0)?)
     }
 
     /// Reads on one thread, extracts on all cores, records on this one, in the order of the inputs.
