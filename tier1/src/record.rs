@@ -108,10 +108,19 @@ pub(crate) struct Membership {
     pub(crate) winner: Option<Winner>,
     /// The comparison with that winner.
     pub(crate) verdict: Option<Measured>,
-    /// The owner is asked whether all word of the stay has come by the present address; none went since.
-    pub(crate) readdressing: bool,
+    pub(crate) readdressing: Readdressing,
     /// The group's owner was told that a comparison with the winner failed.
     pub(crate) dissimilar: bool,
+}
+
+/// Whether a stay is about to go on under a shorter address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Readdressing {
+    No,
+    /// The question where its word arrives is under way, and nothing went the same way after it.
+    Asked,
+    /// Something did: the question must be asked again.
+    Overtaken,
 }
 
 /// A group's winner.
@@ -349,9 +358,16 @@ impl ContentState {
 }
 
 impl Membership {
+    /// Word of the stay goes its old way, behind a question that may be under way.
+    pub(crate) fn goes_on(&mut self) {
+        if self.readdressing == Readdressing::Asked {
+            self.readdressing = Readdressing::Overtaken;
+        }
+    }
+
     /// Whether the group has a shorter address than the stay uses, and nobody was asked for it.
     pub(crate) fn wants_address(&self) -> bool {
-        self.group < self.entered && !self.readdressing
+        self.group < self.entered && self.readdressing == Readdressing::No
     }
 }
 

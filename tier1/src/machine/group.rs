@@ -22,10 +22,11 @@ impl Machine<'_, '_> {
                 self.send_to_page(page, Message::Refused { page, seat });
                 return Ok(());
             }
-            Some(GroupRecord::Forward(forward)) => {
-                self.forget_unforwarded(group, page, member.seat)?;
+            Some(GroupRecord::Forward(mut forward)) => {
+                let stay = (page, member.seat);
+                self.forget_unforwarded(group, &mut forward, stay, Some(member.content))?;
                 let into = forward.into;
-                self.begin_passages(group, forward, &[(page, member.seat)])?;
+                self.begin_passages(group, forward, &[stay])?;
                 self.send(into.shard(), Message::Enroll { group: into, page, member, via, unsettled });
                 return Ok(());
             }
@@ -107,8 +108,8 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
-            Some(GroupRecord::Forward(forward)) => {
-                self.forget_unforwarded(group, page, seat)?;
+            Some(GroupRecord::Forward(mut forward)) => {
+                self.forget_unforwarded(group, &mut forward, (page, seat), None)?;
                 let into = forward.into;
                 self.end_passage(group, forward, page, seat)?;
                 let group = into;

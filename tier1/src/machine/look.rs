@@ -6,7 +6,8 @@ use doppel_common::model::{ContentHash, GroupId, PageId};
 
 use super::{Effect, Machine, Message};
 use crate::record::{
-    Asking, Evidence, Found, Group, GroupRecord, LookState, Measured, Membership, PageRecord, State,
+    Asking, Evidence, Found, Group, GroupRecord, LookState, Measured, Membership, PageRecord, Readdressing,
+    State,
 };
 use crate::store::StoreError;
 
@@ -306,7 +307,7 @@ impl Machine<'_, '_> {
                 settled: state.look == LookState::Settled,
                 winner: None,
                 verdict: None,
-                readdressing: false,
+                readdressing: Readdressing::No,
                 dissimilar: false,
             });
         }

@@ -3,7 +3,9 @@
 use doppel_common::model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
-use crate::record::{ContentState, LookState, Measured, Member, Membership, PageRecord, State, Winner};
+use crate::record::{
+    ContentState, LookState, Measured, Member, Membership, PageRecord, Readdressing, State, Winner,
+};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -24,7 +26,7 @@ impl Machine<'_, '_> {
     ) {
         let State::Content(state) = &mut record.state else { return };
         let Some(membership) = &mut state.membership else { return };
-        membership.readdressing = false;
+        membership.goes_on();
         let group = membership.entered;
         let member = Member {
             seat: record.seat,
@@ -39,7 +41,7 @@ impl Machine<'_, '_> {
     /// The group goes by another id now: asks whether the stay can go on under it.
     fn ask_address(&mut self, page: PageId, seat: u32, membership: &mut Membership) {
         if membership.wants_address() {
-            membership.readdressing = true;
+            membership.readdressing = Readdressing::Asked;
             let group = membership.entered;
             self.send(group.shard(), Message::AskAddress { group, page, seat });
         }
@@ -54,7 +56,8 @@ impl Machine<'_, '_> {
             return self.give_back(page, record);
         };
         let old = membership.entered;
-        if std::mem::take(&mut membership.readdressing) && old != group {
+        let asked = std::mem::replace(&mut membership.readdressing, Readdressing::No);
+        if asked == Readdressing::Asked && old != group {
             membership.entered = group;
             self.send(old.shard(), Message::EndPassage { group: old, page, seat, until: group });
         }

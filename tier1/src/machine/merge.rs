@@ -7,7 +7,7 @@
 //! arrived, so if none was sent since, the page goes on under that address and the passages end. A
 //! forward without passages is of use only to those who ask for the old id; retention drops it.
 
-use doppel_common::model::{GroupId, PageId};
+use doppel_common::model::{ContentHash, GroupId, PageId};
 
 use super::{HandedOver, Machine, Message};
 use crate::key;
@@ -166,16 +166,20 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// A page's row that was not handed over yet, and is overtaken by newer word of the page.
+    /// A page's row that was not handed over yet is overtaken by newer word of the page. When that says
+    /// that the page has gone (`content` is none) or has another content, the group it goes to has lost a
+    /// member that it never heard of.
     pub(super) fn forget_unforwarded(
         &mut self,
         group: GroupId,
-        page: PageId,
-        seat: u32,
+        forward: &mut Forward,
+        (page, seat): (PageId, u32),
+        content: Option<ContentHash>,
     ) -> Result<(), StoreError> {
         let key = key::member(group, page);
-        if self.txn.get::<Member>(&key)?.is_some_and(|m| m.seat <= seat) {
+        if let Some(member) = self.txn.get::<Member>(&key)?.filter(|m| m.seat <= seat) {
             self.txn.delete(key);
+            forward.touched |= content != Some(member.content);
         }
         Ok(())
     }
@@ -199,7 +203,7 @@ impl Machine<'_, '_> {
         self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
     }
 
-    /// No more word of that stay, or an earlier one of the page, comes by.
+    /// No more word of that stay, or an earlier one of the page, comes by. Puts the forward.
     pub(super) fn end_passage(
         &mut self,
         group: GroupId,
@@ -208,11 +212,10 @@ impl Machine<'_, '_> {
         seat: u32,
     ) -> Result<(), StoreError> {
         let key = key::passage(group, page);
-        if self.txn.get::<u32>(&key)?.is_none_or(|known| known > seat) {
-            return Ok(());
+        if self.txn.get::<u32>(&key)?.is_some_and(|known| known <= seat) {
+            self.txn.delete(key);
+            forward.passages -= 1;
         }
-        self.txn.delete(key);
-        forward.passages -= 1;
         self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
     }
 }

@@ -76,6 +76,7 @@ impl Machine<'_, '_> {
         };
         if membership.dissimilar != dissimilar {
             membership.dissimilar = dissimilar;
+            membership.goes_on();
             let group = membership.entered;
             self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
         }

@@ -152,27 +152,9 @@ impl World {
         let Applied { writes, effects } = {
             let mut machine = Machine::new(&self.store, &mut self.shards);
             for command in commands {
-                if std::env::var("TRACE").is_ok() {
-                    eprintln!("CMD {}", pretty(&format!("{command:?}"), &self.numbers));
-                }
                 machine.command(command).unwrap();
             }
-            for _ in 0..deliveries {
-                let Some(front) = machine.shards.queue.front() else { break };
-                if std::env::var("TRACE").is_ok() {
-                    eprintln!(
-                        "   {}",
-                        pretty(
-                            &format!("{:?}->{:?} {:?}", front.0.from.0, front.0.to.0, front.0.message),
-                            &self.numbers
-                        )
-                    );
-                }
-                machine.deliver(1).unwrap();
-                if machine.is_full() {
-                    break;
-                }
-            }
+            machine.deliver(deliveries).unwrap();
             machine.finish()
         };
         self.store.commit(writes).unwrap();
@@ -191,9 +173,6 @@ impl World {
 
     /// The process is killed and started again: everything but the store is gone.
     fn crash(&mut self) {
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("CRASH");
-        }
         let settings = self.shards.settings;
         self.shards = recovery::shards(&self.store, settings).unwrap();
         self.index.clear();
@@ -863,17 +842,4 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubl
     assert_eq!(loser(&world).status, Status::Duplicate);
     grow(&mut world, 8, 9);
     assert_eq!(loser(&world).status, Status::Member);
-}
-
-fn pretty(t: &str, numbers: &HashMap<ContentHash, u64>) -> String {
-    let mut t = t.to_owned();
-    for n in 0..24 {
-        let u = url(n);
-        t = t.replace(&format!("{:?}", PageId::of(&u)), &format!("p{n}"));
-    }
-    for (h, k) in numbers {
-        t = t.replace(&format!("{h:?}"), &format!("c{k}"));
-    }
-    t.truncate(700);
-    t
 }
