@@ -113,9 +113,9 @@ pub const CHANGES_WAIT_S: u64 = 60;
 /// frees its thread.
 pub const POLL_STEP: Duration = Duration::from_secs(2);
 
-/// The longest cursor taken, in bytes: a number of 16 hexadecimal digits and a separator for the collection
-/// and for each of its shards, of which there are 1,024 at most.
-pub const CURSOR_BYTES: usize = 17 * (1 + 1_024);
+/// The longest cursor taken, in bytes: a number of 16 hexadecimal digits and a separator for the collection,
+/// and two such numbers for each of its shards, of which there are 1,024 at most.
+pub const CURSOR_BYTES: usize = 17 * (1 + 2 * 1_024);
 
 /// Members or groups of one answer when the query names no number.
 pub const LIST_DEFAULT: usize = 100;

@@ -16,14 +16,15 @@ use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 
 pub use letter::{Kind, Letter};
-pub use rows::{Members, Row, rows};
+pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{
     is_feed_row, is_outbox_row, is_signature_row, owed_as_settled, page_row_of, redirect_forward,
 };
-pub use worker::Worker;
+pub use worker::{Worker, signature};
 
 use crate::machine::{Command, Effect, Hint, Machine, Shards};
 use crate::recovery;
+pub use crate::service::FeedExtent;
 use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules, key, totals};
 
@@ -167,10 +168,10 @@ impl Node {
         totals::sum(&self.shards.metas, self.shards.undelivered()).1
     }
 
-    /// The feed's last number of a shard.
+    /// How far the feed of a shard goes.
     #[must_use]
-    pub fn feed_end(&self, shard: ShardId) -> u64 {
-        self.shards.metas[usize::from(shard.0)].events
+    pub fn feed_end(&self, shard: ShardId) -> FeedExtent {
+        FeedExtent::of(&self.shards.metas[usize::from(shard.0)])
     }
 }
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use doppel_common::model::{GroupId, PageId, Timestamp};
 
-use super::Machine;
+use super::{Effect, Machine};
 use crate::key;
-use crate::record::{GroupRecord, PageRecord, State};
+use crate::record::{Forward, GroupRecord, PageRecord, State};
 use crate::store::StoreError;
 
 /// How long what has ended is kept.
@@ -37,6 +37,19 @@ impl Retention {
     };
 }
 
+impl Retention {
+    /// Whether an ended page's time is to be written down, or is over.
+    pub(crate) fn is_page_due(&self, record: &PageRecord, now: Timestamp) -> bool {
+        let keep = if record.state == State::Purged { self.purged } else { self.dead };
+        record.ended.is_none_or(|ended| is_over(ended, now, keep))
+    }
+
+    /// The same of a merged group.
+    pub(crate) fn is_group_due(&self, forward: &Forward, now: Timestamp) -> bool {
+        forward.ended.is_none_or(|ended| is_over(ended, now, self.merged))
+    }
+}
+
 impl PageRecord {
     /// Whether the page has ended and nothing hangs on its record.
     pub(crate) fn has_ended(&self) -> bool {
@@ -44,21 +57,23 @@ impl PageRecord {
     }
 }
 
+impl Forward {
+    /// Whether nobody's word comes by any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.done && self.passages == 0
+    }
+}
+
 impl Machine<'_, '_> {
     pub(super) fn expire_page(&mut self, page: PageId, now: Timestamp) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
-        if !record.has_ended() {
+        if !record.has_ended() || !self.shards.settings.retention.is_page_due(&record, now) {
             return self.give_back(page, record);
         }
-        let Retention { dead, purged, .. } = self.shards.settings.retention;
-        let keep = if record.state == State::Purged { purged } else { dead };
-        let Some(ended) = record.ended else {
+        if record.ended.is_none() {
             record.ended = Some(now);
             return self.txn.put_page(self.here, page, record);
-        };
-        if !is_over(ended, now, keep) {
-            return self.give_back(page, record);
         }
         if record.event > 0 {
             self.txn.delete(key::feed(self.here, record.event));
@@ -67,6 +82,7 @@ impl Machine<'_, '_> {
         meta.events_dropped = meta.events_dropped.max(record.event);
         meta.floor = meta.floor.max(record.seat).max(record.ticket).saturating_add(1);
         self.txn.drop_page(self.here, page)?;
+        self.effects.push(Effect::Changed);
         // To the redirects a dead target is an unknown one now.
         self.reroute_sources(page)
     }
@@ -74,17 +90,11 @@ impl Machine<'_, '_> {
     pub(super) fn expire_group(&mut self, group: GroupId, now: Timestamp) -> Result<(), StoreError> {
         self.here = group.shard();
         let Some(GroupRecord::Forward(mut forward)) = self.txn.group(group)? else { return Ok(()) };
-        if !forward.done || forward.passages > 0 {
+        if !forward.has_ended() || !self.shards.settings.retention.is_group_due(&forward, now) {
             return Ok(());
         }
-        match forward.ended {
-            None => forward.ended = Some(now),
-            Some(ended) if is_over(ended, now, self.shards.settings.retention.merged) => {
-                return self.txn.put_group(group, None);
-            }
-            Some(_) => return Ok(()),
-        }
-        self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
+        let dropped = forward.ended.replace(now).is_some();
+        self.txn.put_group(group, (!dropped).then_some(GroupRecord::Forward(forward)))
     }
 }
 

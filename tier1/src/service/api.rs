@@ -115,7 +115,7 @@ impl Tier1Api for Tier1 {
     }
 
     fn cursor(&self) -> String {
-        self.format_cursor(&self.feed_ends())
+        self.cursor_at_end()
     }
 
     fn counters(&self) -> Counters {

@@ -26,6 +26,9 @@ const LOOKS_MAX: usize = 1_024;
 /// Time between two turns.
 const TURN: Duration = Duration::from_millis(20);
 
+/// Time between two pieces of the sweep.
+pub(super) const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+
 /// Recomputations under way at a time.
 const RECOMPUTING_MAX: usize = 64;
 
@@ -43,6 +46,8 @@ pub(super) struct Background {
     touched_known: HashSet<GroupId>,
     recomputing: HashSet<GroupId>,
     last_turn: Option<Instant>,
+    /// When the next piece of the rows is swept; none while one is.
+    next_sweep: Option<Instant>,
     hurried: bool,
 }
 
@@ -74,6 +79,7 @@ impl Background {
             touched: owed.touched.into(),
             recomputing: HashSet::new(),
             last_turn: None,
+            next_sweep: Instant::now().checked_add(SWEEP_PAUSE),
             hurried: false,
         };
         this.send();
@@ -121,6 +127,10 @@ impl Background {
         self.recomputing.remove(&group);
     }
 
+    pub(super) fn swept(&mut self) {
+        self.next_sweep = Instant::now().checked_add(SWEEP_PAUSE);
+    }
+
     /// Somebody waits for everything to be decided.
     pub(super) fn hurry(&mut self) {
         self.hurried = true;
@@ -130,11 +140,15 @@ impl Background {
     /// Starts as much as the budget allows; the looks are commands for the machine, which knows their
     /// tickets.
     pub(super) fn schedule(&mut self, pending: u64) -> Vec<Command> {
+        let now = Instant::now();
+        if self.next_sweep.is_some_and(|due| due <= now) {
+            self.next_sweep = None;
+            let _ = self.jobs.send(Job::Sweep);
+        }
         if !self.is_waiting() {
             self.hurried = false;
             return Vec::new();
         }
-        let now = Instant::now();
         let turn = self.last_turn.is_none_or(|last| now.duration_since(last) >= TURN);
         let idle = pending == 0 || self.hurried;
         if turn {

@@ -1,7 +1,9 @@
 //! The change feed: per shard a log that keeps the newest event of every URL.
 //!
-//! A cursor is the collection and the last number read of each shard, in hexadecimal. Superseded
-//! events are gone at once, so a cursor never grows too old; one of another collection is refused.
+//! A cursor is the collection and the last number read of each shard, in hexadecimal, and while the
+//! consumer is still behind it, where the feed ended when it began. Superseded events are gone at once.
+//! A cursor is refused when retention has dropped an event that its consumer may need, or when it is of
+//! another collection or a later state of this one.
 
 use std::fmt::Write as _;
 use std::sync::PoisonError;
@@ -13,35 +15,76 @@ use doppel_common::model::{PageId, ShardId};
 use super::Tier1;
 use super::read::line;
 use crate::key;
-use crate::record::PageRecord;
+use crate::record::{Meta, PageRecord};
 use crate::txn::read;
 
+/// How far a shard's feed goes.
+#[allow(unreachable_pub, reason = "the simulation hands it about")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The number of its newest event.
+    end: u64,
+    /// The greatest number of an event that retention has dropped.
+    dropped: u64,
+}
+
+/// How far a consumer has read a shard's feed.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    number: u64,
+    /// The feed's end when the consumer began. It has no need of dropped events up to there: it never saw
+    /// those pages alive.
+    began: u64,
+}
+
+impl Extent {
+    pub(crate) fn of(meta: &Meta) -> Self {
+        Self { end: meta.events, dropped: meta.events_dropped }
+    }
+}
+
 impl Tier1 {
-    pub(super) fn feed_ends(&self) -> Vec<u64> {
+    fn feed_extents(&self) -> Vec<Extent> {
         self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn format_cursor(&self, numbers: &[u64]) -> String {
+    /// The cursor to read on from now.
+    pub(super) fn cursor_at_end(&self) -> String {
+        let ends = self.feed_extents().into_iter();
+        self.format_cursor(ends.map(|extent| Position { number: extent.end, began: extent.end }))
+    }
+
+    fn format_cursor(&self, positions: impl Iterator<Item = Position>) -> String {
         let mut text = format!("{:x}", self.collection);
-        for number in numbers {
+        for Position { number, began } in positions {
             // Writing to a String cannot fail.
             let _ = write!(text, ".{number:x}");
+            if number < began {
+                let _ = write!(text, "-{began:x}");
+            }
         }
         text
     }
 
-    fn parse_cursor(&self, text: &str) -> Result<Vec<u64>, Refused> {
-        let mut parts = text.split('.').map(|part| u64::from_str_radix(part, 16));
-        if parts.next() != Some(Ok(self.collection)) {
-            return Err(Refused::CursorGone);
+    fn parse_cursor(&self, text: &str, extents: &[Extent]) -> Option<Vec<Position>> {
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let mut parts = text.split('.');
+        if parts.next().and_then(number) != Some(self.collection) {
+            return None;
         }
-        let numbers: Vec<u64> = parts.collect::<Result<_, _>>().map_err(|_| Refused::CursorGone)?;
+        let positions: Vec<Position> = parts
+            .map(|part| match part.split_once('-') {
+                Some((at, began)) => Some(Position { number: number(at)?, began: number(began)? }),
+                None => number(part).map(|number| Position { number, began: number }),
+            })
+            .collect::<Option<_>>()?;
         // A number that was never given is of a later state than this, which was restored.
-        let ends = self.feed_ends();
-        if numbers.len() != ends.len() || numbers.iter().zip(&ends).any(|(number, end)| number > end) {
-            return Err(Refused::CursorGone);
-        }
-        Ok(numbers)
+        let sound = |(position, extent): (&Position, &Extent)| {
+            position.number.max(position.began) <= extent.end
+                && extent.dropped <= position.number.max(position.began)
+        };
+        let fits = positions.len() == extents.len() && positions.iter().zip(extents).all(sound);
+        fits.then_some(positions)
     }
 
     pub(super) fn read_changes(
@@ -50,36 +93,43 @@ impl Tier1 {
         limit: usize,
         wait: Duration,
     ) -> Result<Changes, Refused> {
-        let mut numbers = match cursor {
-            Some(text) => self.parse_cursor(text)?,
-            None => vec![0; usize::from(self.settings.shards)],
+        let extents = self.feed_extents();
+        let mut positions = match cursor {
+            Some(text) => self.parse_cursor(text, &extents).ok_or(Refused::CursorGone)?,
+            None => extents.iter().map(|extent| Position { number: 0, began: extent.end }).collect(),
         };
         let deadline = Instant::now() + wait;
         loop {
-            let ends = self.feed_ends();
-            let changes = self.collect(&mut numbers, &ends, limit)?;
+            let extents = self.feed_extents();
+            let changes = self.collect(&mut positions, &extents, limit)?;
             if !changes.is_empty() || Instant::now() >= deadline {
-                let at_end = numbers.iter().zip(&ends).all(|(number, end)| number >= end);
-                return Ok(Changes { changes, cursor: self.format_cursor(&numbers), at_end });
+                let at_end =
+                    positions.iter().zip(&extents).all(|(position, extent)| position.number >= extent.end);
+                let cursor = self.format_cursor(positions.into_iter());
+                return Ok(Changes { changes, cursor, at_end });
             }
             self.check()?;
             let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-            if *feed == ends {
+            if *feed == extents {
                 let left = deadline.saturating_duration_since(Instant::now()).min(Duration::from_secs(1));
                 drop(self.feed_grew.wait_timeout(feed, left));
             }
         }
     }
 
-    /// Events after `numbers` up to `ends`; moves `numbers` on.
-    fn collect(&self, numbers: &mut [u64], ends: &[u64], limit: usize) -> Result<Vec<Change>, Refused> {
+    /// Events after `positions` up to the ends; moves `positions` on.
+    fn collect(
+        &self,
+        positions: &mut [Position],
+        extents: &[Extent],
+        limit: usize,
+    ) -> Result<Vec<Change>, Refused> {
         let mut changes = Vec::new();
         let mut behind: Vec<(ShardId, &mut u64, u64)> = (0..)
             .map(ShardId)
-            .zip(numbers)
-            .zip(ends)
-            .filter(|((_, number), end)| **number < **end)
-            .map(|((shard, number), end)| (shard, number, *end))
+            .zip(positions.iter_mut().zip(extents))
+            .filter(|(_, (position, extent))| position.number < extent.end)
+            .map(|(shard, (position, extent))| (shard, &mut position.number, extent.end))
             .collect();
         // Every shard has its share of the answer, and the one that is furthest behind comes first, so a busy
         // one does not keep the others from it.

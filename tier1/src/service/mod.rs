@@ -9,19 +9,24 @@ mod feed;
 mod hint;
 mod read;
 pub(crate) mod repair;
+mod sweep;
 #[cfg(test)]
 mod tests;
 pub(crate) mod worker;
 mod writer;
 
+#[cfg(feature = "simulation")]
+pub use feed::Extent as FeedExtent;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api};
-use doppel_common::model::{ContentHash, PageId};
+use doppel_common::model::{ContentHash, PageId, Timestamp};
 use doppel_common::pairwise::Policy;
 
 use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
@@ -79,7 +84,7 @@ pub struct Tier1 {
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and word of their growth.
-    pub(crate) feed: Mutex<Vec<u64>>,
+    pub(crate) feed: Mutex<Vec<feed::Extent>>,
     feed_grew: Condvar,
     broken: OnceLock<Refused>,
     /// Why some background work cannot be done.
@@ -132,7 +137,7 @@ impl Tier1 {
         let (task_sender, tasks) = unbounded();
         let (job_sender, jobs) = unbounded();
         let totals = crate::totals::sum(&shards.metas, shards.undelivered());
-        let feed = shards.metas.iter().map(|meta| meta.events).collect();
+        let feed = shards.metas.iter().map(feed::Extent::of).collect();
         Ok(Arc::new(Self {
             store,
             settings,
@@ -223,6 +228,11 @@ impl Tier1 {
     fn owner(&self, page: PageId) -> doppel_common::model::ShardId {
         page.shard(self.settings.shards)
     }
+}
+
+fn now() -> Timestamp {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 impl From<StoreError> for Refused {

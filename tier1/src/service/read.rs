@@ -204,7 +204,7 @@ impl Tier1 {
         each: &mut dyn FnMut(Line) -> std::io::Result<()>,
     ) -> Result<String, Refused> {
         use doppel_common::api::Status;
-        let cursor = self.format_cursor(&self.feed_ends());
+        let cursor = self.cursor_at_end();
         for shard in (0..self.settings.shards).map(ShardId) {
             let mut failed = None;
             crate::recovery::each(&*self.store, shard, Kind::Page, |key, bytes| {

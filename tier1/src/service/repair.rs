@@ -3,16 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::bounded;
 use doppel_common::api::{Refused, RepairReport};
-use doppel_common::model::{ContentHash, GroupId, PageUrl, Timestamp};
+use doppel_common::model::{ContentHash, GroupId, PageUrl};
 use doppel_common::signature::Signature;
 
-use super::Tier1;
 use super::worker::Recomputed;
 use super::writer::Task;
+use super::{Tier1, now};
 use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member, decode};
@@ -174,9 +173,4 @@ fn audited(components: &[Vec<PageUrl>]) -> Vec<Vec<PageUrl>> {
         audited.push(part);
     }
     audited
-}
-
-fn now() -> Timestamp {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
-    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }

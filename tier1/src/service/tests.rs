@@ -72,6 +72,10 @@ impl Tier2Api for Everybody {
 }
 
 fn start(store: &Arc<Memory>) -> Arc<Tier1> {
+    start_keeping(store, Retention::DEFAULT)
+}
+
+fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
     let config = Config {
         dir: std::path::PathBuf::new(),
         shards: 3,
@@ -79,7 +83,7 @@ fn start(store: &Arc<Memory>) -> Arc<Tier1> {
         pending_max: 100,
         group_members_max: 1_000,
         rules: Rules::EXACT,
-        retention: Retention::DEFAULT,
+        retention,
         durable: true,
         collection: 1,
     };
@@ -180,5 +184,61 @@ fn a_host_is_purged_in_steps() {
     assert_eq!(tier1.purge_host("HOST").unwrap(), 4_000);
     assert_eq!(tier1.purge_host("host").unwrap(), 0);
     assert!(tier1.pages(&[url(5).id()]).unwrap()[0].is_none());
+    tier1.stop();
+}
+
+#[test]
+fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it() {
+    let store = Arc::new(Memory::default());
+    let retention = Retention { dead: Duration::ZERO, purged: Duration::ZERO, merged: Duration::ZERO };
+    let tier1 = start_keeping(&store, retention);
+    for page in 0..20 {
+        submit(&tier1, page, 1, content(page * 1_000));
+    }
+    submit(&tier1, 30, 1, Body::Redirect(url(0)));
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let replay = |tier1: &Tier1, mut cursor: Option<String>| loop {
+        let changes = tier1.changes(cursor.as_deref(), 2, Duration::ZERO)?;
+        if changes.at_end {
+            return Ok::<_, Refused>(changes.cursor);
+        }
+        cursor = Some(changes.cursor);
+    };
+    let up_to_date = replay(&tier1, None).unwrap();
+    let begun = tier1.changes(None, 2, Duration::ZERO).unwrap().cursor;
+    submit(&tier1, 0, 2, Body::Dead);
+    tier1.purge(&[url(1).id(), url(2).id()]).unwrap();
+    let (dead, purged) = (url(0).id(), url(1).id());
+    let has = |page| store.get(&key::page(tier1.owner(page), page)).unwrap().is_some();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while has(dead) || has(purged) {
+        assert!(std::time::Instant::now() < deadline, "it is still there");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    // Nothing of the URL is left, but for the redirect's own target.
+    let mut rows = Vec::new();
+    store
+        .range(&[], &[0xff; 4], &mut |key, value| {
+            rows.push((key.to_vec(), value.to_vec()));
+            true
+        })
+        .unwrap();
+    let named = |url: &PageUrl| {
+        let (text, id) = (url.as_str().as_bytes(), url.id());
+        let has = |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        rows.iter()
+            .filter(|(key, value)| has(value, text) || has(value, id.bytes()) || has(key, id.bytes()))
+            .count()
+    };
+    // "http://host/1" begins other URLs, too.
+    assert_eq!(named(&url(2)), 0);
+    let redirect = tier1.pages(&[url(30).id()]).unwrap().remove(0).unwrap();
+    assert_eq!(redirect.unresolved, Some(doppel_common::api::Unresolved::UnknownTarget));
+
+    assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Refused::CursorGone);
+    assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Refused::CursorGone);
+    let fresh = replay(&tier1, None).unwrap();
+    assert_eq!(replay(&tier1, Some(fresh.clone())).unwrap(), fresh);
     tier1.stop();
 }

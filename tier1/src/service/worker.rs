@@ -10,6 +10,7 @@ use doppel_common::signature::Signature;
 
 use super::Tier1;
 use super::repair::Wanted;
+use super::sweep::Sweep;
 use super::writer::Task;
 use crate::machine::Command;
 use crate::record::{Measured, Member};
@@ -25,6 +26,8 @@ pub(crate) enum Job {
     },
     /// Recompute a group by exact comparison.
     Recompute(GroupId),
+    /// Look for rows that have ended.
+    Sweep,
     Stop,
 }
 
@@ -33,6 +36,7 @@ const TOGETHER: usize = 256;
 
 pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
     let mut verified = Vec::new();
+    let mut sweep = Sweep::default();
     let mut last_winner: Option<(ContentHash, Arc<Signature>)> = None;
     while let Ok(job) = jobs.recv() {
         let mut job = Some(job);
@@ -67,6 +71,14 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                         }
                     }
                     drop(tier1.tasks.send(Task::Recomputed(group)));
+                }
+                Job::Sweep => {
+                    match sweep.piece(tier1) {
+                        Ok(commands) if commands.is_empty() => {}
+                        Ok(commands) => drop(tier1.tasks.send(Task::Commands(commands))),
+                        Err(refused) => tracing::error!(%refused, "the rows cannot be swept"),
+                    }
+                    drop(tier1.tasks.send(Task::Swept));
                 }
                 Job::Stop => return,
             }

@@ -13,7 +13,8 @@ use doppel_common::api::{Outcome, Refused, Submission, Tier2Api};
 use doppel_common::model::GroupId;
 
 use super::Tier1;
-use super::background::Background;
+use super::background::{Background, SWEEP_PAUSE};
+use super::feed::Extent;
 use crate::machine::{Command, Effect, Hint, Machine, Shards};
 use crate::recovery::Owed;
 use crate::totals;
@@ -35,6 +36,8 @@ pub(crate) enum Task {
     },
     /// The worker is done with a group, whether or not there was anything to change.
     Recomputed(GroupId),
+    /// The worker has swept a piece of the rows.
+    Swept,
     /// Background work is wanted at once.
     Hurry,
     Stop,
@@ -83,11 +86,8 @@ pub(super) fn run(
             if writer.stopping {
                 return;
             }
-            let next = if writer.background.is_waiting() {
-                tasks.recv_timeout(IDLE).ok()
-            } else {
-                tasks.recv().ok()
-            };
+            let pause = if writer.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
+            let next = tasks.recv_timeout(pause).ok();
             let Some(task) = next else { continue };
             writer.take(task);
         }
@@ -103,6 +103,7 @@ impl Writer<'_> {
         match task.into_waiting() {
             Ok(waiting) => self.waiting.push_back(waiting),
             Err(Task::Recomputed(group)) => self.background.recomputed(group),
+            Err(Task::Swept) => self.background.swept(),
             Err(Task::Hurry) => self.background.hurry(),
             Err(_) => self.stopping = true,
         }
@@ -172,7 +173,7 @@ impl Writer<'_> {
         if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
             let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
             for (number, meta) in feed.iter_mut().zip(&self.shards.metas) {
-                *number = meta.events;
+                *number = Extent::of(meta);
             }
             self.tier1.feed_grew.notify_all();
         }

@@ -1,7 +1,5 @@
 //! What a store holds, in public words.
 
-use std::collections::BTreeMap;
-
 use doppel_common::api::{Status, Unresolved};
 use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::signature::Signature;
@@ -11,51 +9,65 @@ use crate::record::{GroupRecord, LookState, Member, PageRecord, State, decode};
 use crate::recovery::each;
 use crate::store::{Store, StoreError};
 
+/// A page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageRow {
+    pub page: PageId,
+    pub url: PageUrl,
+    pub fetched_at: Timestamp,
+    pub first_seen: Timestamp,
+    pub popularity: Option<f64>,
+    /// Of a page with content.
+    pub content: Option<ContentHash>,
+    pub redirect_to: Option<PageUrl>,
+    pub hung_on: Option<PageId>,
+    pub hangers: u32,
+    pub seat: u32,
+    pub purged: bool,
+    /// Its comparison is complete.
+    pub settled: bool,
+    pub event: u64,
+    pub status: Status,
+    pub group: Option<GroupId>,
+    pub winner: Option<PageUrl>,
+    pub reason: Option<Unresolved>,
+}
+
+/// A group in use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupRow {
+    pub group: GroupId,
+    pub winner: Option<PageId>,
+    pub members: u64,
+    pub pinned: u64,
+    pub dissimilar: u64,
+    pub quarantined: bool,
+    pub touched: bool,
+}
+
+/// A page with content as its group's owner knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberRow {
+    pub group: GroupId,
+    pub page: PageId,
+    pub seat: u32,
+    pub content: ContentHash,
+    pub pinned: bool,
+    pub dissimilar: bool,
+}
+
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
-    Page {
-        page: PageId,
-        url: PageUrl,
-        fetched_at: Timestamp,
-        first_seen: Timestamp,
-        popularity: Option<f64>,
-        /// Of a page with content.
-        content: Option<ContentHash>,
-        redirect_to: Option<PageUrl>,
-        hung_on: Option<PageId>,
-        hangers: u32,
-        seat: u32,
-        purged: bool,
-        settled: bool,
-        event: u64,
-        status: Status,
-        group: Option<GroupId>,
-        winner: Option<PageUrl>,
-        reason: Option<Unresolved>,
-    },
-    Group {
-        group: GroupId,
-        winner: Option<PageId>,
-        members: u64,
-        pinned: u64,
-        dissimilar: u64,
-        quarantined: bool,
-        touched: bool,
-    },
+    Page(Box<PageRow>),
+    Group(GroupRow),
+    /// What is left of a group that was merged.
     Forward {
         group: GroupId,
         into: GroupId,
         done: bool,
     },
-    Member {
-        group: GroupId,
-        page: PageId,
-        seat: u32,
-        content: ContentHash,
-        pinned: bool,
-        dissimilar: bool,
-    },
+    Member(MemberRow),
     /// The redirects of `source` end at `target`.
     Hanger {
         target: PageId,
@@ -85,9 +97,6 @@ pub enum Row {
         page: PageId,
     },
 }
-
-/// Members of each group.
-pub type Members = BTreeMap<GroupId, Vec<PageId>>;
 
 /// Every row of all shards but their counters and the audit.
 ///
@@ -130,13 +139,9 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
             .transpose()?,
         Kind::Member => {
             let member: Member = decode(key, bytes)?;
-            group().zip(page).map(|(group, page)| Row::Member {
-                group,
-                page,
-                seat: member.seat,
-                content: member.content,
-                pinned: member.pinned,
-                dissimilar: member.dissimilar,
+            let Member { seat, content, pinned, dissimilar, .. } = member;
+            group().zip(page).map(|(group, page)| {
+                Row::Member(MemberRow { group, page, seat, content, pinned, dissimilar })
             })
         }
         Kind::Hanger => {
@@ -166,7 +171,7 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         redirect_to = Some(state.to.clone());
         hung_on = state.hung_on();
     }
-    Row::Page {
+    Row::Page(Box::new(PageRow {
         page,
         url: record.url().clone(),
         fetched_at: record.fetched_at,
@@ -184,12 +189,12 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         group: record.published.group,
         winner: record.published.winner.clone(),
         reason: record.published.reason,
-    }
+    }))
 }
 
 fn group_row(group: GroupId, record: &GroupRecord) -> Row {
     match record {
-        GroupRecord::Active(record) => Row::Group {
+        GroupRecord::Active(record) => Row::Group(GroupRow {
             group,
             winner: record.winner.as_ref().map(|(page, _)| *page),
             members: record.members,
@@ -197,7 +202,7 @@ fn group_row(group: GroupId, record: &GroupRecord) -> Row {
             dissimilar: record.dissimilar,
             quarantined: record.quarantined,
             touched: record.touched,
-        },
+        }),
         GroupRecord::Forward(forward) => Row::Forward { group, into: forward.into, done: forward.done },
     }
 }

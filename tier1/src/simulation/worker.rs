@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use doppel_common::api::{Refused, Submission, Tier1Api};
 use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_common::signature::Signature;
 
 use super::{Fact, Given, Settings};
 use crate::machine::{Command, Regrouped};
@@ -12,6 +13,13 @@ use crate::service::repair::Wanted;
 use crate::service::worker;
 use crate::store::{Store, StoreError};
 use crate::{Config, Tier1};
+
+/// The signature of a page, when a store has it and it is sound.
+#[must_use]
+pub fn signature(store: &dyn Store, shards: u16, page: PageId) -> Option<Arc<Signature>> {
+    let bytes = store.get(&crate::key::signature(page.shard(shards), page)).ok()??;
+    Signature::from_bytes(&bytes).ok().map(Arc::new)
+}
 
 /// A tier 1 that is never started.
 pub struct Worker {
@@ -48,7 +56,7 @@ impl Worker {
     }
 
     /// How far the feed goes, per shard.
-    pub fn set_feed(&self, ends: Vec<u64>) {
+    pub fn set_feed(&self, ends: Vec<super::FeedExtent>) {
         *self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner) = ends;
     }
 
