@@ -88,6 +88,17 @@ pub(crate) fn read(
     inputs: &InputArgs,
     mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
+    read_numbered(inputs, |_, page| each(page))
+}
+
+/// The same; `each` is told the number of the input, too.
+///
+/// # Errors
+/// The same.
+pub(crate) fn read_numbered(
+    inputs: &InputArgs,
+    mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
     let mut total = 0;
     for path in &inputs.inputs {
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -98,7 +109,7 @@ pub(crate) fn read(
     let mut clock = CrawlClock::new();
     let mut tally = Tally::default();
     let mut before = 0;
-    for path in &inputs.inputs {
+    for (number, path) in inputs.inputs.iter().enumerate() {
         let mut input = match input::open(path, limits) {
             Ok(input) => input,
             Err(error) => {
@@ -117,7 +128,7 @@ pub(crate) fn read(
                     page.fetched_at = Some(clock.date(page.fetched_at));
                     tally.records += 1;
                     tally.bytes += content_bytes(&page);
-                    each(page)?;
+                    each(number, page)?;
                 }
                 Item::Skipped(skip) => *tally.skipped.entry(skip.to_string()).or_default() += 1,
                 Item::Bad(error) => bar.suspend(|| tally.bad(&error)),

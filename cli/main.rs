@@ -6,6 +6,7 @@ mod client;
 mod command;
 mod crawl;
 mod destination;
+mod eval;
 mod exit;
 mod interrupt;
 mod manifest;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use doppel_common::api::{Tier1Api, Tier2Api};
 use doppel_common::pairwise::Policy;
-use doppel_tier1::{Rules, Tier1};
+use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 
 use crate::args::EngineArgs;
@@ -31,6 +31,19 @@ impl Engine {
     /// # Errors
     /// When the directory cannot be used as asked, or a tier does not open.
     pub(crate) fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
+        Self::open_with(dir, args, durable, Rules::EXACT)
+    }
+
+    /// The same with other rules for background work, for comparison.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_with(
+        dir: &Path,
+        args: &EngineArgs,
+        durable: bool,
+        rules: Rules,
+    ) -> anyhow::Result<Self> {
         let wanted = Wanted { tau: args.tau, shards: args.shards };
         let manifest = Manifest::open_or_create(dir, wanted, SHARDS)?;
         let policy = Policy { tau: manifest.policy.tau };
@@ -40,7 +53,8 @@ impl Engine {
             policy,
             pending_max: args.pending_max,
             group_members_max: args.group_members_max,
-            rules: Rules::EXACT,
+            rules,
+            retention: Retention::DEFAULT,
             durable,
             collection: manifest.collection(),
         };

@@ -2,6 +2,7 @@
 
 mod changes;
 mod dedup;
+mod eval;
 mod explain;
 mod export;
 mod group;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Report(report::Report),
     Explain(explain::Explain),
     Export(export::Export),
+    Eval(eval::Eval),
 }
 
 /// Runs the command that was given.
@@ -46,5 +48,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Report(report) => report.run(),
         Command::Explain(explain) => explain.run(),
         Command::Export(export) => export.run(),
+        Command::Eval(eval) => eval.run(),
     }
 }

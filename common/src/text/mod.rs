@@ -18,6 +18,8 @@ mod token;
 pub use crate::signature::TOKENISER_VERSION;
 pub use charset::decode;
 
+use std::borrow::Cow;
+
 use crate::model::PageUrl;
 use crate::signature::{Builder, Signature};
 use html::Document;
@@ -29,6 +31,15 @@ use token::Tokeniser;
 pub enum Extracted {
     /// Content.
     Page(Page),
+    /// A redirect in the content: its target, resolved and without a fragment.
+    Redirect(PageUrl),
+}
+
+/// What an HTML page says before it is cut into tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HtmlText<'a> {
+    /// Its text, a space for every tag.
+    Text(Cow<'a, str>),
     /// A redirect in the content: its target, resolved and without a fragment.
     Redirect(PageUrl),
 }
@@ -84,13 +95,20 @@ impl Extractor {
 
     /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
     pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
-        let small = html.len() < redirect::HTML_BYTES;
-        self.document.read(decode(html, declared, &mut self.decoded), small);
-        if small && let Some(target) = redirect::target(url, &self.document) {
+        if let Some(target) = self.read(url, html, declared) {
             return Extracted::Redirect(target);
         }
         let canonical = self.document.canonical(url);
         Extracted::Page(self.page(canonical))
+    }
+
+    /// Reads an HTML page like [`html`](Self::html), and stops before the tokens: for programs that make
+    /// their own.
+    pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+        match self.read(url, html, declared) {
+            Some(target) => HtmlText::Redirect(target),
+            None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
+        }
     }
 
     /// Reads a plain text or Markdown.
@@ -98,6 +116,13 @@ impl Extractor {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
         self.page(None)
+    }
+
+    /// Reads an HTML page into the document; its target if it is a redirect.
+    fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+        let small = html.len() < redirect::HTML_BYTES;
+        self.document.read(decode(html, declared, &mut self.decoded), small);
+        if small { redirect::target(url, &self.document) } else { None }
     }
 
     fn page(&mut self, canonical: Option<PageUrl>) -> Page {

@@ -1,0 +1,105 @@
+//! Evaluation: real crawls through the real engine, measured and held against an exact baseline.
+//!
+//! | module | what |
+//! |---|---|
+//! | `accuracy` | errors of the groups while crawls come in |
+//! | `exact` | the baseline: separate code, exact |
+//! | `replay` | crawls read once, for the engine and for the baseline |
+//! | `drive` | the engine, fed in batches and read at chosen moments |
+//! | `compare` | two partitions into groups, compared |
+//! | `svg` | plots |
+
+pub(crate) mod accuracy;
+mod compare;
+mod drive;
+mod exact;
+mod replay;
+mod svg;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use svg::Panel;
+
+use crate::destination::Destination;
+use crate::output::{Output, table};
+
+/// What an evaluation prints and draws.
+pub(crate) trait Report: Serialize {
+    /// The figures.
+    fn tables(&self) -> Vec<Table>;
+    /// What else there is to say, a line each.
+    fn notes(&self) -> Vec<String>;
+    /// The figures as plots.
+    fn panels(&self) -> Vec<Panel>;
+}
+
+/// A table with a title and a head.
+#[derive(Debug)]
+pub(crate) struct Table {
+    title: String,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new<T: Into<String>>(title: &str, head: impl IntoIterator<Item = T>) -> Self {
+        Self { title: title.to_owned(), rows: vec![head.into_iter().map(Into::into).collect()] }
+    }
+
+    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// As Markdown writes it.
+    fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (number, row) in self.rows.iter().enumerate() {
+            writeln!(out, "| {} |", row.join(" | "))?;
+            if number == 0 {
+                writeln!(out, "|{}", "---|".repeat(row.len()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a report is given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Aligned columns.
+    Text,
+    /// Tables for a document.
+    Markdown,
+    /// One line.
+    Json,
+}
+
+/// Prints a report, and draws it into a file where one is given.
+///
+/// # Errors
+/// When that cannot be written.
+pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>) -> anyhow::Result<()> {
+    if let Some(plot) = plot {
+        plot.write(|out| Ok(out.write_all(svg::document(&report.panels()).as_bytes())?))?;
+    }
+    let json = form == Form::Json;
+    Ok(Output { json }.print(report, |out| {
+        for part in report.tables() {
+            writeln!(out, "{}\n", part.title)?;
+            match form {
+                Form::Markdown => part.markdown(out)?,
+                Form::Text | Form::Json => table(out, &part.rows)?,
+            }
+            writeln!(out)?;
+        }
+        report.notes().iter().try_for_each(|note| writeln!(out, "{note}"))
+    })?)
+}
+
+/// A share in percent, with as many digits as tell it from 0.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        0.0 => "0".to_owned(),
+        small @ ..0.1 => format!("{small:.3}"),
+        large => format!("{large:.2}"),
+    }
+}

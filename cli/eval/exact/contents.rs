@@ -1,0 +1,101 @@
+//! Contents as exact sets: equal ids are equal words, shingles and contents, and no others are.
+
+use std::collections::HashMap;
+
+use super::tokens::each_token;
+
+/// Words in a shingle.
+const SHINGLE_WORDS: usize = 5;
+/// Contents of fewer tokens are duplicates by equal content or redirect alone.
+pub(crate) const TOKENS_MIN: u32 = 20;
+/// Stands behind the end of a text; no word has it.
+const DUMMY: u32 = 0;
+
+/// A distinct token sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ContentId(pub(crate) u32);
+
+/// What is kept of a content.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// Number of tokens.
+    pub(crate) tokens: u32,
+    /// Ids of its distinct shingles, ascending.
+    pub(crate) shingles: Box<[u32]>,
+}
+
+/// All contents that were read, by words.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    words: HashMap<Box<str>, u32>,
+    shingles: HashMap<[u32; SHINGLE_WORDS], u32>,
+    known: HashMap<Box<[u32]>, ContentId>,
+    contents: Vec<Content>,
+    sequence: Vec<u32>,
+}
+
+impl Contents {
+    /// The content of a text.
+    pub(crate) fn intern(&mut self, text: &str) -> ContentId {
+        self.sequence.clear();
+        each_token(text, |token| {
+            let id = self.words.get(token).copied().unwrap_or_else(|| {
+                let id = DUMMY + 1 + self.words.len() as u32;
+                self.words.insert(token.into(), id);
+                id
+            });
+            self.sequence.push(id);
+        });
+        if let Some(known) = self.known.get(self.sequence.as_slice()) {
+            return *known;
+        }
+        let id = ContentId(self.contents.len() as u32);
+        self.known.insert(self.sequence.as_slice().into(), id);
+        let tokens = self.sequence.len();
+        self.sequence.resize(tokens + SHINGLE_WORDS - 1, DUMMY);
+        let mut shingles: Vec<u32> = self
+            .sequence
+            .windows(SHINGLE_WORDS)
+            .take(tokens)
+            .map(|words| {
+                let mut shingle = [DUMMY; SHINGLE_WORDS];
+                shingle.copy_from_slice(words);
+                let next = self.shingles.len() as u32;
+                *self.shingles.entry(shingle).or_insert(next)
+            })
+            .collect();
+        shingles.sort_unstable();
+        shingles.dedup();
+        self.contents.push(Content { tokens: tokens as u32, shingles: shingles.into() });
+        id
+    }
+
+    /// A content that was interned here.
+    pub(crate) fn get(&self, id: ContentId) -> &Content {
+        &self.contents[id.0 as usize]
+    }
+
+    /// Every content, in order of its id.
+    pub(crate) fn all(&self) -> &[Content] {
+        &self.contents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_words_are_equal_contents() {
+        let mut contents = Contents::default();
+        let a = contents.intern("to be or not to be");
+        assert_eq!(contents.intern("To be, or not to BE!"), a);
+        assert_ne!(contents.intern("to be or not to bee"), a);
+        assert_eq!((contents.get(a).tokens, contents.get(a).shingles.len()), (6, 6));
+        let repeated = contents.intern("a a a a a a a a");
+        // The four at the end are told apart by the dummies behind them.
+        assert_eq!((contents.get(repeated).tokens, contents.get(repeated).shingles.len()), (8, 5));
+        let empty = contents.intern("...");
+        assert_eq!((contents.get(empty).tokens, contents.get(empty).shingles.len()), (0, 0));
+    }
+}

@@ -1,0 +1,232 @@
+//! Line plots as SVG text: panels side by side with axes, lines and a legend; readable on light and dark.
+
+use std::fmt::Write;
+
+const PANEL_WIDTH: f64 = 460.0;
+const PLOT_HEIGHT: f64 = 240.0;
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 40.0;
+/// From the axis to the legend.
+const AXIS_ROOM: f64 = 52.0;
+const LEGEND_ROW: f64 = 18.0;
+
+/// Colours of Okabe and Ito, which most eyes tell apart; the last two differ for a dark ground.
+const STYLE: &str = "\
+text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:13px}.axis{stroke:#666;fill:none}\
+.grid{stroke:#ddd;fill:none}.line{fill:none;stroke-width:2}.mark{stroke-dasharray:2 4;stroke:#666;fill:none}\
+.dashed{stroke-dasharray:7 4}.c0{stroke:#0072b2}.c1{stroke:#d55e00}.c2{stroke:#009e73}.c3{stroke:#cc79a7}\
+.c4{stroke:#b07d00}.c5{stroke:#444}\
+@media (prefers-color-scheme:dark){text{fill:#ddd}.axis,.mark{stroke:#999}.grid{stroke:#3a3a3a}\
+.c0{stroke:#56b4e9}.c4{stroke:#f0e442}.c5{stroke:#ccc}}";
+const COLOURS: usize = 6;
+
+/// A line.
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) dashed: bool,
+    /// In order of x.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// A figure of its own. Values that are not finite are left out, on a logarithmic axis also those up to 0.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) logarithmic_x: bool,
+    pub(crate) logarithmic_y: bool,
+    pub(crate) series: Vec<Series>,
+    /// Horizontal lines to compare with.
+    pub(crate) marks: Vec<(f64, String)>,
+}
+
+/// An axis from value to place.
+struct Scale {
+    logarithmic: bool,
+    from: f64,
+    to: f64,
+    ticks: Vec<f64>,
+}
+
+/// The panels as an SVG document.
+pub(crate) fn document(panels: &[Panel]) -> String {
+    let rows = panels.iter().map(|panel| panel.series.len() + panel.marks.len()).max().unwrap_or(0);
+    let width = PANEL_WIDTH * panels.len() as f64;
+    let height = TOP + PLOT_HEIGHT + AXIS_ROOM + LEGEND_ROW * rows as f64;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">\n\
+         <style>{STYLE}</style>\n"
+    );
+    for (number, panel) in panels.iter().enumerate() {
+        push(&mut svg, format_args!("<g transform=\"translate({} 0)\">\n", PANEL_WIDTH * number as f64));
+        panel.draw(&mut svg);
+        svg.push_str("</g>\n");
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+impl Panel {
+    fn draw(&self, svg: &mut String) {
+        let points = || self.series.iter().flat_map(|series| series.points.iter().copied());
+        let x = Scale::over(points().map(|(x, _)| x), self.logarithmic_x);
+        let marks = self.marks.iter().map(|(value, _)| *value);
+        let y = Scale::over(points().map(|(_, y)| y).chain(marks), self.logarithmic_y);
+        let bottom = TOP + PLOT_HEIGHT;
+        let across = |value| LEFT + x.place(value) * (PANEL_WIDTH - LEFT - RIGHT);
+        let up = |value| bottom - y.place(value) * PLOT_HEIGHT;
+        text(svg, (LEFT, 20.0), "start", "title", &self.title);
+        for tick in &y.ticks {
+            let at = up(*tick);
+            line(svg, "grid", &[(LEFT, at), (PANEL_WIDTH - RIGHT, at)]);
+            text(svg, (LEFT - 6.0, at + 4.0), "end", "", &label(*tick));
+        }
+        for tick in &x.ticks {
+            let at = across(*tick);
+            line(svg, "axis", &[(at, bottom), (at, bottom + 4.0)]);
+            text(svg, (at, bottom + 18.0), "middle", "", &label(*tick));
+        }
+        line(svg, "axis", &[(LEFT, TOP), (LEFT, bottom), (PANEL_WIDTH - RIGHT, bottom)]);
+        text(svg, ((LEFT + PANEL_WIDTH - RIGHT) / 2.0, bottom + 36.0), "middle", "", &self.x);
+        text(svg, (LEFT, TOP - 7.0), "start", "", &self.y);
+        let mut legend = bottom + AXIS_ROOM;
+        let mut entry = |svg: &mut String, class: &str, name: &str| {
+            line(svg, class, &[(LEFT, legend - 4.0), (LEFT + 28.0, legend - 4.0)]);
+            text(svg, (LEFT + 36.0, legend), "start", "", name);
+            legend += LEGEND_ROW;
+        };
+        for (number, series) in self.series.iter().enumerate() {
+            let dashed = if series.dashed { " dashed" } else { "" };
+            let class = format!("line c{}{dashed}", number % COLOURS);
+            let drawn = series.points.iter().filter(|(a, b)| x.has(*a) && y.has(*b));
+            line(svg, &class, &drawn.map(|(a, b)| (across(*a), up(*b))).collect::<Vec<_>>());
+            entry(svg, &class, &series.name);
+        }
+        for (value, name) in &self.marks {
+            line(svg, "mark", &[(LEFT, up(*value)), (PANEL_WIDTH - RIGHT, up(*value))]);
+            entry(svg, "mark", name);
+        }
+    }
+}
+
+impl Scale {
+    /// A scale that holds all values; from 0 where it is not logarithmic.
+    fn over(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
+        let all = Self { logarithmic, from: 0.0, to: 0.0, ticks: Vec::new() };
+        let values: Vec<f64> = values.filter(|value| all.has(*value)).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match (values.is_empty(), logarithmic) {
+            (true, _) => Self::linear(1.0),
+            (false, false) => Self::linear(most),
+            (false, true) => Self::logarithmic(least, most),
+        }
+    }
+
+    fn linear(most: f64) -> Self {
+        let most = if most > 0.0 { most } else { 1.0 };
+        // A tick is 1, 2 or 5 times a power of ten, with three to seven of them.
+        let power = 10_f64.powf((most / 3.0).log10().floor());
+        let step = [5.0, 2.0, 1.0].into_iter().map(|n| n * power).find(|step| most / step >= 2.5);
+        let step = step.unwrap_or(power);
+        let count = (most / step - 1e-9).ceil();
+        let ticks = (0..=count as u32).map(|n| f64::from(n) * step).collect();
+        Self { logarithmic: false, from: 0.0, to: count * step, ticks }
+    }
+
+    fn logarithmic(least: f64, most: f64) -> Self {
+        let powers = least.log10().floor() as i32..=most.log10().ceil() as i32;
+        let ticks: Vec<f64> = powers.map(|power| 10_f64.powi(power)).collect();
+        let from = ticks.first().copied().unwrap_or(1.0);
+        let to = ticks.last().copied().unwrap_or(1.0);
+        Self { logarithmic: true, from, to: if to > from { to } else { from * 10.0 }, ticks }
+    }
+
+    fn has(&self, value: f64) -> bool {
+        value.is_finite() && (!self.logarithmic || value > 0.0)
+    }
+
+    /// 0 at the beginning of the axis, 1 at its end.
+    fn place(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            (value / self.from).log10() / (self.to / self.from).log10()
+        } else {
+            (value - self.from) / (self.to - self.from)
+        }
+    }
+}
+
+/// A number as short as it can be: `300k`, `0.05`.
+fn label(value: f64) -> String {
+    match value {
+        1e6.. => format!("{}M", value / 1e6),
+        1e4.. => format!("{}k", value / 1e3),
+        // What adding up steps leaves behind the sixth digit is no part of the number.
+        _ => ((value * 1e6).round() / 1e6).to_string(),
+    }
+}
+
+fn line(svg: &mut String, class: &str, points: &[(f64, f64)]) {
+    push(svg, format_args!("<polyline class=\"{class}\" points=\""));
+    for (x, y) in points {
+        push(svg, format_args!("{x:.1},{y:.1} "));
+    }
+    svg.push_str("\"/>\n");
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
+    push(svg, format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">"));
+    for c in text.chars() {
+        match c {
+            '<' => svg.push_str("&lt;"),
+            '&' => svg.push_str("&amp;"),
+            // Below the space XML knows line breaks and tabs alone.
+            c if c < ' ' => svg.push(' '),
+            c => svg.push(c),
+        }
+    }
+    svg.push_str("</text>\n");
+}
+
+fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
+    // A string takes everything.
+    let _ = svg.write_fmt(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_hold_the_values() {
+        for (most, ticks) in [
+            (100.0, vec![0.0, 20.0, 40.0, 60.0, 80.0, 100.0]),
+            (7.3, vec![0.0, 2.0, 4.0, 6.0, 8.0]),
+            (0.0, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ] {
+            let scale = Scale::over([0.0, most].into_iter(), false);
+            assert_eq!(
+                scale.ticks.iter().map(|t| label(*t)).collect::<Vec<_>>(),
+                ticks.iter().map(|t| label(*t)).collect::<Vec<_>>()
+            );
+            assert!((0.0..=1.0).contains(&scale.place(most)));
+        }
+        let scale = Scale::over([300.0, 0.0, f64::NAN, 300_000.0].into_iter(), true);
+        assert_eq!(scale.ticks, [100.0, 1e3, 1e4, 1e5, 1e6]);
+    }
+
+    #[test]
+    fn a_plot_has_its_lines_and_escaped_names() {
+        let series =
+            Series { name: "a < b & c".to_owned(), dashed: false, points: vec![(0.0, 0.0), (10.0, 4.0)] };
+        let panel = Panel { title: "t".to_owned(), series: vec![series], ..Panel::default() };
+        let svg = document(&[panel]);
+        assert!(svg.contains("a &lt; b &amp; c") && !svg.contains("a < b"));
+        // The first point is at the origin, the last at the upper right corner.
+        assert!(svg.contains("<polyline class=\"line c0\" points=\"64.0,280.0 440.0,40.0 \"/>"), "{svg}");
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    }
+}
