@@ -157,7 +157,7 @@ impl Members {
         let mut members = Self { same: true, ..Self::default() };
         let mut first = None;
         let mut after = None;
-        while let Some(view) = tier1.group(group, after, PAGE)? {
+        while let Some(view) = tier1.group(group, after, PAGE, true)? {
             for member in &view.members {
                 members.pages += 1;
                 if let Some(content) = member.content {

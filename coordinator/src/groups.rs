@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{GroupFilter, GroupState, GroupSummary, MemberView, Status};
-use doppel_common::model::{GroupId, PageId};
+use doppel_common::api::{GroupFilter, GroupPosition, GroupState, GroupSummary, MemberView, Status};
+use doppel_common::model::GroupId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -159,26 +159,20 @@ pub(crate) async fn get(
     Query(query): Query<GroupQuery>,
 ) -> Result<Json<GroupPage>, Problem> {
     let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
-    let after = query.after.map(|text| page_id(&text)).transpose()?;
+    let after = query.after.map(|text| text.parse::<GroupPosition>());
+    let after = after.transpose().map_err(|error| Problem::field("after", error.to_string()))?;
     app.blocking(move |app| {
-        let Some(view) = app.tier1().group(id, after, limit)? else { return Err(no_group(id)) };
+        let Some(view) = app.tier1().group(id, after, limit, true)? else { return Err(no_group(id)) };
         let mut group = Group::from(view.summary);
         if group.merged_into.is_some()
             && let Some(survivor) = follow(app.tier1(), id)?
         {
             group.merged_into = Some(survivor.group.to_string());
         }
-        let next = view.next.map(|page| format!("{:032x}", u128::from_be_bytes(*page.bytes())));
+        let next = view.next.map(|position| position.to_string());
         Ok(Json(GroupPage { group, pages: view.members.into_iter().map(Member::from).collect(), next }))
     })
     .await
-}
-
-fn page_id(text: &str) -> Result<PageId, Problem> {
-    let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex);
-    let number = number.ok_or_else(|| Problem::field("after", "not what an earlier answer gave as next"))?;
-    Ok(PageId::from_bytes(number.to_be_bytes()))
 }
 
 /// There is no such group.

@@ -74,10 +74,8 @@ impl<'a> Market<'a> {
                 found.cut = true;
                 break;
             }
-            let Some(view) = self.tier1.group(group, after, piece)? else { break };
-            let with_content = view.members.iter().filter(|member| member.content.is_some());
-            let ids: Vec<PageId> = with_content.map(|member| member.line.url.id()).collect();
-            // Redirects come on top of a piece and are not looked at.
+            let Some(view) = self.tier1.group(group, after, piece, false)? else { break };
+            let ids: Vec<PageId> = view.members.iter().map(|member| member.line.url.id()).collect();
             found.looked_at += ids.len();
             self.consider(&mut found, &ids)?;
             after = view.next;

@@ -13,8 +13,8 @@ mod status;
 pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
 pub use rank::{Rank, Rule};
 pub use record::{
-    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupState, GroupSummary, GroupView, MemberView,
-    Outcome, PageView, Refused, RepairReport, Submission, Tier1Api, WinnerView,
+    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
+    GroupView, MemberView, Outcome, PageView, Refused, RepairReport, Submission, Tier1Api, WinnerView,
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use status::{Line, Status, Unresolved};

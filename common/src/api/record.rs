@@ -134,7 +134,46 @@ pub struct GroupView {
     /// Some members, in order of page id, each followed by the redirects that end at it.
     pub members: Vec<MemberView>,
     /// Where to go on; none at the end.
-    pub next: Option<PageId>,
+    pub next: Option<GroupPosition>,
+}
+
+/// A place in the listing of a group's pages: behind a member, or behind one of the redirects that end at
+/// it. As text two page ids in hexadecimal, or one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupPosition {
+    /// The last member listed.
+    pub member: PageId,
+    /// The last of its redirects listed; none before the first.
+    pub redirect: Option<PageId>,
+}
+
+impl std::fmt::Display for GroupPosition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let number = |page: PageId| u128::from_be_bytes(*page.bytes());
+        write!(f, "{:032x}", number(self.member))?;
+        self.redirect.map_or(Ok(()), |redirect| write!(f, "-{:032x}", number(redirect)))
+    }
+}
+
+/// Not a place in a group's listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not what an earlier answer gave as next")]
+pub struct NoGroupPosition;
+
+impl std::str::FromStr for GroupPosition {
+    type Err = NoGroupPosition;
+
+    fn from_str(text: &str) -> Result<Self, NoGroupPosition> {
+        let page = |text: &str| {
+            let is_hex = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+            let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hex).ok_or(NoGroupPosition)?;
+            Ok(PageId::from_bytes(number.to_be_bytes()))
+        };
+        match text.split_once('-') {
+            Some((member, redirect)) => Ok(Self { member: page(member)?, redirect: Some(page(redirect)?) }),
+            None => Ok(Self { member: page(text)?, redirect: None }),
+        }
+    }
 }
 
 /// A group's own record.
@@ -302,15 +341,17 @@ pub trait Tier1Api: Send + Sync {
     /// When a record is damaged.
     fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused>;
 
-    /// A group and up to `limit` of its members after `after`.
+    /// A group and up to `limit` of its pages after `after`: members and, with `redirects`, the redirects
+    /// that end at each.
     ///
     /// # Errors
     /// When a record is damaged.
     fn group(
         &self,
         group: GroupId,
-        after: Option<PageId>,
+        after: Option<GroupPosition>,
         limit: usize,
+        redirects: bool,
     ) -> Result<Option<GroupView>, Refused>;
 
     /// Up to `limit` groups after `after`, in order of shard and id.

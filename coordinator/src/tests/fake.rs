@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doppel_common::api::{
-    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupState, GroupSummary, GroupView, IndexCommand,
-    LengthBox, Line, LoadReport, MemberView, Outcome, PageView, Pair, PartitionLoad, Placement, Rank,
-    Refused, RepairReport, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerView,
+    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
+    GroupView, IndexCommand, LengthBox, Line, LoadReport, MemberView, Outcome, PageView, Pair, PartitionLoad,
+    Placement, Rank, Refused, RepairReport, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerView,
 };
 use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -276,21 +276,28 @@ impl Tier1Api for Fake {
     fn group(
         &self,
         group: GroupId,
-        after: Option<PageId>,
+        after: Option<GroupPosition>,
         limit: usize,
+        redirects: bool,
     ) -> Result<Option<GroupView>, Refused> {
         let state = self.state();
         let Some((summary, members)) = state.groups.get(&group) else { return Ok(None) };
-        let mut rest = members.iter().filter(|id| after.is_none_or(|after| **id > after)).peekable();
-        let some: Vec<PageId> = rest.by_ref().take(limit).copied().collect();
-        let next = rest.peek().and(some.last()).copied();
-        let mut views = Vec::new();
-        for member in some {
-            let redirects = state.pages.values().filter(|page| page.view.target == Some(member));
-            for page in state.pages.get(&member).into_iter().chain(redirects) {
-                views.push(MemberView { line: page.view.line.clone(), content: page.view.content });
+        let mut all = Vec::new();
+        for member in members {
+            let ends_here = |(_, page): &(&PageId, &Page)| redirects && page.view.target == Some(*member);
+            let hangers = state.pages.iter().filter(ends_here).map(|(id, _)| Some(*id));
+            for redirect in std::iter::once(None).chain(hangers) {
+                all.push(GroupPosition { member: *member, redirect });
             }
         }
+        let begin = after.map_or(0, |after| 1 + all.iter().position(|at| *at == after).unwrap());
+        let some: Vec<GroupPosition> = all[begin..].iter().take(limit).copied().collect();
+        let next = some.last().copied().filter(|_| begin + some.len() < all.len());
+        let view = |at: GroupPosition| {
+            let page = &state.pages[&at.redirect.unwrap_or(at.member)];
+            MemberView { line: page.view.line.clone(), content: page.view.content }
+        };
+        let views = some.into_iter().map(view).collect();
         Ok(Some(GroupView { summary: summary.clone(), members: views, next }))
     }
 

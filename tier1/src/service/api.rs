@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_common::api::{
-    Backlog, Body, Changes, Counters, GroupFilter, GroupSummary, GroupView, Line, Outcome, PageView, Refused,
-    RepairReport, Submission, Tier1Api,
+    Backlog, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, Outcome,
+    PageView, Refused, RepairReport, Submission, Tier1Api,
 };
 use doppel_common::model::{GroupId, PageId, ShardId};
 use doppel_common::signature::Signature;
@@ -91,10 +91,11 @@ impl Tier1Api for Tier1 {
     fn group(
         &self,
         group: GroupId,
-        after: Option<PageId>,
+        after: Option<GroupPosition>,
         limit: usize,
+        redirects: bool,
     ) -> Result<Option<GroupView>, Refused> {
-        self.read_group(group, after, limit)
+        self.read_group(group, after, limit.max(1), redirects)
     }
 
     fn groups(

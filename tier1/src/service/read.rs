@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use doppel_common::api::{
-    GroupFilter, GroupState, GroupSummary, GroupView, Line, MemberView, PageView, Refused, WinnerView,
+    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, Line, MemberView, PageView, Refused,
+    WinnerView,
 };
 use doppel_common::model::{GroupId, PageId, ShardId};
 use doppel_common::signature::Signature;
@@ -13,9 +14,6 @@ use crate::key::{self, Kind};
 use crate::record::{Group, GroupRecord, Member, PageRecord, Resolution, Similarity, State, decode};
 use crate::store::StoreError;
 use crate::txn::read;
-
-/// Redirects listed behind one member at most.
-const HANGERS_MAX: usize = 1_000;
 
 /// Pages of a host that are collected at a time.
 const HOST_STEP: usize = 1_000;
@@ -95,6 +93,19 @@ fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
     }
 }
 
+/// A piece of a group's pages.
+struct Listing {
+    members: Vec<MemberView>,
+    last: Option<GroupPosition>,
+    limit: usize,
+}
+
+impl Listing {
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.members.len())
+    }
+}
+
 impl Tier1 {
     pub(super) fn read_page(&self, page: PageId) -> Result<Option<PageView>, Refused> {
         let record: Option<PageRecord> = read(&*self.store, &key::page(self.owner(page), page))?;
@@ -119,45 +130,67 @@ impl Tier1 {
     pub(super) fn read_group(
         &self,
         group: GroupId,
-        after: Option<PageId>,
+        after: Option<GroupPosition>,
         limit: usize,
+        redirects: bool,
     ) -> Result<Option<GroupView>, Refused> {
         let Some(summary) = self.read_summary(group)? else { return Ok(None) };
+        let mut listing = Listing { members: Vec::new(), last: after, limit };
+        if let Some(after) = after.filter(|_| redirects) {
+            self.list_hangers(&mut listing, after)?;
+        }
         let prefix = key::members(group);
-        let from = after.map_or_else(|| prefix.clone(), |page| key::after(&key::member(group, page)));
+        let from =
+            after.map_or_else(|| prefix.clone(), |after| key::after(&key::member(group, after.member)));
         let mut rows: Vec<(PageId, Result<Member, StoreError>)> = Vec::new();
+        let room = listing.room();
         self.store.range(&from, &key::after_prefix(&prefix), &mut |key, bytes| {
-            if let Some(page) = key::last_page(key) {
+            if rows.len() < room
+                && let Some(page) = key::last_page(key)
+            {
                 rows.push((page, decode(key, bytes)));
             }
-            rows.len() < limit
+            rows.len() < room
         })?;
-        let next = rows.last().filter(|_| rows.len() >= limit).map(|(page, _)| *page);
-        let mut members = Vec::with_capacity(rows.len());
         for (page, member) in rows {
-            let member = member?;
-            if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? {
-                members.push(MemberView { line: line(&record), content: Some(member.content) });
+            if listing.room() == 0 {
+                break;
             }
-            if member.pinned {
-                self.hangers(page, &mut members)?;
+            let (member, after) = (member?, GroupPosition { member: page, redirect: None });
+            if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? {
+                listing.members.push(MemberView { line: line(&record), content: Some(member.content) });
+            }
+            listing.last = Some(after);
+            if member.pinned && redirects {
+                self.list_hangers(&mut listing, after)?;
             }
         }
-        Ok(Some(GroupView { summary, members, next }))
+        let next = listing.last.filter(|_| listing.room() == 0);
+        Ok(Some(GroupView { summary, members: listing.members, next }))
     }
 
-    /// The redirects that end at a member.
-    fn hangers(&self, target: PageId, members: &mut Vec<MemberView>) -> Result<(), Refused> {
-        let prefix = key::edges(self.owner(target), Kind::Hanger, target);
+    /// The redirects that end at a member, after the one named.
+    fn list_hangers(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Refused> {
+        let GroupPosition { member, redirect } = after;
+        let shard = self.owner(member);
+        let prefix = key::edges(shard, Kind::Hanger, member);
+        let from = redirect.map_or_else(
+            || prefix.clone(),
+            |redirect| key::after(&key::edge(shard, Kind::Hanger, member, redirect)),
+        );
+        let room = listing.room();
         let mut sources = Vec::new();
-        self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, _| {
-            sources.extend(key::last_page(key));
-            sources.len() < HANGERS_MAX
+        self.store.range(&from, &key::after_prefix(&prefix), &mut |key, _| {
+            if sources.len() < room {
+                sources.extend(key::last_page(key));
+            }
+            sources.len() < room
         })?;
         for source in sources {
             if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(source), source))? {
-                members.push(MemberView { line: line(&record), content: None });
+                listing.members.push(MemberView { line: line(&record), content: None });
             }
+            listing.last = Some(GroupPosition { member, redirect: Some(source) });
         }
         Ok(())
     }

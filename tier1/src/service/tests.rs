@@ -242,3 +242,37 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     assert_eq!(replay(&tier1, Some(fresh.clone())).unwrap(), fresh);
     tier1.stop();
 }
+
+#[test]
+fn a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it() {
+    let store = Arc::new(Memory::default());
+    let tier1 = start(&store);
+    for page in 0..3 {
+        submit(&tier1, page, 1, content(page));
+    }
+    for page in 10..17 {
+        submit(&tier1, page, 1, Body::Redirect(url(page % 2)));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let group = tier1.pages(&[url(0).id()]).unwrap().remove(0).unwrap().line.group.unwrap();
+    let list = |limit: usize, redirects: bool| {
+        let (mut urls, mut after) = (Vec::new(), None);
+        loop {
+            let view = tier1.group(group, after, limit, redirects).unwrap().unwrap();
+            assert!(view.members.len() <= limit);
+            urls.extend(view.members.into_iter().map(|member| member.line.url));
+            after = view.next.map(|next| next.to_string().parse().unwrap());
+            if after.is_none() {
+                urls.sort();
+                return urls;
+            }
+        }
+    };
+    let mut all: Vec<PageUrl> = (0..3).chain(10..17).map(url).collect();
+    all.sort();
+    for limit in [1, 2, 3, 4, 100] {
+        assert_eq!(list(limit, true), all, "{limit}");
+        assert_eq!(list(limit, false), (0..3).map(url).collect::<Vec<_>>(), "{limit}");
+    }
+    tier1.stop();
+}
