@@ -37,9 +37,9 @@ async fn a_cursor_that_is_gone_and_bad_parameters() {
     let door = Door::new();
     assert_eq!(door.get("/v1/changes?cursor=other").await.problem(410)["field"], "cursor");
     // The longest that a collection gives: one of 1,024 shards.
-    let longest = format!("c{}", "0".repeat(15 + 1_024 * 17));
+    let longest = format!("c{}", "0".repeat(15 + 1_024 * 34));
     assert_eq!(door.get(&format!("/v1/changes?cursor={longest}")).await.status, 200);
-    let long = "x".repeat(20_000);
+    let long = "x".repeat(40_000);
     for (query, field) in [
         ("limit=0", "limit"),
         ("limit=10001", "limit"),
