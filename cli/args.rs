@@ -62,6 +62,10 @@ pub(crate) struct EngineArgs {
     /// until it is repaired.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
     pub(crate) group_members_max: u64,
+    /// Share of a group's members, in percent, that differ from the winner and make the group be recomputed
+    /// by itself (again whenever their number has doubled); 0 for never.
+    #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) doubtful_percent: u8,
 }
 
 /// 1 to 4.

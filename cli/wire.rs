@@ -47,12 +47,21 @@ impl Engine {
         let wanted = Wanted { tau: args.tau, shards: args.shards };
         let manifest = Manifest::open_or_create(dir, wanted, SHARDS)?;
         let policy = Policy { tau: manifest.policy.tau };
+        // An empty collection in its place would look like a sound one. Tier 1 is made first.
+        let lost = dir.join("tier1");
+        anyhow::ensure!(
+            lost.exists() || !dir.join("tier2").exists(),
+            "{} is missing: restore {} from a backup, or name an empty directory",
+            lost.display(),
+            dir.display()
+        );
         let config = doppel_tier1::Config {
             dir: dir.join("tier1"),
             shards: manifest.shards,
             policy,
             pending_max: args.pending_max,
             group_members_max: args.group_members_max,
+            doubtful_percent: args.doubtful_percent,
             rules,
             retention: Retention::DEFAULT,
             durable,

@@ -228,6 +228,11 @@ fn encode_tier1(
         ("doppel_tier1_verifications", "Comparisons with the winner", counters.verified),
         ("doppel_tier1_rejected_verifications", "Comparisons with the winner below tau", counters.rejected),
         ("doppel_tier1_merges", "Groups merged into another", counters.merges),
+        (
+            "doppel_tier1_doubts",
+            "Groups recomputed because many members differed from the winner",
+            counters.doubts,
+        ),
         ("doppel_tier1_splits", "Members put out of a group by a recomputation", counters.splits),
         ("doppel_tier1_looks", "Looks at tier 2 that were answered", counters.looks),
         ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),

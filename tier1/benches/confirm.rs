@@ -51,6 +51,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         policy: Policy::default(),
         pending_max: u64::MAX,
         group_members_max: 1_000,
+        doubtful_percent: 0,
         rules: Rules::EXACT,
         retention: Retention::DEFAULT,
         durable: true,

@@ -211,6 +211,8 @@ pub(crate) struct Group {
     pub(crate) quarantined: bool,
     /// Members at the last repair by an operator: so many are no reason for quarantine.
     pub(crate) accepted: u64,
+    /// Dissimilar members when they last were the reason for a recomputation.
+    pub(crate) examined: u64,
     /// The members are being told the winner, in steps.
     pub(crate) announcing: Option<Announcing>,
 }
@@ -383,6 +385,7 @@ impl Group {
             touched: false,
             quarantined: false,
             accepted: 0,
+            examined: 0,
             announcing: None,
         }
     }

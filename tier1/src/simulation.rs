@@ -44,7 +44,16 @@ pub struct Settings {
 impl Settings {
     fn inner(self) -> crate::machine::Settings {
         let Self { shards, policy, group_members_max, rules, retention, step_rows } = self;
-        crate::machine::Settings { shards, policy, group_members_max, rules, retention, step_rows }
+        let doubtful_percent = 25;
+        crate::machine::Settings {
+            shards,
+            policy,
+            group_members_max,
+            doubtful_percent,
+            rules,
+            retention,
+            step_rows,
+        }
     }
 }
 
@@ -98,12 +107,17 @@ impl Given {
 }
 
 impl Node {
-    /// Starts from what a store holds.
+    /// Starts the shards that it has from what a store holds.
     ///
     /// # Errors
     /// When a row is damaged.
-    pub fn start(store: &dyn Store, settings: Settings) -> Result<(Self, Owed), StoreError> {
-        let shards = recovery::shards(store, settings.inner())?;
+    pub fn start(
+        store: &dyn Store,
+        settings: Settings,
+        has: impl Fn(ShardId) -> bool,
+    ) -> Result<(Self, Owed), StoreError> {
+        let mut shards = recovery::shards(store, settings.inner())?;
+        shards.here = (0..settings.shards).map(|shard| has(ShardId(shard))).collect();
         let mut contents = Vec::new();
         let owed = recovery::owed(store, settings.shards, &mut |page, content, compared| {
             contents.push((page, content, compared));

@@ -77,6 +77,7 @@ pub(crate) fn sum(metas: &[Meta], messages: usize) -> (Counters, Backlog) {
         counters.verified += c.verified;
         counters.rejected += c.rejected;
         counters.merges += c.merges;
+        counters.doubts += c.doubts;
         counters.splits += c.splits;
         counters.looks += c.looks;
         counters.stale_results += c.stale_results;

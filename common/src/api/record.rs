@@ -307,6 +307,8 @@ pub struct Counters {
     pub rejected: u64,
     /// Groups merged into another.
     pub merges: u64,
+    /// Groups recomputed because many members differed from the winner.
+    pub doubts: u64,
     /// Members that a recomputation put out of a group.
     pub splits: u64,
     /// Looks at tier 2 that were answered.

@@ -130,6 +130,15 @@ impl Machine<'_, '_> {
         record.members > self.shards.settings.group_members_max.max(record.accepted.saturating_mul(2))
     }
 
+    /// Whether so many members differ from the winner that the group should be recomputed. Members may differ
+    /// for good, in a chain, so their number must have doubled since they were last the reason.
+    fn is_doubtful(&self, record: &Group) -> bool {
+        let share = u64::from(self.shards.settings.doubtful_percent);
+        share > 0
+            && record.dissimilar.saturating_mul(100) >= record.members.saturating_mul(share)
+            && record.dissimilar >= record.examined.saturating_mul(2).max(1)
+    }
+
     /// Deletes a member's row under this seat or an earlier one; false when there is none.
     fn remove_member(
         &mut self,
@@ -269,6 +278,12 @@ impl Machine<'_, '_> {
                 let member = Member { dissimilar, ..member };
                 record.count(&member);
                 self.txn.put(key, encode(&member));
+                if self.is_doubtful(&record) {
+                    record.examined = record.dissimilar;
+                    record.touched = true;
+                    record.losses += 1;
+                    self.meta().counters.doubts += 1;
+                }
                 self.put_active(group, record)
             }
         }

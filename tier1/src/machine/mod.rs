@@ -54,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     /// Members past which a group is quarantined.
     pub(crate) group_members_max: u64,
+    /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
+    pub(crate) doubtful_percent: u8,
     pub(crate) rules: Rules,
     pub(crate) retention: Retention,
     /// Rows handled per step of work that may touch many rows, at least one.
@@ -84,6 +86,8 @@ pub(crate) struct Shards {
     pub(crate) metas: Vec<Meta>,
     /// Messages not yet delivered, in sending order, and whether the store has them.
     pub(crate) queue: VecDeque<(Envelope, bool)>,
+    /// Which shards this process has. Messages to the others stay in the queue for who carries them.
+    pub(crate) here: Vec<bool>,
     /// Whose meta row the next commit must write. A number that was given and not written down would
     /// be given again after a crash, and its message taken for a repetition.
     changed: Vec<bool>,
@@ -109,7 +113,13 @@ impl Shards {
     pub(crate) fn new(settings: Settings) -> Self {
         let peers = usize::from(settings.shards);
         let meta = Meta { sent: vec![0; peers], applied: vec![0; peers], ..Meta::default() };
-        Self { settings, metas: vec![meta; peers], queue: VecDeque::new(), changed: vec![false; peers] }
+        Self {
+            settings,
+            metas: vec![meta; peers],
+            queue: VecDeque::new(),
+            here: vec![true; peers],
+            changed: vec![false; peers],
+        }
     }
 
     pub(crate) fn owner(&self, page: PageId) -> ShardId {
@@ -164,7 +174,7 @@ impl<'s, 'm> Machine<'s, 'm> {
 
     /// Delivers up to `limit` messages, fewer when the commit is large enough.
     pub(crate) fn deliver(&mut self, limit: usize) -> Result<(), StoreError> {
-        let mut early = Vec::new();
+        let mut left = Vec::new();
         for _ in 0..limit {
             if self.is_full() {
                 break;
@@ -172,9 +182,9 @@ impl<'s, 'm> Machine<'s, 'm> {
             let Some((envelope, stored)) = self.shards.queue.pop_front() else { break };
             let Envelope { from, to, number, message } = envelope;
             let applied = self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)];
-            if number > applied + 1 {
-                // One before it was lost on the way and will be sent again from the outbox.
-                early.push((Envelope { from, to, number, message }, stored));
+            // One before it was lost on the way and will be sent again from the outbox, or it is not for here.
+            if number > applied + 1 || !self.shards.here[usize::from(to.0)] {
+                left.push((Envelope { from, to, number, message }, stored));
                 continue;
             }
             self.txn.delete_own(key::outbox(from, to, number), stored);
@@ -185,7 +195,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             self.here = to;
             self.receive(message)?;
         }
-        early.into_iter().rev().for_each(|message| self.shards.queue.push_front(message));
+        left.into_iter().rev().for_each(|message| self.shards.queue.push_front(message));
         Ok(())
     }
 

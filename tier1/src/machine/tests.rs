@@ -119,6 +119,7 @@ impl World {
             shards,
             policy: Policy::default(),
             group_members_max: 1_000,
+            doubtful_percent: 25,
             rules: Rules::EXACT,
             retention: Retention { dead: keep, purged: keep, merged: keep },
             step_rows: [STEP_ROWS, 3][(seed / 4 % 2) as usize],

@@ -4,7 +4,7 @@
 //! flush, as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
 //! needs to be durable.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,12 @@ pub(super) const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Recomputations under way at a time.
 const RECOMPUTING_MAX: usize = 64;
 
+/// A recomputation that takes longer than this is followed by a rest of so many times its time, within a
+/// limit.
+const SHORT: Duration = Duration::from_millis(50);
+const REST: u32 = 4;
+const REST_MAX: Duration = Duration::from_secs(60);
+
 /// What the writer keeps of background work.
 pub(super) struct Background {
     tier2: Arc<dyn Tier2Api>,
@@ -45,6 +51,8 @@ pub(super) struct Background {
     touched: VecDeque<GroupId>,
     touched_known: HashSet<GroupId>,
     recomputing: HashSet<GroupId>,
+    /// Groups whose recomputation took long, and when they may have the next.
+    resting: HashMap<GroupId, Instant>,
     last_turn: Option<Instant>,
     /// When the next piece of the rows is swept; none while one is.
     next_sweep: Option<Instant>,
@@ -78,6 +86,7 @@ impl Background {
             touched_known: owed.touched.iter().copied().collect(),
             touched: owed.touched.into(),
             recomputing: HashSet::new(),
+            resting: HashMap::new(),
             last_turn: None,
             next_sweep: Instant::now().checked_add(SWEEP_PAUSE),
             hurried: false,
@@ -123,8 +132,22 @@ impl Background {
         !self.late.is_empty() || self.touched.iter().any(|group| !self.recomputing.contains(group))
     }
 
-    pub(super) fn recomputed(&mut self, group: GroupId) {
+    /// A recomputation is over. One that took long has a rest before its next, so that a giant group that
+    /// changes all the time does not take the worker for itself.
+    pub(super) fn recomputed(&mut self, group: GroupId, took: Duration) {
         self.recomputing.remove(&group);
+        let until = Instant::now().checked_add(took.saturating_mul(REST).min(REST_MAX));
+        if let Some(until) = until.filter(|_| took > SHORT) {
+            self.resting.insert(group, until);
+        }
+    }
+
+    fn is_resting(&mut self, group: GroupId, now: Instant) -> bool {
+        let resting = self.resting.get(&group).is_some_and(|until| *until > now) && !self.hurried;
+        if !resting {
+            self.resting.remove(&group);
+        }
+        resting
     }
 
     pub(super) fn swept(&mut self) {
@@ -171,8 +194,8 @@ impl Background {
         let room = recomputations.saturating_sub(self.recomputing.len());
         for _ in 0..room.min(self.touched.len()) {
             let Some(group) = self.touched.pop_front() else { break };
-            if self.recomputing.contains(&group) {
-                // Touched again meanwhile: its turn comes when this one is over.
+            if self.recomputing.contains(&group) || self.is_resting(group, now) {
+                // Touched again meanwhile: its turn comes later.
                 self.touched.push_back(group);
                 continue;
             }

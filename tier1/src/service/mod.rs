@@ -48,6 +48,8 @@ pub struct Config {
     pub pending_max: u64,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
+    /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
+    pub doubtful_percent: u8,
     /// What is done in the background.
     pub rules: Rules,
     /// How long what has ended is kept.
@@ -125,6 +127,7 @@ impl Tier1 {
             shards: config.shards,
             policy: config.policy,
             group_members_max: config.group_members_max,
+            doubtful_percent: config.doubtful_percent,
             rules: config.rules,
             retention: config.retention,
             step_rows: STEP_ROWS,

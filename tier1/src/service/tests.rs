@@ -82,6 +82,7 @@ fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
         policy: Policy::default(),
         pending_max: 100,
         group_members_max: 1_000,
+        doubtful_percent: 25,
         rules: Rules::EXACT,
         retention,
         durable: true,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crossbeam::channel::Receiver;
 use doppel_common::api::Refused;
@@ -58,6 +59,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                     }
                 }
                 Job::Recompute(group) => {
+                    let began = Instant::now();
                     match tier1.recompute(group, Wanted::IfOwed) {
                         Ok(Some(found)) => {
                             let commands = found.regrouped(false).map(Command::Regrouped).collect();
@@ -70,7 +72,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                             tier1.stuck.get_or_init(|| refused);
                         }
                     }
-                    drop(tier1.tasks.send(Task::Recomputed(group)));
+                    drop(tier1.tasks.send(Task::Recomputed { group, took: began.elapsed() }));
                 }
                 Job::Sweep => {
                     match sweep.piece(tier1) {

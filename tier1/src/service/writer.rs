@@ -35,7 +35,10 @@ pub(crate) enum Task {
         reply: Sender<Result<(), Refused>>,
     },
     /// The worker is done with a group, whether or not there was anything to change.
-    Recomputed(GroupId),
+    Recomputed {
+        group: GroupId,
+        took: Duration,
+    },
     /// The worker has swept a piece of the rows.
     Swept,
     /// Background work is wanted at once.
@@ -102,7 +105,7 @@ impl Writer<'_> {
     fn take(&mut self, task: Task) {
         match task.into_waiting() {
             Ok(waiting) => self.waiting.push_back(waiting),
-            Err(Task::Recomputed(group)) => self.background.recomputed(group),
+            Err(Task::Recomputed { group, took }) => self.background.recomputed(group, took),
             Err(Task::Swept) => self.background.swept(),
             Err(Task::Hurry) => self.background.hurry(),
             Err(_) => self.stopping = true,

@@ -40,6 +40,7 @@ impl Worker {
             policy: settings.policy,
             pending_max: u64::MAX,
             group_members_max: settings.group_members_max,
+            doubtful_percent: 25,
             rules: settings.rules,
             retention: settings.retention,
             durable: false,
