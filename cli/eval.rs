@@ -3,8 +3,10 @@
 //! | module | what |
 //! |---|---|
 //! | `accuracy` | errors of the groups while crawls come in |
+//! | `incremental` | what incremental work saves, as the collection grows |
 //! | `exact` | the baseline: separate code, exact |
 //! | `replay` | crawls read once, for the engine and for the baseline |
+//! | `generator` | a collection of any size, made from real pages |
 //! | `drive` | the engine, fed in batches and read at chosen moments |
 //! | `compare` | two partitions into groups, compared |
 //! | `svg` | plots |
@@ -13,6 +15,8 @@ pub(crate) mod accuracy;
 mod compare;
 mod drive;
 mod exact;
+mod generator;
+pub(crate) mod incremental;
 mod replay;
 mod svg;
 

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::destination::Destination;
 use crate::eval::accuracy::Accuracy;
+use crate::eval::incremental::Incremental;
 use crate::eval::{Form, give};
 
 /// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every
@@ -36,6 +37,7 @@ pub(crate) struct Eval {
 #[derive(Debug, Subcommand)]
 enum Measure {
     Accuracy(Accuracy),
+    Incremental(Incremental),
 }
 
 impl Eval {
@@ -48,6 +50,7 @@ impl Eval {
         let plot = self.plot.as_deref().map(Destination::open).transpose()?;
         match self.measure {
             Measure::Accuracy(accuracy) => give(&accuracy.run()?, form, plot.as_ref()),
+            Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
         }
     }
 }

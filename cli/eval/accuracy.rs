@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::compare::{Agreement, share};
 use super::drive::Driver;
 use super::exact::{Collection, Label, all_pairs};
-use super::replay::{Fetch, Replay, ReplayArgs};
+use super::replay::{Fetch, Replay, ReplayArgs, batches};
 use super::svg::{Panel, Series};
 use super::{Report, Table, percent};
 use crate::progress;
@@ -177,7 +177,7 @@ impl Accuracy {
         let (mut milestones, mut confirmed, mut updates, mut done) = (Vec::new(), 0, 0, 0);
         for (percent, truth) in self.milestones.iter().zip(truth) {
             let until = Self::until(*percent, replay.fetches.len());
-            for batch in replay.fetches[done..until].chunks(self.batch as usize) {
+            for batch in batches(&replay.fetches[done..until], self.batch as usize) {
                 let outcomes = driver.submit(batch.iter().map(|fetch| fetch.submission.clone()).collect())?;
                 for (fetch, outcome) in batch.iter().zip(outcomes).filter(|(fetch, _)| fetch.update) {
                     updates += u64::from(fetch.update);

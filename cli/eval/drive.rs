@@ -41,6 +41,7 @@ impl Driver {
             // The driver waits by itself, and wants no group left out of the comparison.
             pending_max: u64::MAX,
             group_members_max: u64::MAX,
+            doubtful_percent: 25,
         };
         let engine = Engine::open_with(scratch.path(), &args, false, rules)?;
         Ok(Self { engine, scratch })

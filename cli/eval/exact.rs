@@ -13,4 +13,3 @@ mod tokens;
 pub(super) use collection::{Collection, Label, Taken, Version};
 pub(super) use contents::{ContentId, Contents};
 pub(super) use join::{all_pairs, near_duplicate};
-pub(super) use tokens::each_token;

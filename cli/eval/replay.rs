@@ -31,6 +31,10 @@ pub(crate) struct ReplayArgs {
     /// no number last; a page that the next version does not have is dead there. Other URLs are left out.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) versions: Option<String>,
+    /// Keep the versions' own pages, too: every version comes at its own URLs, and then at those without it,
+    /// as on a site with a moving `stable`.
+    #[arg(long, requires = "versions")]
+    pub(crate) keep_versions: bool,
 }
 
 /// One fetch.
@@ -63,12 +67,17 @@ impl Replay {
         let mut reader = Reader::new()?;
         let (tally, rounds) = match &args.versions {
             None => reader.inputs(&args.inputs)?,
-            Some(prefix) => reader.versions(&args.inputs, prefix)?,
+            Some(prefix) => reader.versions(&args.inputs, prefix, args.keep_versions)?,
         };
         reader.end()?;
         ensure!(!reader.fetches.is_empty(), "there is no page to replay in what was given");
         Ok(Self { fetches: reader.fetches, rounds, contents: reader.contents, tally })
     }
+}
+
+/// Fetches in batches of at most `pages`; a batch is of one round, for no crawl fetches a page twice.
+pub(crate) fn batches(fetches: &[Fetch], pages: usize) -> impl Iterator<Item = &[Fetch]> {
+    fetches.chunk_by(|a, b| a.round == b.round).flat_map(move |round| round.chunks(pages))
 }
 
 struct Reader {
@@ -104,11 +113,16 @@ impl Reader {
     }
 
     /// Every version is a round.
-    fn versions(&mut self, inputs: &InputArgs, prefix: &str) -> anyhow::Result<(Tally, Vec<String>)> {
-        let mut versions: BTreeMap<VersionName, Vec<Fetched>> = BTreeMap::new();
+    fn versions(
+        &mut self,
+        inputs: &InputArgs,
+        prefix: &str,
+        keep: bool,
+    ) -> anyhow::Result<(Tally, Vec<String>)> {
+        let mut versions: BTreeMap<VersionName, Vec<(PageUrl, Fetched)>> = BTreeMap::new();
         let tally = crawl::read(inputs, |page| {
             if let Some((version, url)) = unversioned(&page.url, prefix) {
-                versions.entry(VersionName::new(version)).or_default().push(Fetched { url, ..page });
+                versions.entry(VersionName::new(version)).or_default().push((url, page));
             }
             Ok(())
         })?;
@@ -116,13 +130,18 @@ impl Reader {
         let mut before = BTreeSet::new();
         for (round, pages) in versions.into_values().enumerate() {
             let at = Some(Timestamp::from_millis(round as i64 * WEEK_MS));
-            let here: BTreeSet<PageUrl> = pages.iter().map(|page| page.url.clone()).collect();
+            let here: BTreeSet<PageUrl> = pages.iter().map(|(url, _)| url.clone()).collect();
+            if keep {
+                for (_, page) in &pages {
+                    self.take(round, Fetched { fetched_at: at, ..page.clone() })?;
+                }
+            }
             for url in before.difference(&here) {
                 let (url, body) = (PageUrl::clone(url), FetchedBody::Dead);
                 self.take(round, Fetched { url, fetched_at: at, body, popularity: None, language: None })?;
             }
-            for page in pages {
-                self.take(round, Fetched { fetched_at: at, ..page })?;
+            for (url, page) in pages {
+                self.take(round, Fetched { url, fetched_at: at, ..page })?;
             }
             before = here;
         }

@@ -75,6 +75,17 @@ impl Contents {
         &self.contents[id.0 as usize]
     }
 
+    /// The tokens of every content, in no order: `of_word` of each token.
+    pub(crate) fn sequences<T: Copy>(
+        &self,
+        of_word: impl Fn(&str) -> T,
+    ) -> impl Iterator<Item = (ContentId, Vec<T>)> {
+        let mut words: Vec<(u32, T)> = self.words.iter().map(|(word, id)| (*id, of_word(word))).collect();
+        words.sort_unstable_by_key(|(id, _)| *id);
+        let word = move |id: &u32| words[(id - DUMMY - 1) as usize].1;
+        self.known.iter().map(move |(sequence, content)| (*content, sequence.iter().map(&word).collect()))
+    }
+
     /// Every content, in order of its id.
     pub(crate) fn all(&self) -> &[Content] {
         &self.contents

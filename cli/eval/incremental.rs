@@ -1,0 +1,468 @@
+//! `doppel eval incremental`: what deciding a batch costs beside comparing the whole collection again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use doppel_common::api::{Body, IndexCommand, Look, LookResult, Outcome, Submission, Tier2Api};
+use doppel_common::model::{PageId, PageUrl, Tau, Timestamp, stable_hash64};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
+use doppel_tier1::Rules;
+use doppel_tier2::{Config, Tier2};
+use serde::Serialize;
+
+use super::compare::share;
+use super::drive::Driver;
+use super::exact::{ContentId, Version};
+use super::generator::{Generator, Random};
+use super::replay::{Replay, ReplayArgs, batches};
+use super::svg::{Panel, Series};
+use super::{Report, Table, percent};
+use crate::output::count;
+use crate::progress;
+use crate::scratch::Scratch;
+
+/// Partitions of the engine, as in a new data directory.
+const PARTITIONS: u32 = 16;
+/// Pages handed over at a time while the collection grows to the next size.
+const GROW_PAGES: usize = 5_000;
+/// Of ten pages of a batch so many are updates, the others are new: about the mix of fetches with another
+/// content in a real re-crawl.
+const UPDATES_OF_TEN: usize = 6;
+/// Batches of the same replay as in `accuracy`.
+const REPLAY_BATCH: usize = 1_000;
+
+/// Measure what incremental work saves as the collection grows.
+///
+/// The collection begins with the pages of the inputs and goes on with pages that are made from them
+/// (recombined stretches of real pages, in families of constant size; see docs/EVALUATION.md). At each size
+/// a batch of new and updated pages is decided by the engine, down to the last background work, and the
+/// whole collection is compared from scratch: tier 2's pass over all signatures, then components in
+/// memory. Both are divided by the pages of the batch. Then the inputs are replayed as they are, for the
+/// share of updated pages that their group's representative confirms.
+#[derive(Debug, Args)]
+pub(crate) struct Incremental {
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Thresholds; the growth is measured for the first.
+    #[arg(long, value_name = "TAU,...", value_delimiter = ',', default_value = "0.8,0.9")]
+    tau: Vec<Tau>,
+    /// Pages in the collection when a measure is taken, ascending.
+    #[arg(long, value_name = "PAGES,...", value_delimiter = ',',
+        default_value = "1000,3000,10000,30000,100000,200000,300000",
+        value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    sizes: Vec<u32>,
+    /// Pages of a batch.
+    #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    batch: u32,
+    /// Batches decided at each size; their median counts.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    batches: u32,
+    /// Of the made pages.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+/// Both measures.
+#[derive(Debug, Serialize)]
+pub(crate) struct Result {
+    tau: Tau,
+    batch: u32,
+    real_pages: usize,
+    sizes: Vec<Size>,
+    rounds: Vec<Round>,
+}
+
+/// A size of the collection.
+#[derive(Debug, Serialize)]
+struct Size {
+    pages: usize,
+    /// Milliseconds a page of the batch: all compared again, decided, answered.
+    non_incremental: f64,
+    incremental: f64,
+    answered: f64,
+    /// Non-incremental over incremental.
+    ratio: f64,
+    /// Groups of two pages or more, by either.
+    groups: u64,
+    /// Share of the updates that the representative confirmed.
+    confirmed: f64,
+}
+
+/// A round of the replay.
+#[derive(Debug, Serialize)]
+struct Round {
+    round: String,
+    tau: Tau,
+    updates: u64,
+    confirmed: f64,
+}
+
+impl Incremental {
+    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+        self.sizes.sort_unstable();
+        self.sizes.dedup();
+        let replay = Replay::read(&self.replay)?;
+        replay.tally.verdict(self.replay.inputs.strict, 0)?;
+        let tau = *self.tau.first().context("no tau is given")?;
+        let rounds = self.tau.iter().map(|tau| rounds(&replay, *tau)).collect::<anyhow::Result<Vec<_>>>()?;
+        let real = real_pages(&replay)?;
+        drop(replay);
+        let real_pages = real.len();
+        let sizes = self.grow(real, tau)?;
+        Ok(Result { tau, batch: self.batch, real_pages, sizes, rounds: rounds.into_iter().flatten().collect() })
+    }
+
+    fn grow(&self, real: Vec<Vec<u64>>, tau: Tau) -> anyhow::Result<Vec<Size>> {
+        let largest = self.sizes.last().map_or(0, |size| *size as usize);
+        let new_pages = self.batch as usize * self.batches as usize;
+        let generator = Generator::new(real, largest + new_pages * self.sizes.len(), self.seed);
+        let driver = Driver::new(tau, PARTITIONS, Rules::EXACT)?;
+        let mut growth =
+            Growth { driver, generator, pages: Vec::new(), random: Random::new(self.seed), clock: 0 };
+        let bar = progress::pages(largest as u64, "growing");
+        let mut sizes = Vec::new();
+        for size in &self.sizes {
+            while growth.pages.len() < *size as usize {
+                growth.add((*size as usize - growth.pages.len()).min(GROW_PAGES))?;
+                bar.set_position(growth.pages.len() as u64);
+            }
+            growth.driver.quiescent()?;
+            sizes.push(growth.measure(tau, self.batch as usize, self.batches)?);
+        }
+        bar.finish_and_clear();
+        growth.driver.stop();
+        Ok(sizes)
+    }
+}
+
+/// The collection and the engine that has it.
+struct Growth {
+    driver: Driver,
+    generator: Generator,
+    /// The present version of each page.
+    pages: Vec<(PageUrl, Arc<Signature>)>,
+    random: Random,
+    /// Milliseconds; every batch is a moment later.
+    clock: i64,
+}
+
+/// What a batch took, in seconds.
+struct Took {
+    answered: f64,
+    decided: f64,
+    updates: u64,
+    confirmed: u64,
+}
+
+impl Growth {
+    fn add(&mut self, pages: usize) -> anyhow::Result<()> {
+        let batch = (0..pages).map(|_| self.new_page()).collect::<anyhow::Result<_>>()?;
+        self.clock += 1;
+        self.driver.submit(batch)?;
+        self.driver.answered()
+    }
+
+    fn new_page(&mut self) -> anyhow::Result<Submission> {
+        let number = self.pages.len();
+        ensure!(number < self.generator.len(), "there are no more than {number} pages to generate");
+        let url = PageUrl::parse(&format!("https://example.org/{number}"))?;
+        let signature = self.generator.signature(number);
+        self.pages.push((url, signature));
+        Ok(self.submission(number))
+    }
+
+    fn submission(&self, number: usize) -> Submission {
+        let (url, signature) = &self.pages[number];
+        Submission {
+            url: url.clone(),
+            fetched_at: Timestamp::from_millis(self.clock),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Content(Arc::clone(signature)),
+        }
+    }
+
+    fn measure(&mut self, tau: Tau, batch: usize, batches: u32) -> anyhow::Result<Size> {
+        let mut took = (0..batches).map(|_| self.decide(batch)).collect::<anyhow::Result<Vec<Took>>>()?;
+        let (updates, confirmed) = took.iter().fold((0, 0), |(u, c), t| (u + t.updates, c + t.confirmed));
+        let a_page = 1_000.0 / batch as f64;
+        let mut median = |of: fn(&Took) -> f64| {
+            took.sort_by(|a, b| of(a).total_cmp(&of(b)));
+            of(&took[took.len() / 2]) * a_page
+        };
+        let (incremental, answered) = (median(|took| took.decided), median(|took| took.answered));
+        // Twice, for other work may disturb a long measure; the quicker one counts.
+        let (first, groups) = self.from_scratch(tau)?;
+        let (second, _) = self.from_scratch(tau)?;
+        let non_incremental = first.min(second) * a_page;
+        let engine_groups = self.engine_groups()?;
+        ensure!(groups == engine_groups, "{groups} groups from scratch, the engine has {engine_groups}");
+        Ok(Size {
+            pages: self.pages.len(),
+            non_incremental,
+            incremental,
+            answered,
+            ratio: non_incremental / incremental,
+            groups,
+            confirmed: share(confirmed, updates),
+        })
+    }
+
+    /// Decides a batch of new pages and updates.
+    fn decide(&mut self, batch: usize) -> anyhow::Result<Took> {
+        self.clock += 1;
+        let mut submissions = Vec::with_capacity(batch);
+        let (before, mut updated) = (self.pages.len(), HashSet::new());
+        for place in 0..batch {
+            let known = self.random.below(before);
+            // A page comes once in a batch.
+            if place % 10 < UPDATES_OF_TEN && updated.insert(known) {
+                self.pages[known].1 = self.generator.update(known);
+                submissions.push(self.submission(known));
+            } else {
+                submissions.push(self.new_page()?);
+            }
+        }
+        let begin = Instant::now();
+        let outcomes = self.driver.submit(submissions)?;
+        // The batch is complete: nothing is gained by waiting for more.
+        self.driver.engine.tier2.hurry();
+        self.driver.answered()?;
+        let answered = begin.elapsed().as_secs_f64();
+        self.driver.quiescent()?;
+        let decided = begin.elapsed().as_secs_f64();
+        let confirmed = outcomes.iter().filter(|outcome| **outcome == Outcome::Confirmed).count() as u64;
+        Ok(Took { answered, decided, updates: updated.len() as u64, confirmed })
+    }
+
+    /// Compares the whole collection as if nothing were known; the seconds, and the groups of two or more.
+    fn from_scratch(&self, tau: Tau) -> anyhow::Result<(f64, u64)> {
+        let scratch = Scratch::new()?;
+        // One partition is the fastest in one process: no map is learned.
+        let config = Config { partitions: 1, ..Config::new(scratch.path(), Policy { tau }) };
+        let (sender, answers) = channel();
+        let answer = Box::new(move |results: Vec<LookResult>| drop(sender.send(results)));
+        let index = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer)?;
+        let orders = self.pages.iter().map(|(url, signature)| IndexCommand::Put {
+            page: url.id(),
+            signature: Arc::clone(signature),
+            look: Some(Look { ticket: 0 }),
+        });
+        let orders: Vec<IndexCommand> = orders.collect();
+        let begin = Instant::now();
+        index.submit(orders);
+        index.hurry();
+        let mut components = Components::default();
+        let mut missing = self.pages.len();
+        while missing > 0 {
+            let results = answers.recv().context("the index gave up")?;
+            missing = missing.saturating_sub(results.len());
+            for result in results {
+                for pair in result.pairs {
+                    components.tie(result.page, pair.page);
+                }
+            }
+        }
+        let groups = components.count();
+        let seconds = begin.elapsed().as_secs_f64();
+        index.stop();
+        Ok((seconds, groups))
+    }
+
+    fn engine_groups(&self) -> anyhow::Result<u64> {
+        let groups = self.driver.groups()?;
+        Ok(groups.values().flatten().collect::<HashSet<_>>().len() as u64)
+    }
+}
+
+/// Connected components of pages.
+#[derive(Default)]
+struct Components {
+    numbers: HashMap<PageId, usize>,
+    parents: Vec<usize>,
+}
+
+impl Components {
+    fn tie(&mut self, a: PageId, b: PageId) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parents[a.max(b)] = a.min(b);
+    }
+
+    fn root(&mut self, page: PageId) -> usize {
+        let next = self.parents.len();
+        let mut at = *self.numbers.entry(page).or_insert(next);
+        if at == next {
+            self.parents.push(next);
+        }
+        while self.parents[at] != at {
+            self.parents[at] = self.parents[self.parents[at]];
+            at = self.parents[at];
+        }
+        at
+    }
+
+    /// Components; a page that was never tied is not among them.
+    fn count(&self) -> u64 {
+        self.parents.iter().enumerate().filter(|(at, parent)| at == *parent).count() as u64
+    }
+}
+
+/// The newest contents of the live pages, in order of the first fetch, each as the hashes of its tokens.
+///
+/// # Errors
+/// When the baseline's tokens are not the engine's.
+fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
+    let mut newest: HashMap<&PageUrl, (Timestamp, usize)> = HashMap::new();
+    let mut order = Vec::new();
+    for (number, fetch) in replay.fetches.iter().enumerate() {
+        let (url, at) = (&fetch.submission.url, fetch.submission.fetched_at);
+        if newest.get(url).is_none_or(|(known, _)| *known <= at) && newest.insert(url, (at, number)).is_none()
+        {
+            order.push(url);
+        }
+    }
+    let mut words: HashMap<ContentId, Vec<u64>> =
+        replay.contents.sequences(|word| stable_hash64(word.as_bytes())).collect();
+    words.retain(|_, words| !words.is_empty());
+    let mut builder = doppel_common::signature::Builder::new();
+    let mut pages = Vec::new();
+    for url in order {
+        let fetch = &replay.fetches[newest[url].1];
+        if let (Version::Content(content), Body::Content(signature)) =
+            (&fetch.version, &fetch.submission.body)
+            && let Some(words) = words.get(content)
+        {
+            ensure!(builder.build(words) == **signature, "the baseline takes other tokens from {url}");
+            pages.push(words.clone());
+        }
+    }
+    Ok(pages)
+}
+
+/// The share of updates confirmed in each round of the crawls that has any.
+fn rounds(replay: &Replay, tau: Tau) -> anyhow::Result<Vec<Round>> {
+    let driver = Driver::new(tau, PARTITIONS, Rules::EXACT)?;
+    let bar = progress::pages(replay.fetches.len() as u64, "replaying");
+    let mut counts = vec![(0, 0); replay.rounds.len()];
+    for batch in batches(&replay.fetches, REPLAY_BATCH) {
+        let outcomes = driver.submit(batch.iter().map(|fetch| fetch.submission.clone()).collect())?;
+        for (fetch, outcome) in batch.iter().zip(outcomes).filter(|(fetch, _)| fetch.update) {
+            let (updates, confirmed) = &mut counts[fetch.round];
+            *updates += 1;
+            *confirmed += u64::from(outcome == Outcome::Confirmed);
+        }
+        driver.answered()?;
+        bar.inc(batch.len() as u64);
+    }
+    bar.finish_and_clear();
+    driver.stop();
+    let round = |(name, (updates, confirmed)): (&String, (u64, u64))| Round {
+        round: name.clone(),
+        tau,
+        updates,
+        confirmed: share(confirmed, updates),
+    };
+    let rounds = replay.rounds.iter().zip(counts).map(round);
+    Ok(rounds.filter(|round| round.updates > 0).collect())
+}
+
+impl Report for Result {
+    fn tables(&self) -> Vec<Table> {
+        let mut sizes = Table::new(
+            "milliseconds a page of a batch",
+            [
+                "pages",
+                "from scratch",
+                "incremental",
+                "of these until answered",
+                "ratio",
+                "groups",
+                "confirmed",
+            ],
+        );
+        for size in &self.sizes {
+            sizes.row([
+                count(size.pages as u64),
+                format!("{:.3}", size.non_incremental),
+                format!("{:.3}", size.incremental),
+                format!("{:.3}", size.answered),
+                format!("{:.2}", size.ratio),
+                count(size.groups),
+                format!("{} %", percent(size.confirmed)),
+            ]);
+        }
+        let mut rounds = Table::new(
+            "updates that the representative confirmed, by round",
+            ["round", "tau", "updates", "confirmed"],
+        );
+        for Round { round, tau, updates, confirmed } in &self.rounds {
+            let confirmed = format!("{} %", percent(*confirmed));
+            rounds.row([round.clone(), tau.to_string(), count(*updates), confirmed]);
+        }
+        vec![sizes, rounds]
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Self { tau, batch, real_pages, .. } = self;
+        vec![
+            format!(
+                "batches of {} pages, tau {tau}; the first {} pages are real, the others made from them",
+                count((*batch).into()),
+                count(*real_pages as u64)
+            ),
+            "the paper: from below 1 to 24 at 100 million pages on 50 machines; about 30 % confirmed"
+                .to_owned(),
+        ]
+    }
+
+    fn panels(&self) -> Vec<Panel> {
+        let line = |name: &str, dashed, of: fn(&Size) -> f64| Series {
+            name: name.to_owned(),
+            dashed,
+            points: self.sizes.iter().map(|size| (size.pages as f64, of(size))).collect(),
+        };
+        let ratio = Panel {
+            title: "From scratch over incremental (figure 7)".to_owned(),
+            x: "pages in the collection".to_owned(),
+            y: "ratio of the times per page".to_owned(),
+            series: vec![line("batch decided, nothing left to do", false, |size| size.ratio)],
+            marks: vec![(24.0, "the paper at 100 million pages".to_owned())],
+            ..Panel::default()
+        };
+        let times = Panel {
+            title: "Time per page of a batch".to_owned(),
+            x: "pages in the collection".to_owned(),
+            y: "milliseconds".to_owned(),
+            logarithmic_x: true,
+            logarithmic_y: true,
+            series: vec![
+                line("from scratch", false, |size| size.non_incremental),
+                line("incremental, decided", false, |size| size.incremental),
+                line("incremental, answered", true, |size| size.answered),
+            ],
+            ..Panel::default()
+        };
+        let mut taus: Vec<Tau> = self.rounds.iter().map(|round| round.tau).collect();
+        taus.dedup();
+        let confirmed = |tau: Tau| {
+            let rounds = self.rounds.iter().filter(|round| round.tau == tau).zip(1..);
+            let points = rounds.map(|(round, number)| (f64::from(number), 100.0 * round.confirmed)).collect();
+            Series { name: format!("tau {tau}"), dashed: false, points }
+        };
+        let confirmed = Panel {
+            title: "Updates confirmed by the representative (figure 8)".to_owned(),
+            x: "round with updates".to_owned(),
+            y: "% of the updates".to_owned(),
+            series: taus.into_iter().map(confirmed).collect(),
+            marks: vec![(30.0, "the paper".to_owned())],
+            ..Panel::default()
+        };
+        vec![ratio, times, confirmed]
+    }
+}
