@@ -31,6 +31,28 @@ pub(crate) enum Kind {
     Audit = b'a',
 }
 
+impl Kind {
+    /// Every kind.
+    const ALL: [Self; 11] = [
+        Self::Meta,
+        Self::Feed,
+        Self::Group,
+        Self::Hanger,
+        Self::Member,
+        Self::Passage,
+        Self::Outbox,
+        Self::Page,
+        Self::Source,
+        Self::Signature,
+        Self::Audit,
+    ];
+
+    /// The kind of a key's third byte; none for what is no kind.
+    pub(crate) fn of(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
 fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {
     let mut key = Vec::with_capacity(3 + capacity);
     key.extend_from_slice(&shard.0.to_be_bytes());
@@ -76,9 +98,15 @@ pub(crate) fn members(group: GroupId) -> Vec<u8> {
 }
 
 pub(crate) fn passage(group: GroupId, page: PageId) -> Vec<u8> {
+    let mut key = passages(group);
+    key.extend_from_slice(page.bytes());
+    key
+}
+
+/// The prefix of the stays that pass a merged group.
+pub(crate) fn passages(group: GroupId) -> Vec<u8> {
     let mut key = start(group.shard(), Kind::Passage, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
-    key.extend_from_slice(page.bytes());
     key
 }
 

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::StoreError;
 
-const VERSION: u8 = 2;
+/// The version of all records; see `CONTRIBUTING.md` for what a change takes.
+pub(crate) const VERSION: u8 = 2;
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -305,7 +306,11 @@ pub(crate) struct Envelope {
 
 pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     // Writing to a Vec cannot fail, and every record is plain data.
-    let mut bytes = postcard::to_extend(record, vec![VERSION]).unwrap_or_default();
+    seal(postcard::to_extend(record, vec![VERSION]).unwrap_or_default())
+}
+
+/// Adds the checksum.
+pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = stable_hash64(&bytes) as u32;
     bytes.extend_from_slice(&sum.to_le_bytes());
     bytes
@@ -320,7 +325,7 @@ pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: &[u8]) -> Result<T,
     }
     let (&version, body) = body.split_first().ok_or_else(|| damaged("no version"))?;
     if version != VERSION {
-        return Err(damaged("unknown version"));
+        return Err(StoreError::Version { found: version, expected: VERSION });
     }
     postcard::from_bytes(body).map_err(|_| damaged("not a record of this kind"))
 }

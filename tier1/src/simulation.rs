@@ -235,6 +235,15 @@ impl Fact {
         Self(Command::ExpireGroup { group, now })
     }
 
+    /// The page of a submission.
+    #[must_use]
+    pub fn submitted(&self) -> Option<PageId> {
+        match &self.0 {
+            Command::Submit { submission, .. } => Some(submission.url.id()),
+            _ => None,
+        }
+    }
+
     /// The shard at which it is applied.
     #[must_use]
     pub fn shard(&self, shards: u16) -> ShardId {

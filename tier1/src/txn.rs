@@ -265,7 +265,7 @@ pub(crate) fn read<T: DeserializeOwned>(store: &dyn Store, key: &[u8]) -> Result
     store.get(key)?.map(|bytes| decode(key, &bytes)).transpose()
 }
 
-fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageShare {
+pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageShare {
     let Some(record) = record else { return PageShare::default() };
     let content = record.content();
     PageShare {
@@ -277,7 +277,7 @@ fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageShare {
     }
 }
 
-fn share_of_group(record: Option<&GroupRecord>) -> GroupShare {
+pub(crate) fn share_of_group(record: Option<&GroupRecord>) -> GroupShare {
     match record {
         Some(GroupRecord::Active(group)) => GroupShare { active: true, touched: group.owes_recomputation() },
         Some(GroupRecord::Forward(_)) | None => GroupShare::default(),

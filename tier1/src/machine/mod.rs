@@ -34,6 +34,9 @@ use doppel_common::pairwise::Policy;
 
 pub use retention::Retention;
 
+pub(crate) use publish::{publish, target_line};
+pub(crate) use redirect::HOPS_MAX;
+
 pub(crate) use message::{Command, Effect, HandedOver, Hint, Message, Regrouped};
 
 use crate::key;
@@ -146,6 +149,11 @@ impl<'s, 'm> Machine<'s, 'm> {
     /// Whether the commit is large enough.
     pub(crate) fn is_full(&self) -> bool {
         self.txn.len() >= COMMIT_ROWS
+    }
+
+    /// Whether half of a commit is there.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.txn.len() >= COMMIT_ROWS / 2
     }
 
     /// Applies a command, then delivers messages until none is left or the commit is large enough.

@@ -114,12 +114,12 @@ impl Machine<'_, '_> {
     }
 }
 
-pub(super) fn target_line(published: &Published) -> TargetLine {
+pub(crate) fn target_line(published: &Published) -> TargetLine {
     TargetLine { status: published.status, group: published.group, winner: published.winner.clone() }
 }
 
 /// The public state of a page.
-fn publish(page: PageId, record: &PageRecord) -> Published {
+pub(crate) fn publish(page: PageId, record: &PageRecord) -> Published {
     let plain = |status| Published { status, group: None, winner: None, similarity: None, reason: None };
     match &record.state {
         State::Content(state) => publish_content(page, state),

@@ -17,7 +17,7 @@ use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine};
 use crate::store::StoreError;
 
 /// Redirects followed at most (DESIGN: redirect q → t).
-const HOPS_MAX: u8 = 20;
+pub(crate) const HOPS_MAX: u8 = 20;
 
 impl RedirectState {
     /// The page at the end of the chain, when that has a content.

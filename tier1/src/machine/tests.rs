@@ -16,6 +16,7 @@ use doppel_common::signature::{Builder, Signature};
 use super::{
     Applied, Command, Effect, Hint, Machine, Regrouped, Retention, Rules, STEP_ROWS, Settings, Shards,
 };
+use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Measured, Member, PageRecord, State, decode};
 use crate::recovery;
@@ -159,6 +160,9 @@ impl World {
             machine.finish()
         };
         self.store.commit(writes).unwrap();
+        if self.shards.undelivered().is_multiple_of(4) {
+            assert_sound(&self.store, self.shards.settings.shards);
+        }
         for effect in effects {
             match effect {
                 Effect::Index(order) => self.orders.push_back(order),

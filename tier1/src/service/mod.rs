@@ -243,7 +243,9 @@ impl From<StoreError> for Refused {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
             StoreError::InUse | StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
-            StoreError::Corrupt(_) | StoreError::Damaged { .. } => Self::Damaged(error.to_string()),
+            StoreError::Corrupt(_) | StoreError::Damaged { .. } | StoreError::Version { .. } => {
+                Self::Damaged(error.to_string())
+            }
         }
     }
 }

@@ -22,6 +22,10 @@ use crate::totals;
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
 
+/// Messages on their way past which commands do not wait for them: telling a giant group its winner takes
+/// many commits, and half of each is left to whatever arrives.
+const CROWD: usize = 1_000;
+
 /// A task for the writer.
 pub(crate) enum Task {
     Submit {
@@ -117,10 +121,13 @@ impl Writer<'_> {
     fn commit(&mut self) -> Result<(), Refused> {
         let mut answers_for: Vec<usize> = Vec::new();
         let mut set_aside = None;
+        let crowded = self.shards.undelivered() > CROWD;
         let mut machine = Machine::new(&*self.tier1.store, &mut self.shards);
-        machine.deliver(usize::MAX)?;
+        if !crowded {
+            machine.deliver(usize::MAX)?;
+        }
         let mut at = 0;
-        while !machine.is_full() {
+        while !machine.is_full() && !(crowded && machine.is_half_full()) {
             let Some(entry) = self.waiting.get_mut(at) else {
                 match self.tasks.try_recv().map(Task::into_waiting) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
@@ -139,8 +146,13 @@ impl Writer<'_> {
             if matches!(command, Command::Submit { .. }) {
                 answers_for.push(at);
             }
-            machine.apply(command)?;
+            if crowded {
+                machine.command(command)?;
+            } else {
+                machine.apply(command)?;
+            }
         }
+        machine.deliver(usize::MAX)?;
         let applied = machine.finish();
         if !applied.writes.is_empty() {
             self.tier1.store.commit(applied.writes)?;

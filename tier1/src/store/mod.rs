@@ -28,6 +28,16 @@ pub enum StoreError {
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
     Engine(String),
+    /// A row of another program version.
+    #[error(
+        "it has records of version {found}, and this program has version {expected}: use the program that made it"
+    )]
+    Version {
+        /// The row's version.
+        found: u8,
+        /// This program's.
+        expected: u8,
+    },
     /// A row's checksum or shape is wrong.
     #[error("the row {key} is damaged: {reason}")]
     Damaged {

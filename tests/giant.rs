@@ -1,0 +1,218 @@
+//! Giant groups: merged, repaired, left by their winner, moved with thousands of redirects, while other
+//! pages are asked for all the time.
+//!
+//! Small unless `DOPPEL_GIANT` gives the size of the group to merge (50,000 is the size that counts; the
+//! others follow from it); prints how long each took, the memory, and how long other pages' status took
+//! meanwhile:
+//!
+//! `DOPPEL_GIANT=50000 cargo test --release --test giant -- --nocapture`
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::OwnServer;
+use harness::pages::{Random, text};
+use serde_json::{Value, json};
+
+/// Pages that have nothing to do with it, and are asked for.
+const OTHERS: u64 = 500;
+
+fn size() -> u64 {
+    std::env::var("DOPPEL_GIANT").map_or(1_000, |text| text.parse().expect("DOPPEL_GIANT is a number"))
+}
+
+/// 200 words of a family, one of them the page's own: two of a family have J = 195 / 205. The first 24 words
+/// of family 1 are others than those of family 0 (J = 171 / 229), and family 2 is between the two (J = 183 /
+/// 217 and 179 / 221).
+fn words(family: u64, own: u64) -> String {
+    let mut words = text(77, 200);
+    let changed = [0, 24, 12][usize::try_from(family).unwrap()];
+    for (at, word) in words.iter_mut().enumerate().take(changed) {
+        *word = format!("other{at}");
+    }
+    words[100] = format!("own{own}");
+    words.join(" ")
+}
+
+/// One page after the other, in batches, at a date that grows.
+struct Pusher<'s> {
+    server: &'s OwnServer,
+    seconds: u64,
+}
+
+impl Pusher<'_> {
+    fn push(&mut self, pages: impl IntoIterator<Item = Value>) {
+        self.seconds += 1;
+        let date = format!("2024-01-{:02}T{:02}:00:00Z", 1 + self.seconds / 24, self.seconds % 24);
+        let pages: Vec<Value> = pages
+            .into_iter()
+            .map(|mut page| {
+                page["fetched_at"] = json!(date);
+                page
+            })
+            .collect();
+        for batch in pages.chunks(500) {
+            let mut left = batch.to_vec();
+            while !left.is_empty() {
+                let answers = self.server.push(&left);
+                let refused = |answer: &Value| answer["retry"] == true;
+                left =
+                    left.into_iter().zip(answers).filter(|(_, a)| refused(a)).map(|(page, _)| page).collect();
+            }
+        }
+    }
+}
+
+/// Asks for the status of the other pages again and again.
+struct Asker {
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<Vec<Duration>>,
+}
+
+impl Asker {
+    fn start(server: &OwnServer) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (url, stopped) = (server.url.clone(), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            let client = reqwest::blocking::Client::new();
+            let mut random = Random::new(3);
+            let mut times = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let page = format!("http://other.example/{}", random.below(OTHERS as usize));
+                let began = Instant::now();
+                let answer = client.get(format!("{url}/v1/status")).query(&[("url", &page)]).send().unwrap();
+                assert_eq!(answer.status(), 200);
+                let answer: Value = answer.json().unwrap();
+                times.push(began.elapsed());
+                assert_eq!(answer["status"], "unique", "{answer}");
+                thread::sleep(Duration::from_millis(2));
+            }
+            times
+        });
+        Self { stop, thread }
+    }
+
+    /// The 99th percentile.
+    fn stop(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut times = self.thread.join().unwrap();
+        times.sort_unstable();
+        times[times.len() * 99 / 100]
+    }
+}
+
+/// Runs `act` while other pages are asked for; prints and gives the time and their 99th percentile.
+fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> Duration {
+    let asker = Asker::start(server);
+    let began = Instant::now();
+    act();
+    let took = began.elapsed();
+    let p99 = asker.stop();
+    let memory =
+        server.peak_memory().map_or_else(String::new, |bytes| format!(", at most {} MB", bytes >> 20));
+    println!("{what}: {:.1} s, status of other pages p99 {:.1} ms{memory}", took.as_secs_f64(), ms(p99));
+    p99
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}
+
+fn url(family: u64, page: u64) -> String {
+    format!("http://family{family}.example/{page:06}")
+}
+
+#[test]
+fn giants_come_to_rest_and_disturb_nobody() {
+    let size = size();
+    let server = OwnServer::start(&["--group-members-max", "1000000"]);
+    let mut pusher = Pusher { server: &server, seconds: 0 };
+    let mut random = Random::new(9);
+    let other = |page| json!({"url": format!("http://other.example/{page}"), "text": text(1_000 + page, 120).join(" ")});
+    pusher.push((0..OTHERS).map(other));
+    server.flush();
+    let quiet = timed(&server, "quiet", || thread::sleep(Duration::from_secs(3)));
+    let mut worst = Duration::ZERO;
+
+    worst = worst.max(timed(&server, &format!("two groups of {}", size / 2), || {
+        for family in [0, 1] {
+            pusher.push(
+                (0..size / 2).map(|page| json!({"url": url(family, page), "text": words(family, page)})),
+            );
+        }
+        server.flush();
+    }));
+    let group = |page: &str| server.status(page)["group"].as_str().unwrap().to_owned();
+    assert_ne!(group(&url(0, 0)), group(&url(1, 0)));
+
+    worst = worst.max(timed(&server, "one page merges them", || {
+        pusher.push([json!({"url": url(2, 0), "text": words(2, 0)})]);
+        server.flush();
+    }));
+    let merged = group(&url(0, 0));
+    assert_eq!(merged, group(&url(1, size / 2 - 1)));
+    let members = server.ask(&format!("/v1/groups/{merged}"), &[])["members"].clone();
+    assert_eq!(members, json!(size + 1));
+
+    worst = worst.max(timed(&server, "its repair", || {
+        let repaired = server.post_json(&format!("/v1/groups/{merged}/repair"), &json!({}));
+        assert_eq!(repaired["applied"], true);
+        server.flush();
+    }));
+
+    worst = worst.max(timed(&server, &format!("{size} exact copies join"), || {
+        let copy = |page| json!({"url": url(0, size + page), "text": words(0, 0)});
+        pusher.push((0..size).map(copy));
+        server.flush();
+    }));
+
+    let winner = server.status(&url(0, size + 1))["winner"].as_str().unwrap().to_owned();
+    worst = worst.max(timed(&server, &format!("the winner of {} losers dies", 2 * size), || {
+        pusher.push([json!({"url": winner, "dead": true})]);
+        server.flush();
+    }));
+    let next = server.status(&url(0, size + 1))["winner"].as_str().unwrap().to_owned();
+    assert_ne!(next, winner);
+    assert_eq!(server.status(&next)["status"], "winner");
+
+    worst = worst.max(timed(&server, "the bridge goes, and the group falls apart", || {
+        pusher.push([json!({"url": url(2, 0), "dead": true})]);
+        server.flush();
+    }));
+    assert_ne!(group(&url(0, 5)), group(&url(1, 5)));
+
+    let redirects = size / 5;
+    worst = worst.max(timed(&server, &format!("{redirects} redirects to one page that moves"), || {
+        let source = |page| json!({"url": format!("http://r.example/{page}"), "redirect_to": url(1, 7)});
+        pusher.push((0..redirects).map(source));
+        server.flush();
+        pusher.push([json!({"url": url(1, 7), "redirect_to": url(0, 8)})]);
+        server.flush();
+    }));
+    assert_eq!(group(&format!("http://r.example/{}", redirects - 1)), group(&url(0, 8)));
+
+    worst = worst.max(timed(&server, "chains of 30 redirects", || {
+        let hop = |n: u64| {
+            let to = if n % 30 == 29 { url(0, 9) } else { format!("http://chain.example/{}", n + 1) };
+            json!({"url": format!("http://chain.example/{n}"), "redirect_to": to})
+        };
+        pusher.push((0..size / 50).map(|n| n * 30).flat_map(|n| (n..n + 30).map(hop)));
+        server.flush();
+    }));
+    assert_eq!(server.status("http://chain.example/9")["reason"], "too_many_hops");
+    assert_eq!(server.status("http://chain.example/10")["status"], "duplicate");
+
+    worst = worst.max(timed(&server, "a page alternates between two groups", || {
+        for turn in 0..size / 50 {
+            let family = turn % 2;
+            pusher.push([json!({"url": "http://flap.example/", "text": words(family, random.next())})]);
+        }
+        server.flush();
+    }));
+    println!("p99 of other pages' status: quiet {:.1} ms, at worst {:.1} ms", ms(quiet), ms(worst));
+}

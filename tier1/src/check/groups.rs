@@ -1,0 +1,221 @@
+//! A group's row against its members, and what is left of merged ones.
+
+use doppel_common::model::{GroupId, PageId};
+
+use super::pages::Holder;
+use super::{Checker, Found, Invariant};
+use crate::key;
+use crate::record::{Forward, Group, GroupRecord, Member, decode};
+use crate::txn::share_of_group;
+
+/// What the rows of a group's members come to.
+#[derive(Debug, Default)]
+struct Recount {
+    members: u64,
+    pinned: u64,
+    dissimilar: u64,
+    best: Option<(PageId, Member)>,
+    /// A row could not be read, and is reported where it is met itself.
+    incomplete: bool,
+}
+
+impl Checker<'_> {
+    pub(super) fn group(&mut self, group: GroupId, key: &[u8], value: &[u8]) {
+        let row = format!("group {group}");
+        let Some(record) = self.decode::<GroupRecord>(key, value, row) else { return };
+        let shard = usize::from(group.shard().0);
+        self.recounts[shard].count_group(Default::default(), share_of_group(Some(&record)));
+        self.check_minted(group, group);
+        match record {
+            GroupRecord::Active(record) => {
+                self.report.groups += 1;
+                self.check_active(group, &record);
+            }
+            GroupRecord::Forward(forward) => self.check_forward(group, &forward),
+        }
+    }
+
+    /// Whether an id was ever given; `by` is the group that names it.
+    fn check_minted(&mut self, id: GroupId, by: GroupId) {
+        let minted = match self.metas.get(usize::from(id.shard().0)) {
+            Some(Some(meta)) => meta.groups_minted,
+            Some(None) => return,
+            None => 0,
+        };
+        let counter = id.get() >> 16;
+        if counter == 0 || counter > minted {
+            let detail = format!("{id} was never given: {minted} ids were");
+            self.find(Invariant::Totals, format!("group {by}"), detail);
+        }
+    }
+
+    fn check_active(&mut self, group: GroupId, record: &Group) {
+        let row = format!("group {group}");
+        let Some(recount) = self.recount(group) else { return };
+        for (what, says, is) in [
+            ("members", record.members, recount.members),
+            ("members with redirects", record.pinned, recount.pinned),
+            ("members unlike the winner", record.dissimilar, recount.dissimilar),
+        ] {
+            if says != is && !recount.incomplete {
+                self.find(Invariant::Counts, &row, format!("counts {says} {what}, and has {is}"));
+            }
+        }
+        let told =
+            |(page, member): &(PageId, Member)| (*page, Member { dissimilar: false, ..member.clone() });
+        if record.winner.as_ref().map(told) != recount.best.as_ref().map(told) && !recount.incomplete {
+            let url = |winner: &Option<(PageId, Member)>| match winner {
+                Some((_, member)) => member.rank.url.to_string(),
+                None => "nobody".to_owned(),
+            };
+            let (says, best) = (url(&record.winner), url(&recount.best));
+            let detail = format!("has the winner {says}, and the best of its members is {best}");
+            self.find(Invariant::Winner, &row, detail);
+        }
+        if record.members == 0 && !self.underway.has_arrivals(group) {
+            self.find(Invariant::Work, &row, "has no member, and none is on the way to it");
+        }
+        if record.announcing.is_some() && !self.underway.is_continuing(group) {
+            self.find(Invariant::Work, &row, "tells its members the winner, and nothing goes on with it");
+        }
+    }
+
+    fn check_forward(&mut self, group: GroupId, forward: &Forward) {
+        let row = format!("group {group}");
+        let into = forward.into;
+        if into >= group {
+            self.find(Invariant::Merged, &row, format!("was merged into {into}, which is not smaller"));
+        }
+        self.check_minted(into, group);
+        if !forward.done && !self.underway.is_continuing(group) {
+            self.find(Invariant::Work, &row, "hands its members over, and nothing goes on with it");
+        }
+        let Some(recount) = self.recount(group) else { return };
+        if forward.done && recount.members > 0 {
+            let detail = format!("was merged into {into} and still has {} members", recount.members);
+            self.find(Invariant::Merged, &row, detail);
+        }
+        let (mut passages, prefix) = (0, key::passages(group));
+        let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |_, _| {
+            passages += 1;
+            true
+        });
+        match counted {
+            Err(error) => self.engine(&error),
+            Ok(()) if passages != forward.passages => {
+                let detail = format!("counts {} stays that pass, and there are {passages}", forward.passages);
+                self.find(Invariant::Merged, &row, detail);
+            }
+            Ok(()) => {}
+        }
+    }
+
+    fn recount(&mut self, group: GroupId) -> Option<Recount> {
+        let (mut recount, prefix) = (Recount::default(), key::members(group));
+        let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, value| {
+            recount.members += 1;
+            match (key::last_page(key), decode::<Member>(key, value)) {
+                (Some(page), Ok(member)) => {
+                    recount.pinned += u64::from(member.pinned);
+                    recount.dissimilar += u64::from(member.dissimilar);
+                    if recount.best.as_ref().is_none_or(|(_, best)| member.rank.beats(&best.rank)) {
+                        recount.best = Some((page, member));
+                    }
+                }
+                _ => recount.incomplete = true,
+            }
+            true
+        });
+        match counted {
+            Ok(()) => Some(recount),
+            Err(error) => {
+                self.engine(&error);
+                None
+            }
+        }
+    }
+
+    /// A member's row, from the group's side.
+    pub(super) fn member(&mut self, group: GroupId, page: PageId, key: &[u8], value: &[u8]) {
+        let row = format!("member {} of group {group}", self.name(page));
+        let Some(member) = self.decode::<Member>(key, value, row.clone()) else { return };
+        if member.rank.url.id() != page {
+            return self.find(Invariant::Identity, row, format!("is about {}", member.rank.url));
+        }
+        if let Found::Missing = self.group_record(group) {
+            return self.find(Invariant::Membership, row, "and there is no such group");
+        }
+        if self.underway.is_moving(page) {
+            return;
+        }
+        let stay = match self.record(page) {
+            Found::Row(record) => {
+                let seat = record.seat;
+                record.content().and_then(|state| state.membership.as_ref().map(|m| (m.group, seat)))
+            }
+            Found::Missing => None,
+            Found::Unreadable => return,
+        };
+        let Some((of_page, seat)) = stay else {
+            return self.find(Invariant::Membership, row, "and the page is in no group");
+        };
+        if seat != member.seat {
+            let detail = format!("has seat {}, and the page seat {seat}", member.seat);
+            self.find(Invariant::Membership, &row, detail);
+        }
+        if of_page != group {
+            match self.holder(of_page, page) {
+                Holder::Group(holder, ..) if holder == group => {}
+                Holder::Unreadable => {}
+                Holder::Group(..) | Holder::Nobody => {
+                    let detail = format!("and the page is in group {of_page}");
+                    self.find(Invariant::Membership, row, detail);
+                }
+            }
+        }
+    }
+
+    /// A stay that passes a merged group.
+    pub(super) fn passage(&mut self, group: GroupId, page: PageId, key: &[u8], value: &[u8]) {
+        let row = format!("passage of {} by group {group}", self.name(page));
+        let Some(seat) = self.decode::<u32>(key, value, row.clone()) else { return };
+        match self.group_record(group) {
+            Found::Row(GroupRecord::Forward(_)) => {}
+            Found::Row(GroupRecord::Active(_)) | Found::Missing => {
+                return self.find(Invariant::Merged, row, "and the group is not a merged one");
+            }
+            Found::Unreadable => return,
+        }
+        if self.underway.is_moving(page) {
+            return;
+        }
+        let stay = match self.record(page) {
+            Found::Row(record) => {
+                let of_page = record.seat;
+                record.content().and_then(|state| state.membership.as_ref().map(|m| (m.entered, of_page)))
+            }
+            Found::Missing => None,
+            Found::Unreadable => return,
+        };
+        let comes_by = match stay {
+            Some((entered, of_page)) => of_page == seat && self.leads_by(entered, group),
+            None => false,
+        };
+        if !comes_by {
+            self.find(Invariant::Merged, row, "and no word of the page comes by there");
+        }
+    }
+
+    /// Whether word sent to `from` comes by the merged group `by`.
+    fn leads_by(&mut self, from: GroupId, by: GroupId) -> bool {
+        let mut at = from;
+        while at > by {
+            match self.group_record(at) {
+                Found::Row(GroupRecord::Forward(forward)) if forward.into < at => at = forward.into,
+                Found::Unreadable => return true,
+                Found::Row(_) | Found::Missing => return false,
+            }
+        }
+        at == by
+    }
+}

@@ -1,0 +1,251 @@
+//! The invariants of a store, verified row by row without a write.
+//!
+//! What a commit keeps inside one shard holds in every committed state, and is checked in every one: keys,
+//! checksums, the public state of a page, signatures, feed rows, counts, totals, numbers of messages. What
+//! ties rows of different shards, or of a page and its group, may be on its way as a message. The outbox
+//! names every message, so the check knows for each page, edge and group whether something is under way
+//! ([`underway`]), and holds all the rest to the letter. At rest nothing is under way and nothing is
+//! excused.
+//!
+//! Not checked: whether the groups are the right ones. That takes every comparison anew; `repair` does it
+//! for a group.
+//!
+//! Memory: the messages under way, and [`EXAMPLES_MAX`] findings of each kind.
+
+mod finding;
+mod groups;
+mod pages;
+#[cfg(any(test, feature = "simulation"))]
+#[doc(hidden)]
+pub mod planted;
+mod redirects;
+mod rows;
+mod shards;
+#[cfg(test)]
+pub(crate) mod tests;
+mod underway;
+
+use doppel_common::api::Backlog;
+use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
+
+use crate::key;
+use crate::record::{GroupRecord, Meta, PageRecord, decode};
+use crate::store::{Store, StoreError};
+use crate::totals;
+use rows::{Place, pieces};
+use underway::Underway;
+
+/// What a check found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Report {
+    /// Rows read.
+    pub rows: u64,
+    /// Their keys and values, in bytes.
+    pub bytes: u64,
+    /// Pages on record, dead and purged ones among them.
+    pub pages: u64,
+    /// Groups in use.
+    pub groups: u64,
+    /// Work that is accepted and not yet done, by the shards' own counts.
+    pub backlog: Backlog,
+    /// What does not hold.
+    pub findings: Findings,
+}
+
+impl Report {
+    /// Whether every invariant holds.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.
+///
+/// The store must be at rest: nobody may commit meanwhile.
+#[must_use]
+pub fn check(store: &dyn Store, shards: u16, policy: Option<Policy>) -> Report {
+    let mut checker = Checker {
+        store,
+        shards,
+        policy,
+        metas: Vec::new(),
+        recounts: vec![Meta::default(); usize::from(shards)],
+        underway: Underway::default(),
+        report: Report::default(),
+        winner: None,
+        engine_failed: false,
+    };
+    checker.run();
+    checker.report
+}
+
+/// A row that another one speaks of.
+enum Found<T> {
+    Row(T),
+    Missing,
+    /// It is reported where it is met itself.
+    Unreadable,
+}
+
+struct Checker<'s> {
+    store: &'s dyn Store,
+    shards: u16,
+    policy: Option<Policy>,
+    /// Those that could be read, by shard.
+    metas: Vec<Option<Meta>>,
+    /// Totals as the rows give them.
+    recounts: Vec<Meta>,
+    underway: Underway,
+    report: Report,
+    /// The last winner's content that was compared with.
+    winner: Option<(PageId, ContentHash, Signature)>,
+    engine_failed: bool,
+}
+
+impl Checker<'_> {
+    fn run(&mut self) {
+        self.read_metas();
+        self.read_outboxes();
+        let scanned = pieces(self.store, &mut |key, value| self.row(key, value));
+        if let Err(error) = scanned {
+            self.engine(&error);
+        }
+        self.check_metas();
+        let metas: Vec<Meta> = self.metas.iter().flatten().cloned().collect();
+        self.report.backlog = totals::sum(&metas, self.underway.messages()).1;
+    }
+
+    fn row(&mut self, key: &[u8], value: &[u8]) {
+        self.report.rows += 1;
+        self.report.bytes += (key.len() + value.len()) as u64;
+        let Some((shard, place)) = Place::of(key) else {
+            return self.find(Invariant::Key, hex(key), "is no key of this program");
+        };
+        if shard.0 >= self.shards {
+            let detail = format!("is of shard {}, and there are {}", shard.0, self.shards);
+            return self.find(Invariant::Key, hex(key), detail);
+        }
+        let owner = place.owner(shard, self.shards);
+        if owner != shard {
+            let row = self.named(&place);
+            let detail = format!("is in shard {} and belongs to shard {}", shard.0, owner.0);
+            return self.find(Invariant::Placement, row, detail);
+        }
+        match place {
+            // Read before all others.
+            Place::Meta | Place::Outbox(..) => {}
+            Place::Audit(number) => self.audit(shard, number, key, value),
+            Place::Feed(number) => self.feed(shard, number, value),
+            Place::Group(group) => self.group(group, key, value),
+            Place::Member(group, page) => self.member(group, page, key, value),
+            Place::Passage(group, page) => self.passage(group, page, key, value),
+            Place::Page(page) => self.page(page, key, value),
+            Place::Signature(page) => self.signature(page, value),
+            Place::Hanger(target, source) => self.hanger(target, source, value),
+            Place::Source(target, source) => self.source(target, source, value),
+        }
+    }
+
+    fn find(&mut self, invariant: Invariant, row: impl Into<String>, detail: impl Into<String>) {
+        self.report.findings.add(Finding { invariant, row: row.into(), detail: detail.into() });
+    }
+
+    /// What the engine fails with is said once: it would be said for every row.
+    fn engine(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.engine_failed, true) {
+            self.find(Invariant::Engine, "the database", error.to_string());
+        }
+    }
+
+    /// Decodes a row that the scan has come to.
+    fn decode<T: DeserializeOwned>(&mut self, key: &[u8], value: &[u8], row: String) -> Option<T> {
+        match decode(key, value) {
+            Ok(record) => Some(record),
+            Err(error) => {
+                self.unreadable(&error, row);
+                None
+            }
+        }
+    }
+
+    fn unreadable(&mut self, error: &StoreError, row: String) {
+        match error {
+            StoreError::Version { .. } => self.find(Invariant::Version, row, error.to_string()),
+            StoreError::Damaged { reason, .. } => self.find(Invariant::Damage, row, *reason),
+            other => self.engine(other),
+        }
+    }
+
+    /// Reads a row that another one speaks of.
+    fn read<T: DeserializeOwned>(&mut self, key: &[u8]) -> Found<T> {
+        match self.store.get(key) {
+            Ok(Some(bytes)) => decode(key, &bytes).map_or(Found::Unreadable, Found::Row),
+            Ok(None) => Found::Missing,
+            Err(error) => {
+                self.engine(&error);
+                Found::Unreadable
+            }
+        }
+    }
+
+    fn has(&mut self, key: &[u8]) -> bool {
+        match self.store.get(key) {
+            Ok(row) => row.is_some(),
+            Err(error) => {
+                self.engine(&error);
+                true
+            }
+        }
+    }
+
+    fn owner(&self, page: PageId) -> ShardId {
+        page.shard(self.shards)
+    }
+
+    fn record(&mut self, page: PageId) -> Found<PageRecord> {
+        self.read(&key::page(self.owner(page), page))
+    }
+
+    fn group_record(&mut self, group: GroupId) -> Found<GroupRecord> {
+        if group.shard().0 >= self.shards { Found::Missing } else { self.read(&key::group(group)) }
+    }
+
+    /// A page for people: its URL where its row can be read.
+    fn name(&mut self, page: PageId) -> String {
+        match self.record(page) {
+            Found::Row(record) => record.url().to_string(),
+            Found::Missing | Found::Unreadable => format!("the page {}", hex(page.bytes())),
+        }
+    }
+
+    /// A row for people.
+    fn named(&mut self, place: &Place) -> String {
+        match *place {
+            Place::Meta => "the totals of a shard".to_owned(),
+            Place::Audit(number) => format!("audit entry {number}"),
+            Place::Feed(number) => format!("event {number}"),
+            Place::Group(group) => format!("group {group}"),
+            Place::Member(group, page) => format!("member {} of group {group}", self.name(page)),
+            Place::Passage(group, page) => format!("passage of {} by group {group}", self.name(page)),
+            Place::Page(page) => self.name(page),
+            Place::Signature(page) => format!("the signature of {}", self.name(page)),
+            Place::Hanger(target, source) | Place::Source(target, source) => self.edge(target, source),
+            Place::Outbox(to, number) => format!("message {number} to shard {}", to.0),
+        }
+    }
+
+    fn edge(&mut self, target: PageId, source: PageId) -> String {
+        format!("the redirect from {} to {}", self.name(source), self.name(target))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

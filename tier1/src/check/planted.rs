@@ -1,0 +1,415 @@
+//! Faults for tests to plant in a sound store at rest, each with the invariant that must be found broken.
+//!
+//! Each takes the place of a mistake that no checksum shows: rows are written anew with a right one.
+#![allow(missing_docs, reason = "for the tests of this repository alone")]
+
+use std::collections::BTreeMap;
+
+use doppel_common::api::Status;
+use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+
+use super::Invariant;
+use super::rows::{Place, pieces};
+use crate::key::{self, Kind};
+use crate::machine::Message;
+use crate::record::{
+    Announcing, Asking, ContentState, Envelope, Group, GroupRecord, LookState, Member, Membership, Meta,
+    PageRecord, RedirectState, Resolution, State, VERSION, decode, encode, seal,
+};
+use crate::store::{Store, StoreError, Write};
+
+/// A fault.
+#[derive(Debug)]
+pub struct Planted {
+    pub name: &'static str,
+    pub invariant: Invariant,
+    pub writes: Vec<Write>,
+}
+
+/// Why a store has no place for all faults.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the store has no {0}")]
+    No(&'static str),
+}
+
+/// What faults are planted in.
+struct Sample {
+    shards: u16,
+    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    pages: Vec<(PageId, PageRecord)>,
+    groups: Vec<(GroupId, GroupRecord)>,
+}
+
+/// One fault of each sort.
+///
+/// # Errors
+/// When the store has not all that they take: a group of three members with a loser of another content than
+/// the winner's, two merged groups, a page on its own, a redirect that ends at a content.
+pub fn planted(store: &dyn Store, shards: u16) -> Result<Vec<Planted>, Unfit> {
+    let sample = Sample::of(store, shards)?;
+    let mut all = sample.rows_alone()?;
+    all.extend(sample.pages_alone()?);
+    all.extend(sample.memberships()?);
+    all.extend(sample.merged()?);
+    all.extend(sample.redirects()?);
+    all.extend(sample.shard_rows()?);
+    Ok(all)
+}
+
+impl Sample {
+    fn of(store: &dyn Store, shards: u16) -> Result<Self, Unfit> {
+        let mut sample = Self { shards, rows: BTreeMap::new(), pages: Vec::new(), groups: Vec::new() };
+        pieces(store, &mut |key, value| drop(sample.rows.insert(key.to_vec(), value.to_vec())))?;
+        for (key, value) in &sample.rows {
+            match Place::of(key) {
+                Some((_, Place::Page(page))) => sample.pages.push((page, decode(key, value)?)),
+                Some((_, Place::Group(group))) => sample.groups.push((group, decode(key, value)?)),
+                _ => {}
+            }
+        }
+        Ok(sample)
+    }
+
+    fn value(&self, key: &[u8]) -> Result<Vec<u8>, Unfit> {
+        self.rows.get(key).cloned().ok_or(Unfit::No("such row"))
+    }
+
+    fn page_key(&self, page: PageId) -> Vec<u8> {
+        key::page(page.shard(self.shards), page)
+    }
+
+    fn page(
+        &self,
+        what: &'static str,
+        wanted: impl Fn(&PageRecord) -> bool,
+    ) -> Result<(PageId, PageRecord), Unfit> {
+        self.pages.iter().find(|(_, record)| wanted(record)).cloned().ok_or(Unfit::No(what))
+    }
+
+    fn with_status(&self, status: Status) -> Result<(PageId, PageRecord), Unfit> {
+        self.page("page of every status", |record| {
+            record.published.status == status && record.content().is_some()
+        })
+    }
+
+    /// A duplicate whose comparison with the winner is of two contents.
+    fn loser(&self) -> Result<(PageId, PageRecord, ContentState, Membership), Unfit> {
+        let (page, record) = self.page("loser with another content", |record| {
+            record.published.status == Status::Duplicate
+                && record.content().is_some_and(|state| {
+                    let verdict = state.membership.as_ref().and_then(|m| m.verdict);
+                    verdict.is_some_and(|verdict| verdict.content != state.content)
+                })
+        })?;
+        let state = record.content().cloned().ok_or(Unfit::No("content"))?;
+        let membership = state.membership.clone().ok_or(Unfit::No("membership"))?;
+        Ok((page, record, state, membership))
+    }
+
+    fn redirect(&self) -> Result<(PageId, PageRecord, RedirectState, PageId), Unfit> {
+        for (page, record) in &self.pages {
+            if let State::Redirect(state) = &record.state
+                && let Some(end) = state.hung_on()
+            {
+                return Ok((*page, record.clone(), state.clone(), end));
+            }
+        }
+        Err(Unfit::No("redirect that ends at a content"))
+    }
+
+    fn large_group(&self) -> Result<(GroupId, Group), Unfit> {
+        let large = self.groups.iter().find_map(|(id, record)| match record {
+            GroupRecord::Active(group) if group.members > 2 => Some((*id, group.clone())),
+            _ => None,
+        });
+        large.ok_or(Unfit::No("group of three members"))
+    }
+
+    fn meta(&self, change: impl FnOnce(&mut Meta)) -> Result<Write, Unfit> {
+        let key = key::meta(ShardId(0));
+        let mut meta: Meta = decode(&key, &self.value(&key)?)?;
+        change(&mut meta);
+        Ok((key, Some(encode(&meta))))
+    }
+
+    fn put_page(&self, page: PageId, record: &PageRecord) -> Write {
+        (self.page_key(page), Some(encode(record)))
+    }
+
+    /// Rows that are not what their keys say, whatever is in them.
+    fn rows_alone(&self) -> Result<Vec<Planted>, Unfit> {
+        let (page, record) = self.with_status(Status::Winner)?;
+        let (other, _) = self.with_status(Status::Unique)?;
+        let (key, other_key) = (self.page_key(page), self.page_key(other));
+        let value = self.value(&key)?;
+        let signature = key::signature(page.shard(self.shards), page);
+        let flipped = |key: &[u8]| -> Result<Write, Unfit> {
+            let mut bytes = self.value(key)?;
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x10;
+            Ok((key.to_vec(), Some(bytes)))
+        };
+        let older = {
+            let body = value.get(1..value.len().saturating_sub(4)).unwrap_or_default();
+            seal([&[VERSION - 1], body].concat())
+        };
+        let mut elsewhere = key.clone();
+        elsewhere[1] = u8::try_from((page.shard(self.shards).0 + 1) % self.shards).unwrap_or(0);
+        let mut unknown = key.clone();
+        unknown[2] = b'z';
+        Ok(vec![
+            plant("a flipped bit in a page", Invariant::Damage, vec![flipped(&key)?]),
+            plant("a flipped bit in a signature", Invariant::Damage, vec![flipped(&signature)?]),
+            plant("a row of an older version", Invariant::Version, vec![(key.clone(), Some(older))]),
+            plant("a row of no known kind", Invariant::Key, vec![(unknown, Some(value.clone()))]),
+            plant("a page in another shard", Invariant::Placement, vec![(elsewhere, Some(encode(&record)))]),
+            plant(
+                "two pages in each other's place",
+                Invariant::Identity,
+                vec![(other_key.clone(), Some(value)), (key, Some(self.value(&other_key)?))],
+            ),
+        ])
+    }
+
+    fn pages_alone(&self) -> Result<Vec<Planted>, Unfit> {
+        let (page, record, state, _) = self.loser()?;
+        let (other, _) = self.with_status(Status::Unique)?;
+        let [signature, other_signature] =
+            [page, other].map(|page| key::signature(page.shard(self.shards), page));
+        let swapped = vec![
+            (signature.clone(), Some(self.value(&other_signature)?)),
+            (other_signature, Some(self.value(&signature)?)),
+        ];
+        let as_unique = {
+            let mut record = record.clone();
+            record.published.status = Status::Unique;
+            record
+        };
+        let future = {
+            let mut record = record.clone();
+            record.rank.first_seen = Timestamp::from_millis(record.fetched_at.millis() + 1);
+            record
+        };
+        let asking = {
+            let mut record = record.clone();
+            let asking = Some(Asking { waiting: 1, stale: false, found: Vec::new() });
+            record.state = State::Content(ContentState { asking, ..state });
+            record
+        };
+        let feed = key::feed(page.shard(self.shards), record.event);
+        Ok(vec![
+            plant("a page without a signature", Invariant::Signature, vec![(signature, None)]),
+            plant("two signatures in each other's place", Invariant::Signature, swapped),
+            plant("a state published wrongly", Invariant::Published, vec![self.put_page(page, &as_unique)]),
+            plant("a page seen after its fetch", Invariant::Record, vec![self.put_page(page, &future)]),
+            plant("a question that nobody answers", Invariant::Work, vec![self.put_page(page, &asking)]),
+            plant("a page without an event", Invariant::Feed, vec![(feed, None)]),
+        ])
+    }
+
+    fn memberships(&self) -> Result<Vec<Planted>, Unfit> {
+        let (page, record, state, membership) = self.loser()?;
+        let (group, of_group) = self.large_group()?;
+        let (winner, winner_member) = of_group.winner.clone().ok_or(Unfit::No("winner"))?;
+        let (stranger, stranger_record) = self.with_status(Status::Unique)?;
+        let key = key::member(membership.group, page);
+        let member: Member = decode(&key, &self.value(&key)?)?;
+        let group_row = |change: &dyn Fn(&mut Group)| {
+            let mut of_group = of_group.clone();
+            change(&mut of_group);
+            (key::group(group), Some(encode(&GroupRecord::Active(of_group))))
+        };
+        let member_row = |change: &dyn Fn(&mut Member)| {
+            let mut member = member.clone();
+            change(&mut member);
+            (key.clone(), Some(encode(&member)))
+        };
+        let page_row = |change: &dyn Fn(&mut Membership)| {
+            let mut membership = membership.clone();
+            change(&mut membership);
+            let state = ContentState { membership: Some(membership), ..state.clone() };
+            self.put_page(page, &PageRecord { state: State::Content(state), ..record.clone() })
+        };
+        let stray = Member {
+            rank: stranger_record.rank,
+            seat: stranger_record.seat,
+            content: ContentHash([7; 16]),
+            ..winner_member
+        };
+        let stray = (key::member(group, stranger), Some(encode(&stray)));
+        let announcing = Some(Announcing { after: None, look_again: false });
+        let loser_as_winner = Some((page, member.clone()));
+        Ok(vec![
+            plant("a lost member", Invariant::Membership, vec![(key.clone(), None)]),
+            plant("a lost page", Invariant::Membership, vec![(self.page_key(page), None)]),
+            plant("a lost group", Invariant::Membership, vec![(key::group(group), None)]),
+            plant("a stray member", Invariant::Membership, vec![stray]),
+            plant("a member under another seat", Invariant::Membership, vec![member_row(&|m| m.seat += 1)]),
+            plant(
+                "a member pinned by no redirect",
+                Invariant::Membership,
+                vec![member_row(&|m| m.pinned = !m.pinned)],
+            ),
+            plant(
+                "a page told another winner",
+                Invariant::Membership,
+                vec![page_row(&|m| {
+                    m.winner.iter_mut().for_each(|w| w.content = ContentHash([9; 16]));
+                    m.verdict = None;
+                })],
+            ),
+            plant(
+                "a forged comparison",
+                Invariant::Verdict,
+                vec![page_row(&|m| {
+                    m.verdict.iter_mut().for_each(|v| v.shared += 1);
+                })],
+            ),
+            plant("a wrong count of members", Invariant::Counts, vec![group_row(&|g| g.members += 1)]),
+            plant("a wrong count of the unlike", Invariant::Counts, vec![group_row(&|g| g.dissimilar += 1)]),
+            plant(
+                "a loser as the winner",
+                Invariant::Winner,
+                vec![(
+                    key::group(membership.group),
+                    Some(self.with_winner(membership.group, loser_as_winner)?),
+                )],
+            ),
+            plant("a winner that is lost", Invariant::Winner, vec![(key::member(group, winner), None)]),
+            plant(
+                "words that nobody carries on",
+                Invariant::Work,
+                vec![group_row(&|g| {
+                    g.announcing = announcing;
+                })],
+            ),
+        ])
+    }
+
+    fn with_winner(&self, group: GroupId, winner: Option<(PageId, Member)>) -> Result<Vec<u8>, Unfit> {
+        let key = key::group(group);
+        match decode(&key, &self.value(&key)?)? {
+            GroupRecord::Active(of_group) => Ok(encode(&GroupRecord::Active(Group { winner, ..of_group }))),
+            GroupRecord::Forward(_) => Err(Unfit::No("group in use")),
+        }
+    }
+
+    fn merged(&self) -> Result<Vec<Planted>, Unfit> {
+        let mut forwards = self.groups.iter().filter_map(|(id, record)| match record {
+            GroupRecord::Forward(forward) => Some((*id, forward.clone())),
+            GroupRecord::Active(_) => None,
+        });
+        let (Some((first, a)), Some((second, b))) = (forwards.next(), forwards.next()) else {
+            return Err(Unfit::No("two merged groups"));
+        };
+        let (page, record) = self.with_status(Status::Winner)?;
+        let row = |group, forward| (key::group(group), Some(encode(&GroupRecord::Forward(forward))));
+        let mut counted = a.clone();
+        counted.passages += 1;
+        let mut unfinished = a.clone();
+        unfinished.done = false;
+        let (mut to_second, mut to_first) = (a.clone(), b);
+        to_second.into = second;
+        to_first.into = first;
+        let passage = (key::passage(first, page), Some(encode(&record.seat)));
+        Ok(vec![
+            plant(
+                "two groups merged into each other",
+                Invariant::Merged,
+                vec![row(first, to_second), row(second, to_first)],
+            ),
+            plant("a wrong count of stays that pass", Invariant::Merged, vec![row(first, counted.clone())]),
+            plant("a stay that never passes", Invariant::Merged, vec![passage, row(first, counted)]),
+            plant("members that nobody hands over", Invariant::Work, vec![row(first, unfinished)]),
+        ])
+    }
+
+    fn redirects(&self) -> Result<Vec<Planted>, Unfit> {
+        let (page, record, state, end) = self.redirect()?;
+        let (other, _) = self.with_status(Status::Unique)?;
+        let target = state.to.id();
+        let edge = |kind, target: PageId, source| key::edge(target.shard(self.shards), kind, target, source);
+        let elsewhere = RedirectState { resolution: Some(Resolution::Content(other)), ..state.clone() };
+        let elsewhere = PageRecord { state: State::Redirect(elsewhere), ..record.clone() };
+        let untold = PageRecord { state: State::Redirect(RedirectState { target: None, ..state }), ..record };
+        let present = Some(Vec::new());
+        Ok(vec![
+            plant(
+                "a redirect that its end does not know",
+                Invariant::Edge,
+                vec![(edge(Kind::Hanger, end, page), None)],
+            ),
+            plant(
+                "a redirect that its target does not know",
+                Invariant::Edge,
+                vec![(edge(Kind::Source, target, page), None)],
+            ),
+            plant(
+                "a redirect that is none",
+                Invariant::Edge,
+                vec![(edge(Kind::Source, other, other), present.clone())],
+            ),
+            plant(
+                "a hanger that does not hang",
+                Invariant::Edge,
+                vec![(edge(Kind::Hanger, other, page), present)],
+            ),
+            plant("a redirect that was told nothing", Invariant::Edge, vec![self.put_page(page, &untold)]),
+            plant("a redirect to a wrong end", Invariant::Resolution, vec![self.put_page(page, &elsewhere)]),
+        ])
+    }
+
+    fn shard_rows(&self) -> Result<Vec<Planted>, Unfit> {
+        let here = ShardId(0);
+        let meta: Meta = decode(&key::meta(here), &self.value(&key::meta(here))?)?;
+        let (page, _) = self.page("page", |_| true)?;
+        let message = Message::ContinueHangers { target: page, after: page };
+        let late = |number| {
+            let envelope = Envelope { from: here, to: here, number, message: message.clone() };
+            (key::outbox(here, here, number), Some(encode(&envelope)))
+        };
+        let sent = meta.sent.first().copied().unwrap_or_default();
+        let stray = (key::feed(here, meta.events + 1), Some(page.bytes().to_vec()));
+        let look = {
+            let (page, mut record, mut state, _) = self.loser()?;
+            state.look = LookState::Late;
+            record.state = State::Content(state);
+            self.put_page(page, &record)
+        };
+        Ok(vec![
+            plant(
+                "a wrong total of live pages",
+                Invariant::Totals,
+                vec![self.meta(|meta| meta.counters.live += 1)?],
+            ),
+            plant(
+                "a wrong count of what is pending",
+                Invariant::Totals,
+                vec![self.meta(|meta| meta.pending += 1)?],
+            ),
+            plant("a look that is not counted", Invariant::Totals, vec![look]),
+            plant(
+                "ids that would be given again",
+                Invariant::Totals,
+                vec![self.meta(|meta| meta.groups_minted = 0)?],
+            ),
+            plant("lost totals", Invariant::Totals, vec![(key::meta(here), None)]),
+            plant("an event of the future", Invariant::Feed, vec![stray]),
+            plant("a lost message", Invariant::Outbox, vec![self.meta(|meta| meta.sent[0] += 1)?]),
+            plant("a message that was applied before", Invariant::Outbox, vec![late(sent)]),
+            plant(
+                "a message in between that is lost",
+                Invariant::Outbox,
+                vec![late(sent + 2), self.meta(|meta| meta.sent[0] += 2)?],
+            ),
+            plant("a lost audit entry", Invariant::Audit, vec![self.meta(|meta| meta.audits += 1)?]),
+        ])
+    }
+}
+
+fn plant(name: &'static str, invariant: Invariant, writes: Vec<Write>) -> Planted {
+    Planted { name, invariant, writes }
+}

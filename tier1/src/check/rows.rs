@@ -1,0 +1,112 @@
+//! The rows of a store in key order, and what each key stands for.
+
+use doppel_common::model::{GroupId, PageId, ShardId};
+
+use crate::key::{self, Kind};
+use crate::store::{Store, StoreError};
+
+/// Rows and bytes of a piece. Between pieces nothing of the store is held.
+const PIECE_ROWS: usize = 1_000;
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Past every key.
+const END: [u8; 48] = [0xff; 48];
+
+/// What a key stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Meta,
+    Audit(u64),
+    Feed(u64),
+    Group(GroupId),
+    /// Target and source.
+    Hanger(PageId, PageId),
+    Member(GroupId, PageId),
+    Passage(GroupId, PageId),
+    /// Receiver and number.
+    Outbox(ShardId, u64),
+    Page(PageId),
+    /// Target and source.
+    Source(PageId, PageId),
+    Signature(PageId),
+}
+
+impl Place {
+    /// The shard and place of a key; none for what is no key.
+    pub(crate) fn of(key: &[u8]) -> Option<(ShardId, Self)> {
+        let (shard, rest) = key.split_first_chunk::<2>()?;
+        let (kind, rest) = rest.split_first()?;
+        let place = match Kind::of(*kind)? {
+            Kind::Meta => rest.is_empty().then_some(Self::Meta)?,
+            Kind::Audit => Self::Audit(number(rest)?),
+            Kind::Feed => Self::Feed(number(rest)?),
+            Kind::Group => Self::Group(group(rest)?),
+            Kind::Hanger => pages(rest).map(|(target, source)| Self::Hanger(target, source))?,
+            Kind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
+            Kind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,
+            Kind::Passage => group_page(rest).map(|(group, page)| Self::Passage(group, page))?,
+            Kind::Page => Self::Page(page(rest)?),
+            Kind::Signature => Self::Signature(page(rest)?),
+            Kind::Outbox => {
+                let (to, rest) = rest.split_first_chunk::<2>()?;
+                Self::Outbox(ShardId(u16::from_be_bytes(*to)), number(rest)?)
+            }
+        };
+        Some((ShardId(u16::from_be_bytes(*shard)), place))
+    }
+
+    /// The shard it belongs to; that of its key where every shard has rows of the kind.
+    pub(super) fn owner(&self, found: ShardId, shards: u16) -> ShardId {
+        match self {
+            Self::Meta | Self::Audit(_) | Self::Feed(_) | Self::Outbox(..) => found,
+            Self::Group(group) | Self::Member(group, _) | Self::Passage(group, _) => group.shard(),
+            Self::Page(page) | Self::Signature(page) | Self::Hanger(page, _) | Self::Source(page, _) => {
+                page.shard(shards)
+            }
+        }
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn group(bytes: &[u8]) -> Option<GroupId> {
+    number(bytes).map(GroupId::from_stored)
+}
+
+fn page(bytes: &[u8]) -> Option<PageId> {
+    bytes.try_into().ok().map(PageId::from_bytes)
+}
+
+fn pages(bytes: &[u8]) -> Option<(PageId, PageId)> {
+    let (first, second) = bytes.split_first_chunk::<16>()?;
+    Some((PageId::from_bytes(*first), page(second)?))
+}
+
+fn group_page(bytes: &[u8]) -> Option<(GroupId, PageId)> {
+    let (first, second) = bytes.split_first_chunk::<8>()?;
+    Some((group(first)?, page(second)?))
+}
+
+/// Every row in key order, whatever its key.
+pub(crate) fn pieces(store: &dyn Store, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+    let mut from = Vec::new();
+    loop {
+        let piece = piece(store, &from)?;
+        let Some((last, _)) = piece.last() else { return Ok(()) };
+        from = key::after(last);
+        piece.iter().for_each(|(key, value)| each(key, value));
+    }
+}
+
+/// The rows from a key on, as many as go together; none at the end.
+pub(crate) fn piece(store: &dyn Store, from: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    let (mut piece, mut bytes) = (Vec::new(), 0);
+    store.range(from, &END, &mut |key, value| {
+        bytes += key.len() + value.len();
+        piece.push((key.to_vec(), value.to_vec()));
+        piece.len() < PIECE_ROWS && bytes < PIECE_BYTES
+    })?;
+    Ok(piece)
+}

@@ -1,0 +1,185 @@
+//! What a shard has once: totals, message numbers, the feed, the audit.
+
+use doppel_common::model::{PageId, ShardId};
+
+use super::rows::Place;
+use super::{Checker, Found, Invariant};
+use crate::key::{self, Kind};
+use crate::record::{AuditEntry, Envelope, Meta};
+
+impl Checker<'_> {
+    /// Reads what the shards say of themselves, before all other rows.
+    pub(super) fn read_metas(&mut self) {
+        for shard in (0..self.shards).map(ShardId) {
+            let key = key::meta(shard);
+            let row = || format!("the totals of shard {}", shard.0);
+            let meta = match self.store.get(&key) {
+                Ok(Some(value)) => self.decode::<Meta>(&key, &value, row()),
+                Ok(None) => None,
+                Err(error) => {
+                    self.engine(&error);
+                    None
+                }
+            };
+            let meta = meta.filter(|meta| {
+                let peers = usize::from(self.shards);
+                let fits = meta.sent.len() == peers && meta.applied.len() == peers;
+                if !fits {
+                    let detail = format!("number messages with {} shards, not {peers}", meta.sent.len());
+                    self.find(Invariant::Totals, row(), detail);
+                }
+                fits
+            });
+            self.metas.push(meta);
+        }
+    }
+
+    /// Reads all messages under way, and whether any is missing.
+    pub(super) fn read_outboxes(&mut self) {
+        for from in (0..self.shards).map(ShardId) {
+            // What should come next, by receiver.
+            let mut next: Vec<Option<u64>> =
+                (0..self.shards).map(|to| self.applied(ShardId(to), from).map(|n| n + 1)).collect();
+            let (start, end) = key::all(from, Kind::Outbox);
+            let mut rows = Vec::new();
+            let read = self.store.range(&start, &end, &mut |key, value| {
+                rows.push((key.to_vec(), value.to_vec()));
+                true
+            });
+            if let Err(error) = read {
+                return self.engine(&error);
+            }
+            for (key, value) in rows {
+                self.message(from, &key, &value, &mut next);
+            }
+            for to in (0..self.shards).map(ShardId) {
+                self.check_sent(from, to, next[usize::from(to.0)]);
+            }
+        }
+    }
+
+    fn message(&mut self, from: ShardId, key: &[u8], value: &[u8], next: &mut [Option<u64>]) {
+        let Some((_, Place::Outbox(to, number))) = Place::of(key) else { return };
+        let row = format!("message {number} from shard {} to {}", from.0, to.0);
+        match next.get_mut(usize::from(to.0)) {
+            None => return self.find(Invariant::Key, row, "is for a shard that there is not"),
+            Some(Some(expected)) => {
+                if number != *expected {
+                    let detail = format!("comes where message {expected} should");
+                    self.find(Invariant::Outbox, &row, detail);
+                }
+                *expected = number + 1;
+            }
+            Some(None) => {}
+        }
+        let Some(envelope) = self.decode::<Envelope>(key, value, row.clone()) else { return };
+        if (envelope.from, envelope.to, envelope.number) != (from, to, number) {
+            self.find(Invariant::Outbox, row, "says another number, sender or receiver");
+        }
+        self.underway.add(&envelope.message);
+    }
+
+    /// The last message sent is the last one applied or under way.
+    fn check_sent(&mut self, from: ShardId, to: ShardId, next: Option<u64>) {
+        let sent = self.metas[usize::from(from.0)].as_ref().map(|meta| meta.sent[usize::from(to.0)]);
+        // A shard that never did anything has no row, and nothing sent or applied.
+        let (sent, next) = (sent.unwrap_or(0), next.unwrap_or(1));
+        if sent + 1 != next {
+            let (row, there) = (format!("the messages from shard {} to {}", from.0, to.0), next - 1);
+            self.find(Invariant::Outbox, row, format!("were numbered to {sent}, and end at {there}"));
+        }
+    }
+
+    /// The last message of `from` that `to` has applied.
+    fn applied(&self, to: ShardId, from: ShardId) -> Option<u64> {
+        match &self.metas[usize::from(to.0)] {
+            Some(meta) => Some(meta.applied[usize::from(from.0)]),
+            None => Some(0),
+        }
+    }
+
+    /// Compares the totals with the recount, after all other rows.
+    pub(super) fn check_metas(&mut self) {
+        if self.engine_failed {
+            // What was not read cannot be counted.
+            return;
+        }
+        let metas = std::mem::take(&mut self.metas);
+        let recounts = std::mem::take(&mut self.recounts);
+        for ((number, meta), recount) in metas.iter().enumerate().zip(&recounts) {
+            let row = format!("the totals of shard {number}");
+            let Some(meta) = meta else {
+                if *recount != Meta::default() {
+                    self.find(Invariant::Totals, row, "are missing, and it has pages or groups");
+                }
+                continue;
+            };
+            for (what, says, is) in compared(meta, recount) {
+                if says != is {
+                    self.find(Invariant::Totals, &row, format!("are {says} {what}, and there are {is}"));
+                }
+            }
+            if meta.events_dropped > meta.events {
+                self.find(Invariant::Totals, &row, "name a dropped event that there never was");
+            }
+            if recount.audits != meta.audits {
+                let detail = format!("has {} audit entries, and wrote {}", recount.audits, meta.audits);
+                self.find(Invariant::Audit, format!("shard {number}"), detail);
+            }
+        }
+        self.metas = metas;
+    }
+
+    /// An event of the feed.
+    pub(super) fn feed(&mut self, shard: ShardId, number: u64, value: &[u8]) {
+        let row = format!("event {number} of shard {}", shard.0);
+        let Ok(page) = <[u8; 16]>::try_from(value).map(PageId::from_bytes) else {
+            return self.find(Invariant::Damage, row, "names no page");
+        };
+        if let Some(Some(meta)) = self.metas.get(usize::from(shard.0))
+            && !(1..=meta.events).contains(&number)
+        {
+            self.find(Invariant::Feed, &row, format!("was never given: {} were", meta.events));
+        }
+        let newest = match self.record(page) {
+            Found::Row(record) if self.owner(page) == shard => Some(record.event),
+            Found::Row(_) | Found::Missing => None,
+            Found::Unreadable => return,
+        };
+        if newest != Some(number) {
+            let name = self.name(page);
+            self.find(Invariant::Feed, row, format!("is not the newest of {name}"));
+        }
+    }
+
+    /// A repair that was written down.
+    pub(super) fn audit(&mut self, shard: ShardId, number: u64, key: &[u8], value: &[u8]) {
+        let row = format!("audit entry {number} of shard {}", shard.0);
+        let recount = &mut self.recounts[usize::from(shard.0)];
+        recount.audits += 1;
+        let expected = recount.audits;
+        if number != expected {
+            self.find(Invariant::Audit, &row, format!("comes where entry {expected} should"));
+        }
+        let _read = self.decode::<AuditEntry>(key, value, row);
+    }
+}
+
+/// The totals that are of the present: what, as kept, as counted.
+fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 12] {
+    let (kept, counted) = (&meta.counters, &recount.counters);
+    [
+        ("live pages", kept.live, counted.live),
+        ("redirects", kept.redirects, counted.redirects),
+        ("unresolved redirects", kept.unresolved, counted.unresolved),
+        ("dead pages", kept.dead, counted.dead),
+        ("groups", kept.groups, counted.groups),
+        ("winners", kept.winners, counted.winners),
+        ("duplicates", kept.duplicates, counted.duplicates),
+        ("members", kept.members, counted.members),
+        ("pending pages", meta.pending, recount.pending),
+        ("late looks", meta.late, recount.late),
+        ("members to be verified", meta.unverified, recount.unverified),
+        ("touched groups", meta.touched, recount.touched),
+    ]
+}

@@ -1,0 +1,109 @@
+//! What the messages in the outboxes are about: where rows may still differ.
+
+use std::collections::{HashMap, HashSet};
+
+use doppel_common::model::{GroupId, PageId};
+
+use crate::machine::Message;
+
+/// Targets and sources of redirects.
+type Edges = HashSet<(PageId, PageId)>;
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub(super) struct Underway {
+    messages: usize,
+    /// Pages whose stay in a group, or word of it, is under way.
+    stays: HashSet<PageId>,
+    /// Groups that a first or later member is on the way to.
+    arriving: HashSet<GroupId>,
+    /// Groups whose members are told or handed over.
+    continuing: HashSet<GroupId>,
+    /// Questions and answers of a page under a ticket.
+    asked: HashMap<(PageId, u32), u32>,
+    /// Redirects that find their end anew, and pages that tell theirs to do so.
+    rerouting: HashSet<PageId>,
+    /// Redirects about to be known, or forgotten, at the page they lead straight to.
+    sources: Edges,
+    /// The same at the page they end at, or about to be told its state.
+    hangers: Edges,
+    /// Pages that tell the redirects that end there.
+    telling: HashSet<PageId>,
+}
+
+impl Underway {
+    pub(super) fn add(&mut self, message: &Message) {
+        self.messages += 1;
+        match message {
+            Message::Ask { page, ticket, .. } | Message::Answer { page, ticket, .. } => {
+                *self.asked.entry((*page, *ticket)).or_default() += 1;
+            }
+            Message::Enroll { group, page, .. } => {
+                self.stays.insert(*page);
+                self.arriving.insert(*group);
+            }
+            Message::AskAddress { page, .. }
+            | Message::Address { page, .. }
+            | Message::EndPassage { page, .. }
+            | Message::Refused { page, .. }
+            | Message::Leave { page, .. }
+            | Message::Assign { page, .. }
+            | Message::Dissimilar { page, .. }
+            | Message::Unseat { page, .. } => drop(self.stays.insert(*page)),
+            Message::HandOver { into, members, .. } => {
+                self.stays.extend(members.iter().map(|(page, _)| *page));
+                self.arriving.insert(*into);
+            }
+            Message::Continue { group } => drop(self.continuing.insert(*group)),
+            // Nothing has changed yet.
+            Message::Merge { .. } | Message::LookAgain { .. } => {}
+            Message::Subscribe { target, source } | Message::Unsubscribe { target, source } => {
+                self.sources.insert((*target, *source));
+            }
+            Message::Trace { source, .. }
+            | Message::Traced { source, .. }
+            | Message::Rerouted { source, .. } => drop(self.rerouting.insert(*source)),
+            Message::ContinueSources { target, .. } => drop(self.rerouting.insert(*target)),
+            Message::Hang { target, source }
+            | Message::Unhang { target, source }
+            | Message::TargetLine { target, source, .. } => drop(self.hangers.insert((*target, *source))),
+            Message::ContinueHangers { target, .. } => drop(self.telling.insert(*target)),
+        }
+    }
+
+    pub(super) fn messages(&self) -> usize {
+        self.messages
+    }
+
+    pub(super) fn is_moving(&self, page: PageId) -> bool {
+        self.stays.contains(&page)
+    }
+
+    pub(super) fn has_arrivals(&self, group: GroupId) -> bool {
+        self.arriving.contains(&group)
+    }
+
+    pub(super) fn is_continuing(&self, group: GroupId) -> bool {
+        self.continuing.contains(&group)
+    }
+
+    pub(super) fn asked(&self, page: PageId, ticket: u32) -> u32 {
+        self.asked.get(&(page, ticket)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_rerouting(&self, page: PageId) -> bool {
+        self.rerouting.contains(&page)
+    }
+
+    pub(super) fn has_source(&self, target: PageId, source: PageId) -> bool {
+        self.sources.contains(&(target, source))
+    }
+
+    pub(super) fn has_hanger(&self, target: PageId, source: PageId) -> bool {
+        self.hangers.contains(&(target, source))
+    }
+
+    pub(super) fn is_telling(&self, page: PageId) -> bool {
+        self.telling.contains(&page)
+    }
+}
