@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `accuracy` | errors of the groups while crawls come in |
 //! | `incremental` | what incremental work saves, as the collection grows |
+//! | `served` | whether every reported duplicate is one, at that moment |
 //! | `exact` | the baseline: separate code, exact |
 //! | `replay` | crawls read once, for the engine and for the baseline |
 //! | `generator` | a collection of any size, made from real pages |
@@ -18,6 +19,7 @@ mod exact;
 mod generator;
 pub(crate) mod incremental;
 mod replay;
+pub(crate) mod served;
 mod svg;
 
 use std::io::{self, Write};
@@ -36,6 +38,13 @@ pub(crate) trait Report: Serialize {
     fn notes(&self) -> Vec<String>;
     /// The figures as plots.
     fn panels(&self) -> Vec<Panel>;
+    /// Whether what must hold did.
+    ///
+    /// # Errors
+    /// What did not.
+    fn verdict(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
 }
 
 /// A table with a title and a head.
@@ -80,13 +89,13 @@ pub(crate) enum Form {
 /// Prints a report, and draws it into a file where one is given.
 ///
 /// # Errors
-/// When that cannot be written.
+/// When that cannot be written, or what must hold did not.
 pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>) -> anyhow::Result<()> {
     if let Some(plot) = plot {
         plot.write(|out| Ok(out.write_all(svg::document(&report.panels()).as_bytes())?))?;
     }
     let json = form == Form::Json;
-    Ok(Output { json }.print(report, |out| {
+    Output { json }.print(report, |out| {
         for part in report.tables() {
             writeln!(out, "{}\n", part.title)?;
             match form {
@@ -96,7 +105,8 @@ pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>)
             writeln!(out)?;
         }
         report.notes().iter().try_for_each(|note| writeln!(out, "{note}"))
-    })?)
+    })?;
+    report.verdict()
 }
 
 /// A share in percent, with as many digits as tell it from 0.

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use crate::destination::Destination;
 use crate::eval::accuracy::Accuracy;
 use crate::eval::incremental::Incremental;
+use crate::eval::served::Served;
 use crate::eval::{Form, give};
 
 /// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every
@@ -38,6 +39,7 @@ pub(crate) struct Eval {
 enum Measure {
     Accuracy(Accuracy),
     Incremental(Incremental),
+    Served(Served),
 }
 
 impl Eval {
@@ -51,6 +53,7 @@ impl Eval {
         match self.measure {
             Measure::Accuracy(accuracy) => give(&accuracy.run()?, form, plot.as_ref()),
             Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
+            Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
         }
     }
 }

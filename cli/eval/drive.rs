@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use clap::Parser;
 use doppel_common::api::{GroupState, Outcome, Submission, Tier1Api};
 use doppel_common::model::{GroupId, PageUrl, Tau};
 use doppel_tier1::Rules;
@@ -26,6 +27,13 @@ pub(crate) struct Driver {
     pub(crate) scratch: Scratch,
 }
 
+/// The engine as it is when nothing is said.
+#[derive(Parser)]
+struct Defaults {
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
 impl Driver {
     /// Starts an empty collection. Nothing of it is flushed to disk, as in `doppel dedup` without --data.
     ///
@@ -33,15 +41,15 @@ impl Driver {
     /// When there is no room for it.
     pub(crate) fn new(tau: Tau, partitions: u32, rules: Rules) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
+        let defaults = Defaults::parse_from(["doppel"]).engine;
         let args = EngineArgs {
             tau: Some(tau),
-            shards: None,
             partitions,
-            dimensions: 3,
             // The driver waits by itself, and wants no group left out of the comparison.
             pending_max: u64::MAX,
             group_members_max: u64::MAX,
-            doubtful_percent: 25,
+            doubtful_percent: if rules.recomputation { defaults.doubtful_percent } else { 0 },
+            ..defaults
         };
         let engine = Engine::open_with(scratch.path(), &args, false, rules)?;
         Ok(Self { engine, scratch })

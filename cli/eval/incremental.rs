@@ -114,7 +114,13 @@ impl Incremental {
         drop(replay);
         let real_pages = real.len();
         let sizes = self.grow(real, tau)?;
-        Ok(Result { tau, batch: self.batch, real_pages, sizes, rounds: rounds.into_iter().flatten().collect() })
+        Ok(Result {
+            tau,
+            batch: self.batch,
+            real_pages,
+            sizes,
+            rounds: rounds.into_iter().flatten().collect(),
+        })
     }
 
     fn grow(&self, real: Vec<Vec<u64>>, tau: Tau) -> anyhow::Result<Vec<Size>> {
