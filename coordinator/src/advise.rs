@@ -18,7 +18,7 @@ use doppel_common::signature::Signature;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, PROBE_PARTNERS};
+use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, PROBE_PARTNERS, REDIRECTS};
 use crate::market::Market;
 
 /// What Doppel says of a page.
@@ -102,10 +102,24 @@ impl<'a> Advisor<'a> {
         if view.content.is_some() {
             return self.verify(advice, view, &winner);
         }
-        match view.target.map(|target| self.page(target)).transpose()?.flatten() {
+        match self.end(view)? {
             Some(target) => self.verify_target(advice, &target, &winner),
             None => Ok(None),
         }
+    }
+
+    /// The final target of a redirect by the present records of all pages on the way: a change of one of them
+    /// may not have come to the redirect yet. None when it is not the one on record.
+    fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Refused> {
+        let mut next = redirect.redirect_to.clone();
+        for _ in 0..REDIRECTS {
+            let Some(view) = next.map(|url| self.view(&url)).transpose()?.flatten() else { return Ok(None) };
+            if view.content.is_some() {
+                return Ok(Some(view).filter(|view| redirect.target == Some(view.rank.url.id())));
+            }
+            next = view.redirect_to;
+        }
+        Ok(None)
     }
 
     /// A redirect is a duplicate when its final target is the winner or one of its duplicates.

@@ -97,6 +97,9 @@ pub const PROBE_PARTNERS: usize = 64;
 /// into an older group, while members are still being handed over.
 pub const FORWARDS: usize = 64;
 
+/// Redirects followed from a page to its final target, as many as tier 1 follows.
+pub const REDIRECTS: usize = 20;
+
 /// How often advice starts again because a record changed while it was made.
 pub const ADVICE_ATTEMPTS: usize = 4;
 
