@@ -1,0 +1,143 @@
+//! Whole clusters in one thread, from one seed: shards, partitions, clients, a network that delays,
+//! reorders, repeats and loses, stores that lose what was not flushed, and stops at every step.
+//!
+//! `cargo test --test sim` runs a fixed set of seeds. `DOPPEL_SIM_SEED` is the first seed,
+//! `DOPPEL_SIM_SEEDS` their number or `forever`, `DOPPEL_SIM_STEPS` the steps of each:
+//!
+//! ```sh
+//! DOPPEL_SIM_SEEDS=10000 cargo test --release --test sim no_seed -- --nocapture
+//! ```
+//!
+//! A seed that fails is named, made small and printed as a list of actions.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod sim {
+    pub(crate) mod action;
+    pub(crate) mod clients;
+    pub(crate) mod contents;
+    pub(crate) mod index_side;
+    pub(crate) mod invariant;
+    pub(crate) mod mistake;
+    pub(crate) mod model;
+    pub(crate) mod network;
+    pub(crate) mod random;
+    pub(crate) mod run;
+    pub(crate) mod settle;
+    pub(crate) mod shrink;
+    pub(crate) mod store;
+    pub(crate) mod violation;
+    pub(crate) mod world;
+}
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use sim::action::Plan;
+use sim::mistake::Mistake;
+use sim::run::run;
+use sim::shrink::shrink;
+
+/// Seeds that are always run.
+const SEEDS: u64 = 600;
+
+/// Steps of a seed.
+const STEPS: usize = 500;
+
+/// Seeds within which a planted mistake is found.
+const SEEDS_TO_FIND: u64 = 150;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+fn steps() -> usize {
+    number("DOPPEL_SIM_STEPS").map_or(STEPS, |steps| steps as usize)
+}
+
+/// Panics that are expected are not printed.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    if number("DOPPEL_SIM_SEED").is_none() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let result = work();
+    drop(std::panic::take_hook());
+    result
+}
+
+/// Makes a failing run small and says how it goes.
+fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
+    let plan = Plan::of(seed, steps());
+    let violation = run(&plan, mistake).err()?;
+    let (small, violation) = shrink(&plan, mistake, violation);
+    let Plan { shards, nodes, pages, tau, step_rows, group_members_max, actions, .. } = small;
+    let actions: Vec<String> = actions.iter().map(|action| format!("  {action:?}")).collect();
+    Some(format!(
+        "seed {seed}: {violation}\n{shards} shards on {nodes} nodes, {pages} pages, tau 0.{tau}, steps of \
+         {step_rows} rows, groups of {group_members_max}; {} actions:\n{}\nagain: DOPPEL_SIM_SEED={seed} \
+         DOPPEL_SIM_SEEDS=1 cargo test --test sim no_seed",
+        actions.len(),
+        actions.join("\n")
+    ))
+}
+
+#[test]
+fn no_seed_breaks_an_invariant() {
+    let forever = std::env::var("DOPPEL_SIM_SEEDS").is_ok_and(|seeds| seeds == "forever");
+    let first = number("DOPPEL_SIM_SEED").unwrap_or(0);
+    let seeds = if forever { u64::MAX - first } else { number("DOPPEL_SIM_SEEDS").unwrap_or(SEEDS) };
+    let (next, failed) = (AtomicU64::new(first), AtomicU64::new(u64::MAX));
+    let begin = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds || failed.load(Ordering::Relaxed) < seed {
+                        break;
+                    }
+                    if run(&Plan::of(seed, steps()), None).is_err() {
+                        failed.fetch_min(seed, Ordering::Relaxed);
+                    }
+                    let done = seed - first + 1;
+                    if done.is_multiple_of(1_000) {
+                        eprintln!("{done} seeds in {:.1?}", begin.elapsed());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner();
+    if failed < u64::MAX {
+        eprintln!("seed {failed} fails; making it small");
+        panic!("{}", explained(failed, None).unwrap_or_else(|| format!("seed {failed} fails once only")));
+    }
+    eprintln!("{seeds} seeds of {} steps in {:.1?}", steps(), begin.elapsed());
+}
+
+#[test]
+fn a_seed_gives_the_same_run() {
+    for seed in 0..20 {
+        assert_eq!(Plan::of(seed, 100), Plan::of(seed, 100));
+        let run = || run(&Plan::of(seed, 300), Some(Mistake::LostLeave));
+        assert_eq!(run(), run());
+    }
+}
+
+#[test]
+fn every_planted_mistake_is_found() {
+    let missed: Vec<String> = quietly(|| {
+        let mut missed = Vec::new();
+        for mistake in Mistake::ALL {
+            let found = (0..SEEDS_TO_FIND)
+                .find_map(|seed| Some((seed, run(&Plan::of(seed, STEPS), Some(mistake)).err()?)));
+            match found {
+                Some((seed, violation)) => eprintln!("{mistake:?}: seed {seed}, {}", violation.invariant),
+                None => missed.push(format!("{mistake:?}")),
+            }
+        }
+        missed
+    });
+    assert!(missed.is_empty(), "not found within {SEEDS_TO_FIND} seeds: {missed:?}");
+}

@@ -1,0 +1,292 @@
+//! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
+//! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
+
+use super::contents::FAMILIES;
+use super::model::{Body, Page};
+use super::random::Random;
+
+/// Where a node stops in the middle of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Never,
+    /// Nothing of it is stored.
+    BeforeCommit,
+    /// It is stored; nobody hears of it.
+    AfterCommit,
+    /// So many of its wishes are carried out.
+    AtWish(u8),
+}
+
+/// What a restart finds of the index's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    Flushed,
+    /// What was not yet written is missing.
+    AsTheyAre,
+    Lost,
+    /// Cut off at this share of their lengths, in 256ths.
+    Cut(u8),
+}
+
+/// A version of a page that a client sends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) page: Page,
+    pub(crate) body: Body,
+    /// How long ago it was fetched, in milliseconds.
+    pub(crate) age: i64,
+    pub(crate) popularity: Option<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Action {
+    /// A client sends a batch; it is under way.
+    Send(Vec<Item>),
+    /// A batch that is under way arrives. With `repeat` the client hears nothing and will send it again.
+    Arrive {
+        which: u32,
+        repeat: bool,
+        deliver: u8,
+        stop: Stop,
+    },
+    /// A client gives a batch up; nobody knows what became of it.
+    GiveUp {
+        which: u32,
+    },
+    Purge {
+        page: Page,
+        stop: Stop,
+    },
+    /// Retention looks at a page's record, and at the group of it.
+    Expire {
+        which: u32,
+    },
+    /// A node applies messages, its own and those that the network brings.
+    Deliver {
+        node: u32,
+        order: u32,
+        letters: u8,
+        stop: Stop,
+    },
+    /// The network loses what is under way from a node.
+    Lose {
+        node: u32,
+    },
+    /// A node sends everything in its outbox again.
+    SendAgain {
+        node: u32,
+    },
+    /// Tier 2 makes a pass over some orders.
+    Pass {
+        orders: u8,
+    },
+    /// A fact arrives at its node, in any order; with `repeat` it comes again later.
+    Fact {
+        which: u32,
+        repeat: bool,
+        stop: Stop,
+    },
+    Verify {
+        which: u32,
+    },
+    Recompute {
+        which: u32,
+    },
+    Repair {
+        which: u32,
+    },
+    LookNow {
+        which: u32,
+        stop: Stop,
+    },
+    /// Another map of partitions.
+    Rehome {
+        map: u32,
+    },
+    /// A node is killed and started, and tier 2 with it.
+    Kill {
+        node: u32,
+        files: Files,
+        facts_survive: bool,
+    },
+    /// All are.
+    KillAll {
+        files: Files,
+    },
+    /// `GET /v1/status`.
+    Ask {
+        page: Page,
+    },
+    /// `GET /v1/changes`.
+    Read {
+        limit: u8,
+    },
+    Tick {
+        millis: i64,
+    },
+    /// No more faults until nothing is left to do; then everything is checked.
+    Rest,
+}
+
+/// What a run is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) shards: u16,
+    pub(crate) nodes: usize,
+    pub(crate) pages: usize,
+    /// The threshold in tenths.
+    pub(crate) tau: u32,
+    pub(crate) step_rows: usize,
+    pub(crate) group_members_max: u64,
+    pub(crate) actions: Vec<Action>,
+}
+
+impl Plan {
+    pub(crate) fn of(seed: u64, steps: usize) -> Self {
+        let mut random = Random::new(seed);
+        let shards = 1 + random.below(7) as u16;
+        let nodes = 1 + random.below(u64::from(shards).min(3)) as usize;
+        let pages = 6 + random.below(30) as usize;
+        let tau = if random.once_in(4) { 9 } else { 8 };
+        let step_rows = [2, 3, 256][random.below(3) as usize];
+        let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
+        let mut making = Making::new(&mut random, pages);
+        let mut actions: Vec<Action> = Vec::with_capacity(steps + 2);
+        for step in 0..steps {
+            if step == steps * 2 / 3 {
+                actions.push(Action::Rest);
+            }
+            actions.push(making.action());
+        }
+        actions.push(Action::Rest);
+        Self { seed, shards, nodes, pages, tau, step_rows, group_members_max, actions }
+    }
+}
+
+/// The habits of a run: how often what happens, and which contents its pages have.
+struct Making<'r> {
+    random: &'r mut Random,
+    pages: usize,
+    /// Contents in use, so that runs with few families have large groups.
+    families: Vec<(usize, usize)>,
+    /// Nothing stops in one run of four.
+    stops: bool,
+    redirects: u64,
+}
+
+impl<'r> Making<'r> {
+    fn new(random: &'r mut Random, pages: usize) -> Self {
+        let mut families: Vec<_> = FAMILIES.into_iter().filter(|_| random.once_in(3)).collect();
+        if families.is_empty() {
+            families.push(FAMILIES[random.below(4) as usize]);
+        }
+        let stops = !random.once_in(4);
+        let redirects = [0, 1, 2, 5][random.below(4) as usize];
+        Self { random, pages, families, stops, redirects }
+    }
+
+    fn page(&mut self) -> Page {
+        self.random.below(self.pages as u64) as Page
+    }
+
+    fn stop(&mut self) -> Stop {
+        if !self.stops || !self.random.once_in(25) {
+            return Stop::Never;
+        }
+        match self.random.below(4) {
+            0 => Stop::BeforeCommit,
+            1 => Stop::AfterCommit,
+            _ => Stop::AtWish(self.random.below(6) as u8),
+        }
+    }
+
+    fn files(&mut self) -> Files {
+        match self.random.below(4) {
+            0 => Files::Flushed,
+            1 => Files::AsTheyAre,
+            2 => Files::Lost,
+            _ => Files::Cut(self.random.below(256) as u8),
+        }
+    }
+
+    fn body(&mut self, page: Page) -> Body {
+        let of = 14 + self.redirects;
+        match self.random.below(of) {
+            0 => Body::Dead,
+            n if n <= self.redirects => match self.page() {
+                to if to != page => Body::Redirect(to),
+                _ => Body::Dead,
+            },
+            _ => {
+                // A page mostly keeps to one family, so that its contents are near each other.
+                let family = match self.random.below(4) {
+                    0 => self.random.below(self.families.len() as u64) as usize,
+                    _ => page % self.families.len(),
+                };
+                let (first, length) = self.families[family];
+                Body::Content(first + self.random.below(length as u64) as usize)
+            }
+        }
+    }
+
+    fn item(&mut self) -> Item {
+        let page = self.page();
+        let body = self.body(page);
+        let age = if self.random.once_in(8) { self.random.below(3 * 86_400_000) as i64 } else { 0 };
+        let popularity = self.random.once_in(4).then(|| self.random.below(9) as u8);
+        Item { page, body, age, popularity }
+    }
+
+    fn send(&mut self) -> Action {
+        if self.redirects > 0 && self.random.once_in(40) {
+            // A chain of redirects around the limit, or a loop.
+            let (first, hops) = (self.page(), 2 + self.random.below(22) as usize);
+            let item = |at: usize| {
+                let page = (first + at) % self.pages;
+                Item { page, body: Body::Redirect((page + 1) % self.pages), age: 0, popularity: None }
+            };
+            return Action::Send((0..hops.min(self.pages)).map(item).collect());
+        }
+        let items = if self.random.once_in(3) { 1 + self.random.below(6) } else { 1 };
+        Action::Send((0..items).map(|_| self.item()).collect())
+    }
+
+    fn action(&mut self) -> Action {
+        let which = self.random.number();
+        match self.random.below(1_000) {
+            0..140 => self.send(),
+            140..290 => {
+                let (repeat, deliver) = (self.random.once_in(8), self.random.below(9) as u8);
+                Action::Arrive { which, repeat, deliver, stop: self.stop() }
+            }
+            290..296 => Action::GiveUp { which },
+            296..302 => Action::Purge { page: self.page(), stop: self.stop() },
+            302..310 => Action::Expire { which },
+            310..480 => {
+                let (order, letters) = (self.random.number(), 1 + self.random.below(12) as u8);
+                Action::Deliver { node: which, order, letters, stop: self.stop() }
+            }
+            480..490 => Action::Lose { node: which },
+            490..505 => Action::SendAgain { node: which },
+            505..600 => Action::Pass { orders: 1 + self.random.below(10) as u8 },
+            600..730 => Action::Fact { which, repeat: self.random.once_in(10), stop: self.stop() },
+            730..790 => Action::Verify { which },
+            790..840 => Action::Recompute { which },
+            840..846 => Action::Repair { which },
+            846..890 => Action::LookNow { which, stop: self.stop() },
+            890..897 => Action::Rehome { map: which },
+            897..904 if self.stops => {
+                let (files, facts_survive) = (self.files(), self.random.once_in(2));
+                Action::Kill { node: which, files, facts_survive }
+            }
+            904..907 if self.stops => Action::KillAll { files: self.files() },
+            907..950 => Action::Ask { page: self.page() },
+            950..970 => Action::Read { limit: 1 + self.random.below(20) as u8 },
+            _ => {
+                let most = if self.random.once_in(5) { 200_000_000 } else { 5_000 };
+                Action::Tick { millis: self.random.below(most) as i64 }
+            }
+        }
+    }
+}

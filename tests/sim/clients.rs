@@ -1,0 +1,61 @@
+//! Clients: batches on their way, given up, repeated; what was acknowledged; a reader of the feed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doppel_common::api::{Body as Sent, Line, Refused, Submission, Tier1Api};
+use doppel_common::model::{PageUrl, Timestamp};
+use doppel_tier1::simulation::Given;
+
+use super::contents::Contents;
+use super::model::{Body, Version, url};
+use super::violation::{Checked, failed};
+
+/// A batch on its way, with the comparisons the coordinator made when it took it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) versions: Vec<(Version, Option<Given>)>,
+}
+
+/// A version as tier 1 takes it.
+pub(crate) fn submission(version: &Version, contents: &Contents) -> Submission {
+    let Version { page, date, popularity, body } = *version;
+    Submission {
+        url: url(page),
+        fetched_at: Timestamp::from_millis(date),
+        popularity,
+        language: None,
+        canonical: None,
+        body: match body {
+            Body::Content(content) => Sent::Content(std::sync::Arc::clone(&contents.signatures[content])),
+            Body::Redirect(to) => Sent::Redirect(url(to)),
+            Body::Dead => Sent::Dead,
+        },
+    }
+}
+
+/// Somebody who follows the feed and keeps a copy of every page's state.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    pub(crate) cursor: Option<String>,
+    pub(crate) lines: BTreeMap<PageUrl, Line>,
+}
+
+impl Reader {
+    /// Reads once; true when there was nothing more.
+    pub(crate) fn read(&mut self, tier1: &dyn Tier1Api, limit: usize) -> Checked<bool> {
+        let changes = match tier1.changes(self.cursor.as_deref(), limit, Duration::ZERO) {
+            // Retention has dropped events since: the reader begins anew.
+            Err(Refused::CursorGone) => {
+                *self = Self::default();
+                return Ok(false);
+            }
+            changes => changes.map_err(|e| failed("the feed")(e.into()))?,
+        };
+        for change in changes.changes {
+            self.lines.insert(change.line.url.clone(), change.line);
+        }
+        self.cursor = Some(changes.cursor);
+        Ok(changes.at_end)
+    }
+}

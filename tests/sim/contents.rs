@@ -1,0 +1,138 @@
+//! The contents that pages can have: families built around the threshold, and the ties between them by
+//! a definition that shares no code with the product.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use doppel_common::mapping::PartitionMap;
+use doppel_common::model::{ContentHash, Tau, stable_hash64};
+use doppel_common::pairwise::Policy;
+use doppel_common::signature::{Builder, Signature};
+
+/// Partitions that the maps of a run have.
+const PARTITIONS: [usize; 6] = [2, 5, 1, 12, 3, 8];
+
+/// First number and size of each family of contents that have to do with each other.
+pub(crate) const FAMILIES: [(usize, usize); 9] =
+    [(0, 8), (8, 8), (16, 7), (23, 6), (29, 4), (33, 6), (39, 3), (42, 1), (43, 5)];
+
+/// Words of a text, each a number.
+type Text = Vec<u32>;
+
+/// Everything that is the same for all runs of one threshold.
+pub(crate) struct Contents {
+    pub(crate) policy: Policy,
+    pub(crate) signatures: Vec<Arc<Signature>>,
+    /// Maps of partitions, each of a later epoch than the one before.
+    pub(crate) maps: Vec<PartitionMap>,
+    /// Whether two contents are near-duplicates.
+    similar: Vec<Vec<bool>>,
+}
+
+impl Contents {
+    /// For tau 0.8 or 0.9, in tenths.
+    pub(crate) fn of(tenths: u32) -> &'static Self {
+        static EIGHT: OnceLock<Contents> = OnceLock::new();
+        static NINE: OnceLock<Contents> = OnceLock::new();
+        if tenths == 9 { &NINE } else { &EIGHT }.get_or_init(|| Self::make(tenths))
+    }
+
+    fn make(tenths: u32) -> Self {
+        let tau: Tau = format!("0.{tenths}").parse().expect("a threshold");
+        let policy = Policy { tau };
+        let mut texts: Vec<Text> = Vec::new();
+        for (family, range) in texts_by_family().into_iter().zip(FAMILIES) {
+            assert_eq!((texts.len(), family.len()), range);
+            texts.extend(family);
+        }
+        let mut builder = Builder::new();
+        let signatures: Vec<Arc<Signature>> = texts
+            .iter()
+            .map(|text| text.iter().map(|word| stable_hash64(&word.to_le_bytes())).collect::<Vec<_>>())
+            .map(|tokens| Arc::new(builder.build(&tokens)))
+            .collect();
+        let similar: Vec<Vec<bool>> = texts
+            .iter()
+            .map(|a| texts.iter().map(|b| is_near_duplicate(a, b, tenths as usize)).collect())
+            .collect();
+        for (a, row) in similar.iter().enumerate() {
+            for (b, similar) in row.iter().enumerate() {
+                let linked = policy.linked(&signatures[a], &signatures[b]);
+                assert_eq!(linked, *similar, "contents {a} and {b}: a pair that has no band in common");
+            }
+        }
+        let learn = |(epoch, partitions): (usize, &usize)| {
+            PartitionMap::learn(&signatures, *partitions, tau, 3, epoch as u64 + 1).expect("a map")
+        };
+        let maps = PARTITIONS.iter().enumerate().map(learn).collect();
+        Self { policy, signatures, maps, similar }
+    }
+
+    pub(crate) fn hash(&self, number: usize) -> ContentHash {
+        self.signatures[number].content()
+    }
+
+    pub(crate) fn has_tokens(&self, number: usize) -> bool {
+        self.signatures[number].tokens() > 0
+    }
+
+    pub(crate) fn similar(&self, a: usize, b: usize) -> bool {
+        self.similar[a][b]
+    }
+}
+
+/// F by its definition, on words: exact Jaccard of the sets of five consecutive words, the text being
+/// followed by four dummies.
+fn is_near_duplicate(a: &[u32], b: &[u32], tenths: usize) -> bool {
+    if a == b {
+        return !a.is_empty();
+    }
+    let set = |text: &[u32]| -> BTreeSet<[Option<u32>; 5]> {
+        (0..text.len()).map(|at| std::array::from_fn(|i| text.get(at + i).copied())).collect()
+    };
+    let (x, y) = (set(a), set(b));
+    let shared = x.intersection(&y).count();
+    let all = x.len() + y.len() - shared;
+    a.len() >= 20 && b.len() >= 20 && 10 * shared > tenths * all
+}
+
+/// A text of its own.
+fn text(family: u32, words: u32) -> Text {
+    (0..words).map(|word| family * 100_000 + word).collect()
+}
+
+/// The text with other words at `changed`.
+fn edited(mut text: Text, salt: u32, changed: impl IntoIterator<Item = usize>) -> Text {
+    for at in changed {
+        text[at] += 1_000 * (1 + salt);
+    }
+    text
+}
+
+fn texts_by_family() -> Vec<Vec<Text>> {
+    // Each is the one before with `step` more words replaced, ten apart.
+    let chain = |family: u32, words: u32, step: usize, length: usize| -> Vec<Text> {
+        (0..length).map(|n| edited(text(family, words), 0, (0..n * step).map(|i| 3 + i * 6))).collect()
+    };
+    // A center, and texts that differ from it in one place each.
+    let star = |family: u32, words: u32, length: usize| -> Vec<Text> {
+        let satellite = |n: usize| edited(text(family, words), n as u32, [2 + 7 * n]);
+        std::iter::once(text(family, words)).chain((0..length).map(satellite)).collect()
+    };
+    // Of 84 and 96 words, one the beginning of the other: J is exactly 4/5; of 94 and 96: exactly 9/10.
+    let beginnings: Vec<Text> = [84, 94, 95, 96].map(|words| text(5, words)).into();
+    let short: Vec<Text> = [12, 18, 19].map(|words| text(6, words)).into();
+    let singles: Vec<Text> =
+        [25, 40, 90, 160, 300].iter().zip(8..).map(|(words, f)| text(f, *words)).collect();
+    vec![
+        chain(1, 100, 2, 8),
+        chain(2, 100, 1, 8),
+        star(3, 60, 6),
+        star(4, 200, 5),
+        beginnings,
+        chain(7, 150, 3, 6),
+        short,
+        vec![Vec::new()],
+        singles,
+    ]
+}

@@ -1,0 +1,59 @@
+//! Acknowledged is kept (G2): every version that a client was told to be recorded is on record, or a newer
+//! one of the page is; and what is on record is what was accepted.
+
+use super::Picture;
+use crate::sim::model::{Body, url};
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "acknowledged is kept";
+
+pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+    for version in &world.acknowledged {
+        let row = picture.page(version.page);
+        let date = row.map(|row| row.fetched_at.millis());
+        let first_seen = row.map(|row| row.first_seen.millis());
+        holds!(
+            NAME,
+            date >= Some(version.date),
+            "{} of {} was acknowledged, {date:?} is on record",
+            url(version.page),
+            version.date
+        );
+        holds!(
+            NAME,
+            first_seen.is_some_and(|first| first <= version.date),
+            "{} was seen at {} first",
+            url(version.page),
+            version.date
+        );
+    }
+    for (page, known) in &world.model.pages {
+        let Some(row) = picture.page(*page) else {
+            holds!(NAME, false, "{} is not on record", url(*page));
+            continue;
+        };
+        let (content, redirect_to) = match known.body {
+            Body::Content(content) => (Some(world.contents.hash(content)), None),
+            Body::Redirect(to) => (None, Some(url(to))),
+            Body::Dead => (None, None),
+        };
+        let body = (&row.content, &row.redirect_to);
+        holds!(NAME, body == (&content, &redirect_to), "{} is {body:?} and not {known:?}", row.url);
+        let dates = (row.fetched_at.millis(), row.first_seen.millis());
+        holds!(
+            NAME,
+            dates == (known.date, known.first_seen),
+            "{} has dates {dates:?} and not {known:?}",
+            row.url
+        );
+        holds!(
+            NAME,
+            row.popularity == known.popularity,
+            "{} has popularity {:?} and not {known:?}",
+            row.url,
+            row.popularity
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Advice is verified (G5): whoever is called a duplicate is a near-duplicate of the winner that is named,
+//! by the contents that both have at that very moment; a redirect, by that of its final target.
+
+use doppel_common::api::Status;
+use doppel_coordinator::Advice;
+use doppel_coordinator::simulation::advise;
+
+use super::Picture;
+use crate::sim::model::{Page, url};
+use crate::sim::violation::{Checked, failed, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "advice is verified";
+
+/// Asks for a page's status while everything is under way.
+pub(crate) fn ask(world: &World, page: Page) -> Checked {
+    answer(world, page).map(drop)
+}
+
+fn answer(world: &World, page: Page) -> Checked<Advice> {
+    let advice = advise(world.worker.api(), world.contents.policy, &url(page));
+    let advice = advice.map_err(|e| failed("a status question")(e.into()))?;
+    let known = world.model.pages.contains_key(&page);
+    holds!(
+        NAME,
+        known == (advice.status != Status::Unknown),
+        "{} is {:?}, known: {known}",
+        url(page),
+        advice.status
+    );
+    if advice.status == Status::Duplicate {
+        let end = world.model.end(page);
+        let winner = (0..world.pages).find(|other| advice.winner.as_ref() == Some(&url(*other)));
+        let holds = match (end, winner) {
+            (Ok(end), Some(winner)) => {
+                world.model.content(winner).is_some()
+                    && if end == winner { end != page } else { world.model.similar(end, winner) }
+            }
+            _ => false,
+        };
+        holds!(NAME, holds, "{} is called a duplicate of {:?}; it ends at {end:?}", url(page), advice.winner);
+    }
+    Ok(advice)
+}
+
+/// At rest the advice is the state on record.
+pub(crate) fn check_at_rest(world: &World, picture: &Picture, page: Page) -> Checked {
+    let advice = answer(world, page)?;
+    let Some(row) = picture.page(page).filter(|row| !row.purged) else { return Ok(()) };
+    let group = row.group.and_then(|group| picture.groups.get(&group));
+    // Advice holds back in a group past the size limit.
+    let held_back = advice.status == Status::Member && group.is_some_and(|group| group.quarantined);
+    holds!(
+        NAME,
+        held_back || advice.status == row.status,
+        "{} is {:?}, its record says {:?}",
+        row.url,
+        advice.status,
+        row.status
+    );
+    let winner = advice.winner;
+    holds!(NAME, winner == row.winner, "{} has winner {winner:?}, its record says {:?}", row.url, row.winner);
+    Ok(())
+}

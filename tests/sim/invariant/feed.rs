@@ -1,0 +1,56 @@
+//! Feed equals state: who follows the feed, and who reads all of it anew, has the state of every page; and
+//! the feed keeps one event of a page, the newest.
+
+use std::collections::BTreeMap;
+
+use doppel_common::api::{Line, Status};
+use doppel_common::model::PageUrl;
+
+use super::Picture;
+use crate::sim::clients::Reader;
+use crate::sim::violation::{Checked, failed, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "feed equals state";
+
+pub(crate) fn check(world: &mut World, picture: &Picture) -> Checked {
+    for (shard, number, page) in &picture.feed {
+        let event = picture.pages.get(page).map(|row| row.event);
+        holds!(
+            NAME,
+            event == Some(*number),
+            "event {number} of shard {} is of {page:?}, whose newest is {event:?}",
+            shard.0
+        );
+    }
+    holds!(
+        NAME,
+        picture.feed.len() == picture.pages.len(),
+        "{} events for {} pages",
+        picture.feed.len(),
+        picture.pages.len()
+    );
+    let mut state: BTreeMap<PageUrl, Line> = BTreeMap::new();
+    let mut each = |line: Line| {
+        state.insert(line.url.clone(), line);
+        Ok(())
+    };
+    world.worker.api().scan(&mut each).map_err(|e| failed("the export")(e.into()))?;
+    let mut reader = std::mem::take(&mut world.reader);
+    for reader in [&mut reader, &mut Reader::default()] {
+        while !reader.read(world.worker.api(), 7)? {}
+        let is_live = |line: &Line| !matches!(line.status, Status::Dead | Status::Unknown);
+        for line in reader.lines.values().filter(|line| is_live(line)) {
+            holds!(
+                NAME,
+                state.get(&line.url) == Some(line),
+                "the feed has {line:?}, the state {:?}",
+                state.get(&line.url)
+            );
+        }
+        let known = reader.lines.values().filter(|line| is_live(line)).count();
+        holds!(NAME, known == state.len(), "the feed has {known} live pages, the state {}", state.len());
+    }
+    world.reader = reader;
+    Ok(())
+}

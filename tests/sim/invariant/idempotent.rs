@@ -1,0 +1,46 @@
+//! Idempotent (G3): what was sent is sent again, old messages and old facts come again, and nothing changes.
+
+use super::Picture;
+use crate::sim::action::Stop;
+use crate::sim::clients::Request;
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "idempotent";
+
+pub(crate) fn check(world: &mut World, before: &Picture) -> Checked {
+    // An equally old version with another body replaces the one on record, by the order of arrival.
+    let again = world.acknowledged.iter().filter(|version| {
+        let known = &world.model.pages[&version.page];
+        version.date < known.date
+            || version.date == known.date
+                && version.body == known.body
+                && version.popularity == known.popularity
+    });
+    let request = Request { versions: again.map(|version| (*version, None)).collect() };
+    let acknowledged = world.acknowledged.len();
+    world.arrive(&request, 0, 1, Stop::Never)?;
+    world.acknowledged.truncate(acknowledged);
+    let (letters, facts) = (std::mem::take(&mut world.old_letters), std::mem::take(&mut world.old_facts));
+    letters.into_iter().for_each(|letter| world.network.send(letter));
+    for fact in facts {
+        world.learn(fact, 1, Stop::Never)?;
+    }
+    world.settle_as_it_is()?;
+    let after = Picture::of(world)?;
+    for (page, row) in &before.pages {
+        let now = after.pages.get(page);
+        holds!(NAME, now == Some(row), "{} was {row:?} and is {now:?}", row.url);
+    }
+    holds!(NAME, before.pages.len() == after.pages.len(), "there are other pages");
+    holds!(NAME, before.groups == after.groups, "groups were {:?} and are {:?}", before.groups, after.groups);
+    holds!(
+        NAME,
+        before.members == after.members,
+        "members were {:?} and are {:?}",
+        before.members,
+        after.members
+    );
+    holds!(NAME, before.feed == after.feed, "the feed was {:?} and is {:?}", before.feed, after.feed);
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! What must hold: at rest of everything, and at any moment of what is answered. One file per invariant.
+
+pub(crate) mod acknowledged;
+pub(crate) mod advice;
+pub(crate) mod feed;
+pub(crate) mod forwards;
+pub(crate) mod idempotent;
+pub(crate) mod no_missed_pair;
+pub(crate) mod one_group;
+pub(crate) mod one_winner;
+pub(crate) mod outboxes;
+
+use std::collections::BTreeMap;
+
+use doppel_common::model::{GroupId, PageId, ShardId};
+use doppel_tier1::simulation::{GroupRow, MemberRow, PageRow, Row};
+
+use crate::sim::model::{Component, Page, url};
+use crate::sim::violation::Checked;
+use crate::sim::world::World;
+
+/// The rows of all stores at rest, and the groups there have to be.
+pub(crate) struct Picture {
+    pub(crate) pages: BTreeMap<PageId, PageRow>,
+    pub(crate) groups: BTreeMap<GroupId, GroupRow>,
+    /// Merged groups, and what they went into.
+    pub(crate) forwards: BTreeMap<GroupId, GroupId>,
+    pub(crate) members: Vec<MemberRow>,
+    /// The redirects that end at a page.
+    pub(crate) hangers: Vec<(PageId, PageId)>,
+    /// The redirects straight to a page.
+    pub(crate) sources: Vec<(PageId, PageId)>,
+    pub(crate) signatures: BTreeMap<PageId, doppel_common::model::ContentHash>,
+    pub(crate) feed: Vec<(ShardId, u64, PageId)>,
+    pub(crate) outbox: usize,
+    pub(crate) passages: Vec<(GroupId, PageId)>,
+    pub(crate) components: Vec<Component>,
+}
+
+impl Picture {
+    pub(crate) fn of(world: &World) -> Checked<Self> {
+        let mut this = Self {
+            pages: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            forwards: BTreeMap::new(),
+            members: Vec::new(),
+            hangers: Vec::new(),
+            sources: Vec::new(),
+            signatures: BTreeMap::new(),
+            feed: Vec::new(),
+            outbox: 0,
+            passages: Vec::new(),
+            components: world.model.components(),
+        };
+        for row in world.rows()? {
+            match row {
+                Row::Page(page) => drop(this.pages.insert(page.page, *page)),
+                Row::Group(group) => drop(this.groups.insert(group.group, group)),
+                Row::Forward { group, into, .. } => drop(this.forwards.insert(group, into)),
+                Row::Member(member) => this.members.push(member),
+                Row::Hanger { target, source } => this.hangers.push((target, source)),
+                Row::Source { target, source } => this.sources.push((target, source)),
+                Row::Signature { page, content } => drop(this.signatures.insert(page, content)),
+                Row::Feed { shard, number, page } => this.feed.push((shard, number, page)),
+                Row::Outbox { .. } => this.outbox += 1,
+                Row::Passage { group, page } => this.passages.push((group, page)),
+            }
+        }
+        Ok(this)
+    }
+
+    pub(crate) fn page(&self, page: Page) -> Option<&PageRow> {
+        self.pages.get(&url(page).id())
+    }
+
+    /// The component that a page has to be in.
+    pub(crate) fn component(&self, page: Page) -> Option<&Component> {
+        self.components.iter().find(|c| c.contents.contains(&page) || c.redirects.contains(&page))
+    }
+
+    /// The group that a component is, by its first page.
+    pub(crate) fn group_of(&self, component: &Component) -> Option<GroupId> {
+        component.contents.first().and_then(|page| self.page(*page)).and_then(|row| row.group)
+    }
+}
+
+/// Everything, when nothing is left to do.
+pub(crate) fn at_rest(world: &mut World) -> Checked {
+    let picture = Picture::of(world)?;
+    outboxes::check(world, &picture)?;
+    acknowledged::check(world, &picture)?;
+    one_group::check(world, &picture)?;
+    one_winner::check(world, &picture)?;
+    no_missed_pair::check(world, &picture)?;
+    forwards::check(world, &picture)?;
+    feed::check(world, &picture)?;
+    (0..world.pages).try_for_each(|page| advice::check_at_rest(world, &picture, page))?;
+    idempotent::check(world, &picture)?;
+    forwards::collect(world)
+}

@@ -1,0 +1,160 @@
+//! One group (G1, G8): every live page that resolves is in exactly the group that the model gives it,
+//! the group lists it, and no row is left of anything else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doppel_common::api::Status;
+use doppel_common::model::{GroupId, PageId};
+
+use super::Picture;
+use crate::sim::model::{Body, Component, Page, url};
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "one group";
+
+pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+    let mut taken: BTreeMap<GroupId, &Component> = BTreeMap::new();
+    for component in &picture.components {
+        let group = picture.group_of(component);
+        let Some(group) = group else {
+            holds!(NAME, false, "{:?} are in no group", component.contents);
+            continue;
+        };
+        if let Some(other) = taken.insert(group, component) {
+            holds!(NAME, false, "{group} has {:?} and {:?}", component.contents, other.contents);
+        }
+        group_lists_its_pages(picture, group, component)?;
+    }
+    let in_use: BTreeSet<GroupId> = picture.groups.keys().copied().collect();
+    let wanted: BTreeSet<GroupId> = taken.keys().copied().collect();
+    holds!(NAME, in_use == wanted, "groups in use {in_use:?}, wanted {wanted:?}");
+    for page in 0..world.pages {
+        has_its_status(world, picture, page)?;
+    }
+    no_stray_rows(world, picture)
+}
+
+fn group_lists_its_pages(picture: &Picture, group: GroupId, component: &Component) -> Checked {
+    let ids =
+        |pages: &BTreeSet<Page>| -> BTreeSet<PageId> { pages.iter().map(|page| url(*page).id()).collect() };
+    let listed: BTreeSet<PageId> =
+        picture.members.iter().filter(|member| member.group == group).map(|member| member.page).collect();
+    holds!(
+        NAME,
+        listed == ids(&component.contents),
+        "{group} lists {listed:?}, not {:?}",
+        component.contents
+    );
+    let Some(row) = picture.groups.get(&group) else {
+        holds!(NAME, false, "{group} of {:?} is not in use", component.contents);
+        return Ok(());
+    };
+    let pinned = picture.members.iter().filter(|member| member.group == group && member.pinned).count();
+    holds!(
+        NAME,
+        row.members == listed.len() as u64,
+        "{group} counts {} members of {}",
+        row.members,
+        listed.len()
+    );
+    holds!(NAME, row.pinned == pinned as u64, "{group} counts {} pinned members of {pinned}", row.pinned);
+    for member in picture.members.iter().filter(|member| member.group == group) {
+        let page = &picture.pages[&member.page];
+        holds!(
+            NAME,
+            page.seat == member.seat,
+            "{group} has {} at seat {}, not {}",
+            page.url,
+            member.seat,
+            page.seat
+        );
+        holds!(NAME, page.content == Some(member.content), "{group} has {} with another content", page.url);
+        holds!(
+            NAME,
+            member.pinned == (page.hangers > 0),
+            "{group} has {} pinned: {}",
+            page.url,
+            member.pinned
+        );
+    }
+    Ok(())
+}
+
+/// Its public state is what the model says: status, group, reason.
+fn has_its_status(world: &World, picture: &Picture, page: Page) -> Checked {
+    let row = picture.page(page);
+    let Some(known) = world.model.pages.get(&page) else {
+        let unknown = row.is_none_or(|row| row.purged && row.status == Status::Unknown);
+        holds!(NAME, unknown, "{} is not known, its row says {row:?}", url(page));
+        return Ok(());
+    };
+    let Some(row) = row else {
+        holds!(NAME, false, "{} is lost", url(page));
+        return Ok(());
+    };
+    let component = picture.component(page);
+    let (status, reason) = match (known.body, world.model.end(page), component) {
+        (Body::Dead, ..) => (Status::Dead, None),
+        (_, Err(reason), _) => (Status::Unresolved, Some(reason)),
+        (_, Ok(_), None) => (Status::Unique, None),
+        (_, Ok(end), Some(component)) if component.winner == end => {
+            (if end == page { Status::Winner } else { Status::Duplicate }, None)
+        }
+        (_, Ok(end), Some(component)) if world.model.similar(end, component.winner) => {
+            (Status::Duplicate, None)
+        }
+        (_, Ok(_), Some(_)) => (Status::Member, None),
+    };
+    // A group past the size limit is left to an operator: nobody in it is advised as a duplicate.
+    let quarantined =
+        row.group.and_then(|group| picture.groups.get(&group)).is_some_and(|group| group.quarantined);
+    let held_back = quarantined && status == Status::Duplicate;
+    let expected = if held_back && row.status != Status::Duplicate { Status::Member } else { status };
+    holds!(NAME, row.status == expected, "{} is {:?} and not {expected:?}", row.url, row.status);
+    holds!(NAME, row.reason == reason, "{} is unresolved for {:?} and not {reason:?}", row.url, row.reason);
+    let group = component.filter(|_| reason.is_none()).and_then(|component| picture.group_of(component));
+    holds!(NAME, row.group == group, "{} is in {:?} and not {group:?}", row.url, row.group);
+    Ok(())
+}
+
+/// Every row belongs to something.
+fn no_stray_rows(world: &World, picture: &Picture) -> Checked {
+    let edges = |wanted: &dyn Fn(Page) -> Option<Page>| -> BTreeSet<(PageId, PageId)> {
+        let pages = world.model.pages.keys();
+        pages.filter_map(|page| Some((url(wanted(*page)?).id(), url(*page).id()))).collect()
+    };
+    let redirect = |page: Page| match world.model.pages[&page].body {
+        Body::Redirect(to) => Some(to),
+        Body::Content(_) | Body::Dead => None,
+    };
+    let sources = edges(&redirect);
+    let found: BTreeSet<_> = picture.sources.iter().copied().collect();
+    holds!(NAME, found == sources, "redirects by target {found:?}, wanted {sources:?}");
+    let hangers = edges(&|page| redirect(page).and_then(|_| world.model.end(page).ok()));
+    let found: BTreeSet<_> = picture.hangers.iter().copied().collect();
+    holds!(NAME, found == hangers, "redirects by end {found:?}, wanted {hangers:?}");
+    for row in picture.pages.values() {
+        let hangers = picture.hangers.iter().filter(|(target, _)| *target == row.page).count();
+        holds!(
+            NAME,
+            row.hangers as usize == hangers,
+            "{} counts {} redirects of {hangers}",
+            row.url,
+            row.hangers
+        );
+        let signature = picture.signatures.get(&row.page);
+        holds!(
+            NAME,
+            signature == row.content.as_ref(),
+            "{} has {:?}, its signature is of {signature:?}",
+            row.url,
+            row.content
+        );
+    }
+    let strays = picture.members.iter().find(|member| !picture.groups.contains_key(&member.group));
+    holds!(NAME, strays.is_none(), "a member of a group that is not in use: {strays:?}");
+    let orphan = picture.signatures.keys().find(|page| !picture.pages.contains_key(page));
+    holds!(NAME, orphan.is_none(), "a signature without a page: {orphan:?}");
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Exactly one live winner: each group is represented by the page that the winner order puts first, every
+//! member knows it, and the owner's count of members that are not its near-duplicates is right.
+
+use doppel_common::api::Status;
+
+use super::Picture;
+use crate::sim::model::url;
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "exactly one live winner";
+
+pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+    for component in &picture.components {
+        let Some(row) = picture.group_of(component).and_then(|group| picture.groups.get(&group)) else {
+            continue;
+        };
+        let (group, winner) = (row.group, url(component.winner));
+        holds!(NAME, row.winner == Some(winner.id()), "{group} has winner {:?} and not {winner}", row.winner);
+        for page in component.contents.iter().chain(&component.redirects) {
+            let Some(page) = picture.page(*page) else { continue };
+            holds!(
+                NAME,
+                page.winner.as_ref() == Some(&winner),
+                "{} says {:?} and not {winner}",
+                page.url,
+                page.winner
+            );
+        }
+        let winners = component.contents.iter().filter_map(|page| picture.page(*page));
+        let winners = winners.filter(|page| page.status == Status::Winner).count();
+        holds!(NAME, winners == 1, "{group} has {winners} winners");
+        let dissimilar =
+            |page: &&usize| **page != component.winner && !world.model.similar(**page, component.winner);
+        let dissimilar = component.contents.iter().filter(dissimilar).count() as u64;
+        holds!(
+            NAME,
+            row.dissimilar == dissimilar,
+            "{group} counts {} dissimilar members of {dissimilar}",
+            row.dissimilar
+        );
+    }
+    Ok(())
+}

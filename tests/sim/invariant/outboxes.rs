@@ -1,0 +1,13 @@
+//! Outboxes drain: at rest no message is under way, in memory or in a store.
+
+use super::Picture;
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "outboxes drain";
+
+pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+    holds!(NAME, picture.outbox == 0, "{} messages are left in the stores", picture.outbox);
+    holds!(NAME, world.network.is_empty(), "letters are left in the network");
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Mistakes that are planted in the network, the stores, the facts and the clock around the product, to
+//! prove that the checks see them.
+
+use std::collections::HashMap;
+
+use doppel_common::api::IndexCommand;
+use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_tier1::simulation::{
+    Kind, Letter, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
+};
+use doppel_tier1::simulation::{Wish, owed_as_settled};
+use doppel_tier1::{Rules, Write};
+
+use super::random::Random;
+
+/// A known mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A batch is compared with the index before any of it is stored.
+    CompareBeforeStore,
+    /// The store says that a commit is durable before it is.
+    AcknowledgeBeforeFlush,
+    /// A comparison with the winner is taken though the page has another content by now.
+    VerdictOnOldContent,
+    /// An answer of tier 2 is taken though the page has another content by now.
+    AnswerOnOldContent,
+    /// An answer of tier 2 is taken though the page was asked about again.
+    AnswerForOldTicket,
+    /// An answer of tier 2 leaves a partner out.
+    PairNotReported,
+    /// A group goes into one with a larger id.
+    MergeIntoLarger,
+    /// The word that two groups are one is lost.
+    LostMerge,
+    /// A merged group loses a member when it hands them over.
+    LostMember,
+    /// A redirect does not hear that its target changed.
+    ForgottenFollower,
+    /// A page does not learn that a redirect ends at it.
+    LostHanger,
+    /// Members are not told of another winner.
+    WinnerKept,
+    /// A dead page stays in its group.
+    DeadMemberKept,
+    /// A page that changed groups stays in the old one, too.
+    LostLeave,
+    /// A page is not told that it was put out.
+    LostUnseat,
+    /// A row of the outbox is not written.
+    LostOutboxEntry,
+    /// A message is applied twice.
+    AppliedTwice,
+    /// A page that its representative confirmed is never compared.
+    ConfirmedNeverLookedAt,
+    /// A group that lost or changed a member is never recomputed.
+    TouchedNeverRecomputed,
+    /// A start does not find what was owed.
+    OwedForgotten,
+    /// The members that stay do not look again after a content left that was never compared to the end.
+    UnsettledForgotten,
+    /// The old content leaves the index before the new one is there.
+    RemovalBeforeStore,
+    /// An order to the index is lost.
+    LostOrder,
+    /// A new content counts as confirmed though it is not near its representative.
+    HintNotChecked,
+    /// The owner of a group does not hear of a member's new content.
+    RefreshWithoutContent,
+    /// The owner of a group does not hear how a member stands to the winner.
+    LostDissimilar,
+    /// An event stays in the feed after a newer one of the page.
+    EventNotSuperseded,
+    /// The signature of a page that has no content any more stays.
+    SignatureKept,
+    /// The clock of a coordinator dates an old version as new.
+    OldVersionAsNew,
+}
+
+impl Mistake {
+    pub(crate) const ALL: [Self; 29] = [
+        Self::CompareBeforeStore,
+        Self::AcknowledgeBeforeFlush,
+        Self::VerdictOnOldContent,
+        Self::AnswerOnOldContent,
+        Self::AnswerForOldTicket,
+        Self::PairNotReported,
+        Self::MergeIntoLarger,
+        Self::LostMerge,
+        Self::LostMember,
+        Self::ForgottenFollower,
+        Self::LostHanger,
+        Self::WinnerKept,
+        Self::DeadMemberKept,
+        Self::LostLeave,
+        Self::LostUnseat,
+        Self::LostOutboxEntry,
+        Self::AppliedTwice,
+        Self::ConfirmedNeverLookedAt,
+        Self::TouchedNeverRecomputed,
+        Self::OwedForgotten,
+        Self::UnsettledForgotten,
+        Self::RemovalBeforeStore,
+        Self::LostOrder,
+        Self::HintNotChecked,
+        Self::RefreshWithoutContent,
+        Self::LostDissimilar,
+        Self::EventNotSuperseded,
+        Self::SignatureKept,
+        Self::OldVersionAsNew,
+    ];
+}
+
+/// Makes one mistake again and again, and no other.
+#[derive(Debug)]
+pub(crate) struct Planted {
+    mistake: Option<Mistake>,
+    random: Random,
+    /// The content each page enrolled with first, by seat.
+    enrolled: HashMap<(PageId, u32), ContentHash>,
+    /// The winner each member was told first.
+    told: HashMap<PageId, PageId>,
+}
+
+impl Planted {
+    pub(crate) fn new(mistake: Option<Mistake>, seed: u64) -> Self {
+        let random = Random::new(!seed);
+        Self { mistake, random, enrolled: HashMap::new(), told: HashMap::new() }
+    }
+
+    pub(crate) fn is(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    /// Whether the mistake is made this time.
+    pub(crate) fn now(&mut self, mistake: Mistake) -> bool {
+        self.is(mistake) && self.random.once_in(3)
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        Rules { late_looks: true, recomputation: !self.is(Mistake::TouchedNeverRecomputed) }
+    }
+
+    /// Commits to one flush, where not every commit is flushed.
+    pub(crate) fn lazy(&self) -> Option<usize> {
+        self.is(Mistake::AcknowledgeBeforeFlush).then_some(8)
+    }
+
+    /// A letter that was just written. `dead`: whether a page is.
+    pub(crate) fn letter(&mut self, letter: &mut Letter, dead: impl Fn(PageId) -> bool) {
+        let Some(mistake) = self.mistake else { return };
+        let lost = match mistake {
+            Mistake::LostMerge => letter.kind() == Kind::Merge,
+            Mistake::ForgottenFollower => letter.kind() == Kind::Rerouted,
+            Mistake::LostHanger => letter.kind() == Kind::Hang,
+            Mistake::LostUnseat => letter.kind() == Kind::Unseat,
+            Mistake::LostDissimilar => letter.kind() == Kind::Dissimilar,
+            Mistake::LostLeave => {
+                letter.kind() == Kind::Leave && letter.leaver().is_some_and(|page| !dead(page))
+            }
+            Mistake::DeadMemberKept => letter.kind() == Kind::Leave && letter.leaver().is_some_and(dead),
+            Mistake::WinnerKept => letter
+                .assigned()
+                .is_some_and(|(page, winner)| *self.told.entry(page).or_insert(winner) != winner),
+            _ => false,
+        };
+        if lost && self.now(mistake) {
+            letter.silence();
+        }
+        match mistake {
+            Mistake::LostMember if self.random.once_in(3) => drop(letter.drop_handed_over()),
+            Mistake::UnsettledForgotten => drop(letter.say_settled()),
+            Mistake::RefreshWithoutContent => {
+                if let Some((page, seat, content)) = letter.enrolled() {
+                    letter.set_enrolled_content(*self.enrolled.entry((page, seat)).or_insert(content));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The rows of a commit. `groups`: those in use.
+    pub(crate) fn writes(&mut self, writes: &mut Vec<Write>, groups: impl Fn() -> Vec<GroupId>) {
+        match self.mistake {
+            Some(Mistake::LostOutboxEntry) => {
+                writes.retain(|(key, value)| {
+                    !(is_outbox_row(key) && value.is_some() && self.random.once_in(3))
+                });
+            }
+            Some(Mistake::EventNotSuperseded) => {
+                writes
+                    .retain(|(key, value)| !(is_feed_row(key) && value.is_none() && self.random.once_in(3)));
+            }
+            Some(Mistake::SignatureKept) => {
+                writes.retain(|(key, value)| {
+                    !(is_signature_row(key) && value.is_none() && self.random.once_in(3))
+                });
+            }
+            Some(Mistake::ConfirmedNeverLookedAt) => {
+                for (key, value) in writes.iter_mut() {
+                    let settled = value.as_ref().and_then(|value| owed_as_settled(key, value).unwrap());
+                    *value = settled.or(value.take());
+                }
+            }
+            Some(Mistake::MergeIntoLarger) => {
+                for (key, value) in writes.iter_mut() {
+                    let larger = |group| groups().into_iter().find(|other| *other > group);
+                    let other =
+                        value.as_ref().and_then(|value| redirect_forward(key, value, larger).unwrap());
+                    *value = other.or(value.take());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a commit wants done.
+    pub(crate) fn wishes(&mut self, wishes: &mut Vec<Wish>) {
+        let is_order = |wish: &Wish| {
+            matches!(wish, Wish::Index(IndexCommand::Put { look: None, .. } | IndexCommand::Remove { .. }))
+        };
+        if self.is(Mistake::LostOrder) {
+            wishes.retain(|wish| !(is_order(wish) && self.random.once_in(3)));
+        }
+        if self.is(Mistake::RemovalBeforeStore) {
+            for at in 1..wishes.len() {
+                let (before, after) = (&wishes[at - 1], &wishes[at]);
+                if let (
+                    Wish::Index(IndexCommand::Put { page, .. }),
+                    Wish::Index(IndexCommand::Remove { page: p, .. }),
+                ) = (before, after)
+                    && page == p
+                {
+                    wishes.swap(at - 1, at);
+                }
+            }
+        }
+    }
+}

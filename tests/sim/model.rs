@@ -1,0 +1,175 @@
+//! What is true: the pages as they were accepted, and the groups that follow from them. It knows nothing
+//! of shards, messages, partitions and seats.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use doppel_common::api::Unresolved;
+use doppel_common::model::{PageId, PageUrl, Timestamp};
+
+use super::contents::Contents;
+
+/// Redirects followed at most.
+const HOPS_MAX: usize = 20;
+
+/// A page by its number.
+pub(crate) type Page = usize;
+
+/// The URL of a page. Of different lengths, static and dynamic, on three hosts.
+pub(crate) fn url(page: Page) -> PageUrl {
+    let path = "x".repeat(page % 4);
+    let query = if page % 5 == 4 { "?q" } else { "" };
+    PageUrl::parse(&format!("http://h{}/{path}{page}{query}", page % 3)).unwrap()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Body {
+    Content(usize),
+    Redirect(Page),
+    Dead,
+}
+
+/// A version of a page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Version {
+    pub(crate) page: Page,
+    pub(crate) date: i64,
+    pub(crate) popularity: Option<f64>,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Known {
+    pub(crate) date: i64,
+    pub(crate) first_seen: i64,
+    pub(crate) popularity: Option<f64>,
+    pub(crate) body: Body,
+}
+
+/// A group that there has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Component {
+    pub(crate) contents: BTreeSet<Page>,
+    pub(crate) redirects: BTreeSet<Page>,
+    pub(crate) winner: Page,
+}
+
+#[derive(Clone)]
+pub(crate) struct Model {
+    pub(crate) contents: &'static Contents,
+    pub(crate) pages: BTreeMap<Page, Known>,
+    ids: BTreeMap<PageId, Page>,
+}
+
+impl Model {
+    pub(crate) fn new(contents: &'static Contents, pages: usize) -> Self {
+        let ids = (0..pages).map(|page| (url(page).id(), page)).collect();
+        Self { contents, pages: BTreeMap::new(), ids }
+    }
+
+    pub(crate) fn page(&self, id: PageId) -> Page {
+        self.ids[&id]
+    }
+
+    /// Takes a version that was accepted.
+    pub(crate) fn accept(&mut self, version: &Version) {
+        let Version { page, date, popularity, body } = *version;
+        let known = self.pages.entry(page).or_insert(Known { date, first_seen: date, popularity, body });
+        known.first_seen = known.first_seen.min(date);
+        if date >= known.date {
+            known.date = date;
+            known.popularity = popularity.or(known.popularity);
+            known.body = body;
+        }
+    }
+
+    pub(crate) fn forget(&mut self, page: Page) {
+        self.pages.remove(&page);
+    }
+
+    pub(crate) fn content(&self, page: Page) -> Option<usize> {
+        match self.pages.get(&page)?.body {
+            Body::Content(content) => Some(content),
+            Body::Redirect(_) | Body::Dead => None,
+        }
+    }
+
+    /// The page with content at the end of a page's redirects; itself when it has one.
+    pub(crate) fn end(&self, page: Page) -> Result<Page, Unresolved> {
+        let (mut at, mut seen) = (page, vec![page]);
+        loop {
+            match self.pages.get(&at).map(|known| known.body) {
+                None => return Err(Unresolved::UnknownTarget),
+                Some(Body::Dead) => return Err(Unresolved::DeadTarget),
+                Some(Body::Content(_)) => return Ok(at),
+                Some(Body::Redirect(_)) if seen.len() > HOPS_MAX => return Err(Unresolved::TooManyHops),
+                Some(Body::Redirect(to)) => {
+                    if seen.contains(&to) {
+                        return Err(Unresolved::Loop);
+                    }
+                    seen.push(to);
+                    at = to;
+                }
+            }
+        }
+    }
+
+    /// F between two pages with content.
+    pub(crate) fn similar(&self, a: Page, b: Page) -> bool {
+        match (self.content(a), self.content(b)) {
+            (Some(a), Some(b)) => self.contents.similar(a, b),
+            _ => false,
+        }
+    }
+
+    /// The connected components of F over the present contents, plus redirects: those of two pages and more.
+    pub(crate) fn components(&self) -> Vec<Component> {
+        let mut left: BTreeSet<Page> =
+            self.pages.keys().copied().filter(|page| self.content(*page).is_some()).collect();
+        let mut components = Vec::new();
+        while let Some(start) = left.pop_first() {
+            let mut contents = BTreeSet::from([start]);
+            let mut next = vec![start];
+            while let Some(at) = next.pop() {
+                let tied: Vec<Page> = left.iter().copied().filter(|other| self.similar(at, *other)).collect();
+                for page in tied {
+                    left.remove(&page);
+                    contents.insert(page);
+                    next.push(page);
+                }
+            }
+            let is_redirect = |page: &Page| matches!(self.pages[page].body, Body::Redirect(_));
+            let ends_here = |page: &Page| self.end(*page).is_ok_and(|end| contents.contains(&end));
+            let redirects: BTreeSet<Page> =
+                self.pages.keys().copied().filter(|page| is_redirect(page) && ends_here(page)).collect();
+            let winner = contents.iter().copied().min_by(|a, b| self.order(*a, *b)).unwrap();
+            if contents.len() + redirects.len() > 1 {
+                components.push(Component { contents, redirects, winner });
+            }
+        }
+        components
+    }
+
+    /// The winner order, from its description: popularity in powers of two, day first seen, static before
+    /// dynamic, shorter, time first seen, URL.
+    fn order(&self, a: Page, b: Page) -> Ordering {
+        let key = |page: Page| {
+            let known = &self.pages[&page];
+            let power = match known.popularity {
+                None => i64::MIN,
+                Some(p) if p <= 0.0 => i64::MIN + 1,
+                Some(p) => {
+                    let mut power = 0;
+                    while 2f64.powi(power + 1) <= p {
+                        power += 1;
+                    }
+                    i64::from(power)
+                }
+            };
+            let url = url(page).as_str().to_owned();
+            let day = known.first_seen.div_euclid(Timestamp::DAY_MS);
+            (std::cmp::Reverse(power), day, url.contains('?'), url.len(), known.first_seen, url)
+        };
+        key(a).cmp(&key(b))
+    }
+}

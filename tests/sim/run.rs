@@ -1,0 +1,270 @@
+//! A run: the actions of a plan, one after the other, and what is checked on the way.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_tier1::simulation::{Fact, Row};
+
+use super::action::{Action, Plan, Stop};
+use super::clients::{Request, submission};
+use super::invariant;
+use super::mistake::Mistake;
+use super::model::{Body, Version, url};
+use super::random::Random;
+use super::violation::{Checked, Violation, failed};
+use super::world::{Commit, World};
+
+/// Old letters and facts that are kept to come again.
+pub(crate) const REMEMBERED: usize = 50;
+
+/// Runs a plan to its end or to its first violation.
+pub(crate) fn run(plan: &Plan, mistake: Option<Mistake>) -> Checked {
+    let run = AssertUnwindSafe(|| {
+        let mut world = World::new(plan, mistake)?;
+        plan.actions.iter().try_for_each(|action| world.act(action))
+    });
+    catch_unwind(run).unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<String>().cloned();
+        let what = what.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default();
+        Err(Violation { invariant: "nothing panics", what })
+    })
+}
+
+/// The element that a number points to.
+fn pick<T>(of: &[T], which: u32) -> Option<usize> {
+    (!of.is_empty()).then(|| which as usize % of.len())
+}
+
+impl World {
+    fn act(&mut self, action: &Action) -> Checked {
+        match action {
+            Action::Send(items) => {
+                let versions = items.iter().map(|item| {
+                    let body = match item.body {
+                        Body::Redirect(to) if to == item.page => Body::Dead,
+                        body => body,
+                    };
+                    let popularity = item.popularity.map(f64::from);
+                    Version { page: item.page, date: self.clock - item.age, popularity, body }
+                });
+                let mut with_hints = Vec::new();
+                for version in versions {
+                    let hint = self.worker.hint(&submission(&version, self.contents));
+                    with_hints.push((version, hint.map_err(|e| failed("a hint")(e.into()))?));
+                }
+                self.requests.push(Request { versions: with_hints });
+                Ok(())
+            }
+            Action::Arrive { which, repeat, deliver, stop } => {
+                let Some(at) = pick(&self.requests, *which) else { return Ok(()) };
+                let request = self.requests[at].clone();
+                if self.arrive(&request, usize::from(*deliver), *which, *stop)? && !repeat {
+                    self.requests.swap_remove(at);
+                }
+                Ok(())
+            }
+            Action::GiveUp { which } => {
+                if let Some(at) = pick(&self.requests, *which) {
+                    self.requests.swap_remove(at);
+                }
+                Ok(())
+            }
+            Action::Purge { page, stop } => self.purge(*page, *stop),
+            Action::Expire { which } => self.expire(*which),
+            Action::Deliver { node, order, letters, stop } => {
+                let at = *node as usize % self.places.len();
+                self.commit(at, Vec::new(), usize::from(*letters), *order, *stop).map(drop)
+            }
+            Action::Lose { node } => {
+                let (nodes, at) = (self.places.len(), *node as usize % self.places.len());
+                self.network.lose(|shard| usize::from(shard.0) % nodes == at);
+                Ok(())
+            }
+            Action::SendAgain { node } => self.send_again(*node as usize % self.places.len()),
+            Action::Pass { orders } => self.pass(usize::from(*orders)),
+            Action::Fact { which, repeat, stop } => {
+                let Some(at) = pick(&self.facts, *which) else { return Ok(()) };
+                let fact = if *repeat { self.facts[at].clone() } else { self.facts.remove(at) };
+                self.learn(fact, *which, *stop)
+            }
+            Action::Verify { which } => self.verify(*which),
+            Action::Recompute { which } => self.recompute(*which),
+            Action::Repair { which } => {
+                let groups: Vec<GroupId> = self.rows()?.iter().filter_map(group_in_use).collect();
+                let Some(at) = pick(&groups, *which) else { return Ok(()) };
+                self.compute(groups[at], true)
+            }
+            Action::LookNow { which, stop } => self.look_now(*which, *stop),
+            Action::Rehome { map } => self.index.rehome(*map),
+            Action::Kill { node, files, facts_survive } => {
+                self.kill(*node as usize % self.places.len(), *files, *facts_survive)
+            }
+            Action::KillAll { files } => {
+                self.facts.clear();
+                (0..self.places.len()).try_for_each(|at| self.kill(at, *files, false))
+            }
+            Action::Ask { page } => invariant::advice::ask(self, *page),
+            Action::Read { limit } => {
+                self.reader.read(self.worker.api(), usize::from(*limit))?;
+                Ok(())
+            }
+            Action::Tick { millis } => {
+                self.clock += millis;
+                Ok(())
+            }
+            Action::Rest => {
+                self.settle()?;
+                invariant::at_rest(self)
+            }
+        }
+    }
+
+    fn purge(&mut self, page: usize, stop: Stop) -> Checked {
+        let id = url(page).id();
+        let (before, acknowledged) = (self.model.clone(), self.acknowledged.clone());
+        self.forget(page);
+        if self.commit(self.place_of_page(id), vec![Fact::purge(id)], 4, id_order(page), stop)?
+            == Commit::Lost
+        {
+            (self.model, self.acknowledged) = (before, acknowledged);
+        }
+        Ok(())
+    }
+
+    /// Retention looks at a page, or at a group.
+    fn expire(&mut self, which: u32) -> Checked {
+        let rows = self.rows()?;
+        let groups: Vec<GroupId> = rows
+            .iter()
+            .filter_map(|row| match row {
+                Row::Forward { group, .. } => Some(*group),
+                _ => None,
+            })
+            .collect();
+        match pick(&groups, which).filter(|_| which.is_multiple_of(2)) {
+            Some(at) => self.expire_group(groups[at]),
+            None => self.expire_page(which as usize % self.pages),
+        }
+    }
+
+    pub(crate) fn expire_group(&mut self, group: GroupId) -> Checked {
+        let at = self.place_of(group.shard());
+        self.commit(at, vec![Fact::expire_group(group, self.now())], 0, 0, Stop::Never).map(drop)
+    }
+
+    pub(crate) fn expire_page(&mut self, page: usize) -> Checked {
+        let id = url(page).id();
+        self.commit(self.place_of_page(id), vec![Fact::expire_page(id, self.now())], 0, 0, Stop::Never)?;
+        let is_there = self.rows()?.iter().any(|row| matches!(row, Row::Page(row) if row.page == id));
+        if !is_there && self.model.pages.get(&page).is_some_and(|known| known.body == Body::Dead) {
+            self.forget(page);
+        }
+        Ok(())
+    }
+
+    /// Tier 2 makes a pass.
+    pub(crate) fn pass(&mut self, orders: usize) -> Checked {
+        let early = if self.planted.is(Mistake::CompareBeforeStore) {
+            self.index.compare_unstored(orders)
+        } else {
+            Vec::new()
+        };
+        let mut answers = self.index.pass(orders)?;
+        for answer in early {
+            answers.retain(|later| (later.page, later.ticket) != (answer.page, answer.ticket));
+            answers.push(answer);
+        }
+        if self.planted.is(Mistake::PairNotReported) {
+            for answer in &mut answers {
+                if self.planted.now(Mistake::PairNotReported) {
+                    answer.pairs.pop();
+                }
+            }
+        }
+        self.facts.extend(answers.into_iter().map(Fact::looked));
+        Ok(())
+    }
+
+    /// A fact arrives at its node.
+    pub(crate) fn learn(&mut self, mut fact: Fact, order: u32, stop: Stop) -> Checked {
+        let shards = self.settings.shards;
+        let damaged = |e: doppel_tier1::StoreError| failed("reading the stores")(e.into());
+        if self.planted.is(Mistake::VerdictOnOldContent) && fact.is_verdict()
+            || self.planted.is(Mistake::AnswerOnOldContent) && fact.is_look()
+        {
+            fact = fact.about_present(&*self.all, shards).map_err(damaged)?;
+        }
+        if self.planted.is(Mistake::AnswerForOldTicket) {
+            fact = fact.under_open_ticket(&*self.all, shards).map_err(damaged)?;
+        }
+        let at = self.place_of(fact.shard(shards));
+        if order.is_multiple_of(4) && self.old_facts.len() < REMEMBERED {
+            self.old_facts.push(fact.clone());
+        }
+        match self.commit(at, vec![fact.clone()], order as usize % 5, order, stop)? {
+            // The worker and the index outlive a node, and tell it again.
+            Commit::Lost => self.facts.push(fact),
+            Commit::Answered | Commit::Unanswered => {}
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, which: u32) -> Checked {
+        let mut random = Random::new(u64::from(which));
+        let at = random.below(self.places.len() as u64) as usize;
+        let jobs = &mut self.places[at].verify;
+        let Some(job) = pick(jobs, which) else { return Ok(()) };
+        let (page, content, winner, winner_content) = jobs.swap_remove(job);
+        self.check_member((page, content), (winner, winner_content))
+    }
+
+    /// The worker compares a member with its winner.
+    pub(crate) fn check_member(
+        &mut self,
+        page: (PageId, ContentHash),
+        winner: (PageId, ContentHash),
+    ) -> Checked {
+        let found = self.worker.verify(page, winner);
+        self.facts.extend(found.map_err(|e| failed("a comparison")(e.into()))?);
+        Ok(())
+    }
+
+    fn recompute(&mut self, which: u32) -> Checked {
+        let at = which as usize % self.places.len();
+        let groups = &mut self.places[at].touched;
+        let Some(group) = pick(groups, which >> 8) else { return Ok(()) };
+        let group = groups.remove(group);
+        self.compute(group, false)
+    }
+
+    /// The worker recomputes a group.
+    pub(crate) fn compute(&mut self, group: GroupId, repair: bool) -> Checked {
+        let found = self.worker.recompute(group, repair);
+        self.facts.extend(found.map_err(|e| failed("a recomputation")(e.into()))?);
+        Ok(())
+    }
+
+    fn look_now(&mut self, which: u32, stop: Stop) -> Checked {
+        let at = which as usize % self.places.len();
+        let pages = &mut self.places[at].late;
+        let Some(page) = pick(pages, which >> 8) else { return Ok(()) };
+        let page = pages.remove(page);
+        self.look(at, page, stop)
+    }
+
+    /// The background has time for a late look. One that is lost is owed again at the start of the node.
+    pub(crate) fn look(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
+        self.commit(at, vec![Fact::look_now(page)], 0, 0, stop).map(drop)
+    }
+}
+
+fn group_in_use(row: &Row) -> Option<GroupId> {
+    match row {
+        Row::Group(group) => Some(group.group),
+        _ => None,
+    }
+}
+
+fn id_order(page: usize) -> u32 {
+    page as u32 + 1
+}
