@@ -8,7 +8,8 @@
 //! DOPPEL_SIM_SEEDS=10000 cargo test --release --test sim no_seed -- --nocapture
 //! ```
 //!
-//! A seed that fails is named, made small and printed as a list of actions.
+//! A seed that fails is named, made small and printed as a list of actions; with `DOPPEL_SIM_TRACE` set,
+//! every commit of the small run is printed, too.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod sim {
@@ -36,6 +37,7 @@ use sim::action::Plan;
 use sim::mistake::Mistake;
 use sim::run::run;
 use sim::shrink::shrink;
+use sim::world::TRACED;
 
 /// Seeds that are always run.
 const SEEDS: u64 = 600;
@@ -70,6 +72,10 @@ fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
     let plan = Plan::of(seed, steps());
     let violation = run(&plan, mistake).err()?;
     let (small, violation) = shrink(&plan, mistake, violation);
+    if std::env::var_os("DOPPEL_SIM_TRACE").is_some() {
+        TRACED.store(true, Ordering::Relaxed);
+        drop(run(&small, mistake));
+    }
     let Plan { shards, nodes, pages, tau, step_rows, group_members_max, actions, .. } = small;
     let actions: Vec<String> = actions.iter().map(|action| format!("  {action:?}")).collect();
     Some(format!(
@@ -127,11 +133,12 @@ fn a_seed_gives_the_same_run() {
 
 #[test]
 fn every_planted_mistake_is_found() {
+    let seeds = number("DOPPEL_SIM_SEEDS").unwrap_or(SEEDS_TO_FIND);
     let missed: Vec<String> = quietly(|| {
         let mut missed = Vec::new();
         for mistake in Mistake::ALL {
-            let found = (0..SEEDS_TO_FIND)
-                .find_map(|seed| Some((seed, run(&Plan::of(seed, STEPS), Some(mistake)).err()?)));
+            let found =
+                (0..seeds).find_map(|seed| Some((seed, run(&Plan::of(seed, STEPS), Some(mistake)).err()?)));
             match found {
                 Some((seed, violation)) => eprintln!("{mistake:?}: seed {seed}, {}", violation.invariant),
                 None => missed.push(format!("{mistake:?}")),
@@ -139,5 +146,5 @@ fn every_planted_mistake_is_found() {
         }
         missed
     });
-    assert!(missed.is_empty(), "not found within {SEEDS_TO_FIND} seeds: {missed:?}");
+    assert!(missed.is_empty(), "not found within {seeds} seeds: {missed:?}");
 }

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use doppel_common::api::IndexCommand;
 use doppel_common::model::{ContentHash, GroupId, PageId};
 use doppel_tier1::simulation::{
-    Kind, Letter, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
+    Fact, Kind, Letter, Wish, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
 };
-use doppel_tier1::simulation::{Wish, owed_as_settled};
+
 use doppel_tier1::{Rules, Write};
 
 use super::random::Random;
@@ -119,12 +119,14 @@ pub(crate) struct Planted {
     enrolled: HashMap<(PageId, u32), ContentHash>,
     /// The winner each member was told first.
     told: HashMap<PageId, PageId>,
+    /// The first comparison of each member with a winner.
+    compared: HashMap<PageId, Fact>,
 }
 
 impl Planted {
     pub(crate) fn new(mistake: Option<Mistake>, seed: u64) -> Self {
         let random = Random::new(!seed);
-        Self { mistake, random, enrolled: HashMap::new(), told: HashMap::new() }
+        Self { mistake, random, enrolled: HashMap::new(), told: HashMap::new(), compared: HashMap::new() }
     }
 
     pub(crate) fn is(&self, mistake: Mistake) -> bool {
@@ -137,7 +139,10 @@ impl Planted {
     }
 
     pub(crate) fn rules(&self) -> Rules {
-        Rules { late_looks: true, recomputation: !self.is(Mistake::TouchedNeverRecomputed) }
+        Rules {
+            late_looks: !self.is(Mistake::ConfirmedNeverLookedAt),
+            recomputation: !self.is(Mistake::TouchedNeverRecomputed),
+        }
     }
 
     /// Commits to one flush, where not every commit is flushed.
@@ -178,6 +183,11 @@ impl Planted {
         }
     }
 
+    /// A comparison of a member with its winner: the first one, whatever the contents are by now.
+    pub(crate) fn verdict(&mut self, page: PageId, fact: Fact) -> Fact {
+        self.compared.entry(page).or_insert(fact).clone()
+    }
+
     /// The rows of a commit. `groups`: those in use.
     pub(crate) fn writes(&mut self, writes: &mut Vec<Write>, groups: impl Fn() -> Vec<GroupId>) {
         match self.mistake {
@@ -194,12 +204,6 @@ impl Planted {
                 writes.retain(|(key, value)| {
                     !(is_signature_row(key) && value.is_none() && self.random.once_in(3))
                 });
-            }
-            Some(Mistake::ConfirmedNeverLookedAt) => {
-                for (key, value) in writes.iter_mut() {
-                    let settled = value.as_ref().and_then(|value| owed_as_settled(key, value).unwrap());
-                    *value = settled.or(value.take());
-                }
             }
             Some(Mistake::MergeIntoLarger) => {
                 for (key, value) in writes.iter_mut() {

@@ -189,16 +189,19 @@ impl World {
     pub(crate) fn learn(&mut self, mut fact: Fact, order: u32, stop: Stop) -> Checked {
         let shards = self.settings.shards;
         let damaged = |e: doppel_tier1::StoreError| failed("reading the stores")(e.into());
-        if self.planted.is(Mistake::VerdictOnOldContent) && fact.is_verdict()
-            || self.planted.is(Mistake::AnswerOnOldContent) && fact.is_look()
+        if self.planted.is(Mistake::VerdictOnOldContent)
+            && let Some(page) = fact.compared()
         {
+            fact = self.planted.verdict(page, fact).about_present(&*self.all, shards).map_err(damaged)?;
+        }
+        if self.planted.is(Mistake::AnswerOnOldContent) && fact.is_look() {
             fact = fact.about_present(&*self.all, shards).map_err(damaged)?;
         }
         if self.planted.is(Mistake::AnswerForOldTicket) {
             fact = fact.under_open_ticket(&*self.all, shards).map_err(damaged)?;
         }
         let at = self.place_of(fact.shard(shards));
-        if order.is_multiple_of(4) && self.old_facts.len() < REMEMBERED {
+        if order.is_multiple_of(4) && self.old_facts.len() < REMEMBERED && !fact.is_repair() {
             self.old_facts.push(fact.clone());
         }
         match self.commit(at, vec![fact.clone()], order as usize % 5, order, stop)? {

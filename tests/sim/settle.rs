@@ -1,7 +1,6 @@
 //! The healing phase: no more faults, until nothing is left to do.
 
 use super::action::Stop;
-use super::mistake::Mistake;
 use super::violation::{Checked, holds};
 use super::world::World;
 
@@ -58,9 +57,7 @@ impl World {
                 return Ok(true);
             }
             if let Some(group) = self.places[at].touched.pop() {
-                if !self.planted.is(Mistake::TouchedNeverRecomputed) {
-                    self.compute(group, false)?;
-                }
+                self.compute(group, false)?;
                 return Ok(true);
             }
             if let Some(page) = self.places[at].late.pop() {

@@ -2,7 +2,8 @@
 //! worker, clients, a clock, and the model of what is true.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_common::api::IndexCommand;
 use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
@@ -143,7 +144,7 @@ impl World {
             self.old_letters.extend(waiting.first().cloned());
         }
         self.apply_twice(at, &waiting)?;
-        if is_traced() {
+        if TRACED.load(Ordering::Relaxed) {
             eprintln!("node {at}, {stop:?}: {facts:?} {waiting:#?}");
         }
         self.changed = facts.iter().filter_map(Fact::submitted).collect();
@@ -415,11 +416,8 @@ impl World {
     }
 }
 
-/// Whether every commit is printed (`DOPPEL_SIM_TRACE`).
-fn is_traced() -> bool {
-    static TRACED: LazyLock<bool> = LazyLock::new(|| std::env::var_os("DOPPEL_SIM_TRACE").is_some());
-    *TRACED
-}
+/// Whether every commit is printed.
+pub(crate) static TRACED: AtomicBool = AtomicBool::new(false);
 
 /// What became of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

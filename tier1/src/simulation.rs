@@ -17,9 +17,7 @@ use doppel_common::pairwise::Policy;
 
 pub use letter::{Kind, Letter};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
-pub use tampering::{
-    is_feed_row, is_outbox_row, is_signature_row, owed_as_settled, page_row_of, redirect_forward,
-};
+pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
 pub use worker::{Worker, signature};
 
 use crate::machine::{Command, Effect, Hint, Machine, Shards};

@@ -130,7 +130,8 @@ impl Machine<'_, '_> {
         self.send(entered.shard(), Message::Leave { group: entered, page, seat, unsettled: !settled });
         record.seat += 1;
         let in_decision = state.look == LookState::Pending;
-        if compare && !in_decision {
+        // A content without tokens has no partners to look for.
+        if compare && !in_decision && state.tokens > 0 {
             self.look_as_new(page, &mut record);
         } else if record.hangers > 0 && !in_decision {
             self.mint(page, &mut record)?;

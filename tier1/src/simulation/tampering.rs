@@ -1,9 +1,9 @@
 //! What a bad store can do to the rows of a commit: the mistakes that tests plant.
 
-use doppel_common::model::{GroupId, PageId};
+use doppel_common::model::GroupId;
 
 use crate::key::{self, Kind};
-use crate::record::{GroupRecord, LookState, PageRecord, State, decode, encode};
+use crate::record::{GroupRecord, decode, encode};
 use crate::store::StoreError;
 
 fn is(key: &[u8], kind: Kind) -> bool {
@@ -25,12 +25,6 @@ pub fn is_signature_row(key: &[u8]) -> bool {
     is(key, Kind::Signature)
 }
 
-/// The page of a page row.
-#[must_use]
-pub fn page_row_of(key: &[u8]) -> Option<PageId> {
-    key::last_page(key).filter(|_| is(key, Kind::Page))
-}
-
 /// The row of a group that merges, with another group to merge into; none for any other row.
 ///
 /// # Errors
@@ -48,21 +42,4 @@ pub fn redirect_forward(
     let Some(into) = group.filter(|_| !forward.done).and_then(other) else { return Ok(None) };
     forward.into = into;
     Ok(Some(encode(&GroupRecord::Forward(forward))))
-}
-
-/// The row of a page that owes a late look, as if it had been compared; none for any other row.
-///
-/// # Errors
-/// When the row is damaged.
-pub fn owed_as_settled(key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-    if !is(key, Kind::Page) {
-        return Ok(None);
-    }
-    let mut record: PageRecord = decode(key, value)?;
-    let State::Content(state) = &mut record.state else { return Ok(None) };
-    if state.look != LookState::Late {
-        return Ok(None);
-    }
-    state.look = LookState::Settled;
-    Ok(Some(encode(&record)))
 }

@@ -45,6 +45,7 @@ impl Worker {
             retention: settings.retention,
             durable: false,
             collection: 1,
+            manifest: String::new(),
         };
         let tier1 = Tier1::over(store, &config).expect("a sound store");
         Self { tier1, settings }
@@ -158,9 +159,18 @@ impl Fact {
         matches!(self.0, Command::Looked(_))
     }
 
-    /// Whether it is a comparison with a winner.
+    /// Whether it is the repair of a group, which is an operator's wish and no fact.
     #[must_use]
-    pub fn is_verdict(&self) -> bool {
-        matches!(self.0, Command::Verified { .. })
+    pub fn is_repair(&self) -> bool {
+        matches!(&self.0, Command::Regrouped(regrouped) if regrouped.repair)
+    }
+
+    /// The member of a comparison with a winner.
+    #[must_use]
+    pub fn compared(&self) -> Option<PageId> {
+        match &self.0 {
+            Command::Verified { page, .. } => Some(*page),
+            _ => None,
+        }
     }
 }
