@@ -56,6 +56,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         retention: Retention::DEFAULT,
         durable: true,
         collection: 1,
+        manifest: String::new(),
     };
     let tier1 = Tier1::over(store, &config).expect("an empty collection");
     let index = Arc::new(Families { answer: OnceLock::new(), first: Mutex::new(HashMap::new()) });

@@ -10,6 +10,7 @@
 //! → answer; then `Effect`s → tier 2 and the worker, whose answers come back as commands.
 #![forbid(unsafe_code)]
 
+pub mod backup;
 pub mod check;
 mod key;
 mod machine;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::StoreError;
 
 /// The version of all records; see `CONTRIBUTING.md` for what a change takes.
-pub(crate) const VERSION: u8 = 2;
+pub(crate) const VERSION: u8 = 3;
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -317,8 +317,17 @@ pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: &[u8]) -> Result<T, StoreError> {
-    let damaged =
-        |reason| StoreError::Damaged { key: key.iter().map(|b| format!("{b:02x}")).collect(), reason };
+    let body = body(key, bytes)?;
+    postcard::from_bytes(body).map_err(|_| damaged(key, "not a record of this kind"))
+}
+
+pub(crate) fn damaged(key: &[u8], reason: &'static str) -> StoreError {
+    StoreError::Damaged { key: key.iter().map(|b| format!("{b:02x}")).collect(), reason }
+}
+
+/// A record without its version and checksum, which are right.
+pub(crate) fn body<'b>(key: &[u8], bytes: &'b [u8]) -> Result<&'b [u8], StoreError> {
+    let damaged = |reason| damaged(key, reason);
     let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(|| damaged("shorter than its checksum"))?;
     if stable_hash64(body) as u32 != u32::from_le_bytes(*sum) {
         return Err(damaged("wrong checksum"));
@@ -327,7 +336,7 @@ pub(crate) fn decode<T: DeserializeOwned>(key: &[u8], bytes: &[u8]) -> Result<T,
     if version != VERSION {
         return Err(StoreError::Version { found: version, expected: VERSION });
     }
-    postcard::from_bytes(body).map_err(|_| damaged("not a record of this kind"))
+    Ok(body)
 }
 
 impl PageRecord {

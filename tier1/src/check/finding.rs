@@ -106,7 +106,8 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, finding: Finding) {
+    /// Adds one.
+    pub fn add(&mut self, finding: Finding) {
         let count = self.counts.entry(finding.invariant).or_default();
         *count += 1;
         if *count <= EXAMPLES_MAX as u64 {

@@ -19,11 +19,14 @@ mod pages;
 #[doc(hidden)]
 pub mod planted;
 mod redirects;
-mod rows;
+pub(crate) mod rows;
 mod shards;
 #[cfg(test)]
 pub(crate) mod tests;
 mod underway;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use doppel_common::api::Backlog;
 use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
@@ -36,7 +39,7 @@ pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 
 use crate::key;
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
-use crate::store::{Store, StoreError};
+use crate::store::{Sled, Store, StoreError};
 use crate::totals;
 use rows::{Place, pieces};
 use underway::Underway;
@@ -64,6 +67,18 @@ impl Report {
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
     }
+}
+
+/// Checks the database in `dir`, which no server may use. No row is written; the engine may finish what a
+/// process that was killed left undone in its files, as at every start.
+///
+/// # Errors
+/// When there is none, it is in use, or the engine cannot open it at all.
+pub fn of_directory(dir: &Path, shards: u16, policy: Policy) -> Result<Report, StoreError> {
+    let store = Sled::open_existing(dir)?;
+    // Some damage makes the engine panic when it comes upon it.
+    let checked = catch_unwind(AssertUnwindSafe(|| check(&store, shards, Some(policy))));
+    checked.map_err(|_| StoreError::Corrupt("the engine panicked on reading it".to_owned()))
 }
 
 /// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.

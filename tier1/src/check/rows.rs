@@ -4,6 +4,7 @@ use doppel_common::model::{GroupId, PageId, ShardId};
 
 use crate::key::{self, Kind};
 use crate::store::{Store, StoreError};
+use crate::txn::Row;
 
 /// Rows and bytes of a piece. Between pieces nothing of the store is held.
 const PIECE_ROWS: usize = 1_000;
@@ -101,7 +102,7 @@ pub(crate) fn pieces(store: &dyn Store, each: &mut dyn FnMut(&[u8], &[u8])) -> R
 }
 
 /// The rows from a key on, as many as go together; none at the end.
-pub(crate) fn piece(store: &dyn Store, from: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+pub(crate) fn piece(store: &dyn Store, from: &[u8]) -> Result<Vec<Row>, StoreError> {
     let (mut piece, mut bytes) = (Vec::new(), 0);
     store.range(from, &END, &mut |key, value| {
         bytes += key.len() + value.len();

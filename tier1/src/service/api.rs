@@ -1,13 +1,15 @@
 //! The calls of the coordinator.
 
+use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_common::api::{
-    Backlog, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, Outcome,
-    PageView, Refused, RepairReport, Submission, Tier1Api,
+    Backlog, BackupError, BackupSummary, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
+    GroupView, Line, Outcome, PageView, Refused, RepairReport, Submission, Tier1Api,
 };
 use doppel_common::model::{GroupId, PageId, ShardId};
 use doppel_common::signature::Signature;
@@ -162,6 +164,10 @@ impl Tier1Api for Tier1 {
             }
         }
         Ok(purged)
+    }
+
+    fn backup(&self, dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError> {
+        self.write_backup(dir, out)
     }
 
     fn flush(&self, limit: Duration) -> Result<bool, Refused> {

@@ -5,6 +5,7 @@
 
 mod api;
 mod background;
+pub(crate) mod backup;
 mod feed;
 mod hint;
 mod read;
@@ -58,6 +59,8 @@ pub struct Config {
     pub durable: bool,
     /// Names the collection in feed cursors.
     pub collection: u64,
+    /// The data directory's manifest, for backups.
+    pub manifest: String,
 }
 
 /// Why a collection cannot be opened.
@@ -80,6 +83,7 @@ pub struct Tier1 {
     settings: Settings,
     pending_max: u64,
     collection: u64,
+    manifest: String,
     tasks: Sender<Task>,
     jobs: Sender<Job>,
     totals: RwLock<(Counters, Backlog)>,
@@ -146,6 +150,7 @@ impl Tier1 {
             settings,
             pending_max: config.pending_max,
             collection: config.collection,
+            manifest: config.manifest.clone(),
             tasks: task_sender,
             jobs: job_sender,
             totals: RwLock::new(totals),
@@ -243,9 +248,10 @@ impl From<StoreError> for Refused {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
             StoreError::InUse | StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
-            StoreError::Corrupt(_) | StoreError::Damaged { .. } | StoreError::Version { .. } => {
-                Self::Damaged(error.to_string())
-            }
+            StoreError::Missing(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Damaged { .. }
+            | StoreError::Version { .. } => Self::Damaged(error.to_string()),
         }
     }
 }

@@ -87,6 +87,7 @@ fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
         retention,
         durable: true,
         collection: 1,
+        manifest: String::new(),
     };
     let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, &config).unwrap();
     let tier2 = Arc::new(Everybody::default());

@@ -14,6 +14,7 @@ use doppel_common::model::GroupId;
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
+use super::backup::{Backups, Follow};
 use super::feed::Extent;
 use crate::machine::{Command, Effect, Hint, Machine, Shards};
 use crate::recovery::Owed;
@@ -47,6 +48,7 @@ pub(crate) enum Task {
     Swept,
     /// Background work is wanted at once.
     Hurry,
+    Follow(Follow),
     Stop,
 }
 
@@ -68,6 +70,7 @@ struct Writer<'t> {
     tasks: &'t Receiver<Task>,
     shards: Shards,
     background: Background,
+    backups: Backups,
     waiting: VecDeque<Waiting>,
     stopping: bool,
 }
@@ -81,7 +84,15 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
 ) {
     let background = Background::new(Arc::clone(tier2), tier1.jobs.clone(), owed);
-    let mut writer = Writer { tier1, tasks, shards, background, waiting: VecDeque::new(), stopping: false };
+    let mut writer = Writer {
+        tier1,
+        tasks,
+        shards,
+        background,
+        backups: Backups::default(),
+        waiting: VecDeque::new(),
+        stopping: false,
+    };
     loop {
         let (_, backlog) = totals::sum(&writer.shards.metas, writer.shards.undelivered());
         let looks = writer.background.schedule(backlog.pending);
@@ -112,6 +123,7 @@ impl Writer<'_> {
             Err(Task::Recomputed { group, took }) => self.background.recomputed(group, took),
             Err(Task::Swept) => self.background.swept(),
             Err(Task::Hurry) => self.background.hurry(),
+            Err(Task::Follow(follow)) => self.backups.follow(follow),
             Err(_) => self.stopping = true,
         }
     }
@@ -155,7 +167,9 @@ impl Writer<'_> {
         machine.deliver(usize::MAX)?;
         let applied = machine.finish();
         if !applied.writes.is_empty() {
+            let kept = self.backups.prepare(&applied.writes);
             self.tier1.store.commit(applied.writes)?;
+            self.backups.committed(kept);
         }
         self.publish(&applied.effects);
         let mut answers_for = answers_for.into_iter();

@@ -19,6 +19,9 @@ pub enum StoreError {
     /// The file system has no room.
     #[error("no space left on the device")]
     DiskFull,
+    /// There is no database.
+    #[error("there is no database in {}: restore it from a backup", .0.display())]
+    Missing(std::path::PathBuf),
     /// Another process has it.
     #[error("another process uses it: end that one, or ask it, when it is a server")]
     InUse,

@@ -36,6 +36,28 @@ impl Sled {
             .map_err(failure)?;
         Ok(Self { db, durable })
     }
+
+    /// Opens the database in `dir` if there is one. The engine may finish what an earlier process left
+    /// undone in its files, as at every start; no row changes by it.
+    ///
+    /// # Errors
+    /// When there is none, or it is in use by another process or damaged.
+    pub fn open_existing(dir: &Path) -> Result<Self, StoreError> {
+        if !dir.join("db").is_file() {
+            return Err(StoreError::Missing(dir.to_owned()));
+        }
+        Self::open(dir, true)
+    }
+}
+
+impl Sled {
+    /// Puts everything on disk, for a database that was opened as not durable.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        self.db.flush().map(drop).map_err(failure)
+    }
 }
 
 impl Store for Sled {

@@ -1,0 +1,158 @@
+//! A backup: one file with every row of tier 1.
+//!
+//! The file is 16 bytes that say what it is, then blocks. All integers are little-endian.
+//!
+//! | bytes | field of a block |
+//! |---|---|
+//! | 1 | kind: `h` head, `r` rows, `c` changes, `e` end |
+//! | 4 | bytes of the content as stored |
+//! | 4 | bytes of the content unpacked |
+//! | 8 | XXH3-64 of the 9 bytes before, and of the content as stored |
+//! | | the content, packed with zstd |
+//!
+//! The head and the end are JSON: the version of the records and the directory's manifest; and how many
+//! blocks, rows and changes there are, with a checksum of all their checksums. So damage is found where it
+//! is, and a file that was cut, even between two blocks, has no end. The content of the other blocks is a
+//! list of entries ([`entry`]); whoever applies them one after the other has the state that was backed up.
+//!
+//! The same state gives the same bytes: there is no date in it. Tier 2 is derived and not in it.
+
+pub(crate) mod entry;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::io;
+use std::path::Path;
+
+use doppel_common::api::{BackupError, BackupSummary, Refused};
+use serde::{Deserialize, Serialize};
+
+pub use reader::{Reader, Unusable};
+
+use crate::check::rows::{Place, piece};
+use crate::key;
+use crate::record;
+use crate::store::{Sled, Store, StoreError};
+pub(crate) use writer::Writer;
+
+/// "doppel", a backup, and the version of the layout.
+const MAGIC: [u8; 16] = *b"doppel backup 1\n";
+
+/// Bytes of a block before its content.
+const HEAD_BYTES: usize = 17;
+
+/// No block is longer, packed or unpacked; one row is always in one block. The longest signature, of a page
+/// of 16 MB, is a third of it.
+const BLOCK_BYTES_MAX: usize = 1 << 27;
+
+/// What a block has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Head = b'h',
+    Rows = b'r',
+    Changes = b'c',
+    End = b'e',
+}
+
+/// Rows written together. Larger batches slow sled down.
+const ROWS_AT_ONCE: usize = 1_000;
+
+/// Why there is no database of a backup.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The backup.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a backup is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The version of the records.
+    pub records: u8,
+    /// The data directory's manifest, as it is.
+    pub manifest: String,
+}
+
+/// What a whole backup has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct End {
+    blocks: u64,
+    rows: u64,
+    changes: u64,
+    checksum: u64,
+}
+
+/// Backs up a directory that no server uses.
+///
+/// # Errors
+/// When it is in use or damaged, or `out` cannot be written.
+pub fn of_directory(
+    dir: &Path,
+    manifest: &str,
+    out: &mut dyn io::Write,
+) -> Result<BackupSummary, BackupError> {
+    let store = Sled::open_existing(dir).map_err(Refused::from)?;
+    let mut writer = Writer::begin(out, manifest)?;
+    copy_rows(&store, &mut writer, &mut || Ok(()))?;
+    writer.end()
+}
+
+/// Makes the database of a backup in `dir`, where there must be none. It is on disk when this returns, and
+/// nothing about it is checked but that the backup is whole.
+///
+/// # Errors
+/// When the backup is damaged or cut off, or the database cannot be written.
+pub fn restore(mut backup: Reader<'_>, dir: &Path) -> Result<BackupSummary, RestoreError> {
+    // Flushed once, at the end: until then it is nobody's.
+    let store = Sled::open(dir, false)?;
+    while let Some(mut writes) = backup.writes()? {
+        while !writes.is_empty() {
+            let rest = writes.split_off(writes.len().min(ROWS_AT_ONCE));
+            store.commit(std::mem::replace(&mut writes, rest))?;
+        }
+    }
+    store.flush()?;
+    Ok(backup.summary())
+}
+
+/// Copies every row, in pieces; `between` is called between them.
+pub(crate) fn copy_rows(
+    store: &dyn Store,
+    writer: &mut Writer<'_>,
+    between: &mut dyn FnMut() -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let mut from = Vec::new();
+    loop {
+        let rows = piece(store, &from).map_err(Refused::from)?;
+        let Some((last, _)) = rows.last() else { return Ok(()) };
+        from = key::after(last);
+        for (key, value) in &rows {
+            // A backup of damaged rows would be found out when it is needed.
+            verify(key, value).map_err(Refused::from)?;
+            writer.entry(Kind::Rows, key, Some(value))?;
+        }
+        between()?;
+    }
+}
+
+/// Whether a row is what was written.
+fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    let damaged = |reason| record::damaged(key, reason);
+    match Place::of(key) {
+        None => Err(damaged("no key of this program")),
+        Some((_, Place::Signature(_))) => doppel_common::signature::Signature::from_bytes(value)
+            .map(drop)
+            .map_err(|_| damaged("no signature of this program")),
+        Some((_, Place::Feed(_))) if value.len() == 16 => Ok(()),
+        Some((_, Place::Hanger(..) | Place::Source(..))) if value.is_empty() => Ok(()),
+        Some((_, Place::Feed(_) | Place::Hanger(..) | Place::Source(..))) => Err(damaged("wrong length")),
+        Some(_) => record::body(key, value).map(drop),
+    }
+}

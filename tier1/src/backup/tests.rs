@@ -1,0 +1,83 @@
+//! A backup gives back what was written, and no damage passes.
+
+use doppel_common::model::ShardId;
+
+use super::*;
+use crate::record::{Meta, encode};
+use crate::store::{Memory, Write};
+
+fn made(changes: &[Write]) -> Vec<u8> {
+    let store = Memory::default();
+    let meta = |n| encode(&Meta { events: n, ..Meta::default() });
+    let rows = (0..40).map(|n| (key::meta(ShardId(n)), Some(meta(u64::from(n))))).collect();
+    store.commit(rows).unwrap();
+    let mut file = Vec::new();
+    let mut writer = Writer::begin(&mut file, "the manifest").unwrap();
+    copy_rows(&store, &mut writer, &mut || Ok(())).unwrap();
+    for (key, value) in changes {
+        writer.entry(Kind::Changes, key, value.as_deref()).unwrap();
+    }
+    let summary = writer.end().unwrap();
+    assert_eq!((summary.rows, summary.changes), (40, changes.len() as u64));
+    assert_eq!(summary.bytes, file.len() as u64);
+    file
+}
+
+fn read(mut file: &[u8]) -> Result<Vec<Write>, Unusable> {
+    let mut reader = Reader::open(&mut file)?;
+    assert_eq!(reader.head().manifest, "the manifest");
+    let mut all = Vec::new();
+    while let Some(writes) = reader.writes()? {
+        all.extend(writes);
+    }
+    Ok(all)
+}
+
+#[test]
+fn what_goes_in_comes_out_in_order() {
+    let changes = vec![(vec![1, 2], Some(vec![3; 100])), (vec![1, 2], None), (vec![], Some(vec![]))];
+    let writes = read(&made(&changes)).unwrap();
+    assert_eq!(writes.len(), 43);
+    assert!(writes[..40].is_sorted());
+    assert_eq!(writes[40..], changes);
+    assert_eq!(made(&changes), made(&changes));
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_noticed() {
+    let file = made(&[(vec![1], None)]);
+    for at in 0..file.len() {
+        let mut bad = file.clone();
+        bad[at] ^= 1 << (at % 8);
+        assert!(read(&bad).is_err(), "byte {at} of {}", file.len());
+        assert!(read(&file[..at]).is_err(), "cut at {at} of {}", file.len());
+    }
+    assert!(matches!(read(&[file.clone(), vec![0]].concat()), Err(Unusable::Damaged { .. })));
+    assert!(matches!(read(b"something else altogether"), Err(Unusable::Foreign)));
+}
+
+#[test]
+fn blocks_that_are_left_out_or_repeated_are_noticed() {
+    let file = made(&[(vec![1], None)]);
+    let (mut starts, mut at) = (Vec::new(), MAGIC.len());
+    while at < file.len() {
+        starts.push(at);
+        at += HEAD_BYTES + u32::from_le_bytes(file[at + 1..at + 5].try_into().unwrap()) as usize;
+    }
+    assert_eq!((starts.len(), at), (4, file.len()));
+    let without = [&file[..starts[1]], &file[starts[2]..]].concat();
+    assert!(matches!(read(&without), Err(Unusable::Damaged { .. })));
+    let twice = [&file[..starts[2]], &file[starts[1]..]].concat();
+    assert!(matches!(read(&twice), Err(Unusable::Damaged { .. })));
+    assert!(matches!(read(&file[..starts[3]]), Err(Unusable::Cut(3))));
+}
+
+#[test]
+fn damaged_rows_are_not_backed_up() {
+    let store = Memory::default();
+    store.commit(vec![(key::meta(ShardId(0)), Some(vec![1, 2, 3, 4, 5, 6]))]).unwrap();
+    let mut file = Vec::new();
+    let mut writer = Writer::begin(&mut file, "").unwrap();
+    let copied = copy_rows(&store, &mut writer, &mut || Ok(()));
+    assert!(matches!(copied, Err(BackupError::Refused(Refused::Damaged(_)))), "{copied:?}");
+}

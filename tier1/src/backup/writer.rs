@@ -1,0 +1,108 @@
+//! Writes a backup, block by block.
+
+use std::io::{self, Write};
+
+use doppel_common::api::{BackupError, BackupSummary};
+use doppel_common::model::stable_hash64;
+use serde::Serialize;
+
+use super::{BLOCK_BYTES_MAX, End, HEAD_BYTES, Head, Kind, MAGIC, entry};
+use crate::record::VERSION;
+
+/// Bytes of entries that make a block.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Of zstd. Signatures are hashes: higher levels take longer for nothing.
+const LEVEL: i32 = 1;
+
+pub(crate) struct Writer<'o> {
+    out: &'o mut dyn Write,
+    compressor: zstd::bulk::Compressor<'static>,
+    /// Entries of the next block, and its kind.
+    block: Vec<u8>,
+    kind: Kind,
+    end: End,
+    bytes: u64,
+}
+
+impl<'o> Writer<'o> {
+    /// Begins a backup of the directory with this manifest.
+    pub(crate) fn begin(out: &'o mut dyn Write, manifest: &str) -> Result<Self, BackupError> {
+        let compressor = zstd::bulk::Compressor::new(LEVEL)?;
+        let mut this =
+            Self { out, compressor, block: Vec::new(), kind: Kind::Rows, end: End::default(), bytes: 0 };
+        this.out.write_all(&MAGIC)?;
+        this.bytes += MAGIC.len() as u64;
+        this.json(Kind::Head, &Head { records: VERSION, manifest: manifest.to_owned() })?;
+        Ok(this)
+    }
+
+    /// Adds a row ([`Kind::Rows`]) or a change of one ([`Kind::Changes`]).
+    pub(crate) fn entry(&mut self, kind: Kind, key: &[u8], value: Option<&[u8]>) -> Result<(), BackupError> {
+        if kind != self.kind {
+            self.flush()?;
+            self.kind = kind;
+        }
+        entry::put(&mut self.block, key, value)?;
+        let count = if kind == Kind::Rows { &mut self.end.rows } else { &mut self.end.changes };
+        *count += 1;
+        if self.block.len() >= BLOCK_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends it.
+    pub(crate) fn end(mut self) -> Result<BackupSummary, BackupError> {
+        self.flush()?;
+        let end = self.end;
+        self.json(Kind::End, &end)?;
+        self.out.flush()?;
+        Ok(BackupSummary { rows: end.rows, changes: end.changes, bytes: self.bytes })
+    }
+
+    fn flush(&mut self) -> Result<(), BackupError> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let mut block = std::mem::take(&mut self.block);
+        self.write(self.kind, &block)?;
+        block.clear();
+        self.block = block;
+        Ok(())
+    }
+
+    fn json(&mut self, kind: Kind, value: &impl Serialize) -> Result<(), BackupError> {
+        let content = serde_json::to_vec(value).map_err(io::Error::from)?;
+        self.write(kind, &content)
+    }
+
+    fn write(&mut self, kind: Kind, content: &[u8]) -> Result<(), BackupError> {
+        let packed = self.compressor.compress(content)?;
+        if content.len().max(packed.len()) > BLOCK_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a row is too long").into());
+        }
+        let mut block = Vec::with_capacity(HEAD_BYTES + packed.len());
+        block.push(kind as u8);
+        block.extend_from_slice(&(packed.len() as u32).to_le_bytes());
+        block.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        let mut checked = block.clone();
+        checked.extend_from_slice(&packed);
+        let checksum = stable_hash64(&checked);
+        block.extend_from_slice(&checksum.to_le_bytes());
+        block.extend_from_slice(&packed);
+        self.out.write_all(&block)?;
+        self.bytes += block.len() as u64;
+        self.end.add(checksum);
+        Ok(())
+    }
+}
+
+impl End {
+    /// Counts a block.
+    pub(super) fn add(&mut self, checksum: u64) {
+        self.blocks += 1;
+        let both = [self.checksum.to_le_bytes(), checksum.to_le_bytes()].concat();
+        self.checksum = stable_hash64(&both);
+    }
+}

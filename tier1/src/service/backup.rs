@@ -1,0 +1,172 @@
+//! A backup while the service goes on: the rows, read in pieces at the caller's pace, and after them every
+//! change that the writer committed since before the first was read.
+//!
+//! Each commit writes whole rows. A row that no commit has touched meanwhile was read as it still is, and
+//! for all others the changes have the last word; so the rows with the changes applied in order are the
+//! state at the moment the changes end, and that lies between two commits.
+//!
+//! The writer puts the changes into a file without a name and never waits for the caller. The backup ends
+//! with an error when they are more than [`CHANGES_BYTES_MAX`], or the file cannot be written.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Seek, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam::channel::{Sender, bounded};
+use doppel_common::api::{BackupError, BackupSummary, Refused};
+
+use super::Tier1;
+use super::writer::Task;
+use crate::backup::{Kind, Writer, copy_rows, entry};
+use crate::store::Write;
+
+/// Changes kept during one backup: four times the writes of a day at a million pages.
+const CHANGES_BYTES_MAX: u64 = 32 << 30;
+
+/// The changes since a backup began.
+#[derive(Debug)]
+pub(crate) struct Changes(Mutex<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    file: BufWriter<File>,
+    bytes: u64,
+    failed: Option<io::Error>,
+}
+
+/// What the writer is asked for a backup.
+pub(crate) struct Follow {
+    changes: Arc<Changes>,
+    /// From the next commit on; false: not any more.
+    on: bool,
+    reply: Sender<()>,
+}
+
+/// The backups that are under way, for the writer.
+#[derive(Debug, Default)]
+pub(crate) struct Backups(Vec<Arc<Changes>>);
+
+impl Backups {
+    /// Begins or ends with a backup.
+    pub(crate) fn follow(&mut self, follow: Follow) {
+        let Follow { changes, on, reply } = follow;
+        self.0.retain(|other| !Arc::ptr_eq(other, &changes));
+        if on {
+            self.0.push(changes);
+        }
+        // Who has gone away does not wait.
+        let _ = reply.send(());
+    }
+
+    /// The bytes to keep of a commit that is about to be made.
+    pub(crate) fn prepare(&self, writes: &[Write]) -> Option<io::Result<Vec<u8>>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let put = writes.iter().try_for_each(|(key, value)| entry::put(&mut bytes, key, value.as_deref()));
+        Some(put.map(|()| bytes))
+    }
+
+    /// Keeps a commit that was made.
+    pub(crate) fn committed(&self, prepared: Option<io::Result<Vec<u8>>>) {
+        let Some(prepared) = prepared else { return };
+        for changes in &self.0 {
+            let mut kept = changes.lock();
+            let added = match &prepared {
+                Ok(bytes) => kept.add(bytes),
+                Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            };
+            if let Err(error) = added {
+                kept.failed.get_or_insert(error);
+            }
+        }
+    }
+}
+
+impl Changes {
+    fn new(dir: &Path) -> io::Result<Self> {
+        let file = BufWriter::new(tempfile::tempfile_in(dir)?);
+        Ok(Self(Mutex::new(Kept { file, bytes: 0, failed: None })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all of them were kept so far.
+    fn check(&self, dir: &Path) -> Result<(), BackupError> {
+        let mut kept = self.lock();
+        if kept.bytes > CHANGES_BYTES_MAX {
+            return Err(BackupError::TooMuch(CHANGES_BYTES_MAX));
+        }
+        match kept.failed.take() {
+            Some(source) => Err(BackupError::Spill { dir: dir.to_owned(), source }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes += bytes.len() as u64;
+        if self.failed.is_some() || self.bytes > CHANGES_BYTES_MAX {
+            return Ok(());
+        }
+        self.file.write_all(bytes)
+    }
+}
+
+/// Ends with a backup however it ends.
+struct Following<'t> {
+    tier1: &'t Tier1,
+    changes: Arc<Changes>,
+}
+
+impl Following<'_> {
+    fn ask(&self, on: bool) -> Result<(), Refused> {
+        self.tier1.check()?;
+        let (reply, answer) = bounded(1);
+        let follow = Follow { changes: Arc::clone(&self.changes), on, reply };
+        self.tier1.tasks.send(Task::Follow(follow)).map_err(|_| Refused::Stopping)?;
+        let answered = answer.recv();
+        self.tier1.check()?;
+        answered.map_err(|_| Refused::Stopping)
+    }
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        let (reply, _) = bounded(1);
+        let follow = Follow { changes: Arc::clone(&self.changes), on: false, reply };
+        let _ = self.tier1.tasks.send(Task::Follow(follow));
+    }
+}
+
+impl Tier1 {
+    /// Writes a backup of the state at some moment before it returns.
+    pub(super) fn write_backup(
+        &self,
+        dir: &Path,
+        out: &mut dyn io::Write,
+    ) -> Result<BackupSummary, BackupError> {
+        let spill = |source| BackupError::Spill { dir: dir.to_owned(), source };
+        let changes = Arc::new(Changes::new(dir).map_err(spill)?);
+        let following = Following { tier1: self, changes: Arc::clone(&changes) };
+        following.ask(true)?;
+        let mut writer = Writer::begin(out, &self.manifest)?;
+        copy_rows(&*self.store, &mut writer, &mut || changes.check(dir))?;
+        following.ask(false)?;
+        changes.check(dir)?;
+        let mut kept = changes.lock();
+        kept.file.flush().map_err(spill)?;
+        let file = kept.file.get_mut();
+        file.rewind().map_err(spill)?;
+        let mut file = BufReader::new(file);
+        while let Some((key, value)) = entry::read(&mut file, usize::MAX).map_err(spill)? {
+            writer.entry(Kind::Changes, &key, value.as_deref())?;
+        }
+        writer.end()
+    }
+}
