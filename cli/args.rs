@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser};
 use doppel_common::model::Tau;
+use doppel_tier1::Retention;
 
 use crate::command::Command;
 use crate::exit;
+use crate::span::Span;
 
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///
@@ -70,6 +72,16 @@ pub(crate) struct EngineArgs {
 
 /// 1 to 4.
 fn dimensions(text: &str) -> Result<usize, String> {
+    /// How long a dead page is kept on record: so long an older version of it is recognised as stale.
+    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.dead))]
+    pub(crate) keep_dead: Span,
+    /// How long the change feed has the word that a purged page is unknown. Its consumers must come by
+    /// more often, or begin anew.
+    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.purged))]
+    pub(crate) keep_purged: Span,
+    /// How long the id of a merged group answers where its members are, once nothing inside needs it.
+    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.merged))]
+    pub(crate) keep_merged: Span,
     text.parse()
         .ok()
         .filter(|n| (1..=4).contains(n))

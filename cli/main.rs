@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod scratch;
 mod summary;
+mod span;
 mod wire;
 
 use clap::Parser;

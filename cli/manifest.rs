@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 const FORMAT: u32 = 1;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
-const NAME: &str = "manifest.json";
+pub(crate) const NAME: &str = "manifest.json";
 /// How the names begin under which it is written.
 const ASIDE: &str = "manifest.json.new";
 /// What it is created with, less the umask.
@@ -76,6 +76,9 @@ pub(crate) enum ManifestError {
     /// Files, and no manifest.
     #[error("{} is not empty and has no {NAME}; name an empty directory, or one that Doppel made", .0.display())]
     Foreign(PathBuf),
+    /// No data directory.
+    #[error("{} has no {NAME}; name a directory that Doppel made", .0.display())]
+    Missing(PathBuf),
     /// Not what was written.
     #[error("{} is damaged ({reason}); restore it from a backup of the directory", path.display())]
     Damaged {
@@ -155,6 +158,28 @@ impl Manifest {
         }
     }
 
+    /// Opens the manifest of a directory that is there, and makes none.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged or of another version.
+    pub(crate) fn open(dir: &Path) -> Result<Self, ManifestError> {
+        let path = dir.join(NAME);
+        match fs::read(&path) {
+            Ok(bytes) => Self::read(&bytes, &path),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(ManifestError::Missing(dir.to_owned())),
+            Err(source) => Err(ManifestError::Io { action: "read", path, source }),
+        }
+    }
+
+    /// Makes the directory a data directory, when all else is in it.
+    ///
+    /// # Errors
+    /// When it has a manifest already, or cannot be written.
+    pub(crate) fn install(&self, dir: &Path) -> Result<(), ManifestError> {
+        let path = dir.join(NAME);
+        self.write(dir, &path).map_err(|source| ManifestError::Io { action: "write", path, source })
+    }
+
     /// The collection's number.
     pub(crate) fn collection(&self) -> u64 {
         stable_hash64(self.collection.as_bytes())
@@ -182,25 +207,30 @@ impl Manifest {
             policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
             shards: wanted.shards.unwrap_or(shards),
         };
-        let write = || -> io::Result<()> {
-            let mut aside = tempfile::Builder::new();
-            aside.prefix(ASIDE).permissions(Permissions::from_mode(PERMISSIONS));
-            let mut file = aside.tempfile_in(dir)?;
-            file.write_all(&manifest.seal()?)?;
-            file.as_file().sync_all()?;
-            file.persist_noclobber(&path)?;
-            File::open(dir)?.sync_all()?;
-            // The directory's own name lasts, too.
-            dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-        };
-        match write() {
+        match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(failed("write", &path)(error)),
         }
     }
 
-    fn seal(&self) -> io::Result<Vec<u8>> {
+    fn write(&self, dir: &Path, path: &Path) -> io::Result<()> {
+        let mut aside = tempfile::Builder::new();
+        aside.prefix(ASIDE).permissions(Permissions::from_mode(PERMISSIONS));
+        let mut file = aside.tempfile_in(dir)?;
+        file.write_all(self.seal()?.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(path)?;
+        File::open(dir)?.sync_all()?;
+        // The directory's own name lasts, too.
+        dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(crate) fn seal(&self) -> io::Result<String> {
         let manifest = serde_json::to_value(self)?;
         let checksum = checksum(&manifest);
         let mut bytes = serde_json::to_vec_pretty(&Sealed { manifest, checksum })?;
@@ -208,7 +238,11 @@ impl Manifest {
         Ok(bytes)
     }
 
-    fn read(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
+    /// Reads a file; `path` is where it is from.
+    ///
+    /// # Errors
+    /// When it is damaged or of another version.
+    pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
         let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
         let sealed: Sealed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         if sealed.checksum != checksum(&sealed.manifest) {

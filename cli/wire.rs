@@ -63,9 +63,14 @@ impl Engine {
             group_members_max: args.group_members_max,
             doubtful_percent: args.doubtful_percent,
             rules,
-            retention: Retention::DEFAULT,
+            retention: Retention {
+                dead: args.keep_dead.0,
+                purged: args.keep_purged.0,
+                merged: args.keep_merged.0,
+            },
             durable,
             collection: manifest.collection(),
+            manifest: manifest.seal().context("cannot write the manifest down")?,
         };
         let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
         let config = doppel_tier2::Config {

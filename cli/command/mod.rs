@@ -1,6 +1,8 @@
 //! The commands, one file each.
 
+mod backup;
 mod changes;
+mod check;
 mod dedup;
 mod eval;
 mod explain;
@@ -9,6 +11,7 @@ mod group;
 mod load;
 mod repair;
 mod report;
+mod restore;
 mod serve;
 mod status;
 
@@ -29,6 +32,9 @@ pub(crate) enum Command {
     Report(report::Report),
     Explain(explain::Explain),
     Export(export::Export),
+    Check(check::Check),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
     Eval(eval::Eval),
 }
 
@@ -48,6 +54,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Report(report) => report.run(),
         Command::Explain(explain) => explain.run(),
         Command::Export(export) => export.run(),
+        Command::Check(check) => check.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
         Command::Eval(eval) => eval.run(),
     }
 }

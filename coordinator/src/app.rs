@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::advise::Advisor;
 use crate::body::{self, Held};
 use crate::ingest::Ingest;
-use crate::limits::{HEALTH_CALLS, HEAVY_CALLS, Limits, REPAIRS};
+use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, Limits, REPAIRS};
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::placement::ShardTable;
@@ -43,7 +43,7 @@ pub struct Services {
     pub registry: Registry,
     /// The time.
     pub clock: Clock,
-    /// Where exports spill; must exist.
+    /// Where exports spill, and what changes during a backup is kept; must exist.
     pub temp_dir: PathBuf,
     /// The limits.
     pub limits: Limits,
@@ -70,6 +70,7 @@ struct Inner {
     health_calls: Arc<Semaphore>,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
+    backups: Arc<Semaphore>,
     flushes: Arc<Semaphore>,
     repairs: Arc<Semaphore>,
     group_report: Arc<Mutex<CachedGroups>>,
@@ -109,6 +110,7 @@ impl App {
             health_calls: Arc::new(Semaphore::new(HEALTH_CALLS)),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
+            backups: Arc::new(Semaphore::new(BACKUPS)),
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
             repairs: Arc::new(Semaphore::new(REPAIRS)),
             group_report: Arc::default(),
@@ -236,6 +238,11 @@ impl App {
     /// A place among the exports.
     pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place(&self.0.exports, "too many exports are under way; try again later")
+    }
+
+    /// The place for a backup.
+    pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.backups, "another backup is under way; try again later")
     }
 
     /// A place among the flushes.

@@ -14,6 +14,7 @@
 mod advise;
 mod answers;
 pub mod app;
+mod backup;
 mod body;
 mod changes;
 mod explain;
@@ -40,6 +41,7 @@ mod server;
 pub mod simulation;
 mod sort;
 mod status;
+mod stream;
 #[cfg(test)]
 mod tests;
 

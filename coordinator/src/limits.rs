@@ -7,8 +7,8 @@
 //!
 //! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
-//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`]: 404 of the 512, so none
-//! of them ever waits for a thread.
+//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`]: 405
+//! of the 512, so none of them ever waits for a thread.
 
 use std::time::Duration;
 
@@ -74,6 +74,9 @@ pub const LONG_POLLS: usize = 128;
 
 /// Exports and flushes at once, each: they are heavy and rare. Past it: 503.
 pub const HEAVY_CALLS: usize = 4;
+
+/// Backups at once: each keeps what changes meanwhile. Past it: 503.
+pub const BACKUPS: usize = 1;
 
 /// What Retry-After says, in seconds: about the time in which tier 2 decides a full pass.
 pub const RETRY_AFTER_S: u32 = 2;
@@ -169,8 +172,8 @@ pub const EXPORT_CHUNK_BYTES: usize = 32 << 20;
 /// Sorted runs that the export merges at a time: at 64 kB of buffer each, 4 MB and 64 open files.
 pub const EXPORT_RUNS: usize = 64;
 
-/// Bytes of one piece of an export on its way to the client.
-pub const EXPORT_PIECE_BYTES: usize = 64 << 10;
+/// Bytes of one piece of an export or a backup on its way to the client.
+pub const PIECE_BYTES: usize = 64 << 10;
 
 /// How long requests may go on once the service is told to end.
 pub const DRAIN: Duration = Duration::from_secs(30);

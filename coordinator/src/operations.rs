@@ -1,31 +1,26 @@
 //! Operations: flush, export, health, metrics, the OpenAPI document and the operator's page.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
 use doppel_common::api::Backlog;
-use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::changes::CURSOR;
 use crate::export::Collected;
 use crate::extract::{Query, number};
-use crate::limits::{EXPORT_PIECE_BYTES, FLUSH_DEFAULT_S, FLUSH_S};
+use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S};
 use crate::line::ExportLine;
 use crate::metrics;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
-
-/// Pieces of an export between the thread that merges and the connection.
-const PIECES: usize = 4;
+use crate::stream::stream;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -89,61 +84,8 @@ pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> 
     let collect = move |app: &App| Ok((place, Collected::from(app.tier1(), app.temp_dir())?));
     let (place, collected) = app.blocking(collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
-    let (sender, receiver) = mpsc::channel(PIECES);
-    tokio::task::spawn_blocking(move || {
-        let _place = place;
-        let mut pieces = Pieces { sender, buffer: Vec::with_capacity(EXPORT_PIECE_BYTES) };
-        match collected.write(&mut pieces) {
-            Ok(_) => drop(pieces.send(Piece::End)),
-            Err(error) => tracing::warn!(%error, "an export broke off"),
-        }
-    });
-    let body = stream::try_unfold(receiver, |mut receiver| async move {
-        match receiver.recv().await {
-            Some(Piece::Bytes(bytes)) => Ok(Some((bytes, receiver))),
-            Some(Piece::End) => Ok(None),
-            // Without an end the lines sent so far must not look like all there are.
-            None => Err(io::Error::other("the export broke off")),
-        }
-    });
-    Ok((headers, Body::from_stream(body)).into_response())
-}
-
-enum Piece {
-    Bytes(Bytes),
-    End,
-}
-
-/// Sends what is written to it in pieces, at the pace of the connection, which ends when the client does
-/// not read.
-struct Pieces {
-    sender: mpsc::Sender<Piece>,
-    buffer: Vec<u8>,
-}
-
-impl Pieces {
-    fn send(&self, piece: Piece) -> io::Result<()> {
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has gone");
-        self.sender.blocking_send(piece).map_err(gone)
-    }
-}
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !self.buffer.is_empty() && self.buffer.len() + bytes.len() > EXPORT_PIECE_BYTES {
-            self.flush()?;
-        }
-        self.buffer.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let full = std::mem::replace(&mut self.buffer, Vec::with_capacity(EXPORT_PIECE_BYTES));
-        self.send(Piece::Bytes(full.into()))
-    }
+    let body = stream(place, "export", move |out| collected.write(out).map(drop));
+    Ok((headers, body).into_response())
 }
 
 /// Is the process alive?

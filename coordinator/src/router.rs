@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
-use crate::{changes, explain, groups, metrics, operations, pages, repair, reports, status};
+use crate::{backup, changes, explain, groups, metrics, operations, pages, repair, reports, status};
 
 /// The public contract.
 #[derive(OpenApi)]
@@ -31,7 +31,7 @@ use crate::{changes, explain, groups, metrics, operations, pages, repair, report
         (name = "feed", description = "Changes and the whole"),
         (name = "groups", description = "Inspect and repair groups"),
         (name = "reports", description = "Load, quality and sizes"),
-        (name = "operations", description = "Flush, health, metrics"),
+        (name = "operations", description = "Flush, backup, health, metrics"),
     ),
 )]
 struct Contract;
@@ -54,6 +54,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(reports::quality))
         .routes(routes!(reports::groups))
         .routes(routes!(operations::flush))
+        .routes(routes!(backup::backup))
         .routes(routes!(operations::healthz))
         .routes(routes!(operations::readyz))
         .routes(routes!(operations::metrics))

@@ -57,15 +57,7 @@ impl SignatureFile {
     /// The records of the file.
     pub(crate) fn records(&self) -> Result<Records, Error> {
         let fail = |e| Error::io("read the signature file", &self.path, e);
-        let file = self.file.try_clone().map_err(fail)?;
-        let length = file.metadata().map_err(fail)?.len();
-        Ok(Records {
-            reader: BufReader::with_capacity(TAIL_BYTES, file),
-            length,
-            sound: 0,
-            damage: None,
-            buffer: Vec::new(),
-        })
+        Records::of(self.file.try_clone().map_err(fail)?).map_err(fail)
     }
 
     /// A record that was read is in use.
@@ -196,6 +188,18 @@ impl Iterator for Records {
 }
 
 impl Records {
+    /// Those of an open file.
+    pub(crate) fn of(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let reader = BufReader::with_capacity(TAIL_BYTES, file);
+        Ok(Self { reader, length, sound: 0, damage: None, buffer: Vec::new() })
+    }
+
+    /// Why what follows the last record is none, and where that begins.
+    pub(crate) fn damage(&self) -> Option<(u64, &str)> {
+        self.damage.as_deref().map(|damage| (self.sound, damage))
+    }
+
     /// The next record; none where the file has no more than its head.
     fn read(&mut self) -> Result<Option<(Record, Signature)>, Unreadable> {
         if self.sound == 0 {

@@ -16,6 +16,7 @@
 //! | `columns`, `pages`, `bands`, `buckets`, `nibbles` | what a partition is made of |
 //! | `file`, `map_file`, `open`, `rebuild` | disk, start, re-homing, compaction |
 //! | `load` | load per partition |
+//! | `check` | whether the files are sound |
 //! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
 //!
 //! Invariants: an answer names a partner only after exact comparison ([`Policy::linked`]); a page is stored
@@ -26,6 +27,7 @@
 
 mod bands;
 mod buckets;
+pub mod check;
 mod columns;
 mod error;
 mod file;
@@ -40,6 +42,7 @@ mod pass;
 mod rebuild;
 pub mod reference;
 mod search;
+mod seed;
 mod service;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]

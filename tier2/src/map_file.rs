@@ -49,6 +49,15 @@ pub(crate) fn read(path: &Path) -> Option<(PartitionMap, Learned)> {
         .ok()
 }
 
+/// Why a map file cannot be used; none for a sound one.
+pub(crate) fn damage(path: &Path) -> io::Result<Option<String>> {
+    let text = fs::read(path)?;
+    Ok(match String::from_utf8(text) {
+        Ok(text) => parse(&text).err().map(|unusable| unusable.to_string()),
+        Err(error) => Some(error.to_string()),
+    })
+}
+
 fn parse(text: &str) -> Result<(PartitionMap, Learned), Unusable> {
     let (head, map) = text.split_once('\n').ok_or(Unusable::Short)?;
     let head: Head = serde_json::from_str(head)?;

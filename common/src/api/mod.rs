@@ -3,6 +3,7 @@
 //! The three roles never name each other. The coordinator calls tier 1 and tier 2 through the traits
 //! here, tier 1 calls tier 2 through them, and whoever wires a process together passes the objects in.
 
+mod backup;
 mod index;
 pub mod page;
 mod rank;
@@ -10,6 +11,7 @@ mod record;
 mod report;
 mod status;
 
+pub use backup::{BackupError, BackupSummary};
 pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
 pub use rank::{Rank, Rule};
 pub use record::{

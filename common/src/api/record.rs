@@ -1,11 +1,13 @@
 //! The seam of tier 1: the system of record as the coordinator sees it.
 
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Line, Rank, Unresolved};
+use super::{BackupError, BackupSummary, Line, Rank, Unresolved};
 use crate::model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use crate::signature::Signature;
 
@@ -417,6 +419,14 @@ pub trait Tier1Api: Send + Sync {
     /// # Errors
     /// When the store failed.
     fn purge_host(&self, host: &str) -> Result<u64, Refused>;
+
+    /// Writes a backup of everything at some moment of the call. What changes meanwhile is kept in a file
+    /// without a name in `dir`; submissions do not wait for `out`.
+    ///
+    /// # Errors
+    /// When a record is damaged, the store failed, too much changes meanwhile, or `out` fails. What was
+    /// written so far is then no backup, and cannot be taken for one.
+    fn backup(&self, dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError>;
 
     /// Decides everything accepted so far; true when nothing is left, false when `limit` ran out.
     ///

@@ -1,13 +1,16 @@
 //! Both tiers in memory, small and slow: what they answer at quiescence, computed from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doppel_common::api::{
-    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
-    GroupView, IndexCommand, LengthBox, Line, LoadReport, MemberView, Outcome, PageView, Pair, PartitionLoad,
-    Placement, Rank, Refused, RepairReport, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerView,
+    Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
+    GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MemberView, Outcome,
+    PageView, Pair, PartitionLoad, Placement, Rank, Refused, RepairReport, Status, Submission, Tier1Api,
+    Tier2Api, Unresolved, WinnerView,
 };
 use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -398,6 +401,19 @@ impl Tier1Api for Fake {
         let before = state.pages.len();
         state.pages.retain(|_, page| page.view.rank.url.host() != host);
         Ok((before - state.pages.len()) as u64)
+    }
+
+    /// A line for every page; breaks off when submissions are refused.
+    fn backup(&self, _dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError> {
+        self.gate.pass("backup");
+        let state = self.state();
+        for page in state.pages.values() {
+            writeln!(out, "{}", page.view.rank.url)?;
+        }
+        match &state.refuse {
+            Some((_, refused)) => Err(refused.clone().into()),
+            None => Ok(BackupSummary::default()),
+        }
     }
 
     /// Decides everything and logs every page whose line changed.

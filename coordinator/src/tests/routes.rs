@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use super::*;
 
 /// Section 9 of the design.
-const CONTRACT: [&str; 22] = [
+const CONTRACT: [&str; 23] = [
     "DELETE /v1/pages",
     "GET /",
     "GET /healthz",
     "GET /metrics",
     "GET /openapi.json",
     "GET /readyz",
+    "GET /v1/backup",
     "GET /v1/changes",
     "GET /v1/explain",
     "GET /v1/export",

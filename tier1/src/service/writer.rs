@@ -139,7 +139,7 @@ impl Writer<'_> {
             machine.deliver(usize::MAX)?;
         }
         let mut at = 0;
-        while !machine.is_full() && !(crowded && machine.is_half_full()) {
+        while !(machine.is_full() || crowded && machine.is_half_full()) {
             let Some(entry) = self.waiting.get_mut(at) else {
                 match self.tasks.try_recv().map(Task::into_waiting) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),

@@ -1,0 +1,97 @@
+//! `doppel backup`: everything that cannot be derived, as one file.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_common::api::BackupSummary;
+use doppel_tier1::backup::{Reader, of_directory};
+use reqwest::Method;
+
+use crate::args::ServerArgs;
+use crate::client::Client;
+use crate::destination::Destination;
+use crate::manifest::Manifest;
+use crate::output::{Output, bytes, plural};
+
+/// Back up a collection: from a server while it goes on, or a data directory that no server uses.
+///
+/// The file has the state of one moment, with checksums throughout; `doppel restore` makes a data directory
+/// of it. The index is derived and not in it. Whatever the server acknowledged before the backup began is in
+/// it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel backup --out doppel.backup
+  doppel backup --data /var/lib/doppel --out doppel.backup")]
+pub(crate) struct Backup {
+    /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Back up this data directory instead of asking a server.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl Backup {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let out = Destination::open(&self.out)?;
+        let mut summary = BackupSummary::default();
+        match &self.data {
+            Some(dir) => {
+                let manifest = Manifest::open(dir)?.seal()?;
+                out.write(|out| {
+                    let backed_up = of_directory(&dir.join("tier1"), &manifest, out);
+                    summary = backed_up.with_context(|| format!("cannot back {} up", dir.display()))?;
+                    Ok(())
+                })?;
+            }
+            None => {
+                let client = Client::new(&self.server)?;
+                let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
+                out.write(|out| {
+                    summary = verified(&mut Tee { input: &mut response, out }).context(
+                        "the backup is incomplete; the server's log says why, and another try may do",
+                    )?;
+                    Ok(())
+                })?;
+            }
+        }
+        if matches!(out, Destination::Standard) {
+            return Ok(());
+        }
+        Output { json: self.json }.print(&summary, |out| {
+            let BackupSummary { rows, changes, bytes: size } = summary;
+            let meanwhile =
+                if changes > 0 { format!(" and {}", plural(changes, "later change")) } else { String::new() };
+            writeln!(out, "{}: {}{meanwhile} in {}", self.out.display(), plural(rows, "row"), bytes(size))
+        })
+    }
+}
+
+/// Reads a backup to its end, which only a whole one has.
+fn verified(input: &mut dyn Read) -> anyhow::Result<BackupSummary> {
+    let mut reader = Reader::open(input)?;
+    while reader.writes()?.is_some() {}
+    Ok(reader.summary())
+}
+
+/// Copies what is read.
+struct Tee<'t> {
+    input: &'t mut dyn Read,
+    out: &'t mut dyn Write,
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.out.write_all(&buffer[..read])?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,140 @@
+//! `doppel check`: every invariant of a data directory.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use doppel_common::pairwise::Policy;
+use doppel_tier1::check::{Finding, Invariant};
+use serde::Serialize;
+
+use crate::manifest::{Manifest, PolicyRecord};
+use crate::output::{Output, bytes, count, plural};
+
+/// Verify a data directory: every row, what the rows say of each other, and the index's files.
+///
+/// Writes nothing. No server may use the directory. Where messages between shards are under way, the rows
+/// they are about may still differ, and are not found fault with; all others are held to the letter. Ends
+/// with 1 when anything does not hold. It does not compute the groups anew: `doppel repair` does.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel check /var/lib/doppel
+  doppel check --json collection")]
+pub(crate) struct Check {
+    /// The data directory.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Checked {
+    sound: bool,
+    policy: PolicyRecord,
+    shards: u16,
+    tier1: doppel_tier1::check::Report,
+    tier2: doppel_tier2::check::Report,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let manifest = Manifest::open(&self.dir)?;
+        let checked = Checked::of(&self.dir, &manifest)
+            .with_context(|| format!("cannot check {}", self.dir.display()))?;
+        let output = Output { json: self.json };
+        output.print(&checked, |out| checked.write(&self.dir, out))?;
+        match checked.advice() {
+            None => Ok(()),
+            Some(advice) => bail!("{} is damaged: {advice}", self.dir.display()),
+        }
+    }
+}
+
+impl Checked {
+    /// Checks a directory with this manifest.
+    pub(crate) fn of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Self> {
+        let (policy, shards) = (manifest.policy.clone(), manifest.shards);
+        let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;
+        let of_policy = Policy { tau: policy.tau };
+        let mut tier1 = doppel_tier1::check::of_directory(&dir.join("tier1"), shards, of_policy)?;
+        if tier1.rows == 0 && tier2.signatures > 0 {
+            // Rows that were lost altogether contradict nothing.
+            tier1.findings.add(Finding {
+                invariant: Invariant::Engine,
+                row: "the database".to_owned(),
+                detail: format!("is empty, and the index has {}", plural(tier2.signatures, "signature")),
+            });
+        }
+        let sound = tier1.is_sound() && tier2.damage.is_empty();
+        Ok(Self { sound, policy, shards, tier1, tier2 })
+    }
+
+    /// What to do; none when everything holds.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        let counts = &self.tier1.findings.counts;
+        if self.sound {
+            None
+        } else if counts.is_empty() {
+            Some("nothing is lost, the index is rebuilt at the next start; look after the disk")
+        } else if counts.keys().all(|invariant| *invariant == Invariant::Version) {
+            Some(
+                "another version of this program made it; use that one, or load the pages into a new directory",
+            )
+        } else {
+            Some(
+                "do not serve it; `doppel restore` the newest backup and load what came after it, or load the \
+                 pages into a new directory",
+            )
+        }
+    }
+
+    pub(crate) fn write(&self, dir: &Path, out: &mut dyn Write) -> io::Result<()> {
+        let (tier1, tier2) = (&self.tier1, &self.tier2);
+        writeln!(out, "{}: {}, {}", dir.display(), self.policy, plural(self.shards.into(), "shard"))?;
+        let (pages, groups) = (plural(tier1.pages, "page"), plural(tier1.groups, "group"));
+        let (rows, size) = (plural(tier1.rows, "row"), bytes(tier1.bytes));
+        writeln!(out, "tier 1: {pages} and {groups} in {rows} of {size}")?;
+        let backlog = &tier1.backlog;
+        if !backlog.is_quiescent() {
+            writeln!(
+                out,
+                "        under way: {} pending, {} late looks, {} touched groups, {} to be verified, {}",
+                count(backlog.pending),
+                count(backlog.late_looks),
+                count(backlog.touched_groups),
+                count(backlog.unverified),
+                plural(backlog.messages, "message")
+            )?;
+        }
+        match tier2.present {
+            true => {
+                writeln!(out, "tier 2: {} in {}", plural(tier2.signatures, "signature"), bytes(tier2.bytes))?
+            }
+            false => writeln!(out, "tier 2: none; it is built at the next start")?,
+        }
+        for damage in &tier2.damage {
+            writeln!(out, "        {damage}; it will be rebuilt")?;
+        }
+        if self.sound {
+            return writeln!(out, "sound");
+        }
+        for (invariant, found) in &tier1.findings.counts {
+            writeln!(out, "does not hold, {}: {}", plural(*found, "time"), invariant.meaning())?;
+            let of_it = tier1.findings.examples.iter().filter(|finding| finding.invariant == *invariant);
+            let mut shown = 0;
+            for Finding { row, detail, .. } in of_it {
+                writeln!(out, "  {row} {detail}")?;
+                shown += 1;
+            }
+            if *found > shown {
+                writeln!(out, "  and {} more", count(found - shown))?;
+            }
+        }
+        Ok(())
+    }
+}

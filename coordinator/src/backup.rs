@@ -1,0 +1,29 @@
+//! The backup: everything that cannot be derived, as one file, while the service goes on.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::problem::Problem;
+use crate::stream::stream;
+
+const CONTENT_TYPE: &str = "application/octet-stream";
+
+/// A backup of the state at some moment of the call, for `doppel restore`.
+///
+/// An answer that breaks off is no backup, and the file says so: it has no end.
+#[utoipa::path(
+    get, path = "/v1/backup", tag = "operations",
+    responses(
+        (status = 200, description = "The file", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 503, description = "Another backup is under way, or the store failed", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn backup(State(app): State<App>) -> Result<Response, Problem> {
+    let place = app.enter_backup()?;
+    app.blocking(|app| Ok(app.tier1().writable()?)).await?;
+    let body = stream(place, "backup", move |out| app.tier1().backup(app.temp_dir(), out).map(drop));
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
+}

@@ -1,0 +1,44 @@
+//! `/v1/backup`.
+
+use doppel_common::api::Refused;
+
+use super::gate::until;
+use super::*;
+
+#[tokio::test]
+async fn one_backup_at_a_time() {
+    let door = Arc::new(Door::new());
+    door.store(&[page("http://a/", "t", 0), page("http://b/", "u", 0)]).await;
+    let closed = door.tiers.gate.close("backup");
+    let other = Arc::clone(&door);
+    let first = tokio::spawn(async move { other.get("/v1/backup").await });
+    door.tiers.gate.begun("backup", 1).await;
+    let detail = door.get("/v1/backup").await.problem(503)["detail"].to_string();
+    assert!(detail.contains("another backup is under way"), "{detail}");
+    drop(closed);
+    let reply = first.await.unwrap();
+    assert_eq!(
+        (reply.status, &reply.headers["content-type"]),
+        (StatusCode::OK, &"application/octet-stream".parse().unwrap())
+    );
+    let mut urls: Vec<&str> = reply.text().lines().collect();
+    urls.sort_unstable();
+    assert_eq!(urls, ["http://a/", "http://b/"]);
+    until(async || door.get("/v1/backup").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn a_backup_that_fails_breaks_off() {
+    let door = Arc::new(Door::new());
+    door.store(&[page("http://a/", "t", 0)]).await;
+    let closed = door.tiers.gate.close("backup");
+    let request = Request::get("/v1/backup").body(Body::empty()).unwrap();
+    let response = door.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    door.tiers.state().refuse = Some((0, Refused::ReadOnly("it failed".to_owned())));
+    drop(closed);
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
+    assert!(body.is_err(), "it looks whole: {body:?}");
+    let detail = door.get("/v1/backup").await.problem(503)["detail"].to_string();
+    assert!(detail.contains("it failed"), "{detail}");
+}

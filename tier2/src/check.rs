@@ -1,0 +1,81 @@
+//! Whether the files of an index are sound. Nothing is written.
+//!
+//! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. It is a
+//! sign all the same, of the disk at least.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::file::Records;
+use crate::map_file;
+use crate::open::{MAP, SIGNATURES};
+
+/// What the files have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Whether there is an index.
+    pub present: bool,
+    /// Sound signatures, those no longer in use among them.
+    pub signatures: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// What is wrong, by file.
+    pub damage: Vec<String>,
+}
+
+/// Reads the files of the index in `dir`. A file that is not there is no damage.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn of_directory(dir: &Path) -> Result<Report, Error> {
+    let mut report = Report { present: dir.is_dir(), ..Report::default() };
+    let path = dir.join(SIGNATURES);
+    let fail = |e| Error::io("read the signature file", &path, e);
+    if let Some(file) = found(File::open(&path)).map_err(fail)? {
+        report.bytes += file.metadata().map_err(fail)?.len();
+        let mut records = Records::of(file).map_err(fail)?;
+        report.signatures = (&mut records).map(|_| 1_u64).sum();
+        if let Some((offset, damage)) = records.damage() {
+            report.damage.push(format!("{SIGNATURES} from byte {offset}: {damage}"));
+        }
+    }
+    let path = dir.join(MAP);
+    let fail = |e| Error::io("read the partition map", &path, e);
+    if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
+        report.bytes += metadata.len();
+        let damage = map_file::damage(&path).map_err(fail)?;
+        report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}")));
+    }
+    Ok(report)
+}
+
+fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_named_with_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(of_directory(&dir.path().join("none")).unwrap(), Report::default());
+        let empty = of_directory(dir.path()).unwrap();
+        assert_eq!((empty.present, empty.damage.len()), (true, 0));
+        fs::write(dir.path().join(SIGNATURES), b"doppel tier2 v1\nand then what").unwrap();
+        fs::write(dir.path().join(MAP), b"{\xff").unwrap();
+        let report = of_directory(dir.path()).unwrap();
+        assert_eq!((report.signatures, report.bytes), (0, 16 + 13 + 2));
+        assert!(report.damage[0].starts_with("signatures.dat from byte 16: "), "{report:?}");
+        assert!(report.damage[1].starts_with("map.json: "), "{report:?}");
+    }
+}
