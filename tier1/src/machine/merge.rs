@@ -140,7 +140,16 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         match self.txn.group(group)? {
             None => {}
-            Some(GroupRecord::Forward(Forward { into, .. })) => {
+            Some(GroupRecord::Forward(forward)) => {
+                let into = forward.into;
+                // A row that was not handed over yet goes first: word that takes the shorter way must find it.
+                let key = key::member(group, page);
+                if let Some(member) = self.txn.get::<Member>(&key)? {
+                    self.txn.delete(key);
+                    let members = vec![(page, member)];
+                    self.begin_passages(group, forward, &seats(&members))?;
+                    self.send(into.shard(), Message::HandOver { into, members, done: None });
+                }
                 self.send(into.shard(), Message::AskAddress { group: into, page, seat });
             }
             Some(GroupRecord::Active(_)) => self.send_to_page(page, Message::Address { page, seat, group }),
