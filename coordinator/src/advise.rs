@@ -42,6 +42,10 @@ pub struct Advice {
     pub rule: Option<Rule>,
     /// Why a redirect is unresolved.
     pub reason: Option<Unresolved>,
+    /// Where a redirect leads; absent for other pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub redirect_to: Option<PageUrl>,
     /// What limits the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -178,7 +182,10 @@ impl<'a> Advisor<'a> {
         let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
         match &submission.body {
             Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
-            Body::Redirect(target) => self.probe_redirect(&advice, target),
+            Body::Redirect(target) => {
+                advice.redirect_to = Some(target.clone());
+                self.probe_redirect(&advice, target)
+            }
             Body::Dead => {
                 advice.status = Status::Dead;
                 Ok(advice)
@@ -289,10 +296,16 @@ impl<'a> Advisor<'a> {
     fn winner(&mut self, group: GroupId, asker: Option<&PageView>) -> Result<Option<Winner>, Refused> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };
-        let winner = Winner { group: summary.group, url, quarantined: summary.quarantined, note: None };
+        let GroupSummary { group, quarantined, members, .. } = summary;
+        let note = quarantined.then(|| {
+            format!(
+                "group {group} is quarantined for its size, {members} members, until an operator repairs it"
+            )
+        });
+        let winner = Winner { group, url, quarantined, note };
         let Some(market) = &mut self.market else { return Ok(Some(winner)) };
-        let choice = market.winner(summary.group, &winner.url, asker)?;
-        Ok(Some(Winner { url: choice.url, note: choice.note, ..winner }))
+        let choice = market.winner(group, &winner.url, asker)?;
+        Ok(Some(Winner { url: choice.url, note: winner.note.or(choice.note), ..winner }))
     }
 
     /// The record of a URL. Ids are hashes: one whose URL differs is another page.
@@ -350,6 +363,7 @@ impl Advice {
             fetched_at: None,
             rule: None,
             reason: None,
+            redirect_to: None,
             note: None,
         }
     }
@@ -362,6 +376,7 @@ impl Advice {
             winner: view.line.winner.clone(),
             fetched_at: Some(view.fetched_at.to_string()),
             reason: view.unresolved,
+            redirect_to: view.redirect_to.clone(),
             ..Self::unknown(view.rank.url.to_string())
         }
     }

@@ -71,8 +71,8 @@ pub(crate) async fn get(
 ) -> Result<Response, Problem> {
     let limit = number("limit", query.limit, CHANGES_DEFAULT, 1, CHANGES)?;
     let wait = Duration::from_secs(number("wait", query.wait, 0, 0, CHANGES_WAIT_S)?);
-    if query.cursor.as_ref().is_some_and(|cursor| cursor.len() > CURSOR_BYTES) {
-        return Err(Problem::field("cursor", format!("longer than {CURSOR_BYTES} bytes")));
+    if let Some(cursor) = &query.cursor {
+        check(cursor)?;
     }
     let _place = if wait.is_zero() { None } else { Some(app.enter_long_poll()?) };
     let changes = poll(&app, query.cursor, limit, wait).await?;
@@ -96,6 +96,17 @@ pub(crate) async fn get(
         (AT_END, answer.at_end.to_string()),
     ];
     Ok((headers, body).into_response())
+}
+
+/// Tells what never was a cursor from one that is gone: all cursors are hexadecimal numbers, dots and hyphens.
+fn check(cursor: &str) -> Result<(), Problem> {
+    if cursor.len() > CURSOR_BYTES {
+        return Err(Problem::field("cursor", format!("longer than {CURSOR_BYTES} bytes")));
+    }
+    if cursor.is_empty() || !cursor.bytes().all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'-')) {
+        return Err(Problem::field("cursor", "not what an earlier answer or an export gave"));
+    }
+    Ok(())
 }
 
 /// Whether JSON lines are among what the caller accepts.

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::extract::{Query, page_url};
 use crate::limits::EXAMPLES;
 use crate::problem::Problem;
+use crate::words;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -221,10 +222,37 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
 }
 
 fn because(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
-    let Some((comparison, measures)) = measured else {
+    let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
-        return format!("{} has no content at this moment", side.advice.url);
+        return side.lacks_content();
     };
+    let leads = |side: &Side| {
+        let (from, to) = (&side.advice.url, side.compared.as_ref()?);
+        side.advice.redirect_to.as_ref().map(|_| format!("{from} redirects to {to}"))
+    };
+    let compared = match a.compared == b.compared {
+        true => "both have the content of one page".to_owned(),
+        false => compared(policy, a, b, measured),
+    };
+    let parts: Vec<String> = [a, b].into_iter().filter_map(leads).chain([compared]).collect();
+    parts.join("; ")
+}
+
+impl Side {
+    fn lacks_content(&self) -> String {
+        let Advice { url, redirect_to, reason, .. } = &self.advice;
+        match (redirect_to, reason) {
+            (Some(to), Some(reason)) => {
+                format!("{url} redirects to {to}, {}", words::unresolved(*reason))
+            }
+            (Some(to), None) => format!("{url} redirects to {to}, which has no content at this moment"),
+            (None, _) => format!("{url} has no content at this moment"),
+        }
+    }
+}
+
+/// What a comparison of two pages' contents says.
+fn compared(policy: Policy, a: &Side, b: &Side, (comparison, measures): &(Comparison, Measures)) -> String {
     let short = |side: &Side| side.content.as_ref().map(|content| content.tokens).filter(|&n| n < TOKENS_MIN);
     let few = short(a).or(short(b));
     match (comparison.same_content, comparison.similar, few) {

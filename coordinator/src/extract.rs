@@ -1,5 +1,7 @@
 //! Parameters, path segments and small JSON bodies of requests, with problems for what is wrong.
 
+use std::error::Error;
+
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use doppel_common::model::{GroupId, PageUrl};
@@ -30,9 +32,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match extract::Query::from_request_parts(parts, state).await {
             Ok(extract::Query(params)) => Ok(Self(params)),
-            Err(rejection) => Err(Problem::bad_request(rejection.body_text())),
+            Err(rejection) => Err(Problem::bad_request(format!("the query: {}", innermost(&rejection)))),
         }
     }
+}
+
+/// What is wrong, without the name of the library that says so.
+fn innermost(mut error: &dyn Error) -> String {
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
+    error.to_string()
 }
 
 impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {

@@ -44,6 +44,7 @@ mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod words;
 
 pub use advise::Advice;
 pub use problem::Problem;

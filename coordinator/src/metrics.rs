@@ -25,6 +25,7 @@ use crate::answers::LineCode;
 use crate::app::App;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
+use crate::reports::unique;
 
 /// The media type of a scrape.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -207,6 +208,7 @@ fn encode_tier1(
         ("doppel_tier1_unresolved_pages", "Redirects that do not end at a content", counters.unresolved),
         ("doppel_tier1_dead_pages", "Dead pages on record", counters.dead),
         ("doppel_tier1_groups", "Groups in use", counters.groups),
+        ("doppel_tier1_unique_pages", "Pages with status unique", unique(counters, backlog)),
         ("doppel_tier1_winner_pages", "Pages with status winner", counters.winners),
         ("doppel_tier1_duplicate_pages", "Pages with status duplicate", counters.duplicates),
         ("doppel_tier1_member_pages", "Pages with status member", counters.members),

@@ -24,9 +24,12 @@ pub(crate) const NDJSON: &str = "application/x-ndjson";
 /// A page that was taken.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Taken {
-    /// The page, as given.
+    /// The page: its URL as given, without the fragment.
     pub(crate) url: String,
-    /// What became of it.
+    /// What became of it, durably. `unchanged`: nothing but dates changed. `confirmed`: settled at once, as it
+    /// is still like its group's winner (a page on its own: like its last content), or is dead, or has no
+    /// words. `pending`: accepted, and to be compared. `stale`: a newer version is on record, and it was not
+    /// taken.
     pub(crate) outcome: Outcome,
 }
 
@@ -35,7 +38,8 @@ pub(crate) struct Taken {
 #[schema(as = Page)]
 #[expect(dead_code, reason = "describes what PageItem::parse reads")]
 pub(crate) struct PageSchema {
-    /// Absolute http, https or file URL; a fragment is removed.
+    /// Absolute http, https or file URL. The fragment is removed, and nothing else is changed: another
+    /// case of the host, or a default port that is named, make another page.
     url: String,
     /// An HTML document of at most 16 MiB.
     html: Option<String>,

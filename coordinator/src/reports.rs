@@ -87,6 +87,9 @@ fn per_node(load: &LoadReport) -> Vec<NodeLoad> {
 pub(crate) struct Quality {
     /// Totals.
     counters: Counters,
+    /// Pages with status unique. Live pages are unique, winners, duplicates, members, unresolved or pending;
+    /// a redirect, or a page while messages about it are under way, may be counted here before it is decided.
+    unique: u64,
     /// Accepted and not yet done.
     backlog: Backlog,
     /// The most pages that may be pending.
@@ -106,6 +109,7 @@ pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Pro
         let (counters, backlog) = (app.tier1().counters(), app.tier1().backlog());
         Ok(Json(Quality {
             counters,
+            unique: unique(&counters, &backlog),
             backlog,
             pending_limit: app.tier1().pending_limit(),
             quiescent: backlog.is_quiescent(),
@@ -114,6 +118,13 @@ pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Pro
         }))
     })
     .await
+}
+
+/// Live pages that are nothing else.
+pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
+    let Counters { winners, duplicates, members, unresolved, .. } = counters;
+    let others = winners + duplicates + members + unresolved + backlog.pending;
+    counters.live.saturating_sub(others)
 }
 
 fn share(part: u64, whole: u64) -> Option<f64> {
@@ -127,6 +138,8 @@ pub(crate) struct GroupSizes {
     groups: u64,
     /// Whether there are more, which were not looked at.
     cut: bool,
+    /// Groups that are quarantined for their size.
+    quarantined: u64,
     /// Number of groups per power of two of members.
     histogram: Vec<SizeClass>,
     /// The largest groups, the largest first.
@@ -179,13 +192,14 @@ pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes
 fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Refused> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
-    let (mut groups, mut after, mut at_end) = (0, None, false);
+    let (mut groups, mut quarantined, mut after, mut at_end) = (0, 0, None, false);
     while !at_end && groups < REPORT_GROUPS {
         let piece = tier1.groups(GroupFilter::All, after, LIST)?;
         at_end = piece.len() < LIST;
         after = piece.last().map(|last| last.group).or(after);
         groups += piece.len() as u64;
         for summary in &piece {
+            quarantined += u64::from(summary.quarantined);
             *classes.entry(summary.members.max(1).ilog2()).or_default() += 1;
         }
         largest.extend(piece);
@@ -199,6 +213,7 @@ fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Refused> {
     Ok(GroupSizes {
         groups,
         cut: !at_end,
+        quarantined,
         histogram: classes.into_iter().map(class).collect(),
         largest: largest.into_iter().map(Group::from).collect(),
     })

@@ -22,6 +22,8 @@ async fn near_far_same_and_short() {
         json!({"url": "http://empty/2", "text": "?"}),
         json!({"url": "http://moved/", "redirect_to": "http://near/"}),
         json!({"url": "http://gone/", "dead": true}),
+        json!({"url": "http://lost/", "redirect_to": "http://none/"}),
+        json!({"url": "http://late/", "redirect_to": "http://gone/"}),
     ])
     .await;
     let near = ask(&door, "http://a/", "http://near/").await;
@@ -69,6 +71,19 @@ async fn near_far_same_and_short() {
     );
     let moved = ask(&door, "http://a/", "http://moved/").await;
     assert_eq!((&moved["duplicate"], &moved["b"]["compared"]), (&json!(true), &json!("http://near/")));
+    let because =
+        "http://moved/ redirects to http://near/; 94 of 106 shingles are in both, which is above 0.8";
+    assert_eq!(moved["because"], because);
+    let moved = ask(&door, "http://near/", "http://moved/").await;
+    let because = "http://moved/ redirects to http://near/; both have the content of one page";
+    assert_eq!(moved["because"], because);
+    for (url, target, end) in [
+        ("http://lost/", "http://none/", "where the way ends at an unknown page"),
+        ("http://late/", "http://gone/", "where the way ends at a dead page"),
+    ] {
+        let lost = ask(&door, "http://a/", url).await;
+        assert_eq!(lost["because"], format!("{url} redirects to {target}, {end}"));
+    }
     let gone = ask(&door, "http://a/", "http://gone/").await;
     assert_eq!((&gone["duplicate"], &gone["measures"]), (&json!(false), &Value::Null));
     assert_eq!(gone["because"], "http://gone/ has no content at this moment");

@@ -35,7 +35,11 @@ async fn json_lines_carry_the_cursor_in_a_header() {
 #[tokio::test]
 async fn a_cursor_that_is_gone_and_bad_parameters() {
     let door = Door::new();
-    assert_eq!(door.get("/v1/changes?cursor=other").await.problem(410)["field"], "cursor");
+    assert_eq!(door.get("/v1/changes?cursor=abc.1-2").await.problem(410)["field"], "cursor");
+    for malformed in ["", "other", "c1%20"] {
+        let problem = door.get(&format!("/v1/changes?cursor={malformed}")).await.problem(400);
+        assert_eq!(problem["field"], "cursor", "{malformed:?}");
+    }
     // The longest that a collection gives: one of 1,024 shards.
     let longest = format!("c{}", "0".repeat(15 + 1_024 * 34));
     assert_eq!(door.get(&format!("/v1/changes?cursor={longest}")).await.status, 200);
@@ -48,7 +52,8 @@ async fn a_cursor_that_is_gone_and_bad_parameters() {
     ] {
         assert_eq!(door.get(&format!("/v1/changes?{query}")).await.problem(400)["field"], field);
     }
-    door.get("/v1/changes?wait=soon").await.problem(400);
+    let soon = door.get("/v1/changes?wait=soon").await.problem(400);
+    assert_eq!(soon["detail"], "the query: wait: invalid digit found in string");
     door.get("/v1/changes?coursor=c1").await.problem(400);
 }
 

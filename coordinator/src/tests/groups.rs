@@ -168,7 +168,9 @@ async fn reports_add_up() {
     assert_eq!((&quality["confirm_share"], &quality["reject_share"]), (&json!(0.75), &Value::Null));
     assert_eq!((&quality["quiescent"], &quality["counters"]["live"]), (&json!(true), &json!(11)));
 
+    assert_eq!(quality["unique"], 11, "the counters name no page that is anything else");
     let sizes = door.get("/v1/reports/groups").await.json();
+    assert_eq!(sizes["quarantined"], 0);
     assert_eq!((&sizes["groups"], &sizes["cut"]), (&json!(3), &json!(false)));
     let histogram = json!([{"from": 2, "to": 3, "groups": 2}, {"from": 4, "to": 7, "groups": 1}]);
     assert_eq!(sizes["histogram"], histogram);

@@ -39,15 +39,19 @@ async fn every_status_and_field() {
         ("http://r/winner", "duplicate", None, None),
     ] {
         let advice = door.status(url).await;
-        let expected = json!({
+        let mut expected = json!({
             "url": url, "status": status, "group": group, "winner": "http://w/", "similarity": similarity,
             "fetched_at": NOW.to_string(), "rule": rule, "reason": null,
         });
+        if let Some(target) = door.tiers.state().page(url).view.redirect_to.clone() {
+            expected["redirect_to"] = json!(target.as_str());
+        }
         assert_eq!(advice, expected);
     }
     let far = door.status("http://far/relative").await;
     assert_eq!((far["status"].as_str(), far["winner"].as_str()), (Some("member"), Some("http://w/")));
     assert!(far["similarity"].as_f64().unwrap() < 0.8, "{far}");
+    assert_eq!(door.status("http://r/near").await["redirect_to"], "http://near/copy");
     for (url, status, reason) in [
         ("http://r/nowhere", "unresolved", json!("unknown_target")),
         ("http://alone/", "unique", Value::Null),
@@ -137,7 +141,10 @@ async fn merges_are_followed_and_quarantine_is_respected() {
     for (url, status) in
         [("http://near/copy", "member"), ("http://r/winner", "member"), ("http://w/", "winner")]
     {
-        assert_eq!(door.status(url).await["status"], status, "{url}");
+        let advice = door.status(url).await;
+        assert_eq!(advice["status"], status, "{url}");
+        let note = advice["note"].as_str().unwrap();
+        assert!(note.starts_with(&format!("group {new} is quarantined for its size, 4 members")), "{note}");
     }
     // A circle of forwards, which tier 1 never makes, ends all the same.
     door.tiers.state().groups.get_mut(&new).unwrap().0.state = GroupState::MergedInto { group: old };
@@ -298,5 +305,6 @@ async fn a_probe_of_a_redirect_follows_it() {
         let advice = probe(to).await;
         assert_eq!((advice["status"].as_str(), &advice["winner"]), (Some(status), &winner), "{to}");
         assert_eq!(advice["reason"].is_null(), status != "unresolved", "{advice}");
+        assert_eq!(advice["redirect_to"], if to == "/" { "http://w/" } else { to });
     }
 }
