@@ -22,11 +22,14 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Where `doppel serve` listens unless told otherwise.
+pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
+
 /// How to reach a server.
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// The server to ask.
-    #[arg(long, value_name = "URL", env = "DOPPEL_SERVER", default_value = "http://127.0.0.1:7700")]
+    #[arg(long, value_name = "URL", env = "DOPPEL_SERVER", default_value = DEFAULT_SERVER)]
     pub(crate) server: String,
 }
 
@@ -57,21 +60,18 @@ pub(crate) struct EngineArgs {
     /// it.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = dimensions)]
     pub(crate) dimensions: usize,
-    /// Pages that may wait for their decision before new ones are refused with 429.
-    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+    /// Pages that may wait for their decision before new ones are refused with 429, at least 1,000.
+    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<1_000>)]
     pub(crate) pending_max: u64,
-    /// Members past which a group is quarantined: reported, and its members not advised as duplicates,
-    /// until it is repaired.
-    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(2..))]
+    /// Members past which a group is quarantined, at least 2: it is reported, and its members are not
+    /// advised as duplicates, until `doppel repair` has recomputed it. What then stays in it is accepted
+    /// until it has doubled.
+    #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<2>)]
     pub(crate) group_members_max: u64,
     /// Share of a group's members, in percent, that differ from the winner and make the group be recomputed
     /// by itself (again whenever their number has doubled); 0 for never.
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) doubtful_percent: u8,
-}
-
-/// 1 to 4.
-fn dimensions(text: &str) -> Result<usize, String> {
     /// How long a dead page is kept on record: so long an older version of it is recognised as stale.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.dead))]
     pub(crate) keep_dead: Span,
@@ -82,17 +82,31 @@ fn dimensions(text: &str) -> Result<usize, String> {
     /// How long the id of a merged group answers where its members are, once nothing inside needs it.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.merged))]
     pub(crate) keep_merged: Span,
+}
+
+/// 1 to 4.
+fn dimensions(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|n| (1..=4).contains(n))
         .ok_or_else(|| "1 to 4 dimensions are possible".to_owned())
 }
 
+/// A number from `LEAST`.
+fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|n| *n >= LEAST)
+        .ok_or_else(|| format!("a number of at least {LEAST} is expected"))
+}
+
 /// Crawls to read.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
     /// WARC files (.warc, .warc.gz), JSON lines (.jsonl, .ndjson, plain or .gz or .zst) or directories
-    /// of HTML, text and Markdown files. Several are successive crawls, in the order given.
+    /// of HTML, text and Markdown files. Several are successive crawls, in the order given. Crawl files
+    /// in a directory are not read, only counted. The URL of a page is taken as it is spelt, but for
+    /// the fragment: another case of the host or a default port make another page.
     #[arg(value_name = "INPUT", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// End with code 5 when a record could not be read, too.

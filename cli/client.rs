@@ -1,6 +1,8 @@
 //! The HTTP client of the commands: one server, errors that say what to do, bounded retries.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,7 @@ use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::args::ServerArgs;
+use crate::args::{DEFAULT_SERVER, ServerArgs};
 use crate::exit::Failure;
 
 /// An answer in JSON is at most this long, in bytes; longer ones are paged or streamed.
@@ -25,25 +27,31 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 pub(crate) struct Client {
     base: Url,
     http: reqwest::blocking::Client,
+    /// Whether whoever waits for it was told that it does not answer.
+    is_away: Arc<AtomicBool>,
 }
 
 /// What is read of an error's `application/problem+json`; the status line says the rest.
 #[derive(Debug, Deserialize)]
 struct Problem {
     detail: String,
+    field: Option<String>,
 }
 
 impl Client {
     /// A client of the server that the command line names.
     pub(crate) fn new(args: &ServerArgs) -> anyhow::Result<Self> {
-        let usage = |reason: String| Failure::Usage(format!("--server {}: {reason}", args.server));
-        let mut base = Url::parse(&args.server).map_err(|e| usage(e.to_string()))?;
-        if base.scheme() != "http" {
-            return Err(usage("the URL begins with http://".to_owned()).into());
-        }
-        if !base.path().ends_with('/') {
-            base.set_path(&format!("{}/", base.path()));
-        }
+        // A variable that is set to nothing is as good as none.
+        let named = if args.server.is_empty() { DEFAULT_SERVER } else { &args.server };
+        let base = Url::parse(named).ok().filter(|url| {
+            let bare = Url::parse(&format!("http://{}/", url.authority()));
+            bare.as_ref() == Ok(url) && !url.authority().contains('@')
+        });
+        let base = base.ok_or_else(|| {
+            Failure::Usage(format!(
+                "--server {named}: a URL such as {DEFAULT_SERVER} is expected, without a path"
+            ))
+        })?;
         let http = reqwest::blocking::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(None) // an export takes as long as it takes; who is not to hang sets a limit
@@ -51,7 +59,7 @@ impl Client {
             .no_proxy()
             .build()
             .context("cannot start the HTTP client")?;
-        Ok(Self { base, http })
+        Ok(Self { base, http, is_away: Arc::default() })
     }
 
     /// A request for a path below the server's URL; path segments are escaped.
@@ -91,7 +99,12 @@ impl Client {
                 _ => Ok(Err(response)),
             });
             let (error, pause) = match answer {
-                Ok(Ok(text)) => return Ok(text),
+                Ok(Ok(text)) => {
+                    if self.is_away.swap(false, Ordering::Relaxed) {
+                        eprintln!("doppel: the server answers");
+                    }
+                    return Ok(text);
+                }
                 Ok(Err(response)) if is_busy(response.status()) => {
                     let pause = retry_after(&response).unwrap_or(backoff);
                     (refusal(response), pause)
@@ -99,6 +112,13 @@ impl Client {
                 Ok(Err(response)) => return Err(refusal(response).into()),
                 Err(error) => (self.unreachable(&error), backoff),
             };
+            if let Failure::Unreachable { url, reason } = &error
+                && begin.elapsed() + pause <= patience
+                && !self.is_away.swap(true, Ordering::Relaxed)
+            {
+                let seconds = patience.as_secs();
+                eprintln!("doppel: no server answers at {url} ({reason}); trying for {seconds} s");
+            }
             if begin.elapsed() + pause > patience {
                 return Err(error.into());
             }
@@ -154,7 +174,8 @@ fn refusal(response: Response) -> Failure {
     // What cannot be read adds nothing to the status.
     let _ = response.take(64 << 10).read_to_string(&mut text);
     let said = match serde_json::from_str::<Problem>(&text) {
-        Ok(problem) => problem.detail,
+        Ok(Problem { detail, field: Some(field) }) => format!("{field}: {detail}"),
+        Ok(Problem { detail, field: None }) => detail,
         Err(_) => text.lines().next().unwrap_or_default().to_owned(),
     };
     let text = format!("the server refused it ({status}): {said}");

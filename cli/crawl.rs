@@ -8,13 +8,14 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason};
+use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason, Skip};
 use doppel_common::model::Timestamp;
 use serde::Serialize;
 
 use crate::args::InputArgs;
+use crate::directory;
 use crate::exit::Failure;
-use crate::output::plural;
+use crate::output::{count, plural};
 use crate::progress;
 
 /// Bad records that are printed one by one; the others are counted.
@@ -31,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) skipped: BTreeMap<String, u64>,
     /// Records that could not be read, by reason.
     pub(crate) bad: BTreeMap<String, u64>,
+    /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
+    pub(crate) crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
     pub(crate) incomplete: Vec<String>,
 }
@@ -39,9 +42,19 @@ impl Tally {
     /// How the program ends for what was bad, and for pages that were `refused` after they were read.
     ///
     /// # Errors
-    /// When an input is incomplete, or with `strict` when anything was bad or refused.
+    /// When nothing was read or an input is incomplete, or with `strict` when anything was bad or refused.
     pub(crate) fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         let bad: u64 = self.bad.values().sum();
+        if self.records == 0 {
+            let skipped: u64 = self.skipped.values().sum();
+            let crawls = self.crawl_files.values().sum();
+            let left = [(bad, "bad"), (skipped, "skipped"), (crawls, "to be named as inputs of their own")];
+            let left = left.into_iter().filter(|(number, _)| *number > 0);
+            let left: Vec<_> = left.map(|(number, what)| format!("{} {what}", count(number))).collect();
+            let why =
+                if left.is_empty() { "there is nothing in the input".to_owned() } else { left.join(", ") };
+            return Err(Failure::BadInput(format!("nothing was read: {why}")));
+        }
         if let Some(path) = self.incomplete.first() {
             let more = self.incomplete.len() - 1;
             let others = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -61,6 +74,15 @@ impl Tally {
         Ok(())
     }
 
+    /// How to read the crawl files that were left out, with the command given; none where there are none.
+    pub(crate) fn left_out(&self, command: &str) -> Option<String> {
+        let files: u64 = self.crawl_files.values().sum();
+        let patterns: Vec<&str> = self.crawl_files.keys().map(String::as_str).collect();
+        let read = format!("{command} {}", patterns.join(" "));
+        (files > 0)
+            .then(|| format!("{} in directories not read: `{read}` reads them", plural(files, "crawl file")))
+    }
+
     fn bad(&mut self, error: &InputError) {
         let shown: u64 = self.bad.values().sum();
         if shown < BAD_SHOWN {
@@ -69,6 +91,19 @@ impl Tally {
             eprintln!("doppel: more bad records are only counted");
         }
         *self.bad.entry(class(error).to_owned()).or_default() += 1;
+    }
+
+    /// Crawl files of a directory, which were skipped as files of a strange name.
+    fn leave_out(&mut self, files: BTreeMap<String, u64>) {
+        let strange = Skip::FileName.to_string();
+        let skipped = self.skipped.remove(&strange).unwrap_or(0);
+        let others = skipped.saturating_sub(files.values().sum());
+        if others > 0 {
+            self.skipped.insert(strange, others);
+        }
+        for (pattern, number) in files {
+            *self.crawl_files.entry(pattern).or_default() += number;
+        }
     }
 
     fn incomplete(&mut self, input: &Path) {
@@ -101,6 +136,10 @@ pub(crate) fn read_numbered(
 ) -> anyhow::Result<Tally> {
     let mut total = 0;
     for path in &inputs.inputs {
+        if path == Path::new("-") {
+            let text = "standard input is not read; name a file, or ./- for one of that name";
+            return Err(Failure::Usage(text.to_owned()).into());
+        }
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         total += if metadata.is_file() { metadata.len() } else { 0 };
     }
@@ -137,6 +176,9 @@ pub(crate) fn read_numbered(
         }
         if input.broke_off() {
             tally.incomplete(path);
+        }
+        if path.is_dir() {
+            tally.leave_out(directory::crawl_files(path));
         }
         before += input.bytes_total();
     }
@@ -182,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_verdict_tells_incomplete_from_bad() {
-        let mut tally = Tally::default();
+        let mut tally = Tally { records: 1, ..Tally::default() };
         assert!(tally.verdict(true, 0).is_ok());
         let refused = tally.verdict(true, 1).unwrap_err();
         assert_eq!(refused.to_string(), "1 page was refused; all others were taken");
@@ -190,6 +232,9 @@ mod tests {
         assert!(tally.verdict(false, 1).is_ok());
         let bad = tally.verdict(true, 1).unwrap_err();
         assert_eq!(bad.to_string(), "2 records were bad and 1 page was refused; all others were taken");
+        let nothing = Tally { records: 0, bad: tally.bad.clone(), ..Tally::default() };
+        let error = nothing.verdict(false, 0).unwrap_err();
+        assert_eq!(error.to_string(), "nothing was read: 2 bad");
         tally.incomplete(Path::new("a.warc.gz"));
         tally.incomplete(Path::new("a.warc.gz"));
         let error = tally.verdict(false, 0).unwrap_err();

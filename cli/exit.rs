@@ -13,7 +13,8 @@ Exit codes:
     2  wrong arguments
     3  the server cannot be reached
     4  the server refused the request; the message is its answer
-    5  done, but an input was not read to its end (with --strict: or a record was bad or refused)
+    5  done, but an input was not read to its end, or nothing was read, or a URL was none
+       (with --strict: or a record was bad or refused)
   130  interrupted";
 
 /// A failure with an exit code of its own. Anything else ends with 1.
@@ -38,7 +39,7 @@ pub(crate) enum Failure {
     /// The server takes no request that is as large; it may take a part of it.
     #[error("{0}")]
     TooLarge(String),
-    /// An input is incomplete; or `--strict`, and records were bad.
+    /// An input is incomplete or nothing was in it, or a URL is none; or `--strict`, and records were bad.
     #[error("{0}")]
     BadInput(String),
 }

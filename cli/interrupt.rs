@@ -1,7 +1,8 @@
-//! What an interrupted run takes with it: its temporary directory, and the file it has not finished.
+//! What an interrupted run takes with it: its temporary directory, and the file it has not finished; and what
+//! it says.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -14,51 +15,92 @@ const INTERRUPTED: i32 = 130;
 /// The engine goes on writing while its directory is removed, so one try may not do.
 const TRIES: usize = 20;
 
-/// What is removed; none before signals are waited for.
-static UNFINISHED: Mutex<Option<Vec<PathBuf>>> = Mutex::new(None);
+/// What an interruption finds.
+#[derive(Debug, Default)]
+struct Unfinished {
+    /// To be removed.
+    paths: Vec<PathBuf>,
+    /// To be said.
+    words: Option<&'static str>,
+}
 
-/// Makes a file or directory that is removed, if it is still there, when SIGINT or SIGTERM ends the
-/// process, which they do from now on. There is no moment in which it would be forgotten.
+/// None before signals are waited for.
+static UNFINISHED: Mutex<Option<Unfinished>> = Mutex::new(None);
+
+/// Makes a file or directory that is removed, if it is still there, when SIGINT, SIGTERM or SIGHUP ends
+/// the process, which they do from now on. There is no moment in which it would be forgotten.
 ///
 /// # Errors
 /// When signals cannot be waited for, or what `make` fails with.
 pub(crate) fn removable<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut unfinished = unfinished();
-    let paths = match &mut *unfinished {
-        Some(paths) => paths,
+    let unfinished = waited_for(&mut unfinished)?;
+    let made = make()?;
+    unfinished.paths.push(made.as_ref().to_owned());
+    Ok(made)
+}
+
+/// Says `words` when one of these signals ends the process.
+///
+/// # Errors
+/// When signals cannot be waited for.
+pub(crate) fn announce(words: &'static str) -> io::Result<()> {
+    waited_for(&mut unfinished())?.words = Some(words);
+    Ok(())
+}
+
+fn waited_for(unfinished: &mut Option<Unfinished>) -> io::Result<&mut Unfinished> {
+    match unfinished {
+        Some(unfinished) => Ok(unfinished),
         none => {
             wait()?;
-            none.insert(Vec::new())
+            Ok(none.insert(Unfinished::default()))
         }
-    };
-    let made = make()?;
-    paths.push(made.as_ref().to_owned());
-    Ok(made)
+    }
 }
 
 /// Waits for a signal in the background.
 fn wait() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let (mut interrupt, mut terminate) = {
+    // To be asked before there is a handler of ours.
+    let keeps_on = ignores_hang_up();
+    let (mut interrupt, mut terminate, mut hang_up) = {
         let _inside = runtime.enter();
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        (interrupt, terminate, signal(SignalKind::hangup())?)
     };
     thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
         runtime.block_on(async {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+                _ = hang_up.recv(), if !keeps_on => {}
             }
         });
         // Held to the end, so that nothing more is made.
         let unfinished = unfinished();
-        unfinished.iter().flatten().for_each(|path| remove(path));
+        for unfinished in unfinished.iter() {
+            unfinished.paths.iter().for_each(|path| remove(path));
+            if let Some(words) = unfinished.words {
+                // Where nobody reads stderr any more, nobody misses it.
+                let _ = writeln!(io::stderr(), "doppel: {words}");
+            }
+        }
         std::process::exit(INTERRUPTED);
     })?;
     Ok(())
 }
 
-fn unfinished() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
+/// Whether the process was started by `nohup` or the like. Where the system does not say, it was not.
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal n is bit n - 1.
+    mask.is_some_and(|mask| mask >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1)
+}
+
+fn unfinished() -> MutexGuard<'static, Option<Unfinished>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -6,6 +6,7 @@ mod client;
 mod command;
 mod crawl;
 mod destination;
+mod directory;
 mod eval;
 mod exit;
 mod interrupt;
@@ -13,8 +14,8 @@ mod manifest;
 mod output;
 mod progress;
 mod scratch;
-mod summary;
 mod span;
+mod summary;
 mod wire;
 
 use clap::Parser;

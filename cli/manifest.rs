@@ -64,7 +64,7 @@ pub(crate) struct Wanted {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ManifestError {
     /// The operating system said no.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
@@ -233,9 +233,7 @@ impl Manifest {
     pub(crate) fn seal(&self) -> io::Result<String> {
         let manifest = serde_json::to_value(self)?;
         let checksum = checksum(&manifest);
-        let mut bytes = serde_json::to_vec_pretty(&Sealed { manifest, checksum })?;
-        bytes.push(b'\n');
-        Ok(bytes)
+        Ok(serde_json::to_string_pretty(&Sealed { manifest, checksum })? + "\n")
     }
 
     /// Reads a file; `path` is where it is from.

@@ -99,6 +99,11 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// What is said beside a number of pages of which some redirect.
+pub(crate) fn redirects(number: u64) -> String {
+    if number > 0 { format!("{} of them redirect", count(number)) } else { String::new() }
+}
+
 /// Rows of left-aligned columns, two spaces apart; the last column is not padded.
 pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

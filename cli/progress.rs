@@ -1,11 +1,14 @@
 //! Progress bars on stderr; nothing when stderr is not a terminal.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
-const BYTES: &str = "{msg:<12} [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} eta {eta}";
-const PAGES: &str = "{msg:<12} [{bar:30}] {human_pos}/{human_len} pages {per_sec} eta {eta}";
+const BYTES: &str = "{msg:<12} [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {left}";
+const PAGES: &str = "{msg:<12} [{bar:30}] {human_pos}/{human_len} pages {per_sec} {left}";
+/// How long a bar goes before it says how long it will.
+const BEFORE_ETA: Duration = Duration::from_secs(3);
 const WAITING: &str = "{msg:<12} {spinner} {elapsed}";
 
 /// A bar over the bytes of the inputs. Drawn by indicatif only where stderr is a terminal.
@@ -25,9 +28,17 @@ pub(crate) fn waiting(message: &'static str) -> ProgressBar {
     bar
 }
 
+/// The time left, once there is something to tell it by.
+fn left(state: &ProgressState, out: &mut dyn Write) {
+    if state.elapsed() > BEFORE_ETA {
+        // A bar that is not drawn is missed by nobody.
+        let _ = write!(out, "eta {:#}", HumanDuration(state.eta()));
+    }
+}
+
 fn styled(bar: ProgressBar, template: &str, message: &'static str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
+        bar.set_style(style.with_key("left", left).progress_chars("=> "));
     }
     bar.with_message(message)
 }

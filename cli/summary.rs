@@ -3,21 +3,43 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doppel_common::api::{Counters, GroupFilter, GroupState, GroupSummary, Status, Tier1Api};
+use doppel_common::api::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
 use doppel_common::model::GroupId;
 use serde::Serialize;
 
 use crate::crawl::Tally;
-use crate::output::{bytes, count, plural, table};
+use crate::output::{bytes, count, plural, redirects, table};
 
 /// Groups or members read at a time.
 const PAGE: usize = 1_000;
 
+/// What a run read and recorded.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Fed {
+    /// What was read.
+    pub(crate) input: Tally,
+    /// What became of it.
+    pub(crate) outcomes: Outcomes,
+    /// Live pages whose file below a directory that was read has gone.
+    pub(crate) gone: u64,
+    /// Whether they were recorded as dead.
+    pub(crate) pruned: bool,
+}
+
+/// Pages by what became of them.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Outcomes {
+    unchanged: u64,
+    confirmed: u64,
+    pending: u64,
+    stale: u64,
+}
+
 /// The end of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
-    /// What was read.
-    pub(crate) input: Tally,
+    #[serde(flatten)]
+    pub(crate) fed: Fed,
     /// The collection's totals.
     pages: Counters,
     groups: Groups,
@@ -62,12 +84,7 @@ impl Summary {
     ///
     /// # Errors
     /// When a record is damaged.
-    pub(crate) fn of(
-        tier1: &dyn Tier1Api,
-        input: Tally,
-        elapsed: Duration,
-        top: usize,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn of(tier1: &dyn Tier1Api, fed: Fed, elapsed: Duration, top: usize) -> anyhow::Result<Self> {
         let mut groups = Groups::default();
         let mut largest = Vec::new();
         let mut after = None;
@@ -95,10 +112,10 @@ impl Summary {
         }
         let seconds = elapsed.as_secs_f64();
         Ok(Self {
-            records_per_second: input.records as f64 / seconds,
-            megabytes_per_second: input.bytes as f64 / 1e6 / seconds,
+            records_per_second: fed.input.records as f64 / seconds,
+            megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
             pages: tier1.counters(),
-            input,
+            fed,
             groups,
             largest,
             seconds,
@@ -107,12 +124,26 @@ impl Summary {
 
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { input, pages, groups, .. } = self;
+        let Self { fed: Fed { input, outcomes, gone, pruned }, pages, groups, .. } = self;
         let others = pages.winners + pages.duplicates + pages.members + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
         rows.extend(input.bad.iter().map(|(reason, records)| ("bad", *records, reason.clone())));
+        let some = |(name, number, about): (&'static str, u64, &str)| {
+            (number > 0).then(|| (name, number, about.to_owned()))
+        };
+        let gone_but = if *pruned {
+            "their files have gone: dead now"
+        } else {
+            "their files have gone; they stay live, --prune records them as dead"
+        };
+        let optional = [
+            ("unchanged", outcomes.unchanged, "as on record"),
+            ("stale", outcomes.stale, "older than what is on record: not taken"),
+            ("gone", *gone, gone_but),
+        ];
+        rows.extend(optional.into_iter().filter_map(some));
         rows.push(("live pages", pages.live, redirects(pages.redirects)));
         rows.push(("  unique", unique, String::new()));
         rows.push(("  winners", pages.winners, "one a group: keep".to_owned()));
@@ -122,9 +153,6 @@ impl Summary {
             ("  unresolved", pages.unresolved, "redirects that end at no known page"),
             ("dead pages", pages.dead, ""),
         ];
-        let some = |(name, number, about): (&'static str, u64, &str)| {
-            (number > 0).then(|| (name, number, about.to_owned()))
-        };
         rows.extend(optional.into_iter().filter_map(some));
         rows.push(("exact groups", groups.exact, "all members have the same text".to_owned()));
         rows.push(("near groups", groups.near, "some members differ a little".to_owned()));
@@ -141,8 +169,18 @@ impl Summary {
     }
 }
 
-fn redirects(number: u64) -> String {
-    if number > 0 { format!("{} of them redirect", count(number)) } else { String::new() }
+impl Outcomes {
+    /// Counts pages.
+    pub(crate) fn add(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            *match outcome {
+                Outcome::Unchanged => &mut self.unchanged,
+                Outcome::Confirmed => &mut self.confirmed,
+                Outcome::Pending => &mut self.pending,
+                Outcome::Stale => &mut self.stale,
+            } += 1;
+        }
+    }
 }
 
 impl Largest {

@@ -16,6 +16,9 @@ use crate::manifest::{Manifest, Wanted};
 /// commands is worth its flush.
 const SHARDS: u16 = 4;
 
+/// The most bytes of tier 2's signature file before the first signature.
+const EMPTY_INDEX_BYTES: u64 = 64;
+
 /// Both tiers, started.
 pub(crate) struct Engine {
     pub(crate) tier1: Arc<Tier1>,
@@ -73,6 +76,14 @@ impl Engine {
             manifest: manifest.seal().context("cannot write the manifest down")?,
         };
         let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
+        // The engine below takes a file that was overwritten for one that was never written.
+        let index = std::fs::metadata(dir.join("tier2/signatures.dat")).map_or(0, |file| file.len());
+        anyhow::ensure!(
+            tier1.counters().submissions > 0 || index <= EMPTY_INDEX_BYTES,
+            "{} has lost its pages: restore {} from a backup, or name an empty directory",
+            lost.display(),
+            dir.display()
+        );
         let config = doppel_tier2::Config {
             partitions: args.partitions,
             dimensions: args.dimensions,

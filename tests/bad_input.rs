@@ -392,7 +392,46 @@ fn inputs_that_are_none_are_named() {
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let result = dedup(&[&empty]);
-    assert_eq!((result.code, result.lines.len()), (Some(0), 0), "{}", result.errors);
+    assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{}", result.errors);
+    assert!(result.errors.contains("nothing was read: there is nothing in the input"), "{}", result.errors);
+    let result = dedup(&[Path::new("-")]);
+    assert_eq!(result.code, Some(2));
+    assert!(result.errors.contains("standard input is not read"), "{}", result.errors);
+}
+
+#[test]
+fn inputs_with_nothing_usable_in_them_are_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("empty.warc.gz", gzip(b"")),
+        ("bad.jsonl", b"nonsense\n{\"url\": 7}\n".to_vec()),
+        ("readme.warc", b"This is a README, and no crawl.\n".to_vec()),
+        ("empty.jsonl", Vec::new()),
+    ] {
+        let result = dedup(&[&file(&home, name, bytes)]);
+        assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{name}: {}", result.errors);
+        assert!(result.errors.contains("nothing was read"), "{name}: {}", result.errors);
+    }
+}
+
+#[test]
+fn crawl_files_in_a_directory_are_named_and_not_lost() {
+    let home = tempfile::tempdir().unwrap();
+    for number in 0..3 {
+        file(&home, &format!("{number}.warc.gz"), gzip(&good_record(number)));
+    }
+    let result = dedup(&[home.path()]);
+    assert_eq!((result.code, result.lines.len()), (Some(5), 0), "{}", result.errors);
+    let pattern = home.path().join("*.warc.gz").display().to_string();
+    assert_eq!(result.summary["input"]["crawl_files"], json!({ &pattern: 3 }));
+    assert_eq!(result.summary["input"]["skipped"], json!({}), "they are counted once");
+    let advice = format!("3 crawl files in directories not read: `doppel dedup {pattern}` reads them");
+    assert!(result.errors.contains(&advice), "{}", result.errors);
+    // Where there are pages, too, these are read.
+    file(&home, "page.txt", text(1, 50).join(" "));
+    let result = dedup(&[home.path()]);
+    assert_eq!((result.code, result.lines.len()), (Some(0), 1), "{}", result.errors);
+    assert!(result.errors.contains(&advice), "{}", result.errors);
 }
 
 #[test]

@@ -142,14 +142,18 @@ fn loaded() -> OwnServer {
 #[test]
 fn questions_are_answered_for_people_and_programs() {
     let server = loaded();
-    let human = answer(&server, &["status", A, B, "http://d.example/", "nonsense"]);
+    let output = ask(&server, &["status", A, B, "http://d.example/", "nonsense"]);
+    assert_eq!((code(&output), errors(&output).as_str()), (5, "doppel: 1 is no page URL\n"));
+    let human = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = human.lines().collect();
     assert!(lines[0].starts_with("winner ") && lines[0].contains(A), "{human}");
     assert!(
-        lines[1].starts_with("duplicate ") && lines[1].contains(&format!("of {A}, similarity 1.000")),
+        lines[1].starts_with("duplicate ")
+            && lines[1].contains(&format!("of {A} (seen on an earlier day), similarity 1.000")),
         "{human}"
     );
-    assert!(lines[2].starts_with("unresolved ") && lines[2].ends_with("unknown target"), "{human}");
+    let leads = "redirects to http://nowhere.example/, where the way ends at an unknown page";
+    assert!(lines[2].starts_with("unresolved ") && lines[2].ends_with(leads), "{human}");
     assert!(lines[3].starts_with("error ") && lines[3].contains("not an absolute URL"), "{human}");
     let json = lines_of(&answer(&server, &["status", "--json", A, B]));
     assert_eq!((&json[0]["status"], &json[1]["winner"]), (&json!("winner"), &json!(A)));
@@ -180,8 +184,13 @@ fn questions_are_answered_for_people_and_programs() {
         assert!(json[0].is_object());
     }
 
-    let human = answer(&server, &["changes"]);
+    let output = ask(&server, &["changes"]);
+    let human = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(human.lines().count(), 4, "{human}");
+    assert!(human.lines().all(|line| line.contains("fetched 20")), "{human}");
+    let said = errors(&output);
+    let cursor = said.trim_end().strip_prefix("doppel: continue with --cursor ").unwrap();
+    assert_eq!(answer(&server, &["changes", "--cursor", cursor]), "");
     let json = lines_of(&answer(&server, &["changes", "--json"]));
     let cursor = json[0]["cursor"].as_str().unwrap();
     assert_eq!(answer(&server, &["changes", "--cursor", cursor]), "");
@@ -222,8 +231,25 @@ fn exit_codes_say_what_happened() {
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
     let wrong = run(["status", "--server", "ftp://a.example/", A]);
     assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    for wrong in
+        ["127.0.0.1:7700", "localhost:7700", "http://127.0.0.1:7700/doppel", "http://a@b/", "https://a"]
+    {
+        let wrong = run(["status", "--server", wrong, A]);
+        assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+        assert!(errors(&wrong).contains("a URL such as http://127.0.0.1:7700 "), "{}", errors(&wrong));
+    }
+    for (option, value, says) in [
+        ("--listen", "localhost:80", "an IP address and a port are expected, such as 127.0.0.1:7700"),
+        ("--listen", "203.0.113.7:7702", "--listen takes an address of this machine"),
+        ("--pending-max", "0", "a number of at least 1000 is expected"),
+    ] {
+        let wrong = run(["serve", "--data", "none", option, value]);
+        assert!(errors(&wrong).contains(says), "{}", errors(&wrong));
+    }
     // A port that was free a moment ago.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unset = doppel().env("DOPPEL_SERVER", "").args(["group", "nonsense"]).output().unwrap();
+    assert!(!errors(&unset).contains("--server"), "{}", errors(&unset));
     let nobody = run(["status", "--server", &format!("http://{free}"), A]);
     assert_eq!(code(&nobody), 3, "{}", errors(&nobody));
     assert!(errors(&nobody).contains("doppel serve --data DIR"), "{}", errors(&nobody));
@@ -231,6 +257,12 @@ fn exit_codes_say_what_happened() {
     let refused = ask(&server, &["group", "g999999-0"]);
     assert_eq!(code(&refused), 4);
     assert!(errors(&refused).contains("there is no group g999999-0"), "{}", errors(&refused));
+    let refused = ask(&server, &["explain", "nonsense", A]);
+    assert!(errors(&refused).contains("a: not an absolute URL"), "{}", errors(&refused));
+    for (cursor, says) in [("foo", "400"), ("1.2", "410")] {
+        let refused = ask(&server, &["changes", "--cursor", cursor]);
+        assert!(errors(&refused).contains(says), "{}", errors(&refused));
+    }
     let help = run_ok(["--help"]);
     for line in ["Exit codes:", "3  the server cannot be reached", "5  done, but"] {
         assert!(help.contains(line), "{help}");
@@ -303,16 +335,38 @@ fn an_interrupted_run_removes_it_too() {
     fs::write(&crawl, ndjson(&(0..20_000).map(page).collect::<Vec<_>>())).unwrap();
     let temporary = home.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
-    let mut dedup = doppel().env("TMPDIR", &temporary).arg("dedup").arg(&crawl).spawn().unwrap();
-    // The engine has begun to write.
-    wait_until("the engine to open", PATIENCE, || {
-        let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
-        made.join("tier2").is_dir().then_some(())
+    for signal in ["INT", "HUP"] {
+        let mut dedup = doppel().env("TMPDIR", &temporary).arg("dedup").arg(&crawl).spawn().unwrap();
+        // The engine has begun to write.
+        wait_until("the engine to open", PATIENCE, || {
+            let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
+            made.join("tier2").is_dir().then_some(())
+        });
+        interrupt(&dedup, signal);
+        let status = wait_until("the run to end", PATIENCE, || dedup.try_wait().unwrap());
+        assert_eq!(status.code(), Some(130));
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    }
+    let data = home.path().join("data");
+    let mut command = doppel();
+    command.args(["dedup", "--data"]).arg(&data).arg(&crawl).stderr(Stdio::piped());
+    let dedup = command.spawn().unwrap();
+    wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
+    // Signals are waited for a moment later.
+    wait_until("something to be recorded", PATIENCE, || {
+        let size = fs::metadata(data.join("tier2/signatures.dat")).map_or(0, |file| file.len());
+        (size > 10_000).then_some(())
     });
-    assert!(Command::new("kill").args(["-s", "INT", &dedup.id().to_string()]).status().unwrap().success());
-    let status = wait_until("the run to end", PATIENCE, || dedup.try_wait().unwrap());
-    assert_eq!(status.code(), Some(130));
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    interrupt(&dedup, "INT");
+    let output = finished(dedup);
+    assert_eq!(
+        (code(&output), errors(&output).as_str()),
+        (130, "doppel: interrupted; the same command goes on\n")
+    );
+}
+
+fn interrupt(command: &Child, signal: &str) {
+    assert!(Command::new("kill").args(["-s", signal, &command.id().to_string()]).status().unwrap().success());
 }
 
 #[test]
@@ -339,6 +393,128 @@ fn a_directory_is_opened_as_it_was_made() {
     fs::remove_file(&manifest).unwrap();
     let foreign = dedup(&[]);
     assert!(errors(&foreign).contains("is not empty and has no manifest.json"), "{}", errors(&foreign));
+}
+
+#[test]
+fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let data = home.path().join("data");
+    let dedup = || run(["dedup", "--data", data.to_str().unwrap(), &files[0]]);
+    assert_eq!(code(&dedup()), 0);
+    let server = Server::start(&data, &[]);
+    let serve = || run(["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    for used in [dedup(), serve()] {
+        assert_eq!(code(&used), 1);
+        let expected = format!("doppel: cannot open {}: another process uses it: ", data.display());
+        assert!(errors(&used).starts_with(&expected), "{}", errors(&used));
+        assert_eq!(errors(&used).lines().count(), 1, "{}", errors(&used));
+    }
+    assert!(server.terminate());
+    let database = data.join("tier1/db");
+    let mut bytes = fs::read(&database).unwrap();
+    bytes.fill(0xaa);
+    fs::write(&database, bytes).unwrap();
+    let damaged = dedup();
+    let said = errors(&damaged);
+    assert_eq!(code(&damaged), 1, "{said}");
+    assert!(said.contains("the database is damaged ("), "{said}");
+    assert!(said.contains("restore it from a backup"), "{said}");
+    // An empty collection must not take the place of one that was lost.
+    fs::remove_dir_all(data.join("tier1")).unwrap();
+    fs::create_dir(data.join("tier1")).unwrap();
+    let emptied = dedup();
+    assert_eq!(code(&emptied), 1);
+    let lost = format!("doppel: {} has lost its pages: restore ", data.join("tier1").display());
+    assert!(errors(&emptied).starts_with(&lost), "{}", errors(&emptied));
+    fs::remove_dir_all(data.join("tier1")).unwrap();
+    let lost = dedup();
+    assert_eq!(code(&lost), 1);
+    let missing = format!("{} is missing: restore", data.join("tier1").display());
+    assert!(errors(&lost).contains(&missing), "{}", errors(&lost));
+    assert!(!data.join("tier1").exists());
+    // The reason of the operating system is said once.
+    let file = run(["dedup", "--data", &files[0], &files[0]]);
+    assert_eq!(errors(&file).matches("Not a directory").count(), 1, "{}", errors(&file));
+}
+
+#[test]
+fn pages_whose_file_has_gone_are_told_and_pruned() {
+    let home = tempfile::tempdir().unwrap();
+    let (site, data) = (home.path().join("site"), home.path().join("data"));
+    fs::create_dir_all(site.join("sub")).unwrap();
+    let same = text(1, 100).join(" ");
+    for name in ["a.txt", "sub/b.txt", "sub/c.txt"] {
+        fs::write(site.join(name), &same).unwrap();
+    }
+    // Not below the directory, though its URL begins alike.
+    let beside = home.path().join("site.txt");
+    fs::write(&beside, &same).unwrap();
+    let dedup = |options: &[&str], inputs: &[&Path]| -> (Value, String) {
+        let arguments = ["dedup", "--data", data.to_str().unwrap()];
+        let inputs = inputs.iter().map(|path| path.to_str().unwrap());
+        let options = arguments.iter().chain(options).copied();
+        let human = run_ok(options.clone().chain(inputs.clone()));
+        let json = run_ok(options.chain(["--json"]).chain(inputs));
+        (serde_json::from_str(&json).unwrap(), human)
+    };
+    dedup(&[], &[&site, &beside]);
+    fs::remove_file(site.join("a.txt")).unwrap();
+    fs::remove_dir_all(site.join("sub")).unwrap();
+    fs::remove_file(&beside).unwrap();
+    fs::write(site.join("sub"), "not a directory any more").unwrap();
+    let (summary, human) = dedup(&[], &[&site]);
+    assert_eq!([&summary["gone"], &summary["pruned"]], [&json!(3), &json!(false)], "{summary}");
+    assert_eq!(summary["pages"]["live"], 5);
+    assert!(human.contains("they stay live, --prune records them as dead"), "{human}");
+    // A directory that is empty, as one is that is not mounted, prunes nothing.
+    let empty = home.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let options = ["dedup", "--prune", "--data", data.to_str().unwrap(), empty.to_str().unwrap()];
+    assert_eq!(code(&run(options)), 5);
+    let (summary, human) = dedup(&["--prune"], &[&site]);
+    assert!(human.contains("their files have gone: dead now"), "{human}");
+    assert_eq!([&summary["pages"]["live"], &summary["pages"]["dead"]], [2, 3], "{summary}");
+    assert_eq!(summary["gone"], 0, "the first of the two runs has pruned them");
+    assert_eq!(code(&run(["dedup", "--prune", site.to_str().unwrap()])), 2, "there is nothing to prune");
+}
+
+#[test]
+fn the_summary_says_what_was_not_taken() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let crawl = |name: &str, date: &str| {
+        let path = home.path().join(name);
+        fs::write(&path, ndjson(&[json!({"url": A, "text": format!("from {date}"), "fetched_at": date})]))
+            .unwrap();
+        path
+    };
+    let (new, old) = (crawl("new.jsonl", "2024-05-02T00:00:00Z"), crawl("old.jsonl", "2024-05-01T00:00:00Z"));
+    let dedup = |input: &Path| run_ok(["dedup", "--data", data.to_str().unwrap(), input.to_str().unwrap()]);
+    let first = dedup(&new);
+    assert!(!first.contains("stale") && !first.contains("unchanged"), "{first}");
+    assert!(dedup(&old).contains("stale         1  older than what is on record: not taken"));
+    assert!(dedup(&new).contains("unchanged     1  as on record"));
+}
+
+#[test]
+fn a_load_says_that_it_waits() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 5);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = doppel();
+    command.args(["load", "--patience", "60", "--server", &format!("http://{free}")]).arg(&crawl);
+    let mut load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(load.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("no server answers at ") && line.ends_with("trying for 60 s\n"), "{line}");
+    let server = Server::start_on(&free.to_string(), &home.path().join("data"), &[]);
+    assert!(wait_until("the load to end", PATIENCE, || load.try_wait().unwrap()).success());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "doppel: the server answers\n");
+    assert_eq!(server.status("http://a.example/4")["url"], "http://a.example/4");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `doppel changes`: the feed of status changes.
 
+use std::io::{self, Write};
+
 use clap::Args;
 use reqwest::Method;
 use serde::Deserialize;
@@ -13,11 +15,12 @@ use crate::output::{Output, table};
 const WAIT_SECONDS: &str = "30";
 const EVENTS_PER_REQUEST: &str = "10000";
 
-/// Print status changes, oldest first.
+/// Print status changes.
 ///
-/// The newest change of every page is kept, so from the beginning it prints every page once. Ends at
-/// the present, or with --follow waits for more. With --json a line is the server's whole answer to
-/// one request: the changes, and the cursor to continue from.
+/// The changes of a page come in their order. The newest change of every page is kept, so from the beginning
+/// it prints every page once. Ends at the present, or with --follow waits for more; then says on standard
+/// error how to continue. With --json a line is the server's whole answer to one request: the changes, and
+/// the cursor to continue from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -52,9 +55,19 @@ struct Change {
 
 impl Changes {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut cursor = self.cursor.clone();
+        let ended = self.print(&mut cursor);
+        if let (Some(cursor), false) = (cursor, self.ask.json) {
+            // Where nobody reads stderr, nobody continues.
+            let _ = writeln!(io::stderr(), "doppel: continue with --cursor {cursor}");
+        }
+        ended
+    }
+
+    /// Prints changes after `cursor`, and moves it on.
+    fn print(&self, cursor: &mut Option<String>) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let mut cursor = self.cursor;
         loop {
             let mut query = vec![("limit", EVENTS_PER_REQUEST)];
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
@@ -68,7 +81,7 @@ impl Changes {
                 output
                     .print(&answer, |out| table(out, &changes.iter().map(Change::row).collect::<Vec<_>>()))?;
             }
-            cursor = Some(next);
+            *cursor = Some(next);
             if at_end && !self.follow {
                 return Ok(());
             }
@@ -83,6 +96,7 @@ impl Change {
             about.push(format!("of {winner}"));
         }
         about.extend(self.group.as_ref().map(|group| format!("group {group}")));
-        vec![self.fetched_at.clone(), self.status.clone(), self.url.clone(), about.join(", ")]
+        about.push(format!("fetched {}", self.fetched_at));
+        vec![self.status.clone(), self.url.clone(), about.join(", ")]
     }
 }

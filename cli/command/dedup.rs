@@ -8,17 +8,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use doppel_common::api::{Refused, Submission, Tier1Api, Tier2Api};
+use doppel_common::api::{Body, Outcome, Refused, Submission, Tier1Api, Tier2Api};
 use doppel_coordinator::export::write_export;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl::{self, Tally};
 use crate::destination::Destination;
+use crate::directory;
+use crate::interrupt;
 use crate::output::Output;
 use crate::progress;
 use crate::scratch::Scratch;
-use crate::summary::Summary;
+use crate::summary::{Fed, Outcomes, Summary};
 use crate::wire::Engine;
 
 /// Pages handed to the engine at a time ...
@@ -36,7 +38,8 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 ///
 /// Several inputs are successive crawls: a page of a later one is the page's new version. Without
 /// --data everything is kept in a temporary directory that is removed at the end; with it, the
-/// collection stays, and `doppel serve` or another `doppel dedup` goes on with it.
+/// collection stays, and `doppel serve` or another `doppel dedup` goes on with it. A page of a directory
+/// whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,6 +56,9 @@ pub(crate) struct Dedup {
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Record pages as dead whose file below a directory that is an INPUT has gone.
+    #[arg(long, requires = "data")]
+    prune: bool,
     /// Largest groups that the summary lists.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -70,8 +76,14 @@ impl Dedup {
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
         let out = self.out.as_deref().map(Destination::open).transpose()?;
         let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
+        if self.data.is_some() {
+            interrupt::announce("interrupted; the same command goes on")?;
+        }
         let begin = Instant::now();
-        let input = self.feed(&engine)?;
+        let mut fed = self.feed(&engine)?;
+        if self.data.is_some() {
+            self.look_for_gone(&engine, &mut fed)?;
+        }
         decide(&engine)?;
         let elapsed = begin.elapsed();
         if let Some(out) = &out {
@@ -80,18 +92,45 @@ impl Dedup {
                 Ok(())
             })?;
         }
-        let summary = Summary::of(&*engine.tier1, input, elapsed, self.top)?;
+        let summary = Summary::of(&*engine.tier1, fed, elapsed, self.top)?;
         engine.stop();
         if matches!(out, Some(Destination::Standard)) {
             summary.print(&mut io::stderr().lock())?;
         } else {
             Output { json: self.json }.print(&summary, |out| summary.print(out))?;
         }
-        Ok(summary.input.verdict(self.inputs.strict, 0)?)
+        let input = &summary.fed.input;
+        input.left_out("doppel dedup").inspect(|left_out| eprintln!("doppel: {left_out}"));
+        Ok(input.verdict(self.inputs.strict, 0)?)
+    }
+
+    /// Finds the pages on record whose file has gone, and records that with `--prune`.
+    fn look_for_gone(&self, engine: &Engine, fed: &mut Fed) -> anyhow::Result<()> {
+        let dirs = self.inputs.inputs.iter().map(PathBuf::as_path).filter(|path| path.is_dir());
+        let gone = directory::gone(&*engine.tier1, dirs)?;
+        fed.gone = gone.len() as u64;
+        // A directory that was read in part, or is empty, may be one that is not mounted.
+        fed.pruned = self.prune && fed.input.records > 0 && fed.input.incomplete.is_empty();
+        if fed.pruned {
+            let fetched_at = crawl::now();
+            let dead = |url| Submission {
+                url,
+                fetched_at,
+                popularity: None,
+                language: None,
+                canonical: None,
+                body: Body::Dead,
+            };
+            let submissions: Vec<_> = gone.into_iter().map(dead).collect();
+            for batch in submissions.chunks(BATCH_PAGES) {
+                submit(engine, batch)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads on one thread, extracts on all cores, records on this one, in the order of the inputs.
-    fn feed(&self, engine: &Engine) -> anyhow::Result<Tally> {
+    fn feed(&self, engine: &Engine) -> anyhow::Result<Fed> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         // Nobody can ask a temporary collection for the language of a page.
         let ingest = match &self.data {
@@ -106,11 +145,11 @@ impl Dedup {
             let recorded = record(engine, batches);
             let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
             // Where recording failed, reading stopped because of it.
-            let (failed, mut tally) = (recorded?, read?);
+            let ((outcomes, failed), mut input) = (recorded?, read?);
             if failed > 0 {
-                tally.bad.insert("failed inside the extractor".to_owned(), failed);
+                input.bad.insert("failed inside the extractor".to_owned(), failed);
             }
-            Ok(tally)
+            Ok(Fed { input, outcomes, ..Fed::default() })
         })
     }
 }
@@ -134,24 +173,25 @@ fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Batch>) -> any
     Ok(tally)
 }
 
-/// Records the batches in order. Gives how many pages the extractor failed on.
-fn record(engine: &Engine, batches: Receiver<Batch>) -> anyhow::Result<u64> {
+/// Records the batches in order. Gives what became of the pages, and how many the extractor failed on.
+fn record(engine: &Engine, batches: Receiver<Batch>) -> anyhow::Result<(Outcomes, u64)> {
+    let mut outcomes = Outcomes::default();
     let mut failed = 0;
     for batch in batches {
         let ingested = batch.wait();
         let pages = ingested.len() as u64;
         let submissions: Vec<Submission> = ingested.into_iter().flatten().collect();
         failed += pages - submissions.len() as u64;
-        submit(engine, &submissions)?;
+        outcomes.add(&submit(engine, &submissions)?);
     }
-    Ok(failed)
+    Ok((outcomes, failed))
 }
 
 /// Submits until there is room.
-fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<()> {
+fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
-            Ok(_) => return Ok(()),
+            Ok(outcomes) => return Ok(outcomes),
             Err(Refused::Full { .. }) => {
                 engine.tier2.hurry();
                 thread::sleep(FULL_PAUSE);

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use doppel_common::api::Rule;
+use doppel_coordinator::words;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -48,6 +50,8 @@ struct Side {
 struct Advice {
     status: String,
     group: Option<String>,
+    winner: Option<String>,
+    rule: Option<Rule>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,6 +96,11 @@ impl Answer {
         let (a, b) = (self.a.column("a"), self.b.column("b"));
         let rows = names.into_iter().zip(a).zip(b).map(|((name, a), b)| vec![name.to_owned(), a, b]);
         table(out, &rows.collect::<Vec<_>>())?;
+        for (name, side) in [("a", &self.a), ("b", &self.b)] {
+            if let (Some(winner), Some(rule)) = (&side.advice.winner, side.advice.rule) {
+                writeln!(out, "winner before {name}: {winner}, {}", words::rule(rule))?;
+            }
+        }
         if let Some(measures) = &self.measures {
             let Measures { shared, only_a, only_b, jaccard, sketch_estimate, equal_bands, bands } = measures;
             writeln!(

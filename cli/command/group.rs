@@ -61,7 +61,8 @@ impl Group {
             query.extend(after.as_deref().map(|after| ("after", after)));
             let request = client.request(Method::GET, &["v1", "groups", &id]).query(&query);
             let answer: Box<RawValue> = client.json(request)?;
-            let view: Answer = serde_json::from_str(answer.get())?;
+            let mut view: Answer = serde_json::from_str(answer.get())?;
+            view.pages.sort_by_key(|page| page.status != "winner");
             output.print(&answer, |out| {
                 if after.is_none() {
                     writeln!(out, "{}", view.heading())?;
@@ -92,7 +93,10 @@ impl Answer {
             heading += ", to be recomputed";
         }
         if self.quarantined {
-            heading += ", quarantined: `doppel repair` recomputes it";
+            let repair = format!("`doppel repair {}`", self.group);
+            heading += &format!(
+                "\nquarantined for its size, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
+            );
         }
         heading
     }

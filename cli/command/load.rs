@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{InputArgs, ServerArgs};
 use crate::client::Client;
 use crate::crawl::{self, Tally};
+use crate::interrupt;
 use crate::output::{Output, bytes, count, table};
 use crate::progress;
 use post::{Batch, Post};
@@ -33,8 +34,9 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 /// Post crawls to a server.
 ///
-/// Waits while the server is busy. May be repeated after an interruption: what the server has is
-/// `unchanged` then.
+/// Waits while the server is busy or away. May be repeated after an interruption: what the server has is
+/// `unchanged` then. A page of a directory whose file has gone since then stays live until a pipeline
+/// records it as dead.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -87,6 +89,7 @@ impl Load {
         let begin = Instant::now();
         let patience = Duration::from_secs(self.patience);
         let client = Client::new(&self.server)?;
+        interrupt::announce("interrupted; the same command goes on")?;
         let post = Post::new(client.clone(), patience, self.acknowledged.as_deref())?;
         let input = thread::scope(|scope| {
             let (lanes, threads): (Vec<_>, Vec<_>) = (0..self.lanes)
@@ -97,10 +100,12 @@ impl Load {
                 })
                 .unzip();
             let read = self.read(lanes, &post);
+            let spinner = progress::waiting("posting");
             let posted =
                 threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a lane panicked"))?);
             // Where a lane failed, reading stopped because of it.
             posted.collect::<anyhow::Result<Vec<()>>>()?;
+            spinner.finish_and_clear();
             read
         })?;
         if self.flush {
@@ -111,6 +116,7 @@ impl Load {
         let pages_per_second = input.records as f64 / seconds;
         let summary = Summary { input, outcomes: post.into_outcomes(), seconds, pages_per_second };
         Output { json: self.json }.print(&summary, |out| print(&summary, out))?;
+        summary.input.left_out("doppel load").inspect(|left_out| eprintln!("doppel: {left_out}"));
         Ok(summary.input.verdict(self.inputs.strict, refused)?)
     }
 

@@ -12,7 +12,8 @@ use crate::output::{Output, plural};
 
 /// Recompute a group's membership by exact comparison of all its members.
 ///
-/// Prints the sets that the members fall into, the winner's first. What falls out leaves the group.
+/// Prints the sets that the members fall into, the winner's first. What falls out leaves the group. A group
+/// that was quarantined for its size is advised from again, until it has twice the members that are left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,6 +39,10 @@ struct Answer {
     before: Vec<String>,
     components: Vec<Vec<String>>,
     applied: bool,
+    #[serde(default)]
+    truncated: bool,
+    total_members: Option<u64>,
+    total_components: Option<u64>,
 }
 
 impl Repair {
@@ -51,12 +56,15 @@ impl Repair {
         let view: Answer = serde_json::from_str(answer.get())?;
         Output { json: self.ask.json }.print(&answer, |out| {
             let done = if view.applied { "recomputed" } else { "nothing was changed" };
-            let before = plural(view.before.len() as u64, "page");
-            let after = plural(view.components.len() as u64, "set");
+            let before = plural(view.total_members.unwrap_or(view.before.len() as u64), "page");
+            let after = plural(view.total_components.unwrap_or(view.components.len() as u64), "set");
             writeln!(out, "{}: {before} in {after}; {done}", view.group)?;
             for component in &view.components {
                 writeln!(out, "{}", plural(component.len() as u64, "page"))?;
                 component.iter().try_for_each(|url| writeln!(out, "  {url}"))?;
+            }
+            if view.truncated {
+                writeln!(out, "not all pages are listed")?;
             }
             Ok(())
         })?;

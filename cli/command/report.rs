@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
-use crate::output::{Output, bytes, count, plural, table};
+use crate::output::{Output, bytes, count, plural, redirects, table};
 
 /// Show how a server is doing.
 #[derive(Debug, Args)]
@@ -40,6 +40,7 @@ enum Kind {
 #[derive(Debug, Deserialize)]
 struct Quality {
     counters: Counters,
+    unique: u64,
     backlog: Backlog,
     confirm_share: Option<f64>,
     reject_share: Option<f64>,
@@ -49,6 +50,7 @@ struct Quality {
 struct Groups {
     groups: u64,
     cut: bool,
+    quarantined: u64,
     histogram: Vec<SizeClass>,
     largest: Vec<Group>,
 }
@@ -128,26 +130,26 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
     let row = |name: &str, number: u64, about: String| vec![name.to_owned(), count(number), about];
     let plain = |name: &str, number: u64| row(name, number, String::new());
     let rows = [
-        plain("live pages", counters.live),
-        plain("  redirects", counters.redirects),
-        plain("  unresolved", counters.unresolved),
+        row("live pages", counters.live, redirects(counters.redirects)),
+        plain("  unique", report.unique),
         plain("  winners", counters.winners),
         plain("  duplicates", counters.duplicates),
         plain("  members", counters.members),
+        plain("  unresolved", counters.unresolved),
+        plain("  pending", backlog.pending),
         plain("dead pages", counters.dead),
         plain("groups", counters.groups),
         plain("submissions", counters.submissions),
         plain("  unchanged", counters.unchanged),
         plain("  stale", counters.stale),
-        row("  confirmed updates", counters.confirmed, share(report.confirm_share)),
-        plain("  compared updates", counters.compared_updates),
+        row("  updates confirmed", counters.confirmed, share(report.confirm_share)),
+        plain("  updates compared", counters.compared_updates),
         plain("looks", counters.looks),
         plain("  stale results", counters.stale_results),
         plain("verifications", counters.verified),
         row("  rejected", counters.rejected, share(report.reject_share)),
         plain("merges", counters.merges),
         plain("splits", counters.splits),
-        plain("to do: pending", backlog.pending),
         plain("to do: late looks", backlog.late_looks),
         plain("to do: touched groups", backlog.touched_groups),
         plain("to do: unverified", backlog.unverified),
@@ -158,7 +160,11 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
 
 fn groups(report: &Groups, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.cut { " and more" } else { "" };
-    writeln!(out, "{}{more}", plural(report.groups, "group"))?;
+    let quarantined = match report.quarantined {
+        0 => String::new(),
+        number => format!(", {} quarantined for their size until `doppel repair ID`", count(number)),
+    };
+    writeln!(out, "{}{more}{quarantined}", plural(report.groups, "group"))?;
     let class = |class: &SizeClass| {
         let range = if class.from == class.to {
             class.from.to_string()

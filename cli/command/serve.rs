@@ -40,10 +40,14 @@ pub(crate) struct Serve {
     data: PathBuf,
     /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
     /// reaches it may write.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7700")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = address)]
     listen: SocketAddr,
     #[command(flatten)]
     engine: EngineArgs,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an IP address and a port are expected, such as 127.0.0.1:7700".to_owned())
 }
 
 impl Serve {
@@ -61,8 +65,14 @@ impl Serve {
         let mut interrupt = signal(SignalKind::interrupt())?;
         // The address is taken before the directory is opened: a port in use is known at once.
         let listen = self.listen;
-        let listener = TcpListener::bind(listen).await.with_context(|| {
-            format!("cannot listen on {listen}; is another server running? --listen chooses another address")
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            let advice = match error.kind() {
+                io::ErrorKind::AddrInUse => "; is another server running? --listen chooses another address",
+                io::ErrorKind::AddrNotAvailable => "; --listen takes an address of this machine",
+                io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
+                _ => "",
+            };
+            anyhow::Error::new(error).context(format!("cannot listen on {listen}{advice}"))
         })?;
         let address = listener.local_addr()?;
         let engine = tokio::task::spawn_blocking(move || {
