@@ -1,0 +1,151 @@
+//! `doppel eval` on a small crawl: every measure runs, and what must hold does.
+
+mod harness;
+
+use std::fs;
+use std::path::Path;
+
+use harness::{crawl, crawls, run, run_ok};
+use serde_json::{Value, json};
+
+/// Runs a measure on files; its JSON, and the text of its plot.
+fn eval(measure: &str, options: &[&str], files: &[impl AsRef<Path>]) -> (Value, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let plot = dir.path().join("plot.svg");
+    let mut arguments = vec!["eval".into(), measure.into(), "--json".into(), "--plot".into()];
+    arguments.push(plot.clone().into_os_string());
+    arguments.extend(options.iter().map(Into::into));
+    arguments.extend(files.iter().map(|file| file.as_ref().into()));
+    let report = serde_json::from_str(&run_ok(arguments)).unwrap();
+    (report, fs::read_to_string(plot).unwrap())
+}
+
+fn numbers<'v>(report: &'v Value, list: &str) -> impl Iterator<Item = &'v Value> {
+    report[list].as_array().unwrap().iter()
+}
+
+fn write(dir: &Path, name: &str, pages: &[Value]) -> std::path::PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, pages.iter().map(|page| format!("{page}\n")).collect::<String>()).unwrap();
+    path
+}
+
+/// A text of 60 words of which the last ones differ.
+fn text(kind: &str, changed: usize) -> String {
+    let word = |n| if n + changed >= 60 { format!("{kind}{n}x") } else { format!("{kind}{n}") };
+    (0..60).map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_groups_are_those_of_the_baseline_at_rest() {
+    let Some(data) = crawls("eval accuracy") else { return };
+    let options =
+        ["--tau", "0.8,0.9", "--partitions", "12", "--rules", "at-once,quiescent", "--milestones", "30,100"];
+    let (report, plot) = eval("accuracy", &options, &crawl(&data, "quick"));
+    assert_eq!(report["fetches"], 906);
+    assert_eq!(numbers(&report, "runs").count(), 4);
+    for run in numbers(&report, "runs") {
+        for milestone in numbers(run, "milestones") {
+            assert!(milestone["baseline_pairs"].as_u64().unwrap() > 0, "{run}");
+            if run["rules"] == "quiescent" {
+                assert_eq!((&milestone["rep"], &milestone["rer"]), (&json!(0.0), &json!(0.0)), "{run}");
+                assert_eq!(milestone["system_pairs"], milestone["baseline_pairs"], "{run}");
+            }
+        }
+        assert!(run["confirmed"].as_f64().unwrap() > 0.3, "{run}");
+    }
+    assert!(plot.contains("REP, ours, quiescent") && plot.ends_with("</svg>\n"));
+}
+
+/// The measure can tell wrong groups: the paper's rules keep a page in a group that it has drifted away
+/// from, step by step.
+#[test]
+fn the_papers_rules_are_measured_to_be_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |path: &str, changed| json!({"url": format!("http://a/{path}"), "text": text("w", changed)});
+    let mut rounds = vec![write(dir.path(), "0.jsonl", &[page("still", 0), page("d", 0)])];
+    // The winner, for its URL is the shorter one, so its own last version confirms it at every step; in the
+    // end it is no near-duplicate of the other.
+    for (round, changed) in (1..).zip([2, 4, 6, 8, 10, 12]) {
+        rounds.push(write(dir.path(), &format!("{round}.jsonl"), &[page("d", changed), page("still", 0)]));
+    }
+    let options = ["--tau", "0.8", "--partitions", "1", "--milestones", "100"];
+    let (report, _) = eval("accuracy", &options, &rounds);
+    let error = |rules: &str| {
+        let run = numbers(&report, "runs").find(|run| run["rules"] == rules).unwrap();
+        run["milestones"][0]["rep"].as_f64().unwrap() + run["milestones"][0]["rer"].as_f64().unwrap()
+    };
+    assert!(error("quiescent") == 0.0 && error("paper") > 0.5, "{report:#}");
+}
+
+#[test]
+fn versions_are_replayed_as_crawls_of_one_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |path: &str, kind, changed| json!({"url": format!("http://a/doc/{path}"), "text": text(kind, changed)});
+    let pages = [
+        page("stable/x", "x", 4),
+        page("1.10/x", "x", 2),
+        page("1.9/x", "x", 0),
+        page("1.9/gone", "y", 0),
+        json!({"url": "http://a/other", "text": "left out"}),
+    ];
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let options = ["--versions", "http://a/doc/", "--partitions", "1", "--tau", "0.8", "--milestones", "100"];
+    let (report, _) = eval("accuracy", &options, &[&file]);
+    assert_eq!(report["rounds"], json!(["1.9", "1.10", "stable"]));
+    // Four pages, and one that is dead from 1.10 on.
+    assert_eq!((&report["fetches"], &report["updates"]), (&json!(5), &json!(2)));
+    assert_eq!(report["runs"][0]["milestones"][0]["pages"], 1);
+    let (report, _) = eval("accuracy", &[&options[..], &["--keep-versions"]].concat(), &[&file]);
+    assert_eq!(report["fetches"], 9);
+    for run in numbers(&report, "runs") {
+        let milestone = &run["milestones"][0];
+        assert_eq!((&milestone["pages"], &milestone["common_pairs"]), (&json!(5), &json!(6)), "{report:#}");
+    }
+}
+
+#[test]
+fn incremental_work_is_measured_against_work_from_scratch() {
+    let Some(data) = crawls("eval incremental") else { return };
+    let options = ["--sizes", "1000,3000", "--batch", "100", "--batches", "2"];
+    let (report, plot) = eval("incremental", &options, &crawl(&data, "quick"));
+    let sizes: Vec<&Value> = numbers(&report, "sizes").collect();
+    assert_eq!(sizes.len(), 2);
+    for size in sizes {
+        let ms = |name: &str| size[name].as_f64().unwrap();
+        assert!(ms("non_incremental") > 0.0 && ms("answered") > 0.0, "{size}");
+        assert!(ms("incremental") >= ms("answered"), "{size}");
+        assert!(ms("confirmed") > 0.1 && ms("confirmed") < 0.9, "{size}");
+        assert!(size["groups"].as_u64().unwrap() > 50, "{size}");
+    }
+    assert!(report["real_pages"].as_u64().unwrap() > 500);
+    assert_eq!(numbers(&report, "rounds").count(), 4, "two rounds with updates, two thresholds");
+    assert!(plot.contains("figure 7") && plot.contains("figure 8"));
+}
+
+#[test]
+fn every_reported_duplicate_is_one_while_updates_stream_in() {
+    let Some(data) = crawls("eval served") else { return };
+    let (report, plot) = eval("served", &["--batch", "20"], &crawl(&data, "quick"));
+    for answers in [&report["streaming"], &report["quiescent"]] {
+        let count = |name: &str| answers[name].as_u64().unwrap();
+        assert!(count("duplicates") > 50, "{report:#}");
+        assert_eq!(count("wrong"), 0, "{report:#}");
+        assert_eq!(count("hold") + count("may_hold"), count("duplicates"), "{report:#}");
+    }
+    let quiescent = &report["quiescent"];
+    assert_eq!((&quiescent["may_hold"], &quiescent["understated"]), (&json!(0), &json!(0)));
+    assert!(plot.contains("winner check"));
+}
+
+#[test]
+fn nothing_to_replay_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "pages.jsonl", &[json!({"url": "http://a/x", "text": "x"})]);
+    for measure in ["accuracy", "incremental", "served"] {
+        let path = file.to_str().unwrap();
+        let output = run(["eval", measure, "--versions", "http://b/", path]);
+        assert_eq!(output.status.code(), Some(1), "{measure}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("no page to replay"), "{output:?}");
+    }
+}
