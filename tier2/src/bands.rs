@@ -6,9 +6,9 @@
 
 use std::hash::BuildHasher;
 
+use crate::seed::Seeded;
 use doppel_common::pairwise::Bands;
 use doppel_common::signature::Signature;
-use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
@@ -30,7 +30,7 @@ pub(crate) struct Tag {
 pub(crate) type Tags = SmallVec<[Tag; 16]>;
 
 /// Hashes the band keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
-pub(crate) fn tags(bands: Bands, hasher: &RandomState, signature: &Signature) -> Tags {
+pub(crate) fn tags(bands: Bands, hasher: &Seeded, signature: &Signature) -> Tags {
     bands.keys(signature.sketch()).enumerate().map(|band_key| Tag::of(hasher.hash_one(band_key))).collect()
 }
 

@@ -75,16 +75,26 @@ impl Index {
         Some(self.tables.tags(&read.signature))
     }
 
-    /// `page` no longer has this content. The entry goes with its last page.
-    pub(crate) fn remove(&mut self, page: PageId, content: ContentHash, tags: Option<Tags>) {
-        let Some(place) = self.tables.find(content) else { return };
+    /// `page` no longer has this content. The entry goes with its last page. Returns the page that is the first
+    /// one now, where that has changed.
+    pub(crate) fn remove(
+        &mut self,
+        page: PageId,
+        content: ContentHash,
+        tags: Option<Tags>,
+    ) -> Option<PageId> {
+        let place = self.tables.find(content)?;
         let partition = self.tables.partition_mut(place);
         if partition.columns.page(place.slot) != page {
             partition.pages.remove(place.slot, page);
-            return;
+            return None;
         }
-        match (tags, partition.pages.pop(place.slot)) {
-            (Some(tags), Some(next)) => self.tables.renew(place, &tags, next),
+        let next = partition.pages.pop(place.slot);
+        match (tags, next) {
+            (Some(tags), Some(next)) => {
+                self.tables.renew(place, &tags, next);
+                return Some(next);
+            }
             (Some(tags), None) => {
                 self.release(place);
                 self.tables.remove(place, &tags);
@@ -94,6 +104,7 @@ impl Index {
                 self.tables.abandon(place);
             }
         }
+        None
     }
 
     /// The signature of an entry, from the file or else from tier 1, by way of one of its pages. None when

@@ -3,9 +3,9 @@
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 
+use crate::seed::Seeded;
 use doppel_common::mapping::PartitionMap;
 use doppel_common::model::{ContentHash, PageId};
-use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -21,7 +21,7 @@ pub(crate) const MAP: &str = "map.json";
 const LOCK: &str = "lock";
 
 /// The pages of each content that is not stored yet.
-type Missing = HashMap<ContentHash, SmallVec<[PageId; 1]>, RandomState>;
+type Missing = HashMap<ContentHash, SmallVec<[PageId; 1]>, Seeded>;
 
 /// Opens the index of `config.dir` for exactly these contents. The file returned holds the lock.
 pub(crate) fn open(

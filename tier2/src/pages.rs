@@ -3,14 +3,14 @@
 //! Most contents have one page and cost nothing here; some have thousands, and each comes and goes in
 //! constant time.
 
+use crate::seed::Seeded;
 use doppel_common::model::PageId;
-use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 
 /// Further pages by slot.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    further: HashMap<u32, HashSet<PageId, RandomState>, RandomState>,
+    further: HashMap<u32, HashSet<PageId, Seeded>, Seeded>,
     count: usize,
 }
 

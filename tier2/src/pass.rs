@@ -45,18 +45,20 @@ struct Looked {
 
 /// Carries out a batch.
 pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
-    let mut wanted = store(shared, commands);
+    let (mut wanted, again) = store(shared, commands);
     recover(shared, &wanted);
     take_turns(shared, &mut wanted);
-    let results = compare(shared, &wanted);
+    let mut results = compare(shared, &wanted);
+    results.extend(again);
     if !results.is_empty() && !shared.stopping.load(Ordering::Relaxed) {
         (shared.answer)(results);
     }
 }
 
-/// Stores and removes; returns the looks.
-fn store(shared: &Shared, commands: Vec<IndexCommand>) -> Vec<Wanted> {
-    let mut wanted = Vec::new();
+/// Stores and removes; returns the looks, and the wishes for others: where the first page of a content leaves,
+/// its copies may have told nobody else that they are tied.
+fn store(shared: &Shared, commands: Vec<IndexCommand>) -> (Vec<Wanted>, Vec<LookResult>) {
+    let (mut wanted, mut again) = (Vec::new(), Vec::new());
     for command in commands {
         match command {
             IndexCommand::Put { page, signature, look } => {
@@ -67,14 +69,16 @@ fn store(shared: &Shared, commands: Vec<IndexCommand>) -> Vec<Wanted> {
             }
             IndexCommand::Remove { page, content } => {
                 let tags = shared.read().tags_to_remove(page, content);
-                shared.write().remove(page, content, tags);
+                let next = shared.write().remove(page, content, tags);
+                let wish = |page| LookResult { page, content, ticket: Look::AGAIN, pairs: Vec::new() };
+                again.extend(next.map(wish));
             }
             IndexCommand::Look { page, content, look } => {
                 wanted.push(Wanted { page, content, look, signature: None, standing: None });
             }
         }
     }
-    wanted
+    (wanted, again)
 }
 
 /// A look at a page that was put long ago should find it. Where it does not, and tier 1 still says that the

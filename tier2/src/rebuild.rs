@@ -9,9 +9,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::seed::Seeded;
 use doppel_common::mapping::PartitionMap;
 use doppel_common::signature::Signature;
-use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use crate::columns::Center;
@@ -115,7 +115,7 @@ pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
     let mut places: Vec<Place> = old.contents.iter().copied().collect();
     places.sort_unstable_by_key(birth);
 
-    let mut births: HashMap<u32, u32, RandomState> = HashMap::default();
+    let mut births: HashMap<u32, u32, Seeded> = HashMap::default();
     let mut fetched = Vec::new();
     let mut buffer = Vec::new();
     for place in places {

@@ -8,11 +8,11 @@
 
 use std::hash::BuildHasher;
 
+use crate::seed::Seeded;
 use doppel_common::mapping::PartitionMap;
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::{Bands, Policy};
 use doppel_common::signature::Signature;
-use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use crate::bands::{self, Tags};
@@ -56,7 +56,7 @@ pub(crate) struct Tables {
     /// Looks made, and partitions they were sent to.
     pub(crate) looks: u64,
     pub(crate) sends: u64,
-    hasher: RandomState,
+    hasher: Seeded,
     next_birth: u32,
     next_turn: u32,
     /// An entry could not be taken out of the bands.
@@ -74,7 +74,7 @@ impl Tables {
             contents: HashTable::new(),
             looks: 0,
             sends: 0,
-            hasher: RandomState::default(),
+            hasher: Seeded::default(),
             next_birth: FIRST_BIRTH,
             next_turn: FIRST_TURN,
             unclean: false,

@@ -46,7 +46,14 @@ pub struct Look {
     pub ticket: u32,
 }
 
-/// The answer to one look, when every partition that meets the bounding space has answered.
+impl Look {
+    /// The ticket of an answer that was not asked for: the first of a content's pages has left, and this one
+    /// is the first now. Its copies were tied to the one that left, so it is to be compared again.
+    pub const AGAIN: u32 = u32::MAX;
+}
+
+/// The answer to one look, when every partition that meets the bounding space has answered; or, under
+/// [`Look::AGAIN`], the wish that the page be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookResult {
     /// The page that was compared.

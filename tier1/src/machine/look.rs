@@ -19,6 +19,9 @@ impl Machine<'_, '_> {
     pub(super) fn looked(&mut self, result: LookResult) -> Result<(), StoreError> {
         let LookResult { page, content, ticket, pairs } = result;
         self.here = self.shards.owner(page);
+        if ticket == Look::AGAIN {
+            return self.look_again(page, content);
+        }
         self.meta().counters.looks += 1;
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let ticket_is_current = record.ticket == ticket;

@@ -272,9 +272,12 @@ impl World {
             self.index.remove(&k);
             return;
         }
-        // It begins anew under another page, any of them.
+        // It begins anew under another page, any of them, and that one is to be compared again.
         let at = self.random.below(entry.pages.len() as u64) as usize;
         entry.pages.swap(0, at);
+        let (page, content) = (entry.pages[0], self.signatures[k as usize].content());
+        let ticket = doppel_common::api::Look::AGAIN;
+        self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs: Vec::new() }));
         self.births += 1;
         let (birth, center, pages) = (self.births, Center::Unknown, std::mem::take(&mut entry.pages));
         *entry = Entry { pages, birth, center, turn: 0, hub: false };

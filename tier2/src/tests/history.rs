@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use doppel_common::api::Look;
 use doppel_common::pairwise::Policy;
 
 use super::model::{Components, World, page, signature_of, text};
@@ -185,4 +186,27 @@ fn a_look_does_not_compare_a_whole_cluster() {
         let most = (slice * 2 * MEMBERS + 1_000) as u64;
         assert!(comparisons(&world) <= most, "{} reopened", comparisons(&world));
     }
+}
+
+#[test]
+fn where_the_first_page_of_a_content_leaves_the_next_one_is_to_look_again() {
+    let mut world = World::new(Policy::default(), 1, 1);
+    let words: Vec<u32> = (0..100).collect();
+    for number in 0..3 {
+        world.put(page(number), signature_of(&words), true);
+    }
+    world.pass();
+    let wishes = |world: &World| -> Vec<_> {
+        let answers = world.answers.lock().unwrap();
+        answers.iter().filter(|answer| answer.ticket == Look::AGAIN).map(|answer| answer.page).collect()
+    };
+    world.remove(page(1));
+    world.pass();
+    assert_eq!(wishes(&world), []);
+    world.remove(page(0));
+    world.pass();
+    assert_eq!(wishes(&world), [page(2)]);
+    world.remove(page(2));
+    world.pass();
+    assert_eq!(wishes(&world), []);
 }

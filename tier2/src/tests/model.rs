@@ -132,7 +132,8 @@ impl World {
         let asked: Vec<(PageId, ContentHash, u32)> = self.commands.iter().filter_map(asked).collect();
         self.answers.lock().unwrap().clear();
         pass::run(&self.shared, std::mem::take(&mut self.commands));
-        let answers = self.answers.lock().unwrap().clone();
+        let mut answers = self.answers.lock().unwrap().clone();
+        answers.retain(|answer| answer.ticket != Look::AGAIN);
         let pages = self.pages.lock().unwrap().clone();
         let due: Vec<_> = asked
             .into_iter()
