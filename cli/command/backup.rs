@@ -71,7 +71,8 @@ impl Backup {
             let meanwhile =
                 if changes > 0 { format!(" and {}", plural(changes, "later change")) } else { String::new() };
             writeln!(out, "{}: {}{meanwhile} in {}", self.out.display(), plural(rows, "row"), bytes(size))
-        })
+        })?;
+        Ok(())
     }
 }
 

@@ -58,10 +58,9 @@ impl Check {
 impl Checked {
     /// Checks a directory with this manifest.
     pub(crate) fn of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Self> {
-        let (policy, shards) = (manifest.policy.clone(), manifest.shards);
         let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;
-        let of_policy = Policy { tau: policy.tau };
-        let mut tier1 = doppel_tier1::check::of_directory(&dir.join("tier1"), shards, of_policy)?;
+        let policy = Policy { tau: manifest.policy.tau };
+        let mut tier1 = doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.shards, policy)?;
         if tier1.rows == 0 && tier2.signatures > 0 {
             // Rows that were lost altogether contradict nothing.
             tier1.findings.add(Finding {
@@ -70,8 +69,17 @@ impl Checked {
                 detail: format!("is empty, and the index has {}", plural(tier2.signatures, "signature")),
             });
         }
+        Ok(Self::new(manifest, tier1, tier2))
+    }
+
+    /// What the two checks of a directory with this manifest found.
+    pub(crate) fn new(
+        manifest: &Manifest,
+        tier1: doppel_tier1::check::Report,
+        tier2: doppel_tier2::check::Report,
+    ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();
-        Ok(Self { sound, policy, shards, tier1, tier2 })
+        Self { sound, policy: manifest.policy.clone(), shards: manifest.shards, tier1, tier2 }
     }
 
     /// What to do; none when everything holds.
@@ -81,7 +89,7 @@ impl Checked {
             None
         } else if counts.is_empty() {
             Some("nothing is lost, the index is rebuilt at the next start; look after the disk")
-        } else if counts.keys().all(|invariant| *invariant == Invariant::Version) {
+        } else if counts.contains_key(&Invariant::Version) {
             Some(
                 "another version of this program made it; use that one, or load the pages into a new directory",
             )
@@ -111,11 +119,10 @@ impl Checked {
                 plural(backlog.messages, "message")
             )?;
         }
-        match tier2.present {
-            true => {
-                writeln!(out, "tier 2: {} in {}", plural(tier2.signatures, "signature"), bytes(tier2.bytes))?
-            }
-            false => writeln!(out, "tier 2: none; it is built at the next start")?,
+        if tier2.present {
+            writeln!(out, "tier 2: {} in {}", plural(tier2.signatures, "signature"), bytes(tier2.bytes))?;
+        } else {
+            writeln!(out, "tier 2: none; it is built at the next start")?;
         }
         for damage in &tier2.damage {
             writeln!(out, "        {damage}; it will be rebuilt")?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use doppel_common::api::BackupSummary;
+use doppel_common::pairwise::Policy;
 use doppel_tier1::backup::{Reader, restore};
 
 use crate::command::check::Checked;
@@ -60,8 +61,10 @@ impl Restore {
         let aside = dir.join(ASIDE);
         fs::create_dir_all(&aside).with_context(cannot)?;
         let bar = progress::waiting("restoring");
-        let summary = restore(reader, &aside.join(TIER1)).with_context(of)?;
-        let checked = Checked::of(&aside, &manifest).with_context(of)?;
+        let policy = Policy { tau: manifest.policy.tau };
+        let restored = restore(reader, &aside.join(TIER1), manifest.shards, policy);
+        let (summary, report) = restored.with_context(of)?;
+        let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
         bar.finish_and_clear();
         if checked.advice().is_some() {
             checked.write(&self.backup, &mut io::stderr().lock())?;
@@ -82,7 +85,8 @@ impl Restore {
             let BackupSummary { rows, changes, bytes: size } = summary;
             let of = format!("{} and {} of {}", plural(rows, "row"), plural(changes, "change"), bytes(size));
             writeln!(out, "{}: {of} restored", dir.display())
-        })
+        })?;
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ pub mod backup;
 pub mod check;
 mod key;
 mod machine;
+mod progress;
 mod record;
 mod recovery;
 mod regroup;

@@ -27,10 +27,12 @@ use std::io;
 use std::path::Path;
 
 use doppel_common::api::{BackupError, BackupSummary, Refused};
+use doppel_common::pairwise::Policy;
 use serde::{Deserialize, Serialize};
 
 pub use reader::{Reader, Unusable};
 
+use crate::check;
 use crate::check::rows::{Place, piece};
 use crate::key;
 use crate::record;
@@ -104,12 +106,17 @@ pub fn of_directory(
     writer.end()
 }
 
-/// Makes the database of a backup in `dir`, where there must be none. It is on disk when this returns, and
-/// nothing about it is checked but that the backup is whole.
+/// Makes the database of a backup in `dir`, where there must be none, and checks it. It is on disk when this
+/// returns.
 ///
 /// # Errors
 /// When the backup is damaged or cut off, or the database cannot be written.
-pub fn restore(mut backup: Reader<'_>, dir: &Path) -> Result<BackupSummary, RestoreError> {
+pub fn restore(
+    mut backup: Reader<'_>,
+    dir: &Path,
+    shards: u16,
+    policy: Policy,
+) -> Result<(BackupSummary, check::Report), RestoreError> {
     // Flushed once, at the end: until then it is nobody's.
     let store = Sled::open(dir, false)?;
     while let Some(mut writes) = backup.writes()? {
@@ -119,7 +126,8 @@ pub fn restore(mut backup: Reader<'_>, dir: &Path) -> Result<BackupSummary, Rest
         }
     }
     store.flush()?;
-    Ok(backup.summary())
+    // The engine lets go of its files some time after it is dropped, so it is not opened again.
+    Ok((backup.summary(), check::check(&store, shards, Some(policy))))
 }
 
 /// Copies every row, in pieces; `between` is called between them.

@@ -38,9 +38,9 @@ impl Checker<'_> {
     /// Whether an id was ever given; `by` is the group that names it.
     fn check_minted(&mut self, id: GroupId, by: GroupId) {
         let minted = match self.metas.get(usize::from(id.shard().0)) {
-            Some(Some(meta)) => meta.groups_minted,
-            Some(None) => return,
-            None => 0,
+            Some(Found::Row(meta)) => meta.groups_minted,
+            Some(Found::Unreadable) => return,
+            Some(Found::Missing) | None => 0,
         };
         let counter = id.get() >> 16;
         if counter == 0 || counter > minted {

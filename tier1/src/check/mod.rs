@@ -38,6 +38,7 @@ use serde::de::DeserializeOwned;
 pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 
 use crate::key;
+use crate::progress;
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
 use crate::store::{Sled, Store, StoreError};
 use crate::totals;
@@ -77,7 +78,17 @@ impl Report {
 pub fn of_directory(dir: &Path, shards: u16, policy: Policy) -> Result<Report, StoreError> {
     let store = Sled::open_existing(dir)?;
     // Some damage makes the engine panic when it comes upon it.
-    let checked = catch_unwind(AssertUnwindSafe(|| check(&store, shards, Some(policy))));
+    let checked = catch_unwind(AssertUnwindSafe(|| {
+        let mut checker = Checker::new(&store, shards, Some(policy));
+        checker.run();
+        let now = progress::of(checker.metas.iter().filter_map(Found::row));
+        if checker.metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
+            && let Err(error) = progress::verify(dir, now)
+        {
+            checker.engine(&error);
+        }
+        checker.report
+    }));
     checked.map_err(|_| StoreError::Corrupt("the engine panicked on reading it".to_owned()))
 }
 
@@ -86,17 +97,7 @@ pub fn of_directory(dir: &Path, shards: u16, policy: Policy) -> Result<Report, S
 /// The store must be at rest: nobody may commit meanwhile.
 #[must_use]
 pub fn check(store: &dyn Store, shards: u16, policy: Option<Policy>) -> Report {
-    let mut checker = Checker {
-        store,
-        shards,
-        policy,
-        metas: Vec::new(),
-        recounts: vec![Meta::default(); usize::from(shards)],
-        underway: Underway::default(),
-        report: Report::default(),
-        winner: None,
-        engine_failed: false,
-    };
+    let mut checker = Checker::new(store, shards, policy);
     checker.run();
     checker.report
 }
@@ -109,12 +110,21 @@ enum Found<T> {
     Unreadable,
 }
 
+impl<T> Found<T> {
+    fn row(&self) -> Option<&T> {
+        match self {
+            Self::Row(row) => Some(row),
+            Self::Missing | Self::Unreadable => None,
+        }
+    }
+}
+
 struct Checker<'s> {
     store: &'s dyn Store,
     shards: u16,
     policy: Option<Policy>,
-    /// Those that could be read, by shard.
-    metas: Vec<Option<Meta>>,
+    /// By shard.
+    metas: Vec<Found<Meta>>,
     /// Totals as the rows give them.
     recounts: Vec<Meta>,
     underway: Underway,
@@ -124,7 +134,21 @@ struct Checker<'s> {
     engine_failed: bool,
 }
 
-impl Checker<'_> {
+impl<'s> Checker<'s> {
+    fn new(store: &'s dyn Store, shards: u16, policy: Option<Policy>) -> Self {
+        Self {
+            store,
+            shards,
+            policy,
+            metas: Vec::new(),
+            recounts: vec![Meta::default(); usize::from(shards)],
+            underway: Underway::default(),
+            report: Report::default(),
+            winner: None,
+            engine_failed: false,
+        }
+    }
+
     fn run(&mut self) {
         self.read_metas();
         self.read_outboxes();
@@ -133,7 +157,7 @@ impl Checker<'_> {
             self.engine(&error);
         }
         self.check_metas();
-        let metas: Vec<Meta> = self.metas.iter().flatten().cloned().collect();
+        let metas: Vec<Meta> = self.metas.iter().filter_map(Found::row).cloned().collect();
         self.report.backlog = totals::sum(&metas, self.underway.messages()).1;
     }
 

@@ -14,23 +14,24 @@ impl Checker<'_> {
             let key = key::meta(shard);
             let row = || format!("the totals of shard {}", shard.0);
             let meta = match self.store.get(&key) {
-                Ok(Some(value)) => self.decode::<Meta>(&key, &value, row()),
-                Ok(None) => None,
+                Ok(Some(value)) => {
+                    self.decode::<Meta>(&key, &value, row()).map_or(Found::Unreadable, Found::Row)
+                }
+                Ok(None) => Found::Missing,
                 Err(error) => {
                     self.engine(&error);
-                    None
+                    Found::Unreadable
                 }
             };
-            let meta = meta.filter(|meta| {
-                let peers = usize::from(self.shards);
-                let fits = meta.sent.len() == peers && meta.applied.len() == peers;
-                if !fits {
+            let peers = usize::from(self.shards);
+            match meta {
+                Found::Row(meta) if meta.sent.len() != peers || meta.applied.len() != peers => {
                     let detail = format!("number messages with {} shards, not {peers}", meta.sent.len());
                     self.find(Invariant::Totals, row(), detail);
+                    self.metas.push(Found::Unreadable);
                 }
-                fits
-            });
-            self.metas.push(meta);
+                meta => self.metas.push(meta),
+            }
         }
     }
 
@@ -81,20 +82,25 @@ impl Checker<'_> {
 
     /// The last message sent is the last one applied or under way.
     fn check_sent(&mut self, from: ShardId, to: ShardId, next: Option<u64>) {
-        let sent = self.metas[usize::from(from.0)].as_ref().map(|meta| meta.sent[usize::from(to.0)]);
         // A shard that never did anything has no row, and nothing sent or applied.
-        let (sent, next) = (sent.unwrap_or(0), next.unwrap_or(1));
+        let sent = match &self.metas[usize::from(from.0)] {
+            Found::Row(meta) => meta.sent[usize::from(to.0)],
+            Found::Missing => 0,
+            Found::Unreadable => return,
+        };
+        let Some(next) = next else { return };
         if sent + 1 != next {
             let (row, there) = (format!("the messages from shard {} to {}", from.0, to.0), next - 1);
             self.find(Invariant::Outbox, row, format!("were numbered to {sent}, and end at {there}"));
         }
     }
 
-    /// The last message of `from` that `to` has applied.
+    /// The last message of `from` that `to` has applied; none when that cannot be read.
     fn applied(&self, to: ShardId, from: ShardId) -> Option<u64> {
         match &self.metas[usize::from(to.0)] {
-            Some(meta) => Some(meta.applied[usize::from(from.0)]),
-            None => Some(0),
+            Found::Row(meta) => Some(meta.applied[usize::from(from.0)]),
+            Found::Missing => Some(0),
+            Found::Unreadable => None,
         }
     }
 
@@ -108,11 +114,13 @@ impl Checker<'_> {
         let recounts = std::mem::take(&mut self.recounts);
         for ((number, meta), recount) in metas.iter().enumerate().zip(&recounts) {
             let row = format!("the totals of shard {number}");
-            let Some(meta) = meta else {
-                if *recount != Meta::default() {
+            let meta = match meta {
+                Found::Row(meta) => meta,
+                Found::Missing if *recount != Meta::default() => {
                     self.find(Invariant::Totals, row, "are missing, and it has pages or groups");
+                    continue;
                 }
-                continue;
+                Found::Missing | Found::Unreadable => continue,
             };
             for (what, says, is) in compared(meta, recount) {
                 if says != is {
@@ -136,7 +144,7 @@ impl Checker<'_> {
         let Ok(page) = <[u8; 16]>::try_from(value).map(PageId::from_bytes) else {
             return self.find(Invariant::Damage, row, "names no page");
         };
-        if let Some(Some(meta)) = self.metas.get(usize::from(shard.0))
+        if let Some(meta) = self.metas.get(usize::from(shard.0)).and_then(Found::row)
             && !(1..=meta.events).contains(&number)
         {
             self.find(Invariant::Feed, &row, format!("was never given: {} were", meta.events));

@@ -31,6 +31,7 @@ use doppel_common::model::{ContentHash, PageId, Timestamp};
 use doppel_common::pairwise::Policy;
 
 use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
+use crate::progress;
 use crate::recovery::{self, Owed};
 use crate::store::{Sled, Store, StoreError};
 use worker::Job;
@@ -92,6 +93,8 @@ pub struct Tier1 {
     /// Feed numbers given so far, per shard, and word of their growth.
     pub(crate) feed: Mutex<Vec<feed::Extent>>,
     feed_grew: Condvar,
+    /// Where it is noted how far the collection has come.
+    progress: OnceLock<PathBuf>,
     broken: OnceLock<Refused>,
     /// Why some background work cannot be done.
     stuck: OnceLock<Refused>,
@@ -116,7 +119,14 @@ impl Tier1 {
     /// When the directory is in use or damaged.
     pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
         let store = Arc::new(Sled::open(&config.dir, config.durable)?);
-        Self::over(store, config)
+        let this = Self::over(store, config)?;
+        if config.durable {
+            let start = this.start.lock().unwrap_or_else(PoisonError::into_inner);
+            let metas = start.iter().flat_map(|start| &start.shards.metas);
+            progress::verify(&config.dir, progress::of(metas))?;
+            this.progress.get_or_init(|| config.dir.clone());
+        }
+        Ok(this)
     }
 
     /// The same over a given store; `dir` and `durable` of the configuration are not used.
@@ -157,6 +167,7 @@ impl Tier1 {
             arriving: AtomicU64::new(0),
             feed: Mutex::new(feed),
             feed_grew: Condvar::new(),
+            progress: OnceLock::new(),
             broken: OnceLock::new(),
             stuck: OnceLock::new(),
             stopping: AtomicBool::new(false),
@@ -249,6 +260,7 @@ impl From<StoreError> for Refused {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
             StoreError::InUse | StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
             StoreError::Missing(_)
+            | StoreError::Behind { .. }
             | StoreError::Corrupt(_)
             | StoreError::Damaged { .. }
             | StoreError::Version { .. } => Self::Damaged(error.to_string()),

@@ -17,6 +17,7 @@ use super::background::{Background, SWEEP_PAUSE};
 use super::backup::{Backups, Follow};
 use super::feed::Extent;
 use crate::machine::{Command, Effect, Hint, Machine, Shards};
+use crate::progress::Progress;
 use crate::recovery::Owed;
 use crate::totals;
 
@@ -71,6 +72,7 @@ struct Writer<'t> {
     shards: Shards,
     background: Background,
     backups: Backups,
+    progress: Progress,
     waiting: VecDeque<Waiting>,
     stopping: bool,
 }
@@ -90,6 +92,7 @@ pub(super) fn run(
         shards,
         background,
         backups: Backups::default(),
+        progress: Progress::new(tier1.progress.get().cloned()),
         waiting: VecDeque::new(),
         stopping: false,
     };
@@ -102,6 +105,7 @@ pub(super) fn run(
         let idle = writer.waiting.is_empty() && writer.shards.undelivered() == 0;
         if idle {
             if writer.stopping {
+                writer.progress.note_now(&writer.shards.metas);
                 return;
             }
             let pause = if writer.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
@@ -170,6 +174,7 @@ impl Writer<'_> {
             let kept = self.backups.prepare(&applied.writes);
             self.tier1.store.commit(applied.writes)?;
             self.backups.committed(kept);
+            self.progress.note(&self.shards.metas);
         }
         self.publish(&applied.effects);
         let mut answers_for = answers_for.into_iter();

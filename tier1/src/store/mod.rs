@@ -28,6 +28,16 @@ pub enum StoreError {
     /// The engine's own files are damaged.
     #[error("the database is damaged ({0}): restore it from a backup")]
     Corrupt(String),
+    /// It is of an earlier moment than one that was flushed.
+    #[error(
+        "the database has lost its last changes: it is at {now} and was at {noted}; restore it from a backup"
+    )]
+    Behind {
+        /// How far it is.
+        now: u64,
+        /// How far it was.
+        noted: u64,
+    },
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
     Engine(String),

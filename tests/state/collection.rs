@@ -1,0 +1,106 @@
+//! A small collection with a bit of everything that is stored, at rest.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+use crate::harness::pages::text;
+
+/// Its shards: so many that messages cross.
+pub(crate) const SHARDS: &str = "3";
+
+/// Words of a text. Each word that is replaced changes 5 of as many shingles, so texts that differ from a
+/// third in four words each have J = 184 / 224 with it and 164 / 244 with each other.
+const WORDS: usize = 204;
+
+/// A text with four words replaced, at other places for each `variant`.
+fn variant(seed: u64, variant: usize) -> String {
+    let mut words = text(seed, WORDS);
+    for at in 0..4 {
+        words[10 + 40 * at + 6 * variant] = format!("variant{variant}at{at}");
+    }
+    words.join(" ")
+}
+
+fn page(url: &str, day: u32, text: &str) -> Value {
+    json!({ "url": url, "fetched_at": format!("2024-05-{day:02}T12:00:00Z"), "text": text })
+}
+
+fn plain(seed: u64) -> String {
+    text(seed, WORDS).join(" ")
+}
+
+/// What is pushed, in steps; each is decided before the next.
+fn steps() -> Vec<Vec<Value>> {
+    let mut first = Vec::new();
+    // A group of five: a text, near copies of it that are no near copies of each other, and an exact copy.
+    first.push(page("http://a.example/", 1, &plain(1)));
+    for number in 0..3 {
+        first.push(page(&format!("http://a.example/copy/{number}"), 2, &variant(1, number)));
+    }
+    first.push(page("http://mirror.example/a/index.html", 3, &plain(1)));
+    // Three pairs on each of two topics, tied by nothing yet.
+    for topic in [2, 3] {
+        for part in 0..3 {
+            for twin in 0..2 {
+                let url = format!("http://b{topic}.example/{part}/{twin}");
+                first.push(page(&url, 1 + part as u32, &variant(topic, part)));
+            }
+        }
+    }
+    for seed in 10..16 {
+        first.push(page(&format!("http://alone.example/{seed}"), 1, &plain(seed)));
+    }
+    first.push(page("http://short.example/", 1, "too short to be like anything"));
+    first.push(page("http://short.example/twin", 1, "too short to be like anything"));
+    first.push(page("http://empty.example/", 1, ""));
+    let redirect = |from: &str, to: &str| json!({ "url": from, "fetched_at": "2024-05-02T00:00:00Z", "redirect_to": to });
+    first.push(redirect("http://old.example/", "http://a.example/copy/0"));
+    first.push(redirect("http://older.example/", "http://old.example/"));
+    first.push(redirect("http://moved.example/", "http://alone.example/10"));
+    first.push(redirect("http://lost.example/", "http://nowhere.example/"));
+    first.push(redirect("http://round.example/1", "http://round.example/2"));
+    first.push(redirect("http://round.example/2", "http://round.example/1"));
+    for seed in [20, 21] {
+        first.push(page(&format!("http://ending.example/{seed}"), 1, &plain(seed)));
+    }
+    // What ties each topic's pairs, an update that stays, one that goes, and deaths.
+    let second = vec![
+        page("http://b2.example/tie", 9, &plain(2)),
+        page("http://b3.example/tie", 9, &plain(3)),
+        page("http://a.example/copy/1", 9, &variant(1, 4)),
+        page("http://alone.example/11", 9, &plain(30)),
+        json!({ "url": "http://ending.example/20", "fetched_at": "2024-05-09T00:00:00Z", "dead": true }),
+        json!({ "url": "http://dead.example/", "fetched_at": "2024-05-09T00:00:00Z", "dead": true }),
+        redirect("http://late.example/", "http://dead.example/"),
+    ];
+    vec![first, second]
+}
+
+/// Pushes the collection, repairs a group and purges a page.
+pub(crate) fn fill(server: &Server) {
+    for step in steps() {
+        let answers = server.push(&step);
+        assert!(answers.iter().all(|answer| answer["outcome"].is_string()), "{answers:?}");
+        server.flush();
+    }
+    let purged = server.post_json("/v1/purge", &json!({ "url": "http://ending.example/21" }));
+    assert_eq!(purged["purged"], 1, "{purged}");
+    let group = server.status("http://a.example/")["group"].as_str().unwrap().to_owned();
+    server.post_json(&format!("/v1/groups/{group}/repair"), &json!({}));
+    server.flush();
+}
+
+/// A data directory with the collection, which no server uses. To be copied.
+pub(crate) fn directory() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap().keep();
+        let server = Server::start(&dir, &["--shards", SHARDS]);
+        fill(&server);
+        assert!(server.terminate());
+        dir
+    })
+}

@@ -1,0 +1,236 @@
+//! Planted faults: `doppel check` finds each, and none in a sound directory.
+
+use std::fs;
+use std::path::Path;
+
+use doppel_common::model::stable_hash64;
+use doppel_tier1::check::planted::planted;
+use doppel_tier1::{Sled, Store};
+use serde_json::Value;
+
+use super::collection::{SHARDS, directory};
+use super::place::{Place, back_up, copy, done, fails, stderr};
+use crate::harness::{Server, run};
+
+fn check(dir: &Path) -> (std::process::Output, Value) {
+    let output = run([Path::new("check"), Path::new("--json"), dir]);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    (output, report)
+}
+
+#[test]
+fn a_sound_directory_is_sound_and_not_changed() {
+    let place = Place::new();
+    let (dir, before, after) = (place.path("data"), place.path("before"), place.path("after"));
+    copy(directory(), &dir);
+    done(&back_up(&dir, &before));
+    let (output, report) = check(&dir);
+    done(&output);
+    assert_eq!(
+        (&report["sound"], &report["tier1"]["findings"]["examples"]),
+        (&true.into(), &Value::Array(vec![]))
+    );
+    assert!(report["tier1"]["pages"].as_u64().unwrap() > 30, "{report}");
+    assert!(report["tier2"]["signatures"].as_u64().unwrap() > 20, "{report}");
+    let words = String::from_utf8(run([Path::new("check"), &dir]).stdout).unwrap();
+    assert!(words.ends_with("sound\n") && words.contains("3 shards"), "{words}");
+    done(&back_up(&dir, &after));
+    assert!(fs::read(before).unwrap() == fs::read(after).unwrap(), "a check changed rows");
+}
+
+#[test]
+fn a_directory_in_use_is_left_alone() {
+    let place = Place::new();
+    let dir = place.path("data");
+    copy(directory(), &dir);
+    let server = Server::start(&dir, &[]);
+    fails(&check(&dir).0, "another process uses it");
+    fails(&back_up(&dir, &place.path("file")), "another process uses it");
+    assert!(!place.path("file").exists());
+    assert!(server.terminate());
+    done(&check(&dir).0);
+}
+
+/// Rows that are wrong and have a right checksum.
+#[test]
+fn every_planted_row_is_found() {
+    let place = Place::new();
+    let sample = place.path("sample");
+    copy(directory(), &sample);
+    let faults = planted(&Sled::open(&sample.join("tier1"), true).unwrap(), SHARDS.parse().unwrap()).unwrap();
+    assert!(faults.len() >= 20, "{} faults", faults.len());
+    let mut missed = Vec::new();
+    for (number, fault) in faults.into_iter().enumerate() {
+        let dir = place.path(&number.to_string());
+        copy(directory(), &dir);
+        Sled::open(&dir.join("tier1"), true).unwrap().commit(fault.writes).unwrap();
+        let (output, report) = check(&dir);
+        let invariant = serde_json::to_value(fault.invariant).unwrap();
+        let counts = &report["tier1"]["findings"]["counts"];
+        let found = counts[invariant.as_str().unwrap()].as_u64().unwrap_or(0);
+        if output.status.code() != Some(1) || report["sound"] != false || found == 0 {
+            missed.push(format!("{}: {invariant} is not in {counts}: {}", fault.name, stderr(&output)));
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// Replaces text in a file.
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{from} is not in {text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+/// Changes a manifest and gives it a right checksum.
+fn forge(dir: &Path, change: impl FnOnce(&mut Value)) {
+    let path = dir.join("manifest.json");
+    let mut sealed: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    change(&mut sealed["manifest"]);
+    let checksum = stable_hash64(sealed["manifest"].to_string().as_bytes());
+    sealed["checksum"] = format!("{checksum:016x}").into();
+    fs::write(path, sealed.to_string()).unwrap();
+}
+
+/// Where the zeros at the end of a file begin.
+fn written(path: &Path) -> u64 {
+    fs::read(path).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1
+}
+
+fn cut(path: &Path, bytes: impl FnOnce(u64) -> u64) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.set_len(bytes(length)).unwrap();
+}
+
+/// Flips a bit of every place where a file has these bytes.
+fn flip(path: &Path, part: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    let places: Vec<usize> =
+        bytes.windows(part.len()).enumerate().filter(|(_, w)| *w == part).map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "{} has no such bytes", path.display());
+    places.into_iter().for_each(|at| bytes[at + part.len() / 2] ^= 4);
+    fs::write(path, bytes).unwrap();
+}
+
+/// A name, what the check says, and what is done to a directory.
+type Damage = (&'static str, &'static str, fn(&Path));
+
+/// Damage of files.
+const FILES: [Damage; 15] = [
+    ("an edited manifest", "its checksum does not fit", |dir| {
+        edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
+    }),
+    ("a manifest cut off", "manifest.json is damaged", |dir| cut(&dir.join("manifest.json"), |n| n - 9)),
+    ("no manifest", "has no manifest.json", |dir| fs::remove_file(dir.join("manifest.json")).unwrap()),
+    ("a manifest of a later format", "format 7", |dir| forge(dir, |manifest| manifest["format"] = 7.into())),
+    ("a manifest of another tokeniser", "tokeniser version 9", |dir| {
+        forge(dir, |manifest| manifest["policy"]["tokeniser"] = 9.into());
+    }),
+    ("a manifest of fewer shards", "is of shard 2, and there are 2", |dir| {
+        forge(dir, |manifest| manifest["shards"] = 2.into());
+    }),
+    ("a manifest of another tau", "is compared with", |dir| {
+        forge(dir, |manifest| manifest["policy"]["tau"] = "0.9".into());
+    }),
+    ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),
+    ("a database without its file", "there is no database", |dir| {
+        fs::remove_file(dir.join("tier1/db")).unwrap();
+    }),
+    ("an empty database", "is empty, and the index has", |dir| {
+        fs::remove_dir_all(dir.join("tier1")).unwrap();
+        drop(Sled::open(&dir.join("tier1"), true).unwrap());
+    }),
+    ("a database cut in half", "the database", |dir| {
+        let written = written(&dir.join("tier1/db"));
+        cut(&dir.join("tier1/db"), |_| written / 2);
+    }),
+    ("a database without its end", "the database", |dir| {
+        let written = written(&dir.join("tier1/db"));
+        cut(&dir.join("tier1/db"), |_| written - 2_000);
+    }),
+    ("a flipped bit in the database's file", "", |dir| {
+        flip(&dir.join("tier1/db"), b"http://alone.example/14");
+    }),
+    ("a damaged signature file", "signatures.dat from byte", |dir| {
+        let path = dir.join("tier2/signatures.dat");
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    }),
+    ("a damaged partition map", "map.json: ", |dir| fs::write(dir.join("tier2/map.json"), "{}\n[]").unwrap()),
+];
+
+#[test]
+fn every_damaged_file_is_found() {
+    let mut missed = Vec::new();
+    for (name, says, damage) in FILES {
+        let place = Place::new();
+        let dir = place.path("data");
+        copy(directory(), &dir);
+        damage(&dir);
+        let output = run([Path::new("check"), &dir]);
+        let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        if output.status.code() != Some(1) || !said.contains(says) {
+            missed.push(format!("{name}: {says:?} is not in: {said}"));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// Rows of an earlier moment contradict nothing.
+#[test]
+fn an_older_database_in_the_place_of_a_newer_is_found() {
+    let place = Place::new();
+    let dir = place.path("data");
+    copy(directory(), &dir);
+    let server = Server::start(&dir, &[]);
+    server.push(&[
+        serde_json::json!({ "url": "http://late.example/page", "text": "a page that was acknowledged" }),
+    ]);
+    assert!(server.terminate());
+    done(&check(&dir).0);
+    let progress = fs::read(dir.join("tier1/progress")).unwrap();
+    fs::remove_dir_all(dir.join("tier1")).unwrap();
+    copy(&directory().join("tier1"), &dir.join("tier1"));
+    fs::write(dir.join("tier1/progress"), progress).unwrap();
+    let (output, report) = check(&dir);
+    fails(&output, "do not serve it");
+    let detail = &report["tier1"]["findings"]["examples"][0]["detail"];
+    assert!(detail.as_str().unwrap().contains("has lost its last changes"), "{report}");
+    let serve =
+        [Path::new("serve"), Path::new("--listen"), Path::new("127.0.0.1:0"), Path::new("--data"), &dir];
+    fails(&run(serve), "has lost its last changes");
+}
+
+#[test]
+fn a_damaged_index_is_rebuilt_and_nothing_else_is_served() {
+    let place = Place::new();
+    let (whole, index, rows) = (place.path("whole"), place.path("index"), place.path("rows"));
+    for dir in [&whole, &index, &rows] {
+        copy(directory(), dir);
+    }
+    let expected = Server::start(&whole, &[]).export();
+    fs::write(index.join("tier2/signatures.dat"), b"nothing").unwrap();
+    let server = Server::start(&index, &[]);
+    assert_eq!(server.export(), expected);
+    assert!(server.terminate());
+    done(&check(&index).0);
+
+    // The totals of shard 0, as a later version would write them.
+    let store = Sled::open(&rows.join("tier1"), true).unwrap();
+    let mut meta = store.get(b"\0\0c").unwrap().unwrap();
+    meta.truncate(meta.len() - 4);
+    meta[0] += 1;
+    let sum = stable_hash64(&meta) as u32;
+    meta.extend(sum.to_le_bytes());
+    store.commit(vec![(b"\0\0c".to_vec(), Some(meta))]).unwrap();
+    drop(store);
+    let serve =
+        [Path::new("serve"), Path::new("--listen"), Path::new("127.0.0.1:0"), Path::new("--data"), &rows];
+    fails(&run(serve), "has records of version");
+    fails(&back_up(&rows, &place.path("file")), "has records of version");
+    fails(&check(&rows).0, "another version of this program made it");
+}

@@ -1,0 +1,106 @@
+//! Restoring: only whole files, only into empty directories, and all or nothing.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use doppel_tier1::check::planted::planted;
+use doppel_tier1::{Sled, Store};
+
+use super::collection::{SHARDS, directory};
+use super::place::{Place, back_up, copy, done, fails, restore};
+use crate::harness::pages::rounds;
+use crate::harness::{Server, doppel, run};
+
+#[test]
+fn damaged_and_foreign_files_are_refused_and_leave_nothing() {
+    let place = Place::new();
+    let (file, bad, dir) = (place.path("file"), place.path("bad"), place.path("data"));
+    done(&back_up(directory(), &file));
+    let sound = fs::read(&file).unwrap();
+    let mut flipped = sound.clone();
+    flipped[sound.len() / 2] ^= 1;
+    let mut newer = sound.clone();
+    newer[14] = b'2';
+    for (bytes, says) in [
+        (&sound[..sound.len() - 1], "it is cut off after"),
+        (&sound[..sound.len() / 2], "it is cut off after"),
+        (&flipped, "is damaged: its checksum does not fit"),
+        (&newer, "no backup of this program"),
+        (&[&sound[..], b"\n"].concat(), "something follows the end"),
+        (&b"SQLite format 3\0 and so on"[..], "no backup of this program"),
+        (&b""[..], "no backup of this program"),
+    ] {
+        fs::write(&bad, bytes).unwrap();
+        fails(&restore(&bad, &dir), says);
+        assert!(!dir.join("manifest.json").exists(), "{says}: the directory can be opened");
+    }
+    done(&restore(&file, &dir));
+}
+
+#[test]
+fn a_directory_that_is_not_empty_is_left_as_it_is() {
+    let place = Place::new();
+    let (file, dir) = (place.path("file"), place.path("data"));
+    done(&back_up(directory(), &file));
+    copy(directory(), &dir);
+    fails(&restore(&file, &dir), "is not empty");
+    done(&run([Path::new("check"), &dir]));
+    let other = place.path("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("photo.jpg"), b"").unwrap();
+    fails(&restore(&file, &other), "is not empty");
+    assert!(other.join("photo.jpg").exists());
+}
+
+#[test]
+fn what_was_damaged_before_its_backup_is_restored_only_when_asked() {
+    let place = Place::new();
+    let (dir, file, restored) = (place.path("data"), place.path("file"), place.path("restored"));
+    copy(directory(), &dir);
+    let store = Sled::open(&dir.join("tier1"), true).unwrap();
+    let faults = planted(&store, SHARDS.parse().unwrap()).unwrap();
+    let fault = faults.into_iter().find(|fault| fault.name == "a lost member").unwrap();
+    store.commit(fault.writes).unwrap();
+    drop(store);
+    done(&back_up(&dir, &file));
+    fails(&restore(&file, &restored), "what was backed up is damaged");
+    assert!(!restored.join("manifest.json").exists());
+    let arguments =
+        [Path::new("restore"), &file, Path::new("--accept-findings"), Path::new("--data"), &restored];
+    done(&run(arguments));
+    fails(&run([Path::new("check"), &restored]), "is damaged");
+}
+
+/// kill -9 at any moment leaves a whole directory or none.
+#[test]
+fn a_restore_that_is_killed_leaves_nothing_that_opens() {
+    let place = Place::new();
+    let (made, file, dir) = (place.path("made"), place.path("file"), place.path("data"));
+    let server = Server::start(&made, &["--shards", SHARDS]);
+    server.push(&rounds(5, 300, 1).concat());
+    assert!(server.terminate());
+    done(&back_up(&made, &file));
+    let mut killed = 0;
+    for moment in 0..40 {
+        let mut command = doppel();
+        command.arg("restore").arg(&file).arg("--data").arg(&dir).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 * moment));
+        child.kill().unwrap();
+        let finished = child.wait().unwrap().success();
+        let checked = run([Path::new("check"), &dir]);
+        if dir.join("manifest.json").exists() {
+            done(&checked);
+            fs::remove_dir_all(&dir).unwrap();
+        } else {
+            assert!(!finished, "a restore that is done has a manifest");
+            fails(&checked, "manifest.json");
+            killed += 1;
+        }
+    }
+    assert!(killed > 5, "{killed} of 40 restores were killed in time");
+    done(&restore(&file, &dir));
+    done(&run([Path::new("check"), &dir]));
+}
