@@ -8,7 +8,7 @@ use super::run::run;
 use super::violation::Violation;
 
 /// How long a run is shrunk at most.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The smallest plan found that breaks the same invariant, and how.
 pub(crate) fn shrink(plan: &Plan, mistake: Option<Mistake>, violation: Violation) -> (Plan, Violation) {

@@ -159,12 +159,6 @@ impl Fact {
         matches!(self.0, Command::Looked(_))
     }
 
-    /// Whether it is the repair of a group, which is an operator's wish and no fact.
-    #[must_use]
-    pub fn is_repair(&self) -> bool {
-        matches!(&self.0, Command::Regrouped(regrouped) if regrouped.repair)
-    }
-
     /// The member of a comparison with a winner.
     #[must_use]
     pub fn compared(&self) -> Option<PageId> {
