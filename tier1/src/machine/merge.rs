@@ -103,6 +103,10 @@ impl Machine<'_, '_> {
                     let seat = member.seat;
                     self.send_to_page(page, Message::Unseat { page, seat, compare: true });
                 }
+                // Who found the pair finds it anew: nobody else may report it.
+                if let Some(HandedOver { evidence: Evidence { page, content, .. }, .. }) = done {
+                    self.send_to_page(page, Message::LookAgain { page, content });
+                }
                 Ok(())
             }
             Some(GroupRecord::Forward(forward)) => {
