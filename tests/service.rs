@@ -188,7 +188,9 @@ fn the_feed_can_be_resumed_and_waits() {
         let news = waiting.join().unwrap();
         assert_eq!(news["changes"][0]["status"], "dead", "{news}");
     });
-    assert_eq!(server.query("/v1/changes", &[("cursor", "of another collection")]).status(), 410);
+    for (cursor, status) in [("1.2.3", 410), ("not a cursor", 400)] {
+        assert_eq!(server.query("/v1/changes", &[("cursor", cursor)]).status(), status, "{cursor}");
+    }
 }
 
 #[test]
