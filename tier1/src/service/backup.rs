@@ -108,6 +108,22 @@ impl Changes {
     }
 }
 
+impl Changes {
+    /// Adds them to a backup.
+    fn write(&self, dir: &Path, writer: &mut Writer<'_>) -> Result<(), BackupError> {
+        let spill = |source| BackupError::Spill { dir: dir.to_owned(), source };
+        let mut kept = self.lock();
+        kept.file.flush().map_err(spill)?;
+        let file = kept.file.get_mut();
+        file.rewind().map_err(spill)?;
+        let mut file = BufReader::new(file);
+        while let Some((key, value)) = entry::read(&mut file, usize::MAX).map_err(spill)? {
+            writer.entry(Kind::Changes, &key, value.as_deref())?;
+        }
+        Ok(())
+    }
+}
+
 impl Kept {
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
@@ -159,14 +175,78 @@ impl Tier1 {
         copy_rows(&*self.store, &mut writer, &mut || changes.check(dir))?;
         following.ask(false)?;
         changes.check(dir)?;
-        let mut kept = changes.lock();
-        kept.file.flush().map_err(spill)?;
-        let file = kept.file.get_mut();
-        file.rewind().map_err(spill)?;
-        let mut file = BufReader::new(file);
-        while let Some((key, value)) = entry::read(&mut file, usize::MAX).map_err(spill)? {
-            writer.entry(Kind::Changes, &key, value.as_deref())?;
-        }
+        changes.write(dir, &mut writer)?;
         writer.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_common::model::ShardId;
+
+    use super::*;
+    use crate::backup::Reader;
+    use crate::check::rows::pieces;
+    use crate::key;
+    use crate::store::{Memory, Store};
+
+    fn row(number: u64, value: Option<u8>) -> Write {
+        (key::feed(ShardId(0), number), value.map(|byte| vec![byte; 16]))
+    }
+
+    fn rows(store: &dyn Store) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut rows = Vec::new();
+        pieces(store, &mut |key, value| rows.push((key.to_vec(), value.to_vec()))).unwrap();
+        rows
+    }
+
+    /// Commits fall between all pieces, before and behind the place where the copy is.
+    #[test]
+    fn what_changes_meanwhile_has_the_last_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Memory::default();
+        store.commit((0..5_000).map(|number| row(number, Some(1))).collect()).unwrap();
+        let changes = Arc::new(Changes::new(dir.path()).unwrap());
+        let (mut backups, (reply, _answer)) = (Backups::default(), bounded(1));
+        backups.follow(Follow { changes: Arc::clone(&changes), on: true, reply });
+        let mut commit = |writes: Vec<Write>| {
+            let kept = backups.prepare(&writes);
+            store.commit(writes).unwrap();
+            backups.committed(kept);
+        };
+        let (mut file, mut turn) = (Vec::new(), 0);
+        let mut writer = Writer::begin(&mut file, "").unwrap();
+        copy_rows(&store, &mut writer, &mut || {
+            turn += 1;
+            // Changed, deleted, made and made again; each time some of those of the last time, too.
+            let at = |number: u64| number * 997 * (turn / 2 + 1) % 6_000;
+            commit((0..200).map(|n| row(at(n), (n % 3 > 0).then_some(10 + turn as u8))).collect());
+            commit((100..150).map(|n| row(at(n), (n % 2 > 0).then_some(20 + turn as u8))).collect());
+            Ok(())
+        })
+        .unwrap();
+        changes.write(dir.path(), &mut writer).unwrap();
+        let summary = writer.end().unwrap();
+        assert!(turn >= 5 && summary.changes == turn * 250, "{summary:?} in {turn} turns");
+
+        let restored = Memory::default();
+        let mut input = file.as_slice();
+        let mut reader = Reader::open(&mut input).unwrap();
+        while let Some(writes) = reader.writes().unwrap() {
+            restored.commit(writes).unwrap();
+        }
+        assert!(rows(&restored) == rows(&store));
+        assert!(rows(&restored).iter().any(|(_, value)| value[0] == 1));
+    }
+
+    #[test]
+    fn a_commit_that_could_not_be_kept_ends_the_backup() {
+        let dir = tempfile::tempdir().unwrap();
+        let changes = Changes::new(dir.path()).unwrap();
+        changes.check(dir.path()).unwrap();
+        changes.lock().failed = Some(io::ErrorKind::StorageFull.into());
+        assert!(matches!(changes.check(dir.path()), Err(BackupError::Spill { .. })));
+        changes.lock().bytes = CHANGES_BYTES_MAX + 1;
+        assert!(matches!(changes.check(dir.path()), Err(BackupError::TooMuch(_))));
     }
 }
