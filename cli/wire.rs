@@ -91,10 +91,10 @@ impl Engine {
         };
         let source = Arc::clone(&tier1);
         let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
-        // Of the pages of one content the first looks for other contents, the others are tied to it: it
-        // has to be one that was compared before, or nobody would tell those of the others.
+        // Of the pages of one content the first tells all the others, when it is looked at: that has to be
+        // one that is still to be looked at, where there is one.
         let mut contents = tier1.contents();
-        contents.sort_by_key(|(_, _, compared)| !compared);
+        contents.sort_by_key(|(_, _, compared)| *compared);
         let mut contents = contents.into_iter().map(|(page, content, _)| (page, content));
         let tier2 = Tier2::open(config, &mut contents, fetch, tier1.answer())
             .with_context(|| format!("cannot open the index in {}", dir.display()))?;

@@ -325,11 +325,13 @@ impl World {
             }
             granted.extend(wishes.into_iter().map(|wish| (number, wish)));
         }
-        if !facts_survive {
-            self.facts.retain(|fact| !fact.is_look() && usize::from(fact.shard(shards).0) % nodes != at);
-        }
-        // As the process does: pages that were compared to the end come first.
-        contents.sort_by_key(|(_, _, compared)| !compared);
+        // What the index has answered dies with it: the new one is asked under the same tickets, and counts on
+        // what it answers itself.
+        self.facts.retain(|fact| {
+            !fact.is_look() && (facts_survive || usize::from(fact.shard(shards).0) % nodes != at)
+        });
+        // As the process does: pages that are still to be looked at come first.
+        contents.sort_by_key(|(_, _, compared)| *compared);
         let contents = contents.into_iter().map(|(page, content, _)| (page, content)).collect();
         self.index.restart(files, contents, fetch(&self.all, shards))?;
         for (number, wish) in granted {

@@ -58,6 +58,8 @@ struct Entry {
     center: Center,
     turn: u64,
     hub: bool,
+    /// The center was given to it by the look of another.
+    adopted: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -187,8 +189,8 @@ impl World {
         let owed =
             recovery::owed(&self.store, settings.shards, &mut |p, c, looked| contents.push((p, c, looked)))
                 .unwrap();
-        // As the process does: pages that were compared to the end come first.
-        contents.sort_by_key(|(_, _, looked)| !looked);
+        // As the process does: pages that are still to be looked at come first.
+        contents.sort_by_key(|(_, _, looked)| *looked);
         for (page, content, _) in contents {
             self.put(page, self.numbers[&content]);
         }
@@ -254,7 +256,7 @@ impl World {
     fn put(&mut self, page: PageId, k: u64) {
         self.births += 1;
         let (birth, center) = (self.births, Center::Unknown);
-        let new = || Entry { pages: Vec::new(), birth, center, turn: 0, hub: false };
+        let new = || Entry { pages: Vec::new(), birth, center, turn: 0, hub: false, adopted: false };
         let entry = self.index.entry(k).or_insert_with(new);
         if !entry.pages.contains(&page) {
             entry.pages.push(page);
@@ -280,7 +282,7 @@ impl World {
         self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs: Vec::new() }));
         self.births += 1;
         let (birth, center, pages) = (self.births, Center::Unknown, std::mem::take(&mut entry.pages));
-        *entry = Entry { pages, birth, center, turn: 0, hub: false };
+        *entry = Entry { pages, birth, center, turn: 0, hub: false, adopted: false };
     }
 
     fn look(&self, k: u64) -> Found {
@@ -292,7 +294,8 @@ impl World {
             let entry = &self.index[&other];
             let later = entry.center == Center::Unknown && entry.turn > own.turn && entry.pages.len() == 1;
             let settled = found.partners.iter().any(|(birth, _)| entry.center == Center::Entry(*birth));
-            if other == k || !linked(k, other) || !entry.hub && (later || settled) {
+            let named = entry.center == Center::Entry(own.birth) && !entry.adopted;
+            if other == k || !linked(k, other) || named || !entry.hub && (later || settled) {
                 continue;
             }
             if entry.center == Center::Unknown {
@@ -320,11 +323,15 @@ impl World {
                 if older { Center::Entry(*birth) } else { Center::None }
             }
         };
-        self.index.entry(k).and_modify(|entry| entry.center = center);
+        self.index.entry(k).and_modify(|entry| {
+            entry.center = center;
+            entry.adopted = false;
+        });
         for (other, center) in &found.adopted {
             self.index.entry(*other).and_modify(|entry| {
                 if entry.center == Center::Unknown {
                     entry.center = *center;
+                    entry.adopted = true;
                 }
             });
         }
