@@ -7,8 +7,10 @@
 //! | `served` | whether every reported duplicate is one, at that moment |
 //! | `exact` | the baseline: separate code, exact |
 //! | `replay` | crawls read once, for the engine and for the baseline |
+//! | `from_scratch` | the whole collection compared anew |
 //! | `generator` | a collection of any size, made from real pages |
 //! | `drive` | the engine, fed in batches and read at chosen moments |
+//! | `processor` | processor time |
 //! | `compare` | two partitions into groups, compared |
 //! | `svg` | plots |
 
@@ -16,8 +18,10 @@ pub(crate) mod accuracy;
 mod compare;
 mod drive;
 mod exact;
+mod from_scratch;
 mod generator;
 pub(crate) mod incremental;
+mod processor;
 mod replay;
 pub(crate) mod served;
 mod svg;

@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn the_version_is_left_out_of_the_url() {
         let url = |text: &str| PageUrl::parse(text).unwrap();
-        let (version, without) =
-            unversioned(&url("https://a.org/doc/1.2/x/y"), "https://a.org/doc/").unwrap();
+        let page = url("https://a.org/doc/1.2/x/y");
+        let (version, without) = unversioned(&page, "https://a.org/doc/").unwrap();
         assert_eq!((version, without), ("1.2", url("https://a.org/doc/x/y")));
         for other in ["https://a.org/other/1.2/x", "https://a.org/doc/1.2", "https://a.org/doc//x"] {
             assert!(unversioned(&url(other), "https://a.org/doc/").is_none(), "{other}");
