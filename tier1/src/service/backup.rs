@@ -209,7 +209,7 @@ mod tests {
         let changes = Arc::new(Changes::new(dir.path()).unwrap());
         let (mut backups, (reply, _answer)) = (Backups::default(), bounded(1));
         backups.follow(Follow { changes: Arc::clone(&changes), on: true, reply });
-        let mut commit = |writes: Vec<Write>| {
+        let commit = |writes: Vec<Write>| {
             let kept = backups.prepare(&writes);
             store.commit(writes).unwrap();
             backups.committed(kept);
