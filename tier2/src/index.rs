@@ -156,7 +156,7 @@ impl Index {
             let columns = &mut tables.partition_mut(*place).columns;
             // It may have looked itself in the meantime.
             if columns.center(place.slot) == Center::UNKNOWN {
-                columns.set_center(place.slot, *center);
+                columns.adopt_center(place.slot, *center);
             }
         }
         for passed in &found.passed {
