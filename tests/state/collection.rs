@@ -97,7 +97,8 @@ pub(crate) fn fill(server: &Server) {
 pub(crate) fn directory() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap().keep();
+        // Lives as long as the build: nothing ends after all tests.
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
         let server = Server::start(&dir, &["--shards", SHARDS]);
         fill(&server);
         assert!(server.terminate());
