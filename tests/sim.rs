@@ -22,6 +22,7 @@ mod sim {
     pub(crate) mod model;
     pub(crate) mod network;
     pub(crate) mod random;
+    pub(crate) mod restart;
     pub(crate) mod run;
     pub(crate) mod settle;
     pub(crate) mod shrink;

@@ -173,7 +173,12 @@ struct Making<'r> {
     /// Nothing stops in one run of four.
     stops: bool,
     redirects: u64,
+    /// How often each class of action comes, in the order of [`Making::action`].
+    weights: [u64; 20],
 }
+
+/// The weights of a common run.
+const WEIGHTS: [u64; 20] = [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 7, 7, 3, 43, 20, 30];
 
 impl<'r> Making<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
@@ -183,7 +188,11 @@ impl<'r> Making<'r> {
         }
         let stops = !random.once_in(4);
         let redirects = [0, 1, 2, 5][random.below(4) as usize];
-        Self { random, pages, families, stops, redirects }
+        // In half of the runs some things come often and others hardly ever (Groce et al.: Swarm testing, 2012).
+        let is_common = random.once_in(2);
+        let weights = WEIGHTS
+            .map(|weight| if is_common { weight } else { weight * [1, 4, 12][random.below(3) as usize] });
+        Self { random, pages, families, stops, redirects, weights }
     }
 
     fn page(&mut self) -> Page {
@@ -254,35 +263,41 @@ impl<'r> Making<'r> {
 
     fn action(&mut self) -> Action {
         let which = self.random.number();
-        match self.random.below(1_000) {
-            0..140 => self.send(),
-            140..290 => {
+        let mut left = self.random.below(self.weights.iter().sum());
+        let class = self.weights.iter().position(|weight| {
+            let is_it = left < *weight;
+            left = left.saturating_sub(*weight);
+            is_it
+        });
+        match class.unwrap_or(0) {
+            0 => self.send(),
+            1 => {
                 let (repeat, deliver) = (self.random.once_in(8), self.random.below(9) as u8);
                 Action::Arrive { which, repeat, deliver, stop: self.stop() }
             }
-            290..296 => Action::GiveUp { which },
-            296..302 => Action::Purge { page: self.page(), stop: self.stop() },
-            302..310 => Action::Expire { which },
-            310..480 => {
+            2 => Action::GiveUp { which },
+            3 => Action::Purge { page: self.page(), stop: self.stop() },
+            4 => Action::Expire { which },
+            5 => {
                 let (order, letters) = (self.random.number(), 1 + self.random.below(12) as u8);
                 Action::Deliver { node: which, order, letters, stop: self.stop() }
             }
-            480..490 => Action::Lose { node: which },
-            490..505 => Action::SendAgain { node: which },
-            505..600 => Action::Pass { orders: 1 + self.random.below(10) as u8 },
-            600..730 => Action::Fact { which, repeat: self.random.once_in(10), stop: self.stop() },
-            730..790 => Action::Verify { which },
-            790..840 => Action::Recompute { which },
-            840..846 => Action::Repair { which },
-            846..890 => Action::LookNow { which, stop: self.stop() },
-            890..897 => Action::Rehome { map: which },
-            897..904 if self.stops => {
+            6 => Action::Lose { node: which },
+            7 => Action::SendAgain { node: which },
+            8 => Action::Pass { orders: 1 + self.random.below(10) as u8 },
+            9 => Action::Fact { which, repeat: self.random.once_in(10), stop: self.stop() },
+            10 => Action::Verify { which },
+            11 => Action::Recompute { which },
+            12 => Action::Repair { which },
+            13 => Action::LookNow { which, stop: self.stop() },
+            14 => Action::Rehome { map: which },
+            15 if self.stops => {
                 let (files, facts_survive) = (self.files(), self.random.once_in(2));
                 Action::Kill { node: which, files, facts_survive }
             }
-            904..907 if self.stops => Action::KillAll { files: self.files() },
-            907..950 => Action::Ask { page: self.page() },
-            950..970 => Action::Read { limit: 1 + self.random.below(20) as u8 },
+            16 if self.stops => Action::KillAll { files: self.files() },
+            17 => Action::Ask { page: self.page() },
+            18 => Action::Read { limit: 1 + self.random.below(20) as u8 },
             _ => {
                 let most = if self.random.once_in(5) { 200_000_000 } else { 5_000 };
                 Action::Tick { millis: self.random.below(most) as i64 }

@@ -133,8 +133,12 @@ impl Machine<'_, '_> {
         // A content without tokens has no partners to look for.
         if compare && !in_decision && state.tokens > 0 {
             self.look_as_new(page, &mut record);
-        } else if record.hangers > 0 && !in_decision {
-            self.mint(page, &mut record)?;
+        } else if !in_decision {
+            if record.hangers > 0 {
+                self.mint(page, &mut record)?;
+            }
+            // It stands alone, unless somebody was on the way to it through a pair that only it knew of.
+            self.owe_look(page, &mut record);
         }
         self.put(page, record)
     }

@@ -138,14 +138,6 @@ impl Letter {
         }
     }
 
-    /// Makes an answer to a page's question say that the partner has changed, or has not.
-    pub fn say_gone(&mut self) -> bool {
-        match &mut self.envelope.message {
-            Message::Answer { found, .. } => found.take().is_some(),
-            _ => false,
-        }
-    }
-
     /// Makes a member that leaves unsettled appear settled.
     pub fn say_settled(&mut self) -> bool {
         match &mut self.envelope.message {
