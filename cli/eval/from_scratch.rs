@@ -41,7 +41,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
         look: Some(Look { ticket: 0 }),
     });
     let orders: Vec<IndexCommand> = orders.collect();
-    let (begin, processor) = (Instant::now(), processor::seconds()?);
+    let (begin, processor) = (Instant::now(), processor::seconds());
     index.submit(orders);
     index.hurry();
     let mut components = Components::default();
@@ -57,7 +57,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     }
     let groups = components.count();
     let seconds = begin.elapsed().as_secs_f64();
-    let processor = processor::seconds()? - processor;
+    let processor = processor::seconds() - processor;
     index.stop();
     Ok(FromScratch { seconds, processor, groups })
 }

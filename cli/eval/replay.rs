@@ -1,7 +1,7 @@
 //! Crawls read once, to be replayed many times: for the engine as submissions, for the baseline as texts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, ensure};
@@ -109,7 +109,7 @@ impl Reader {
     /// Every input is a round.
     fn inputs(&mut self, inputs: &InputArgs) -> anyhow::Result<(Tally, Vec<String>)> {
         let tally = crawl::read_numbered(inputs, |round, page| self.take(round, page))?;
-        Ok((tally, inputs.inputs.iter().map(name).collect()))
+        Ok((tally, inputs.inputs.iter().map(|path| name(path)).collect()))
     }
 
     /// Every version is a round.
@@ -195,7 +195,7 @@ impl Reader {
     }
 }
 
-fn name(path: &PathBuf) -> String {
+fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use doppel_common::mapping::LengthVector;
 use doppel_common::model::ContentHash;
 use doppel_common::pairwise::Policy;
-use foldhash::fast::RandomState;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::model::{page, signature_of};
 use crate::bands::{BandTables, Tags, tags};
 use crate::columns::{Center, Columns, Entry, FIRST_BIRTH, Record};
+use crate::seed::Seeded;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -42,14 +42,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The tags of a family: all its entries have them, and half of them are those of the next family too.
-fn family_tags(hasher: &RandomState, family: u32) -> Tags {
+fn family_tags(hasher: &Seeded, family: u32) -> Tags {
     let bands = Policy::default().bands();
     let of = |n: u32| tags(bands, hasher, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
     of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
 }
 
 fn run(steps: &[Step]) {
-    let hasher = RandomState::default();
+    let hasher = Seeded::default();
     let mut tables = BandTables::new();
     let mut columns = Columns::new(1);
     let mut model: BTreeMap<u32, u32> = BTreeMap::new();
@@ -146,7 +146,7 @@ proptest! {
 
 #[test]
 fn memory_grows_with_the_entries_and_not_in_jumps() {
-    let hasher = RandomState::default();
+    let hasher = Seeded::default();
     let bands = Policy::default().bands();
     let mut tables = BandTables::new();
     let mut most: f64 = 0.0;
