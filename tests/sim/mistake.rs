@@ -56,8 +56,6 @@ pub(crate) enum Mistake {
     TouchedNeverRecomputed,
     /// A start does not find what was owed.
     OwedForgotten,
-    /// The members that stay do not look again after a content left that was never compared to the end.
-    UnsettledForgotten,
     /// The old content leaves the index before the new one is there.
     RemovalBeforeStore,
     /// An order to the index is lost.
@@ -77,7 +75,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -98,7 +96,6 @@ impl Mistake {
         Self::ConfirmedNeverLookedAt,
         Self::TouchedNeverRecomputed,
         Self::OwedForgotten,
-        Self::UnsettledForgotten,
         Self::RemovalBeforeStore,
         Self::LostOrder,
         Self::HintNotChecked,
@@ -173,7 +170,6 @@ impl Planted {
         }
         match mistake {
             Mistake::LostMember if self.random.once_in(3) => drop(letter.drop_handed_over()),
-            Mistake::UnsettledForgotten => drop(letter.say_settled()),
             Mistake::RefreshWithoutContent => {
                 if let Some((page, seat, content)) = letter.enrolled() {
                     letter.set_enrolled_content(*self.enrolled.entry((page, seat)).or_insert(content));

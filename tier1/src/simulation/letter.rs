@@ -137,14 +137,6 @@ impl Letter {
             _ => false,
         }
     }
-
-    /// Makes a member that leaves unsettled appear settled.
-    pub fn say_settled(&mut self) -> bool {
-        match &mut self.envelope.message {
-            Message::Leave { unsettled, .. } | Message::Enroll { unsettled, .. } => std::mem::take(unsettled),
-            _ => false,
-        }
-    }
 }
 
 impl fmt::Debug for Letter {
