@@ -9,11 +9,11 @@ use doppel_tier1::{Sled, Store};
 use serde_json::Value;
 
 use super::collection::{SHARDS, directory};
-use super::place::{Place, back_up, copy, done, fails, stderr};
+use super::place::{Place, back_up, copy, done, fails, run_when_free, stderr};
 use crate::harness::{Server, run};
 
 fn check(dir: &Path) -> (std::process::Output, Value) {
-    let output = run([Path::new("check"), Path::new("--json"), dir]);
+    let output = run_when_free([Path::new("check"), Path::new("--json"), dir]);
     let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     (output, report)
 }
@@ -230,7 +230,7 @@ fn a_damaged_index_is_rebuilt_and_nothing_else_is_served() {
     drop(store);
     let serve =
         [Path::new("serve"), Path::new("--listen"), Path::new("127.0.0.1:0"), Path::new("--data"), &rows];
-    fails(&run(serve), "has records of version");
+    fails(&run_when_free(serve), "has records of version");
     fails(&back_up(&rows, &place.path("file")), "has records of version");
     fails(&check(&rows).0, "another version of this program made it");
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -40,9 +41,24 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Runs `doppel`; again for a moment when the directory is in use: a process that another test is just
+/// starting holds whatever this one has had open.
+pub(crate) fn run_when_free<const N: usize>(arguments: [&Path; N]) -> Output {
+    let begun = Instant::now();
+    loop {
+        let output = run(arguments);
+        if begun.elapsed() > MOMENT || !stderr(&output).contains("another process uses it") {
+            return output;
+        }
+    }
+}
+
+/// How long a directory may be in use without anybody using it.
+const MOMENT: Duration = Duration::from_secs(2);
+
 /// Backs a directory up.
 pub(crate) fn back_up(dir: &Path, file: &Path) -> Output {
-    run([Path::new("backup"), Path::new("--data"), dir, Path::new("--out"), file])
+    run_when_free([Path::new("backup"), Path::new("--data"), dir, Path::new("--out"), file])
 }
 
 /// Restores a backup.
