@@ -239,7 +239,7 @@ impl Columns {
         self.marks[slot as usize] &= !ADOPTED;
     }
 
-    /// A center that the look of another gives it.
+    /// A center that the look of another entry, or of a further page of its own, gives it.
     pub(crate) fn adopt_center(&mut self, slot: u32, center: Center) {
         self.set_center(slot, center);
         self.marks[slot as usize] |= ADOPTED;

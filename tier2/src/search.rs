@@ -73,6 +73,8 @@ pub(crate) struct Found {
     pub(crate) tags: Tags,
     /// The center of the entry that looked.
     pub(crate) center: Option<(Place, Center)>,
+    /// Whether a further page of the entry looked. Its answer goes with it, when it leaves before the entry does.
+    pub(crate) by_copy: bool,
     /// Centers of entries that never looked.
     pub(crate) adopted: Vec<(Place, Center)>,
     /// An entry that is a center for the first time.
