@@ -36,8 +36,6 @@ pub(crate) const FIRST_BIRTH: u32 = 2;
 /// Bits of the marks of an entry.
 const COMPARABLE: u8 = 1;
 const HUB: u8 = 2;
-/// Its center was given to it by the look of another.
-const ADOPTED: u8 = 4;
 
 /// Where a signature is in the signature file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,23 +230,9 @@ impl Columns {
         Center { birth: self.center[slot as usize], distance: self.distance[slot as usize] }
     }
 
-    /// The center that its own look has found.
     pub(crate) fn set_center(&mut self, slot: u32, center: Center) {
         self.center[slot as usize] = center.birth;
         self.distance[slot as usize] = center.distance;
-        self.marks[slot as usize] &= !ADOPTED;
-    }
-
-    /// A center that the look of another entry, or of a further page of its own, gives it.
-    pub(crate) fn adopt_center(&mut self, slot: u32, center: Center) {
-        self.set_center(slot, center);
-        self.marks[slot as usize] |= ADOPTED;
-    }
-
-    /// Whether its center was given to it.
-    #[inline]
-    pub(crate) fn is_adopted(&self, slot: u32) -> bool {
-        self.marks[slot as usize] & ADOPTED != 0
     }
 
     /// The number of its last look, 0 before the first.

@@ -151,15 +151,12 @@ impl Index {
         }
         if let Some((place, center)) = found.center {
             tables.set_center(place, center, &found.tags);
-            if found.by_copy {
-                tables.partition_mut(place).columns.adopt_center(place.slot, center);
-            }
         }
         for (place, center) in &found.adopted {
             let columns = &mut tables.partition_mut(*place).columns;
             // It may have looked itself in the meantime.
             if columns.center(place.slot) == Center::UNKNOWN {
-                columns.adopt_center(place.slot, *center);
+                columns.set_center(place.slot, *center);
             }
         }
         for passed in &found.passed {

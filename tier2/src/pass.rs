@@ -157,7 +157,6 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
         }
     };
     let mut found = index.look(&signature, Some(place), scratch);
-    found.by_copy = matches!(standing, Standing::Copy(_));
     if fetched {
         found.fetched.push((place, signature));
     }

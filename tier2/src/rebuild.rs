@@ -139,11 +139,7 @@ pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
             None if center.is_entry() => Center::UNKNOWN,
             None => center,
         };
-        if host.columns.is_adopted(place.slot) {
-            partition.columns.adopt_center(at.slot, center);
-        } else {
-            partition.columns.set_center(at.slot, center);
-        }
+        partition.columns.set_center(at.slot, center);
         if host.columns.is_hub(place.slot) {
             partition.columns.set_hub(at.slot);
         }

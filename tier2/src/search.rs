@@ -9,8 +9,7 @@
 //! later look of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
 //! answered, for z is tied to y by a pair of its own. Because everybody tries the oldest first, the
 //! members of a cluster choose the same center, and a look verifies that one and passes over the rest; a
-//! run of a large bucket at one step. The same holds for the looks of a center itself, of which there may be
-//! many when it has many pages: whoever found it its center by a look of its own has named it. Hubs themselves are always compared, or the entries around them
+//! run of a large bucket at one step. Hubs themselves are always compared, or the entries around them
 //! would not be settled.
 //! An entry that was never looked at in this process has no center; the first look that verifies it
 //! gives it one, the oldest of the partners and the entry that looks, after comparing these two. (Their
@@ -26,7 +25,7 @@
 //! cluster that arrives in one pass nobody compares more than those before, and these have centers.
 //!
 //! Invariant: for a look of x and an entry z that is linked to x, z is a partner found, or its center
-//! is, or z has named x, or it looks later in the same pass.
+//! is, or it looks later in the same pass.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -73,8 +72,6 @@ pub(crate) struct Found {
     pub(crate) tags: Tags,
     /// The center of the entry that looked.
     pub(crate) center: Option<(Place, Center)>,
-    /// Whether a further page of the entry looked. Its answer goes with it, when it leaves before the entry does.
-    pub(crate) by_copy: bool,
     /// Centers of entries that never looked.
     pub(crate) adopted: Vec<(Place, Center)>,
     /// An entry that is a center for the first time.
@@ -238,10 +235,7 @@ impl<'i> Search<'i, '_> {
         let looks_later = center == Center::UNKNOWN
             && columns.turn(slot) > self.turn
             && !self.index.tables.partition(place).has_copies(slot);
-        // Its own look has named this very entry.
-        let has_named = self.own.is_some_and(|(_, birth)| birth == center.birth) && !columns.is_adopted(slot);
         if self.own.is_some_and(|(own, _)| own == place)
-            || has_named
             || !columns.is_hub(slot) && (looks_later || self.is_settled(center))
             || nibbles::agreeing(&self.nibbles, columns.nibbles(slot)) < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))

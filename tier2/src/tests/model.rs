@@ -196,9 +196,7 @@ impl World {
             let at = tables.find(content).unwrap();
             let columns = &tables.partition(at).columns;
             let later = columns.turn(at.slot) > turn;
-            let named = tied.contains(&(content, answer.content));
-            let settled = named
-                || births.contains(&columns.center(at.slot).birth)
+            let settled = births.contains(&columns.center(at.slot).birth)
                 || partners.iter().any(|partner| tied.contains(&(content, *partner)));
             assert!(later || settled, "{own:?} misses {other:?}");
         }
