@@ -4,14 +4,18 @@
 //! committed rows. After the faults everything is let run dry, and the groups must be the connected
 //! components of the current contents plus redirects, with the winner the order asks for.
 
+mod index;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_common::api::{Body, IndexCommand, LookResult, Pair, Rank, Status, Submission, Unresolved};
+use doppel_common::api::{Body, IndexCommand, Look, LookResult, Pair, Rank, Status, Submission, Unresolved};
 use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::{Builder, Signature};
+
+use index::Index;
 
 use super::{
     Applied, Command, Effect, Hint, Machine, Regrouped, Retention, Rules, STEP_ROWS, Settings, Shards,
@@ -50,38 +54,13 @@ impl Random {
     }
 }
 
-/// A content of tier 2, as its search module describes it. Births order the entries; a center is the birth
-/// of one.
-struct Entry {
-    pages: Vec<PageId>,
-    birth: u64,
-    center: Center,
-    turn: u64,
-    hub: bool,
-    /// The center was given to it by the look of another.
-    adopted: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Center {
-    Unknown,
-    None,
-    Entry(u64),
-}
-
-/// What a look of tier 2 found: partners by birth, and what its index is to take in.
-struct Found {
-    partners: Vec<(u64, u64)>,
-    adopted: Vec<(u64, Center)>,
-}
-
 struct World {
     random: Random,
     store: Memory,
     shards: Shards,
     signatures: Vec<Arc<Signature>>,
     numbers: HashMap<ContentHash, u64>,
-    index: BTreeMap<u64, Entry>,
+    index: Index,
     orders: VecDeque<IndexCommand>,
     late: Vec<PageId>,
     touched: BTreeSet<GroupId>,
@@ -92,8 +71,6 @@ struct World {
     clock: i64,
     /// Of the sweeps.
     wall: i64,
-    births: u64,
-    turns: u64,
 }
 
 #[derive(Clone)]
@@ -137,7 +114,7 @@ impl World {
             shards: Shards::new(settings),
             signatures,
             numbers,
-            index: BTreeMap::new(),
+            index: Index::default(),
             orders: VecDeque::new(),
             late: Vec::new(),
             touched: BTreeSet::new(),
@@ -146,8 +123,6 @@ impl World {
             model: BTreeMap::new(),
             clock: 0,
             wall: 0,
-            births: 0,
-            turns: 0,
         }
     }
 
@@ -182,23 +157,23 @@ impl World {
     fn crash(&mut self) {
         let settings = self.shards.settings;
         self.shards = recovery::shards(&self.store, settings).unwrap();
-        self.index.clear();
+        self.index = Index::default();
         self.orders.clear();
         self.facts.clear();
         let mut contents = Vec::new();
         let owed =
             recovery::owed(&self.store, settings.shards, &mut |p, c, looked| contents.push((p, c, looked)))
                 .unwrap();
-        // As the process does: pages that are still to be looked at come first.
+        // As the process does: pages that are still to be compared come first.
         contents.sort_by_key(|(_, _, looked)| *looked);
         for (page, content, _) in contents {
-            self.put(page, self.numbers[&content]);
+            self.index.put(page, self.numbers[&content]);
         }
         self.late = owed.late;
         self.touched = owed.touched.into_iter().collect();
         self.verify = owed.unverified;
         for (page, content, ticket) in owed.pending {
-            let look = doppel_common::api::Look { ticket };
+            let look = Look { ticket };
             self.orders.push_back(IndexCommand::Look { page, content, look });
         }
     }
@@ -214,126 +189,38 @@ impl World {
         for order in self.orders.drain(..orders).collect::<Vec<_>>() {
             match order {
                 IndexCommand::Put { page, signature, look } => {
-                    self.put(page, self.numbers[&signature.content()]);
+                    self.index.put(page, self.numbers[&signature.content()]);
                     wanted.extend(look.map(|look| (page, signature.content(), look.ticket)));
                 }
-                IndexCommand::Remove { page, content } => self.remove(page, self.numbers[&content]),
+                IndexCommand::Remove { page, content } => {
+                    let next = self.index.remove(page, self.numbers[&content], &mut self.random);
+                    if let Some(page) = next {
+                        let (ticket, pairs) = (Look::AGAIN, Vec::new());
+                        self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs }));
+                    }
+                }
                 IndexCommand::Look { page, content, look } => wanted.push((page, content, look.ticket)),
             }
         }
-        wanted.retain(|(page, content, _)| {
-            let has = |entry: &&mut Entry| entry.pages.contains(page);
-            let Some(entry) = self.index.get_mut(&self.numbers[content]).filter(has) else { return false };
-            self.turns += 1;
-            entry.turn = self.turns;
-            true
-        });
+        wanted.retain(|(page, content, _)| self.index.take_turn(*page, self.numbers[content]));
         // Looks of one chunk do not know of each other's findings.
         let chunk = 1 + self.random.below(4) as usize;
         for wanted in wanted.chunks(chunk) {
             let found: Vec<_> =
-                wanted.iter().map(|(_, content, _)| self.look(self.numbers[content])).collect();
+                wanted.iter().map(|(_, content, _)| self.index.look(self.numbers[content])).collect();
             for ((page, content, ticket), found) in wanted.iter().zip(found) {
                 let (page, content, ticket) = (*page, *content, *ticket);
                 let k = self.numbers[&content];
-                let pair = |k: u64, page| Pair {
+                let pair = |(k, page): (u64, PageId)| Pair {
                     page,
                     content: self.signatures[k as usize].content(),
                     shared: 1,
                     shingles: 2,
                 };
-                let pages = &self.index[&k].pages;
-                let copies = if pages[0] == page { &pages[1..] } else { &pages[..1] };
-                let mut pairs: Vec<Pair> = copies.iter().map(|copy| pair(k, *copy)).collect();
-                pairs
-                    .extend(found.partners.iter().map(|(_, other)| pair(*other, self.index[other].pages[0])));
-                self.learn(k, &found);
+                let pairs = self.index.named(page, k, &found).into_iter().map(pair).collect();
+                self.index.learn(k, &found);
                 self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs }));
             }
-        }
-    }
-
-    fn put(&mut self, page: PageId, k: u64) {
-        self.births += 1;
-        let (birth, center) = (self.births, Center::Unknown);
-        let new = || Entry { pages: Vec::new(), birth, center, turn: 0, hub: false, adopted: false };
-        let entry = self.index.entry(k).or_insert_with(new);
-        if !entry.pages.contains(&page) {
-            entry.pages.push(page);
-        }
-    }
-
-    fn remove(&mut self, page: PageId, k: u64) {
-        let Some(entry) = self.index.get_mut(&k) else { return };
-        if entry.pages.first() != Some(&page) {
-            entry.pages.retain(|p| *p != page);
-            return;
-        }
-        entry.pages.remove(0);
-        if entry.pages.is_empty() {
-            self.index.remove(&k);
-            return;
-        }
-        // It begins anew under another page, any of them, and that one is to be compared again.
-        let at = self.random.below(entry.pages.len() as u64) as usize;
-        entry.pages.swap(0, at);
-        let (page, content) = (entry.pages[0], self.signatures[k as usize].content());
-        let ticket = doppel_common::api::Look::AGAIN;
-        self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs: Vec::new() }));
-        self.births += 1;
-        let (birth, center, pages) = (self.births, Center::Unknown, std::mem::take(&mut entry.pages));
-        *entry = Entry { pages, birth, center, turn: 0, hub: false, adopted: false };
-    }
-
-    fn look(&self, k: u64) -> Found {
-        let own = &self.index[&k];
-        let mut order: Vec<(u64, u64)> = self.index.iter().map(|(k, entry)| (entry.birth, *k)).collect();
-        order.sort_unstable();
-        let mut found = Found { partners: Vec::new(), adopted: Vec::new() };
-        for (birth, other) in order {
-            let entry = &self.index[&other];
-            let later = entry.center == Center::Unknown && entry.turn > own.turn && entry.pages.len() == 1;
-            let settled = found.partners.iter().any(|(birth, _)| entry.center == Center::Entry(*birth));
-            let named = entry.center == Center::Entry(own.birth) && !entry.adopted;
-            if other == k || !linked(k, other) || named || !entry.hub && (later || settled) {
-                continue;
-            }
-            if entry.center == Center::Unknown {
-                match found.partners.first() {
-                    None if own.birth > birth => {}
-                    Some((oldest, o)) if own.birth > *oldest => {
-                        let tied = linked(*o, other);
-                        found.adopted.push((other, if tied { Center::Entry(*oldest) } else { Center::None }));
-                    }
-                    _ => found.adopted.push((other, Center::Entry(own.birth))),
-                }
-            }
-            found.partners.push((birth, other));
-        }
-        found
-    }
-
-    fn learn(&mut self, k: u64, found: &Found) {
-        let own = self.index[&k].birth;
-        let center = match found.partners.first() {
-            None => Center::None,
-            Some((birth, oldest)) => {
-                let older = *birth < own;
-                self.index.entry(if older { *oldest } else { k }).and_modify(|hub| hub.hub = true);
-                if older { Center::Entry(*birth) } else { Center::None }
-            }
-        };
-        self.index.entry(k).and_modify(|entry| {
-            entry.center = center;
-            entry.adopted = false;
-        });
-        for (other, center) in &found.adopted {
-            self.index.entry(*other).and_modify(|entry| {
-                if entry.center == Center::Unknown {
-                    entry.center = *center;
-                    entry.adopted = true;
-                }
-            });
         }
     }
 
