@@ -409,6 +409,12 @@ impl Group {
         self.members <= 1 && self.pinned == 0
     }
 
+    /// It owes a recomputation, and the one that is under way is not it.
+    pub(crate) fn touch(&mut self) {
+        self.touched = true;
+        self.losses += 1;
+    }
+
     pub(crate) fn owes_recomputation(&self) -> bool {
         self.touched || self.is_alone()
     }

@@ -38,8 +38,7 @@ impl Machine<'_, '_> {
         if let Some((partner, content)) = via
             && !self.is_member(group, partner, content)?
         {
-            record.touched = true;
-            record.losses += 1;
+            record.touch();
             overtaken = true;
         }
         let seat = member.seat;
@@ -73,8 +72,7 @@ impl Machine<'_, '_> {
             Some(old) if old.seat > member.seat => return Ok(false),
             Some(old) => {
                 if old.content != member.content {
-                    record.touched = true;
-                    record.losses += 1;
+                    record.touch();
                 }
                 record.uncount(old);
             }
@@ -280,8 +278,7 @@ impl Machine<'_, '_> {
                 self.txn.put(key, encode(&member));
                 if self.is_doubtful(&record) {
                     record.examined = record.dissimilar;
-                    record.touched = true;
-                    record.losses += 1;
+                    record.touch();
                     self.meta().counters.doubts += 1;
                 }
                 self.put_active(group, record)

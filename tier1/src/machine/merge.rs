@@ -122,9 +122,7 @@ impl Machine<'_, '_> {
                     let holds = self.is_member(into, page, content)?
                         && self.is_member(into, partner, partner_content)?;
                     if touched || !holds {
-                        // A recomputation that is under way does not know of it.
-                        record.touched = true;
-                        record.losses += 1;
+                        record.touch();
                     }
                     if look_again {
                         self.announce(into, &mut record, true);
