@@ -4,7 +4,7 @@
 //! flush, as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
 //! needs to be durable.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use crossbeam::channel::Sender;
 use doppel_common::api::{IndexCommand, Look, Tier2Api};
 use doppel_common::model::{GroupId, PageId};
 
+use super::queue::Queue;
 use super::worker::Job;
 use crate::machine::{Command, Effect};
 use crate::recovery::Owed;
@@ -45,11 +46,9 @@ pub(super) struct Background {
     /// Orders of the present commit.
     orders: Vec<IndexCommand>,
     verify: Vec<Job>,
-    late: VecDeque<PageId>,
-    late_known: HashSet<PageId>,
+    late: Queue<PageId>,
     /// In order of being touched, so that one that is touched again and again keeps nobody waiting.
-    touched: VecDeque<GroupId>,
-    touched_known: HashSet<GroupId>,
+    touched: Queue<GroupId>,
     recomputing: HashSet<GroupId>,
     /// Groups whose recomputation took long, and when they may have the next.
     resting: HashMap<GroupId, Instant>,
@@ -81,10 +80,8 @@ impl Background {
             jobs,
             orders,
             verify,
-            late_known: owed.late.iter().copied().collect(),
-            late: owed.late.into(),
-            touched_known: owed.touched.iter().copied().collect(),
-            touched: owed.touched.into(),
+            late: owed.late.into_iter().collect(),
+            touched: owed.touched.into_iter().collect(),
             recomputing: HashSet::new(),
             resting: HashMap::new(),
             last_turn: None,
@@ -102,16 +99,8 @@ impl Background {
             Effect::Verify { page, content, winner, winner_content } => {
                 self.verify.push(Job::Verify { page, content, winner, winner_content });
             }
-            Effect::Touched(group) => {
-                if self.touched_known.insert(group) {
-                    self.touched.push_back(group);
-                }
-            }
-            Effect::Late(page) => {
-                if self.late_known.insert(page) {
-                    self.late.push_back(page);
-                }
-            }
+            Effect::Touched(group) => self.touched.push(group),
+            Effect::Late(page) => self.late.push(page),
             Effect::Changed | Effect::Outcome(_) => {}
         }
     }
@@ -187,22 +176,22 @@ impl Background {
             (true, false) => SHARE,
             (false, false) => 0,
         };
-        let pages: Vec<PageId> = self.late.drain(..looks.min(self.late.len())).collect();
-        for page in &pages {
-            self.late_known.remove(page);
+        let mut commands = Vec::new();
+        while commands.len() < looks {
+            let Some(page) = self.late.pop() else { break };
+            commands.push(Command::LookNow { page });
         }
         let room = recomputations.saturating_sub(self.recomputing.len());
         for _ in 0..room.min(self.touched.len()) {
-            let Some(group) = self.touched.pop_front() else { break };
+            let Some(group) = self.touched.pop() else { break };
             if self.recomputing.contains(&group) || self.is_resting(group, now) {
                 // Touched again meanwhile: its turn comes later.
-                self.touched.push_back(group);
+                self.touched.push(group);
                 continue;
             }
-            self.touched_known.remove(&group);
             self.recomputing.insert(group);
             let _ = self.jobs.send(Job::Recompute(group));
         }
-        pages.into_iter().map(|page| Command::LookNow { page }).collect()
+        commands
     }
 }

@@ -8,6 +8,7 @@ mod background;
 pub(crate) mod backup;
 mod feed;
 mod hint;
+mod queue;
 mod read;
 pub(crate) mod repair;
 mod sweep;

@@ -1,0 +1,60 @@
+//! A queue in which nothing waits twice.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::Hash;
+
+/// First in, first out; what waits already keeps its place.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    order: VecDeque<T>,
+    waiting: HashSet<T>,
+}
+
+impl<T: Copy + Eq + Hash> Queue<T> {
+    pub(super) fn push(&mut self, item: T) {
+        if self.waiting.insert(item) {
+            self.order.push_back(item);
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let item = self.order.pop_front()?;
+        self.waiting.remove(&item);
+        Some(item)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.order.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
+impl<T: Copy + Eq + Hash> FromIterator<T> for Queue<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut queue = Self { order: VecDeque::new(), waiting: HashSet::new() };
+        items.into_iter().for_each(|item| queue.push(item));
+        queue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Queue;
+
+    #[test]
+    fn what_waits_keeps_its_place_and_may_come_again_afterwards() {
+        let mut queue: Queue<u32> = [1, 2, 1].into_iter().collect();
+        queue.push(2);
+        assert_eq!((queue.pop(), queue.len()), (Some(1), 1));
+        queue.push(1);
+        assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(2), Some(1), None));
+        assert!(queue.is_empty());
+    }
+}
