@@ -1,13 +1,18 @@
-//! Puts tier 1 and tier 2 together on one data directory: the one place that names both.
+//! Puts the roles together on one data directory: the one place that names them all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use doppel_common::api::{Tier1Api, Tier2Api};
 use doppel_common::pairwise::Policy;
+use doppel_coordinator::app::{Services, system_clock};
+use doppel_coordinator::ingest::Ingest;
+use doppel_coordinator::limits::Limits;
+use doppel_coordinator::placement::ShardTable;
 use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
+use prometheus_client::registry::Registry;
 
 use crate::args::EngineArgs;
 use crate::manifest::{Manifest, Wanted};
@@ -15,6 +20,9 @@ use crate::manifest::{Manifest, Wanted};
 /// Shards of a new data directory: enough to keep several cores busy, few enough that a group of
 /// commands is worth its flush.
 const SHARDS: u16 = 4;
+
+/// The name of the only node.
+const NODE: &str = "local";
 
 /// The most bytes of tier 2's signature file before the first signature.
 const EMPTY_INDEX_BYTES: u64 = 64;
@@ -100,6 +108,21 @@ impl Engine {
             .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, shards: manifest.shards })
+    }
+
+    /// What a front door over this process alone needs.
+    pub(crate) fn services(&self, ingest: Ingest, temp_dir: PathBuf) -> Services {
+        Services {
+            tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
+            tier2: Arc::clone(&self.tier2) as Arc<dyn Tier2Api>,
+            policy: self.policy,
+            placement: ShardTable::single(self.shards, NODE),
+            ingest: Arc::new(ingest),
+            registry: Registry::default(),
+            clock: system_clock(),
+            temp_dir,
+            limits: Limits::default(),
+        }
     }
 
     /// Ends both; what is pending is decided after the next start.

@@ -3,26 +3,18 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::api::{Tier1Api, Tier2Api};
-use doppel_coordinator::app::{App, Services, system_clock};
+use doppel_coordinator::app::App;
 use doppel_coordinator::ingest::Ingest;
-use doppel_coordinator::limits::Limits;
-use doppel_coordinator::placement::ShardTable;
-use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::EngineArgs;
 use crate::wire::Engine;
-
-/// The name of the only node.
-const NODE: &str = "local";
 
 /// Run the service on one data directory.
 ///
@@ -84,17 +76,8 @@ impl Serve {
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
         let threads = thread::available_parallelism().map_or(1, usize::from);
-        let app = App::new(Services {
-            tier1: Arc::clone(&engine.tier1) as Arc<dyn Tier1Api>,
-            tier2: Arc::clone(&engine.tier2) as Arc<dyn Tier2Api>,
-            policy: engine.policy,
-            placement: ShardTable::single(engine.shards, NODE),
-            ingest: Arc::new(Ingest::new(threads).context("cannot start the extractors")?),
-            registry: Registry::default(),
-            clock: system_clock(),
-            temp_dir,
-            limits: Limits::default(),
-        });
+        let app =
+            App::new(engine.services(Ingest::new(threads).context("cannot start the extractors")?, temp_dir));
         let mut out = io::stdout().lock();
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;

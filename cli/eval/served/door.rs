@@ -1,25 +1,18 @@
 //! The public front door over an engine of this process, on a port of its own, and how it is asked.
 
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow};
-use doppel_common::api::{Status, Tier1Api, Tier2Api};
+use doppel_common::api::Status;
 use doppel_common::model::PageUrl;
-use doppel_coordinator::app::{App, Services, system_clock};
+use doppel_coordinator::app::App;
 use doppel_coordinator::ingest::Ingest;
-use doppel_coordinator::limits::Limits;
-use doppel_coordinator::placement::ShardTable;
-use prometheus_client::registry::Registry;
 use reqwest::blocking::Client;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::eval::drive::Driver;
-
-/// The name of the only node.
-const NODE: &str = "local";
 
 /// A front door that is open until it is dropped.
 pub(super) struct Door {
@@ -53,20 +46,10 @@ impl Door {
     /// # Errors
     /// When there is no port or thread for it.
     pub(super) fn open(driver: &Driver) -> anyhow::Result<Self> {
-        let engine = &driver.engine;
         let temp_dir = driver.scratch.path().join("tmp");
         std::fs::create_dir_all(&temp_dir).context("cannot make a temporary directory")?;
-        let app = App::new(Services {
-            tier1: Arc::clone(&engine.tier1) as Arc<dyn Tier1Api>,
-            tier2: Arc::clone(&engine.tier2) as Arc<dyn Tier2Api>,
-            policy: engine.policy,
-            placement: ShardTable::single(engine.shards, NODE),
-            ingest: Arc::new(Ingest::new(1).context("cannot start an extractor")?),
-            registry: Registry::default(),
-            clock: system_clock(),
-            temp_dir,
-            limits: Limits::default(),
-        });
+        let ingest = Ingest::new(1).context("cannot start an extractor")?;
+        let app = App::new(driver.engine.services(ingest, temp_dir));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).context("cannot listen")?;
         let address = format!("http://{}", listener.local_addr()?);
