@@ -39,9 +39,7 @@ impl World {
         self.facts.retain(|fact| {
             !fact.is_look() && (facts_survive || usize::from(fact.shard(shards).0) % nodes != at)
         });
-        // As the process does: pages that are still to be looked at come first.
-        contents.sort_by_key(|(_, _, compared)| *compared);
-        let contents = contents.into_iter().map(|(page, content, _)| (page, content)).collect();
+        self.show_feed();
         self.index.restart(files, contents, fetch(&self.all, shards))?;
         for (number, wish) in granted {
             self.grant(number, wish);

@@ -208,9 +208,9 @@ impl World {
             self.old_facts.push(fact.clone());
         }
         match self.commit(at, vec![fact.clone()], order as usize % 5, order, stop)? {
-            // The worker and the index outlive a node, and tell it again.
-            Commit::Lost => self.facts.push(fact),
-            Commit::Answered | Commit::Unanswered => {}
+            // The worker outlives a node, and tells it again. The index dies with it, and is asked again.
+            Commit::Lost if !fact.is_look() => self.facts.push(fact),
+            Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
         Ok(())
     }

@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use doppel_common::api::IndexCommand;
 use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_tier1::Store;
-use doppel_tier1::simulation::{
-    Fact, FeedExtent, Letter, Node, Row, Settings, Wish, Worker, outbox_row, rows,
-};
+use doppel_tier1::simulation::{Fact, Letter, Node, Row, Settings, Wish, Worker, outbox_row, rows};
 use doppel_tier2::Fetch;
 
 use super::action::{Files, Plan, Stop};
@@ -176,7 +174,7 @@ impl World {
         for wish in wishes.into_iter().take(until) {
             self.grant(at, wish);
         }
-        self.worker.set_feed((0..self.settings.shards).map(|s| self.feed_end(ShardId(s))).collect());
+        self.show_feed();
         if stops {
             self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
             return Ok(Commit::Unanswered);
@@ -184,8 +182,10 @@ impl World {
         Ok(Commit::Answered)
     }
 
-    fn feed_end(&self, shard: ShardId) -> FeedExtent {
-        self.places[self.place_of(shard)].node.feed_end(shard)
+    /// Readers of the feed see as far as the nodes have come.
+    pub(crate) fn show_feed(&self) {
+        let end = |shard| self.places[self.place_of(shard)].node.feed_end(shard);
+        self.worker.set_feed((0..self.settings.shards).map(|shard| end(ShardId(shard))).collect());
     }
 
     /// Sends what a node has written to other nodes, and tells the senders what it has applied.
