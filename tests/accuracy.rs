@@ -15,4 +15,5 @@ mod accuracy {
     mod invariance;
     mod oracle_check;
     mod redirects;
+    mod text;
 }
