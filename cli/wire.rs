@@ -99,11 +99,7 @@ impl Engine {
         };
         let source = Arc::clone(&tier1);
         let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
-        // Of the pages of one content the first tells all the others, when it is looked at: that has to be
-        // one that is still to be looked at, where there is one.
-        let mut contents = tier1.contents();
-        contents.sort_by_key(|(_, _, compared)| *compared);
-        let mut contents = contents.into_iter().map(|(page, content, _)| (page, content));
+        let mut contents = tier1.contents().into_iter();
         let tier2 = Tier2::open(config, &mut contents, fetch, tier1.answer())
             .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;

@@ -39,12 +39,11 @@ pub(crate) fn shards(store: &dyn Store, settings: Settings) -> Result<Shards, St
     Ok(shards)
 }
 
-/// Collects what is owed, and hands every content that tier 2 must have to `content`, with whether its
-/// page was compared to the end.
+/// Collects what is owed, and hands every content that tier 2 must have to `content`.
 pub(crate) fn owed(
     store: &dyn Store,
     shards: u16,
-    content: &mut dyn FnMut(PageId, ContentHash, bool),
+    content: &mut dyn FnMut(PageId, ContentHash),
 ) -> Result<Owed, StoreError> {
     let mut owed = Owed::default();
     for number in 0..shards {
@@ -55,7 +54,7 @@ pub(crate) fn owed(
             if state.tokens == 0 {
                 return Ok(());
             }
-            content(page, state.content, state.look == LookState::Settled);
+            content(page, state.content);
             // A page that asks its partners is answered by messages that are still in the outbox.
             match state.look {
                 LookState::Pending if state.asking.is_none() => {

@@ -64,8 +64,8 @@ pub struct Node {
 /// Work that a start finds in the records.
 #[derive(Debug, Default)]
 pub struct Owed {
-    /// What the index must have, and whether each page was compared to the end.
-    pub contents: Vec<(PageId, ContentHash, bool)>,
+    /// What the index must have.
+    pub contents: Vec<(PageId, ContentHash)>,
     pub wishes: Vec<Wish>,
 }
 
@@ -117,9 +117,8 @@ impl Node {
         let mut shards = recovery::shards(store, settings.inner())?;
         shards.here = (0..settings.shards).map(|shard| has(ShardId(shard))).collect();
         let mut contents = Vec::new();
-        let owed = recovery::owed(store, settings.shards, &mut |page, content, compared| {
-            contents.push((page, content, compared));
-        })?;
+        let owed =
+            recovery::owed(store, settings.shards, &mut |page, content| contents.push((page, content)))?;
         let looks = owed.pending.into_iter().map(|(page, content, ticket)| {
             let look = doppel_common::api::Look { ticket };
             Wish::Index(IndexCommand::Look { page, content, look })

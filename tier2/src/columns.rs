@@ -202,6 +202,10 @@ impl Columns {
         self.page[slot as usize]
     }
 
+    pub(crate) fn set_page(&mut self, slot: u32, page: PageId) {
+        self.page[slot as usize] = page;
+    }
+
     pub(crate) fn comparable(&self, slot: u32) -> bool {
         self.marks[slot as usize] & COMPARABLE != 0
     }

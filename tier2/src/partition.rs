@@ -43,6 +43,14 @@ impl Partition {
         }
     }
 
+    /// Makes a further page of an entry its first one.
+    pub(crate) fn put_first(&mut self, slot: u32, page: PageId) {
+        let before = self.columns.page(slot);
+        self.pages.remove(slot, page);
+        self.pages.insert(slot, before);
+        self.columns.set_page(slot, page);
+    }
+
     /// Whether the content has more than one page.
     pub(crate) fn has_copies(&self, slot: u32) -> bool {
         self.pages.of(slot).next().is_some()

@@ -56,7 +56,7 @@ pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
 }
 
 /// Stores and removes; returns the looks, and the wishes for others: where the first page of a content leaves,
-/// its copies may have told nobody else that they are tied.
+/// its copies have named nobody else, and its own answer may not have been taken.
 fn store(shared: &Shared, commands: Vec<IndexCommand>) -> (Vec<Wanted>, Vec<LookResult>) {
     let (mut wanted, mut again) = (Vec::new(), Vec::new());
     for command in commands {
@@ -140,14 +140,9 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
         let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);
         return empty.then(|| Looked { pairs: Vec::new(), found: None });
     };
-    let place = match standing {
-        Standing::First(place) | Standing::Copy(place) => place,
-    };
-    // The first page is tied to the copies as well: it may have become the first one after they looked.
-    let copies = index.tables.partition(place).pages_of(place.slot);
-    let copies = match standing {
-        Standing::First(_) => copies.skip(1).take(COPIES_MAX).collect(),
-        Standing::Copy(_) => copies.take(1).collect::<Vec<_>>(),
+    let (place, before) = match standing {
+        Standing::First { place, before } => (place, before),
+        Standing::Copy(place) => return Some(Looked { pairs: vec![copy(index, place)], found: None }),
     };
     let (signature, fetched) = match &wanted.signature {
         Some(signature) => (Arc::clone(signature), false),
@@ -160,9 +155,11 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
     if fetched {
         found.fetched.push((place, signature));
     }
+    // It is tied to the copies as well: it may have become the first page after they looked.
+    let copies = index.tables.partition(place).pages_of(place.slot).skip(1).take(COPIES_MAX);
+    let copies = before.into_iter().chain(copies.filter(|page| Some(*page) != before));
     let same = copy(index, place);
-    let copies = copies.into_iter().map(|page| Pair { page, ..same });
-    let pairs = copies.chain(pairs(index, &found.partners)).collect();
+    let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(index, &found.partners)).collect();
     Some(Looked { pairs, found: Some(found) })
 }
 

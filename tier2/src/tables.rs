@@ -38,9 +38,13 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It is the first page of its content: it is compared, and tied to the copies.
-    First(Place),
-    /// It is an exact copy of the first page: it is compared, and tied to that page. It does not rely on
-    /// what the first page found, because that page may change before its answer is taken.
+    First {
+        /// Where its content is.
+        place: Place,
+        /// The page that was the first one until now, which others may have named.
+        before: Option<PageId>,
+    },
+    /// It is an exact copy of the first page, which was asked to look: it is tied to that page, and not compared.
     Copy(Place),
 }
 
@@ -149,21 +153,25 @@ impl Tables {
     }
 
     /// How a page is looked at in the present pass, and its content's turn; none when it does not have
-    /// that content.
+    /// that content. The first page that looks becomes the first page of its content.
     pub(crate) fn take_turn(&mut self, page: PageId, content: ContentHash) -> Option<Standing> {
         let place = self.find(content)?;
         let turn = self.next_turn;
         let partition = self.partition_mut(place);
-        let standing = if partition.columns.page(place.slot) == page {
-            Standing::First(place)
-        } else if partition.has_page(place.slot, page) {
-            Standing::Copy(place)
-        } else {
+        let first = partition.columns.page(place.slot);
+        let before = if first == page {
+            None
+        } else if !partition.has_page(place.slot, page) {
             return None;
+        } else if partition.columns.turn(place.slot) == 0 {
+            partition.put_first(place.slot, page);
+            Some(first)
+        } else {
+            return Some(Standing::Copy(place));
         };
         partition.columns.set_turn(place.slot, turn);
         self.next_turn += 1;
-        Some(standing)
+        Some(Standing::First { place, before })
     }
 
     fn take_birth(&mut self) -> u32 {

@@ -161,12 +161,8 @@ impl World {
         self.orders.clear();
         self.facts.clear();
         let mut contents = Vec::new();
-        let owed =
-            recovery::owed(&self.store, settings.shards, &mut |p, c, looked| contents.push((p, c, looked)))
-                .unwrap();
-        // As the process does: pages that are still to be compared come first.
-        contents.sort_by_key(|(_, _, looked)| *looked);
-        for (page, content, _) in contents {
+        let owed = recovery::owed(&self.store, settings.shards, &mut |p, c| contents.push((p, c))).unwrap();
+        for (page, content) in contents {
             self.index.put(page, self.numbers[&content]);
         }
         self.late = owed.late;
@@ -206,8 +202,10 @@ impl World {
         // Looks of one chunk do not know of each other's findings.
         let chunk = 1 + self.random.below(4) as usize;
         for wanted in wanted.chunks(chunk) {
-            let found: Vec<_> =
-                wanted.iter().map(|(_, content, _)| self.index.look(self.numbers[content])).collect();
+            let found: Vec<_> = wanted
+                .iter()
+                .map(|(page, content, _)| self.index.look(*page, self.numbers[content]))
+                .collect();
             for ((page, content, ticket), found) in wanted.iter().zip(found) {
                 let (page, content, ticket) = (*page, *content, *ticket);
                 let k = self.numbers[&content];
@@ -217,8 +215,10 @@ impl World {
                     shared: 1,
                     shingles: 2,
                 };
-                let pairs = self.index.named(page, k, &found).into_iter().map(pair).collect();
-                self.index.learn(k, &found);
+                let pairs = self.index.named(k, found.as_ref()).into_iter().map(pair).collect();
+                if let Some(found) = found {
+                    self.index.learn(k, &found);
+                }
                 self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs }));
             }
         }

@@ -108,7 +108,7 @@ pub struct Tier1 {
 struct Start {
     shards: Shards,
     owed: Owed,
-    contents: Vec<(PageId, ContentHash, bool)>,
+    contents: Vec<(PageId, ContentHash)>,
     tasks: Receiver<Task>,
     jobs: Receiver<Job>,
 }
@@ -149,8 +149,8 @@ impl Tier1 {
         };
         let shards = recovery::shards(&*store, settings)?;
         let mut contents = Vec::new();
-        let owed = recovery::owed(&*store, config.shards, &mut |page, content, looked| {
-            contents.push((page, content, looked));
+        let owed = recovery::owed(&*store, config.shards, &mut |page, content| {
+            contents.push((page, content));
         })?;
         let (task_sender, tasks) = unbounded();
         let (job_sender, jobs) = unbounded();
@@ -177,10 +177,9 @@ impl Tier1 {
         }))
     }
 
-    /// The contents that tier 2 must have, as found when the collection was opened, and whether each
-    /// page was compared to the end. Given out once.
+    /// The contents that tier 2 must have, as found when the collection was opened. Given out once.
     #[must_use]
-    pub fn contents(&self) -> Vec<(PageId, ContentHash, bool)> {
+    pub fn contents(&self) -> Vec<(PageId, ContentHash)> {
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         start.as_mut().map(|start| std::mem::take(&mut start.contents)).unwrap_or_default()
     }

@@ -178,6 +178,13 @@ impl World {
         let index = self.shared.read();
         let tables = &index.tables;
         let place = tables.find(answer.content).unwrap();
+        let first = tables.partition(place).columns.page(place.slot);
+        if first != answer.page {
+            let named: Vec<PageId> = answer.pairs.iter().map(|pair| pair.page).collect();
+            assert_eq!(named, [first], "a copy is tied to the first page, which looks or has looked");
+            assert_ne!(tables.partition(place).columns.turn(place.slot), 0);
+            return;
+        }
         let turn = tables.partition(place).columns.turn(place.slot);
         let births: BTreeSet<u32> = partners
             .iter()

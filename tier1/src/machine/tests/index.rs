@@ -67,18 +67,26 @@ impl Index {
         entry.pages.first().copied()
     }
 
-    /// Whether the page has the content, and so looks in this pass.
+    /// Whether the page has the content, and so looks in this pass. The first that looks becomes the first page.
     pub(super) fn take_turn(&mut self, page: PageId, k: u64) -> bool {
-        let Some(entry) = self.entries.get_mut(&k).filter(|entry| entry.pages.contains(&page)) else {
-            return false;
-        };
-        self.turns += 1;
-        entry.turn = self.turns;
+        let Some(entry) = self.entries.get_mut(&k) else { return false };
+        let Some(at) = entry.pages.iter().position(|p| *p == page) else { return false };
+        if entry.turn == 0 {
+            entry.pages.swap(0, at);
+        }
+        if entry.pages[0] == page {
+            self.turns += 1;
+            entry.turn = self.turns;
+        }
         true
     }
 
-    pub(super) fn look(&self, k: u64) -> Found {
+    /// What the look of a page finds. A copy of the first page is not compared.
+    pub(super) fn look(&self, page: PageId, k: u64) -> Option<Found> {
         let own = &self.entries[&k];
+        if own.pages[0] != page {
+            return None;
+        }
         let mut order: Vec<(u64, u64)> = self.entries.iter().map(|(k, entry)| (entry.birth, *k)).collect();
         order.sort_unstable();
         let mut found = Found { partners: Vec::new(), adopted: Vec::new() };
@@ -101,14 +109,15 @@ impl Index {
             }
             found.partners.push((birth, other));
         }
-        found
+        Some(found)
     }
 
-    /// The contents and pages that a look of `page` answers with: its copies, then the partners.
-    pub(super) fn named(&self, page: PageId, k: u64, found: &Found) -> Vec<(u64, PageId)> {
+    /// The contents and pages that a look answers with: its copies, then the partners.
+    pub(super) fn named(&self, k: u64, found: Option<&Found>) -> Vec<(u64, PageId)> {
         let pages = &self.entries[&k].pages;
-        let copies = if pages[0] == page { &pages[1..] } else { &pages[..1] };
-        let partners = found.partners.iter().map(|(_, other)| (*other, self.entries[other].pages[0]));
+        let copies = if found.is_some() { &pages[1..] } else { &pages[..1] };
+        let partners = found.into_iter().flat_map(|found| &found.partners);
+        let partners = partners.map(|(_, other)| (*other, self.entries[other].pages[0]));
         copies.iter().map(|copy| (k, *copy)).chain(partners).collect()
     }
 
