@@ -1,7 +1,9 @@
 //! `doppel changes`: the feed of status changes.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
 use reqwest::Method;
 use serde::Deserialize;
@@ -15,11 +17,14 @@ use crate::output::{Output, table};
 const WAIT_SECONDS: &str = "30";
 const EVENTS_PER_REQUEST: &str = "10000";
 
+/// How long `--follow` waits for a server that is away once it has answered.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Print status changes.
 ///
 /// The changes of a page come in their order. The newest change of every page is kept, so from the beginning
-/// it prints every page once. Ends at the present, or with --follow waits for more; then says on standard
-/// error how to continue. With --json a line is the server's whole answer to one request: the changes, and
+/// it prints every page once. Ends at the present, or with --follow waits for more, and for a server that is
+/// away for up to two minutes; then says on standard error how to continue. With --json a line is the server's whole answer to one request: the changes, and
 /// the cursor to continue from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -68,14 +73,21 @@ impl Changes {
     fn print(&self, cursor: &mut Option<String>) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
         let output = Output { json: self.ask.json };
+        let mut answered = false;
         loop {
             let mut query = vec![("limit", EVENTS_PER_REQUEST)];
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             if self.follow {
                 query.push(("wait", WAIT_SECONDS));
             }
-            let answer: Box<RawValue> =
-                client.json(client.request(Method::GET, &["v1", "changes"]).query(&query))?;
+            let request = client.request(Method::GET, &["v1", "changes"]).query(&query);
+            let answer: Box<RawValue> = if self.follow && answered {
+                let text = client.send_patiently(&request, PATIENCE)?;
+                RawValue::from_string(text).context("the answer is no JSON; is the server the same version?")?
+            } else {
+                client.json(request)?
+            };
+            answered = true;
             let Answer { changes, cursor: next, at_end } = serde_json::from_str(answer.get())?;
             if !(output.json && changes.is_empty() && self.follow) {
                 output

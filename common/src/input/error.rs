@@ -164,7 +164,7 @@ impl fmt::Display for Skip {
             Self::Segment => "part of a segmented record",
             Self::RecordKind => "unknown kind of record",
             Self::FileName => "file name of neither HTML nor text",
-            Self::Binary => "no text in it",
+            Self::Binary => "binary, not text",
             Self::Hidden => "hidden",
             Self::Link => "symbolic link or special file",
         })

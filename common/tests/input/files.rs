@@ -53,7 +53,7 @@ fn a_directory_in_the_order_of_its_paths() {
     let expected = [
         "skip: hidden",
         "skip: hidden",
-        "skip: no text in it",
+        "skip: binary, not text",
         "a/LICENSE text free",
         "a/z.HTM html <p>caf\u{fffd}",
         "a-b/c.md text # ü",
@@ -61,7 +61,7 @@ fn a_directory_in_the_order_of_its_paths() {
         "b.html html <p>b",
         "c.xhtml html ",
         "d.rst text d",
-        "skip: no text in it",
+        "skip: binary, not text",
         "empty text ",
         "skip: file name of neither HTML nor text",
         "skip: file name of neither HTML nor text",
@@ -88,7 +88,7 @@ fn a_character_may_be_cut_where_the_looking_ends() {
         directory.path(),
         &[("a", text.as_bytes()), ("b", cut.as_bytes()), ("c", &cut.as_bytes()[..4_000])],
     );
-    let expected = [format!("a text {text}"), format!("b text {cut}"), "skip: no text in it".to_owned()];
+    let expected = [format!("a text {text}"), format!("b text {cut}"), "skip: binary, not text".to_owned()];
     assert_eq!(walk(directory.path()), expected);
 }
 
