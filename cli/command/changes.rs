@@ -83,7 +83,8 @@ impl Changes {
             let request = client.request(Method::GET, &["v1", "changes"]).query(&query);
             let answer: Box<RawValue> = if self.follow && answered {
                 let text = client.send_patiently(&request, PATIENCE)?;
-                RawValue::from_string(text).context("the answer is no JSON; is the server the same version?")?
+                RawValue::from_string(text)
+                    .context("the answer is no JSON; is the server the same version?")?
             } else {
                 client.json(request)?
             };
