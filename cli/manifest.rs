@@ -6,6 +6,7 @@
 //! directory is fsynced, before anything else is created. It is never replaced: of several processes that
 //! create a directory at once one does, and the others open what it made. It carries a checksum.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
@@ -25,6 +26,11 @@ pub(crate) const NAME: &str = "manifest.json";
 const ASIDE: &str = "manifest.json.new";
 /// What it is created with, less the umask.
 const PERMISSIONS: u32 = 0o666;
+
+/// Whether a name is that of a manifest whose writing was interrupted.
+pub(crate) fn is_aside(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
+}
 
 /// What a data directory is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,7 +201,7 @@ impl Manifest {
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
         for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
             let name = entry.map_err(failed("list", dir))?.file_name();
-            if !name.as_encoded_bytes().starts_with(ASIDE.as_bytes()) && name != "lost+found" {
+            if !is_aside(&name) && name != "lost+found" {
                 // Whoever was faster made the manifest first, and then the rest.
                 let faster = path.try_exists().map_err(failed("read", &path))?;
                 return if faster { Ok(None) } else { Err(ManifestError::Foreign(dir.to_owned())) };

@@ -4,6 +4,7 @@
 //! to its place, and last of all the manifest is written, without which nothing opens the directory. A run
 //! that was killed leaves `restoring` behind, and the next one begins anew.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use doppel_common::pairwise::Policy;
 use doppel_tier1::backup::{Reader, restore};
 
 use crate::command::check::Checked;
-use crate::manifest::{Manifest, NAME};
+use crate::manifest::{self, Manifest, NAME};
 use crate::output::{Output, bytes, plural};
 use crate::progress;
 
@@ -103,15 +104,18 @@ fn clear(dir: &Path) -> anyhow::Result<()> {
     }
     names.retain(|name| name != "lost+found");
     let interrupted = names.iter().any(|name| name == ASIDE) && names.iter().all(|name| name != NAME);
-    let ours = |name: &std::ffi::OsString| name == ASIDE || name == TIER1;
+    let ours = |name: &OsString| name == ASIDE || name == TIER1 || manifest::is_aside(name);
     ensure!(
         names.is_empty() || interrupted && names.iter().all(ours),
         "{} is not empty; name a directory that is, or none yet",
         dir.display()
     );
+    // What says that a restore was interrupted goes last: this one may be killed as well.
+    names.sort_by_key(|name| name == ASIDE);
     for name in names {
         let path = dir.join(name);
-        fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
 }
