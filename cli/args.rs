@@ -82,6 +82,10 @@ pub(crate) struct EngineArgs {
     /// How long the id of a merged group answers where its members are, once nothing inside needs it.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.merged))]
     pub(crate) keep_merged: Span,
+    /// How long it is written down which repairs were applied, by whom and what came of them; 0d for not at
+    /// all.
+    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.audit))]
+    pub(crate) keep_audit: Span,
 }
 
 /// 1 to 4.

@@ -78,6 +78,7 @@ impl Engine {
                 dead: args.keep_dead.0,
                 purged: args.keep_purged.0,
                 merged: args.keep_merged.0,
+                audit: args.keep_audit.0,
             },
             durable,
             collection: manifest.collection(),

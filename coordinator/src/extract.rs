@@ -4,6 +4,7 @@ use std::error::Error;
 
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use doppel_common::api::{NoRepairId, RepairId};
 use doppel_common::model::{GroupId, PageUrl};
 use serde::de::DeserializeOwned;
 
@@ -25,6 +26,10 @@ pub(crate) struct JsonBody<T>(pub(crate) T, pub(crate) Share);
 /// The group in the path.
 #[derive(Debug)]
 pub(crate) struct GroupPath(pub(crate) GroupId);
+
+/// The repair in the path.
+#[derive(Debug)]
+pub(crate) struct RepairPath(pub(crate) RepairId);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
@@ -57,11 +62,22 @@ impl<S: Send + Sync> FromRequestParts<S> for GroupPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| Problem::field("id", rejection.body_text()))?;
-        group("id", &text).map(Self)
+        group("id", &id(parts, state).await?).map(Self)
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RepairPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = id(parts, state).await?.parse();
+        id.map(Self).map_err(|error: NoRepairId| Problem::field("id", error.to_string()))
+    }
+}
+
+async fn id<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
+    let path = Path::<String>::from_request_parts(parts, state).await;
+    path.map(|Path(text)| text).map_err(|rejection| Problem::field("id", rejection.body_text()))
 }
 
 /// Reads a body of at most `max` bytes as JSON; gives its share of the memory budget, too, which is to be

@@ -33,6 +33,7 @@ mod pages;
 pub mod placement;
 mod problem;
 mod repair;
+mod repairs;
 mod reports;
 mod router;
 mod server;

@@ -5,7 +5,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::RepairReport;
+use doppel_common::api::{RepairReport, within};
 use doppel_common::model::{GroupId, PageUrl};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -23,7 +23,7 @@ pub(crate) struct RepairQuery {
     /// Only say what would be done.
     #[serde(default)]
     dry_run: bool,
-    /// Who asks for it; goes to the audit log.
+    /// Who asks for it; goes to the trail of repairs.
     by: Option<String>,
 }
 
@@ -57,24 +57,14 @@ impl Repair {
     fn of(report: RepairReport, room: &mut usize) -> Self {
         let most = *room;
         let (members, sets) = (report.before.len(), report.components.len());
-        let all: usize = report.components.iter().map(Vec::len).sum();
-        // What falls out is what a repair is about, and the winner's set is mostly the largest.
-        let others = all - report.components.first().map_or(0, Vec::len);
-        let winners = most.saturating_sub(others).max(most.div_ceil(10));
-        let mut components = Vec::new();
-        for component in report.components {
-            if *room == 0 {
-                break;
-            }
-            let listed = urls(component, if components.is_empty() { winners } else { *room });
-            *room -= listed.len();
-            components.push(listed);
-        }
-        let truncated = most - *room < all || members > most;
+        let count = |components: &[Vec<PageUrl>]| components.iter().map(Vec::len).sum::<usize>();
+        let components = within(&report.components, most);
+        *room -= count(&components);
+        let truncated = most - *room < count(&report.components) || members > most;
         Self {
             group: report.group.to_string(),
             before: urls(report.before, most),
-            components,
+            components: components.into_iter().map(|component| urls(component, most)).collect(),
             applied: report.applied,
             truncated,
             total_members: truncated.then_some(members),
@@ -121,7 +111,7 @@ pub(crate) struct RepairRequest {
     /// Only say what would be done.
     #[serde(default)]
     dry_run: bool,
-    /// Who asks for it; goes to the audit log.
+    /// Who asks for it; goes to the trail of repairs.
     by: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
-use crate::{backup, changes, explain, groups, metrics, operations, pages, repair, reports, status};
+use crate::{backup, changes, explain, groups, metrics, operations, pages, repair, repairs, reports, status};
 
 /// The public contract.
 #[derive(OpenApi)]
@@ -50,6 +50,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(groups::get))
         .routes(routes!(repair::repair))
         .routes(routes!(repair::repair_many))
+        .routes(routes!(repairs::list))
+        .routes(routes!(repairs::get))
         .routes(routes!(reports::load_balance))
         .routes(routes!(reports::quality))
         .routes(routes!(reports::groups))

@@ -71,7 +71,7 @@ impl World {
             policy: contents.policy,
             group_members_max: plan.group_members_max,
             rules: planted.rules(),
-            retention: doppel_tier1::Retention { dead: KEEP, purged: KEEP, merged: KEEP },
+            retention: doppel_tier1::Retention { dead: KEEP, purged: KEEP, merged: KEEP, audit: KEEP },
             step_rows: plan.step_rows,
         };
         let mut places = Vec::new();

@@ -1,6 +1,7 @@
 //! Keys of a shard's rows: `shard (2 bytes) | kind (1 byte) | identifiers`, all big-endian, so that
 //! what belongs together lies together.
 
+use doppel_common::api::RepairId;
 use doppel_common::model::{GroupId, PageId, ShardId};
 
 /// Which kind of row a key leads to.
@@ -29,11 +30,13 @@ pub(crate) enum Kind {
     Signature = b's',
     /// `number` → audit entry of a repair.
     Audit = b'a',
+    /// The greatest number of an audit entry that retention has dropped; no row before the first.
+    AuditsDropped = b'd',
 }
 
 impl Kind {
     /// Every kind.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Meta,
         Self::Feed,
         Self::Group,
@@ -45,6 +48,7 @@ impl Kind {
         Self::Source,
         Self::Signature,
         Self::Audit,
+        Self::AuditsDropped,
     ];
 
     /// The kind of a key's third byte; none for what is no kind.
@@ -130,10 +134,14 @@ pub(crate) fn feed(shard: ShardId, number: u64) -> Vec<u8> {
     key
 }
 
-pub(crate) fn audit(shard: ShardId, number: u64) -> Vec<u8> {
-    let mut key = start(shard, Kind::Audit, 8);
-    key.extend_from_slice(&number.to_be_bytes());
+pub(crate) fn audit(repair: RepairId) -> Vec<u8> {
+    let mut key = start(repair.shard, Kind::Audit, 8);
+    key.extend_from_slice(&repair.number.to_be_bytes());
     key
+}
+
+pub(crate) fn audits_dropped(shard: ShardId) -> Vec<u8> {
+    start(shard, Kind::AuditsDropped, 0)
 }
 
 pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> {

@@ -284,13 +284,14 @@ pub(crate) struct Meta {
 }
 
 /// A repair that was applied.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditEntry {
     pub(crate) at: Timestamp,
     pub(crate) by: String,
     pub(crate) group: GroupId,
     pub(crate) members: u64,
-    /// The first of the members and of the components they fall into, the winner's first.
+    /// Up to [`REPAIR_URLS_KEPT`](doppel_common::api::REPAIR_URLS_KEPT) of the members and of the components
+    /// they fall into, the winner's first.
     pub(crate) before: Vec<PageUrl>,
     pub(crate) components: Vec<Vec<PageUrl>>,
 }

@@ -253,7 +253,7 @@ impl Fact {
             | Command::ExpirePage { page, .. } => page.shard(shards),
             Command::Regrouped(regrouped) => regrouped.group.shard(),
             Command::ExpireGroup { group, .. } => group.shard(),
-            Command::Audit(entry) => entry.group.shard(),
+            Command::ExpireRepair { repair, .. } | Command::ForgetInRepair { repair, .. } => repair.shard,
         }
     }
 }

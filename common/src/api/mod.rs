@@ -8,6 +8,7 @@ mod index;
 pub mod page;
 mod rank;
 mod record;
+mod repair;
 mod report;
 mod status;
 
@@ -16,7 +17,11 @@ pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
 pub use rank::{Rank, Rule};
 pub use record::{
     Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
-    GroupView, MemberView, Outcome, PageView, Refused, RepairReport, Submission, Tier1Api, WinnerView,
+    GroupView, MemberView, Outcome, PageView, Refused, Submission, Tier1Api, WinnerView,
+};
+pub use repair::{
+    NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
+    RepairReport, RepairTrail, within,
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use status::{Line, Status, Unresolved};

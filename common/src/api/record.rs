@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BackupError, BackupSummary, Line, Rank, Unresolved};
+use super::{
+    BackupError, BackupSummary, Line, Rank, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, Unresolved,
+};
 use crate::model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use crate::signature::Signature;
 
@@ -238,19 +241,6 @@ pub struct Changes {
     pub at_end: bool,
 }
 
-/// What a repair did, or would do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RepairReport {
-    /// The group that was looked at (after following merges).
-    pub group: GroupId,
-    /// Members before.
-    pub before: Vec<PageUrl>,
-    /// The sets the members fall into by exact comparison, the winner's first.
-    pub components: Vec<Vec<PageUrl>>,
-    /// Whether it was applied.
-    pub applied: bool,
-}
-
 /// Work that is accepted and not yet done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Backlog {
@@ -402,11 +392,30 @@ pub trait Tier1Api: Send + Sync {
     /// The limit of pages pending.
     fn pending_limit(&self) -> u64;
 
-    /// Recomputes a group by exact comparison; applies it unless `dry_run`. `by` goes to the audit log.
+    /// Recomputes a group by exact comparison; applies it unless `dry_run`, and writes down that it was,
+    /// by whom and what came of it.
     ///
     /// # Errors
     /// When the store failed. `Ok(None)` when there is no such group.
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused>;
+
+    /// Up to `limit` repairs that were applied, of a group under its present id or of all, newest first, from
+    /// `before` on.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Result<RepairTrail, Refused>;
+
+    /// A repair that was applied, with its URLs; none for ids never given or dropped.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused>;
 
     /// Forgets pages altogether; returns how many there were.
     ///

@@ -9,8 +9,8 @@ use std::time::Duration;
 use doppel_common::api::{
     Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
     GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MemberView, Outcome,
-    PageView, Pair, PartitionLoad, Placement, Rank, Refused, RepairReport, Status, Submission, Tier1Api,
-    Tier2Api, Unresolved, WinnerView,
+    PageView, Pair, PartitionLoad, Placement, Rank, Refused, RepairDetails, RepairId, RepairPosition,
+    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerView,
 };
 use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -41,6 +41,8 @@ pub(super) struct State {
     /// Makes the next call of `counters` panic.
     pub(super) panic: bool,
     pub(super) repairs: Vec<(GroupId, bool, String)>,
+    /// What is written down of repairs, oldest first.
+    pub(super) trail: Vec<RepairDetails>,
     pub(super) hurried: u32,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
@@ -389,6 +391,27 @@ impl Tier1Api for Fake {
         let Some((_, members)) = state.groups.get(&group) else { return Ok(None) };
         let before: Vec<PageUrl> = members.iter().map(|id| state.pages[id].view.rank.url.clone()).collect();
         Ok(Some(RepairReport { group, components: vec![before.clone()], before, applied: !dry_run }))
+    }
+
+    /// From a place on whose first number counts those that are still to come.
+    fn repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Result<RepairTrail, Refused> {
+        let state = self.state();
+        let all: Vec<_> =
+            state.trail.iter().filter(|one| group.is_none_or(|g| one.entry.group == g)).collect();
+        let end = before.map_or(all.len(), |before| all.len().min(before.numbers()[0] as usize));
+        let begin = end.saturating_sub(limit);
+        let repairs = all[begin..end].iter().rev().map(|one| one.entry.clone()).collect();
+        let next = (begin > 0).then(|| RepairPosition::new(vec![begin as u64, 0]));
+        Ok(RepairTrail { repairs, next })
+    }
+
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused> {
+        Ok(self.state().trail.iter().find(|one| one.entry.id == id).cloned())
     }
 
     fn purge(&self, pages: &[PageId]) -> Result<u64, Refused> {

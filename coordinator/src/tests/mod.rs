@@ -11,6 +11,7 @@ mod groups;
 mod limits;
 mod operations;
 mod pages;
+mod repairs;
 mod routes;
 mod status;
 

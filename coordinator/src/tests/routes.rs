@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 /// Section 9 of the design.
-const CONTRACT: [&str; 23] = [
+const CONTRACT: [&str; 25] = [
     "DELETE /v1/pages",
     "GET /",
     "GET /healthz",
@@ -18,6 +18,8 @@ const CONTRACT: [&str; 23] = [
     "GET /v1/export",
     "GET /v1/groups",
     "GET /v1/groups/{id}",
+    "GET /v1/repairs",
+    "GET /v1/repairs/{id}",
     "GET /v1/reports/groups",
     "GET /v1/reports/load-balance",
     "GET /v1/reports/quality",

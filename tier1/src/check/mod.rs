@@ -181,6 +181,7 @@ impl<'s> Checker<'s> {
             // Read before all others.
             Place::Meta | Place::Outbox(..) => {}
             Place::Audit(number) => self.audit(shard, number, key, value),
+            Place::AuditsDropped => self.audits_dropped(shard, key, value),
             Place::Feed(number) => self.feed(shard, number, value),
             Place::Group(group) => self.group(group, key, value),
             Place::Member(group, page) => self.member(group, page, key, value),
@@ -269,6 +270,7 @@ impl<'s> Checker<'s> {
         match *place {
             Place::Meta => "the totals of a shard".to_owned(),
             Place::Audit(number) => format!("audit entry {number}"),
+            Place::AuditsDropped => "the number of audit entries dropped".to_owned(),
             Place::Feed(number) => format!("event {number}"),
             Place::Group(group) => format!("group {group}"),
             Place::Member(group, page) => format!("member {} of group {group}", self.name(page)),

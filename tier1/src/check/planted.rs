@@ -406,6 +406,11 @@ impl Sample {
                 vec![late(sent + 2), self.meta(|meta| meta.sent[0] += 2)?],
             ),
             plant("a lost audit entry", Invariant::Audit, vec![self.meta(|meta| meta.audits += 1)?]),
+            plant(
+                "audit entries dropped that there never were",
+                Invariant::Audit,
+                vec![(key::audits_dropped(here), Some(encode(&(meta.audits + 1))))],
+            ),
         ])
     }
 }

@@ -18,6 +18,7 @@ const END: [u8; 48] = [0xff; 48];
 pub(crate) enum Place {
     Meta,
     Audit(u64),
+    AuditsDropped,
     Feed(u64),
     Group(GroupId),
     /// Target and source.
@@ -40,6 +41,7 @@ impl Place {
         let place = match Kind::of(*kind)? {
             Kind::Meta => rest.is_empty().then_some(Self::Meta)?,
             Kind::Audit => Self::Audit(number(rest)?),
+            Kind::AuditsDropped => rest.is_empty().then_some(Self::AuditsDropped)?,
             Kind::Feed => Self::Feed(number(rest)?),
             Kind::Group => Self::Group(group(rest)?),
             Kind::Hanger => pages(rest).map(|(target, source)| Self::Hanger(target, source))?,
@@ -59,7 +61,7 @@ impl Place {
     /// The shard it belongs to; that of its key where every shard has rows of the kind.
     pub(super) fn owner(&self, found: ShardId, shards: u16) -> ShardId {
         match self {
-            Self::Meta | Self::Audit(_) | Self::Feed(_) | Self::Outbox(..) => found,
+            Self::Meta | Self::Audit(_) | Self::AuditsDropped | Self::Feed(_) | Self::Outbox(..) => found,
             Self::Group(group) | Self::Member(group, _) | Self::Passage(group, _) => group.shard(),
             Self::Page(page) | Self::Signature(page) | Self::Hanger(page, _) | Self::Source(page, _) => {
                 page.shard(shards)

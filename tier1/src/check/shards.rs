@@ -32,6 +32,9 @@ impl Checker<'_> {
                 }
                 meta => self.metas.push(meta),
             }
+            // Those that retention has dropped count as read.
+            let dropped = self.read::<u64>(&key::audits_dropped(shard));
+            self.recounts[usize::from(shard.0)].audits = dropped.row().copied().unwrap_or_default();
         }
     }
 
@@ -131,7 +134,7 @@ impl Checker<'_> {
                 self.find(Invariant::Totals, &row, "name a dropped event that there never was");
             }
             if recount.audits != meta.audits {
-                let detail = format!("has {} audit entries, and wrote {}", recount.audits, meta.audits);
+                let detail = format!("has audit entries to {}, and wrote {}", recount.audits, meta.audits);
                 self.find(Invariant::Audit, format!("shard {number}"), detail);
             }
         }
@@ -169,7 +172,16 @@ impl Checker<'_> {
         if number != expected {
             self.find(Invariant::Audit, &row, format!("comes where entry {expected} should"));
         }
-        let _read = self.decode::<AuditEntry>(key, value, row);
+        let Some(entry) = self.decode::<AuditEntry>(key, value, row.clone()) else { return };
+        if entry.group.shard() != shard {
+            self.find(Invariant::Audit, row, format!("is of group {}", entry.group));
+        }
+    }
+
+    /// How many of them are dropped; it was read before, and is compared with the shard's total at the end.
+    pub(super) fn audits_dropped(&mut self, shard: ShardId, key: &[u8], value: &[u8]) {
+        let row = format!("the number of audit entries that shard {} has dropped", shard.0);
+        let _read = self.decode::<u64>(key, value, row);
     }
 }
 

@@ -219,9 +219,12 @@ impl Machine<'_, '_> {
 
     /// A recomputation is done: who is tied to the winner by no chain of pairs is put out.
     pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
-        let Regrouped { group, changes, losses, out, last, repair } = regrouped;
+        let Regrouped { group, changes, losses, out, last, repair, audit } = regrouped;
         self.here = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
+        if let Some(entry) = audit {
+            self.audit(&entry);
+        }
         let joined_since = record.changes != changes;
         let lost_since = record.losses != losses;
         let mut removed = false;

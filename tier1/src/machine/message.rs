@@ -1,8 +1,9 @@
 //! What goes in and out of the machine: commands, messages between shards, effects.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use doppel_common::api::{IndexCommand, LookResult, Outcome, Submission};
+use doppel_common::api::{IndexCommand, LookResult, Outcome, RepairId, Submission};
 use doppel_common::model::{ContentHash, GroupId, PageId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +44,16 @@ pub(crate) enum Command {
         group: GroupId,
         now: Timestamp,
     },
-    /// Write down a repair before it begins.
-    Audit(Box<AuditEntry>),
+    /// Drop what is written down of a repair, if that was long enough ago.
+    ExpireRepair {
+        repair: RepairId,
+        now: Timestamp,
+    },
+    /// Take these pages out of what is written down of a repair: they are forgotten.
+    ForgetInRepair {
+        repair: RepairId,
+        pages: HashSet<PageId>,
+    },
 }
 
 /// F of a new content and the page's representative.
@@ -72,6 +81,8 @@ pub(crate) struct Regrouped {
     pub(crate) last: bool,
     /// Whether an operator wanted it, and so takes the group as it is now.
     pub(crate) repair: bool,
+    /// What to write down, with the first step of a repair.
+    pub(crate) audit: Option<Box<AuditEntry>>,
 }
 
 /// A message from one shard to another (or itself), delivered once and in order per pair of shards.

@@ -15,6 +15,7 @@
 //! - A content that was never compared to the end and leaves a group makes the members that stay look
 //!   again: tier 2 may have left out a partner on the strength of it.
 
+mod audit;
 mod group;
 mod look;
 mod member;
@@ -40,7 +41,7 @@ pub(crate) use redirect::HOPS_MAX;
 pub(crate) use message::{Command, Effect, HandedOver, Hint, Message, Regrouped};
 
 use crate::key;
-use crate::record::{AuditEntry, Envelope, Meta, PageRecord, encode};
+use crate::record::{Envelope, Meta, PageRecord, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
@@ -173,10 +174,8 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::Purge { page } => self.purge(page),
             Command::ExpirePage { page, now } => self.expire_page(page, now),
             Command::ExpireGroup { group, now } => self.expire_group(group, now),
-            Command::Audit(entry) => {
-                self.audit(&entry);
-                Ok(())
-            }
+            Command::ExpireRepair { repair, now } => self.expire_repair(repair, now),
+            Command::ForgetInRepair { repair, pages } => self.forget_in_repair(repair, &pages),
         }
     }
 
@@ -288,14 +287,6 @@ impl<'s, 'm> Machine<'s, 'm> {
 
     fn send_to_page(&mut self, page: PageId, message: Message) {
         self.send(self.shards.owner(page), message);
-    }
-
-    fn audit(&mut self, entry: &AuditEntry) {
-        self.here = entry.group.shard();
-        let meta = self.meta();
-        meta.audits += 1;
-        let number = meta.audits;
-        self.txn.put(key::audit(self.here, number), encode(entry));
     }
 
     fn meta(&mut self) -> &mut Meta {

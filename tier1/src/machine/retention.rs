@@ -15,7 +15,7 @@ use doppel_common::model::{GroupId, PageId, Timestamp};
 
 use super::{Effect, Machine};
 use crate::key;
-use crate::record::{Forward, GroupRecord, PageRecord, State};
+use crate::record::{AuditEntry, Forward, GroupRecord, PageRecord, State};
 use crate::store::StoreError;
 
 /// How long what has ended is kept.
@@ -27,13 +27,16 @@ pub struct Retention {
     pub purged: Duration,
     /// Merged groups that nobody needs but who asks for the old id.
     pub merged: Duration,
+    /// What is written down of operators' repairs; nothing is when it is zero.
+    pub audit: Duration,
 }
 
 impl Retention {
-    /// 30 days for the dead and the merged, one for the purged.
+    /// 30 days for the dead and the merged, one for the purged, a year for repairs.
     pub const DEFAULT: Self = {
         let day = Duration::from_secs(24 * 60 * 60);
-        Self { dead: day.saturating_mul(30), purged: day, merged: day.saturating_mul(30) }
+        let (month, year) = (day.saturating_mul(30), day.saturating_mul(365));
+        Self { dead: month, purged: day, merged: month, audit: year }
     };
 }
 
@@ -47,6 +50,11 @@ impl Retention {
     /// The same of a merged group.
     pub(crate) fn is_group_due(&self, forward: &Forward, now: Timestamp) -> bool {
         forward.ended.is_none_or(|ended| is_over(ended, now, self.merged))
+    }
+
+    /// Whether the time of what is written down of a repair is over.
+    pub(crate) fn is_repair_due(&self, entry: &AuditEntry, now: Timestamp) -> bool {
+        self.audit.is_zero() || is_over(entry.at, now, self.audit)
     }
 }
 

@@ -101,7 +101,7 @@ impl World {
             group_members_max: 1_000,
             doubtful_percent: 25,
             rules: Rules::EXACT,
-            retention: Retention { dead: keep, purged: keep, merged: keep },
+            retention: Retention { dead: keep, purged: keep, merged: keep, audit: keep },
             step_rows: [STEP_ROWS, 3][(seed / 4 % 2) as usize],
         };
         let mut builder = Builder::new();
@@ -286,6 +286,7 @@ impl World {
                 out: out.iter().skip(2 * step).take(2).copied().collect(),
                 last: step + 1 == steps,
                 repair: self.random.below(4) == 0,
+                audit: None,
             }));
         }
     }
@@ -736,7 +737,7 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubl
         panic!("the group is in use")
     };
     let (changes, losses) = (record.changes, record.losses);
-    let repair = Regrouped { group, changes, losses, out: Vec::new(), last: true, repair: true };
+    let repair = Regrouped { group, changes, losses, out: Vec::new(), last: true, repair: true, audit: None };
     world.commit(vec![Command::Regrouped(repair)], usize::MAX);
     world.settle();
     assert_eq!(loser(&world).status, Status::Duplicate);

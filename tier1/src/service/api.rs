@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::bounded;
 use doppel_common::api::{
     Backlog, BackupError, BackupSummary, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
-    GroupView, Line, Outcome, PageView, Refused, RepairReport, Submission, Tier1Api,
+    GroupView, Line, Outcome, PageView, Refused, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, Submission, Tier1Api,
 };
 use doppel_common::model::{GroupId, PageId, ShardId};
 use doppel_common::signature::Signature;
@@ -22,7 +23,7 @@ use crate::machine::Command;
 const FLUSH_POLL: Duration = Duration::from_millis(5);
 
 impl Tier1 {
-    fn apply(&self, commands: Vec<Command>) -> Result<(), Refused> {
+    pub(super) fn apply(&self, commands: Vec<Command>) -> Result<(), Refused> {
         self.check()?;
         let (reply, answer) = bounded(1);
         self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
@@ -142,6 +143,19 @@ impl Tier1Api for Tier1 {
             return Ok(None);
         }
         self.repair_group(group, dry_run, by)
+    }
+
+    fn repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Result<RepairTrail, Refused> {
+        self.read_repairs(group, before, limit.max(1))
+    }
+
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused> {
+        self.read_repair(id)
     }
 
     fn purge(&self, pages: &[PageId]) -> Result<u64, Refused> {

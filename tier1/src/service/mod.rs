@@ -4,6 +4,7 @@
 //! while one commit is flushed the next tasks gather, so load makes the commits larger by itself.
 
 mod api;
+mod audit;
 mod background;
 pub(crate) mod backup;
 mod feed;

@@ -4,22 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam::channel::bounded;
-use doppel_common::api::{Refused, RepairReport};
-use doppel_common::model::{ContentHash, GroupId, PageUrl};
+use doppel_common::api::{REPAIR_URLS_KEPT, Refused, RepairReport, within};
+use doppel_common::model::{ContentHash, GroupId, PageUrl, Timestamp};
 use doppel_common::signature::Signature;
 
 use super::worker::Recomputed;
-use super::writer::Task;
 use super::{Tier1, now};
 use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member, decode};
 use crate::regroup::components;
 use crate::txn::read;
-
-/// URLs of a repair that are written down, so that a giant group does not make a giant row.
-const AUDITED_MAX: usize = 10_000;
 
 /// When a group is recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,23 +25,54 @@ pub(crate) enum Wanted {
 }
 
 impl Recomputed {
-    /// Everybody outside the winner's component is put out, in steps of bounded size. Each step says what
-    /// the group's counts are after those before it. `repair`: an operator wanted it.
-    pub(crate) fn regrouped(&self, repair: bool) -> impl Iterator<Item = Regrouped> {
+    /// Everybody outside the winner's component is put out, in steps of so many rows. Each step says what
+    /// the group's counts are after those before it. `repair`: an operator wanted it, and this is to be
+    /// written down with the first step. What a crash leaves of the others is done by the recomputation that
+    /// the group owes until the last one.
+    pub(crate) fn regrouped(
+        &self,
+        rows: usize,
+        repair: Option<AuditEntry>,
+    ) -> impl Iterator<Item = Regrouped> {
         let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
         let out: Vec<_> = members.map(|(page, member)| (*page, member.seat, member.content)).collect();
-        let steps = out.len().div_ceil(STEP_ROWS).max(1);
+        let steps = out.len().div_ceil(rows).max(1);
+        let (is_repair, mut audit) = (repair.is_some(), repair.map(Box::new));
         (0..steps).map(move |step| {
-            let from = step * STEP_ROWS;
+            let from = step * rows;
             Regrouped {
                 group: self.group,
                 changes: self.changes + from as u64,
                 losses: self.losses + from as u64,
-                out: out.iter().skip(from).take(STEP_ROWS).copied().collect(),
+                out: out.iter().skip(from).take(rows).copied().collect(),
                 last: step + 1 == steps,
-                repair,
+                repair: is_repair,
+                audit: audit.take(),
             }
         })
+    }
+
+    /// The members' URLs.
+    fn before(&self) -> impl Iterator<Item = &PageUrl> {
+        self.members.iter().map(|(_, member)| &member.rank.url)
+    }
+
+    /// The URLs of the sets that they fall into, the winner's first.
+    fn sets(&self) -> Vec<Vec<PageUrl>> {
+        let url = |index: &usize| self.members.get(*index).map(|(_, member)| member.rank.url.clone());
+        self.components.iter().map(|component| component.iter().filter_map(url).collect()).collect()
+    }
+
+    /// What is to be written down of it as a repair.
+    pub(crate) fn audit(&self, at: Timestamp, by: &str) -> AuditEntry {
+        AuditEntry {
+            at,
+            by: by.to_owned(),
+            group: self.group,
+            members: self.members.len() as u64,
+            before: self.before().take(REPAIR_URLS_KEPT).cloned().collect(),
+            components: within(&self.sets(), REPAIR_URLS_KEPT),
+        }
     }
 }
 
@@ -124,26 +150,11 @@ impl Tier1 {
     ) -> Result<Option<RepairReport>, Refused> {
         let Some(group) = self.surviving_group(group)? else { return Ok(None) };
         let Some(found) = self.recompute(group, Wanted::Always)? else { return Ok(None) };
-        let url = |index: &usize| found.members.get(*index).map(|(_, member)| member.rank.url.clone());
-        let before: Vec<PageUrl> = found.members.iter().map(|(_, member)| member.rank.url.clone()).collect();
-        let components: Vec<Vec<PageUrl>> =
-            found.components.iter().map(|component| component.iter().filter_map(url).collect()).collect();
         if !dry_run {
-            self.check()?;
-            let entry = AuditEntry {
-                at: now(),
-                by: by.to_owned(),
-                group,
-                members: before.len() as u64,
-                before: before.iter().take(AUDITED_MAX).cloned().collect(),
-                components: audited(&components),
-            };
-            let mut commands = vec![Command::Audit(Box::new(entry))];
-            commands.extend(found.regrouped(true).map(Command::Regrouped));
-            let (reply, answer) = bounded(1);
-            self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
-            answer.recv().map_err(|_| Refused::Stopping)??;
+            let audit = found.audit(now(), by);
+            self.apply(found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
         }
+        let (before, components) = (found.before().cloned().collect(), found.sets());
         Ok(Some(RepairReport { group, before, components, applied: !dry_run }))
     }
 
@@ -158,19 +169,4 @@ impl Tier1 {
             }
         }
     }
-}
-
-/// The first of the components, up to [`AUDITED_MAX`] URLs.
-fn audited(components: &[Vec<PageUrl>]) -> Vec<Vec<PageUrl>> {
-    let mut left = AUDITED_MAX;
-    let mut audited = Vec::new();
-    for component in components {
-        if left == 0 {
-            break;
-        }
-        let part: Vec<PageUrl> = component.iter().take(left).cloned().collect();
-        left -= part.len();
-        audited.push(part);
-    }
-    audited
 }

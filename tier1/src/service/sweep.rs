@@ -1,22 +1,26 @@
-//! The sweep: rows that have ended are found by going round all of them, a piece at a time.
+//! The sweep: rows that have ended are found by going round all of them, a piece at a time. So are URLs of
+//! forgotten pages in what is written down of repairs: whatever forgot them, the next round finds them.
 
-use doppel_common::api::Refused;
+use doppel_common::api::{Refused, RepairId};
 use doppel_common::model::{GroupId, ShardId, Timestamp};
 
 use super::{Tier1, now};
 use crate::key::{self, Kind};
 use crate::machine::Command;
-use crate::record::{GroupRecord, PageRecord, decode};
+use crate::record::{AuditEntry, GroupRecord, PageRecord, decode};
 
-/// Rows of a piece.
+/// Rows of a piece; a URL that is looked up counts as one.
 const PIECE_ROWS: usize = 2_000;
+
+/// What it goes round in each shard.
+const KINDS: [Kind; 3] = [Kind::Page, Kind::Group, Kind::Audit];
 
 /// Where the sweep is on its round.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     shard: u16,
-    /// Pages first, then groups.
-    groups: bool,
+    /// Index into [`KINDS`].
+    kind: usize,
     after: Option<Vec<u8>>,
 }
 
@@ -26,32 +30,59 @@ impl Sweep {
         let now = now();
         let mut commands = Vec::new();
         let mut left = PIECE_ROWS;
-        loop {
-            let (shard, kind) = (ShardId(self.shard), if self.groups { Kind::Group } else { Kind::Page });
+        while left > 0 {
+            let (shard, kind) = (ShardId(self.shard), KINDS[self.kind]);
             let (mut from, to) = key::all(shard, kind);
             if let Some(after) = self.after.take() {
                 from = key::after(&after);
             }
+            let mut repair = None;
             tier1.store.range(&from, &to, &mut |key, bytes| {
-                commands.extend(due(tier1, kind, key, bytes, now));
+                if kind == Kind::Audit {
+                    repair = Some(bytes.to_vec());
+                } else {
+                    commands.extend(due(tier1, kind, key, bytes, now));
+                }
                 left -= 1;
-                if left == 0 {
+                let stop = left == 0 || repair.is_some();
+                if stop {
                     self.after = Some(key.to_vec());
                 }
-                left > 0
+                !stop
             })?;
-            if left == 0 {
-                return Ok(commands);
+            if let (Some(key), Some(bytes)) = (&self.after, repair) {
+                let (command, looked_up) = of_repair(tier1, key, &bytes, now);
+                commands.extend(command);
+                left = left.saturating_sub(looked_up);
             }
-            if self.groups {
+            if self.after.is_some() {
+                continue;
+            }
+            self.kind = (self.kind + 1) % KINDS.len();
+            if self.kind == 0 {
                 self.shard = (self.shard + 1) % tier1.settings.shards;
-            }
-            self.groups = !self.groups;
-            if self.shard == 0 && !self.groups {
-                return Ok(commands);
+                if self.shard == 0 {
+                    break;
+                }
             }
         }
+        Ok(commands)
     }
+}
+
+/// What is due for what is written down of a repair, and how many URLs were looked up for it.
+fn of_repair(tier1: &Tier1, key: &[u8], bytes: &[u8], now: Timestamp) -> (Option<Command>, usize) {
+    let entry = decode::<AuditEntry>(key, bytes).ok();
+    let (Some(number), Some(entry)) = (key::last_number(key), entry) else {
+        return (None, 0);
+    };
+    let repair = RepairId { shard: entry.group.shard(), number };
+    if tier1.settings.retention.is_repair_due(&entry, now) {
+        return (Some(Command::ExpireRepair { repair, now }), 0);
+    }
+    let pages = tier1.forgotten(&entry);
+    let command = (!pages.is_empty()).then_some(Command::ForgetInRepair { repair, pages });
+    (command, entry.urls().count())
 }
 
 /// What is due for a row. One that cannot be read is somebody else's to report.

@@ -1,5 +1,8 @@
 //! The threads around the machine, over a store in memory.
 
+mod audit;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -19,10 +22,17 @@ use crate::store::{Memory, Store};
 type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
 
 /// A tier 2 that holds every two pages for partners.
-#[derive(Default)]
 struct Everybody {
     answer: OnceLock<Answer>,
+    /// The most that it names.
+    partners: AtomicUsize,
     known: Mutex<Vec<(PageId, ContentHash)>>,
+}
+
+impl Everybody {
+    fn naming(partners: usize) -> Self {
+        Self { answer: OnceLock::new(), partners: AtomicUsize::new(partners), known: Mutex::default() }
+    }
 }
 
 impl Tier2Api for Everybody {
@@ -46,7 +56,8 @@ impl Tier2Api for Everybody {
             shingles: 2,
         };
         let result = |(page, content, ticket)| {
-            let pairs = known.iter().filter(|(other, _)| *other != page).map(pair).collect();
+            let others = known.iter().filter(|(other, _)| *other != page).map(pair);
+            let pairs = others.take(self.partners.load(Ordering::Relaxed)).collect();
             LookResult { page, content, ticket, pairs }
         };
         self.answer.get().unwrap()(looks.into_iter().map(result).collect());
@@ -75,8 +86,8 @@ fn start(store: &Arc<Memory>) -> Arc<Tier1> {
     start_keeping(store, Retention::DEFAULT)
 }
 
-fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
-    let config = Config {
+fn config(retention: Retention) -> Config {
+    Config {
         dir: std::path::PathBuf::new(),
         shards: 3,
         policy: Policy::default(),
@@ -88,12 +99,23 @@ fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
         durable: true,
         collection: 1,
         manifest: String::new(),
-    };
-    let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, &config).unwrap();
-    let tier2 = Arc::new(Everybody::default());
+    }
+}
+
+fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
+    start_with(store, &config(retention), usize::MAX).0
+}
+
+fn start_with<S: Store + 'static>(
+    store: &Arc<S>,
+    config: &Config,
+    partners: usize,
+) -> (Arc<Tier1>, Arc<Everybody>) {
+    let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, config).unwrap();
+    let tier2 = Arc::new(Everybody::naming(partners));
     assert!(tier2.answer.set(tier1.answer()).is_ok());
-    tier1.start(tier2).unwrap();
-    tier1
+    tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).unwrap();
+    (tier1, tier2)
 }
 
 fn url(page: u64) -> PageUrl {
@@ -192,7 +214,8 @@ fn a_host_is_purged_in_steps() {
 #[test]
 fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it() {
     let store = Arc::new(Memory::default());
-    let retention = Retention { dead: Duration::ZERO, purged: Duration::ZERO, merged: Duration::ZERO };
+    let now = Duration::ZERO;
+    let retention = Retention { dead: now, purged: now, merged: now, ..Retention::DEFAULT };
     let tier1 = start_keeping(&store, retention);
     for page in 0..20 {
         submit(&tier1, page, 1, content(page * 1_000));

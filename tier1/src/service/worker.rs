@@ -13,7 +13,7 @@ use super::Tier1;
 use super::repair::Wanted;
 use super::sweep::Sweep;
 use super::writer::Task;
-use crate::machine::Command;
+use crate::machine::{Command, STEP_ROWS};
 use crate::record::{Measured, Member};
 
 /// A job for the worker.
@@ -62,7 +62,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                     let began = Instant::now();
                     match tier1.recompute(group, Wanted::IfOwed) {
                         Ok(Some(found)) => {
-                            let commands = found.regrouped(false).map(Command::Regrouped).collect();
+                            let commands = found.regrouped(STEP_ROWS, None).map(Command::Regrouped).collect();
                             drop(tier1.tasks.send(Task::Commands(commands)));
                         }
                         Ok(None) => {}

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use doppel_common::api::{Refused, Submission, Tier1Api};
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_common::model::{ContentHash, GroupId, PageId, Timestamp};
 use doppel_common::signature::Signature;
 
 use super::{Fact, Given, Settings};
-use crate::machine::{Command, Regrouped};
+use crate::machine::Command;
 use crate::service::repair::Wanted;
 use crate::service::worker;
 use crate::store::{Store, StoreError};
@@ -91,18 +91,9 @@ impl Worker {
     pub fn recompute(&self, group: GroupId, repair: bool) -> Result<Vec<Fact>, Refused> {
         let wanted = if repair { Wanted::Always } else { Wanted::IfOwed };
         let Some(found) = self.tier1.recompute(group, wanted)? else { return Ok(Vec::new()) };
-        let out = found.regrouped(repair).flat_map(|step| step.out).collect::<Vec<_>>();
-        let rows = self.settings.step_rows;
-        let steps = out.len().div_ceil(rows).max(1);
-        let step = |number: usize| Regrouped {
-            group,
-            changes: found.changes + (number * rows) as u64,
-            losses: found.losses + (number * rows) as u64,
-            out: out.iter().skip(number * rows).take(rows).copied().collect(),
-            last: number + 1 == steps,
-            repair,
-        };
-        Ok((0..steps).map(|number| Fact(Command::Regrouped(step(number)))).collect())
+        let audit = repair.then(|| found.audit(Timestamp::from_millis(0), "simulation"));
+        let steps = found.regrouped(self.settings.step_rows, audit);
+        Ok(steps.map(|step| Fact(Command::Regrouped(step))).collect())
     }
 }
 

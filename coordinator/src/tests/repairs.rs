@@ -1,0 +1,93 @@
+//! The trail of repairs.
+
+use doppel_common::api::{RepairDetails, RepairEntry, RepairId};
+use doppel_common::model::{GroupId, PageUrl, ShardId, Timestamp};
+
+use super::*;
+
+/// Seven repairs of two groups.
+fn with_trail() -> Door {
+    let door = Door::new();
+    let url = |n: u64| PageUrl::parse(&format!("http://a/{n}")).unwrap();
+    door.tiers.state().trail = (1..8)
+        .map(|number| RepairDetails {
+            entry: RepairEntry {
+                id: RepairId { shard: ShardId(0), number },
+                at: Timestamp::from_millis(1_800_000_000_000 + 1_000 * number as i64),
+                by: "ann".to_owned(),
+                group: GroupId::new(number % 2, ShardId(0)),
+                members: 2 + number,
+                sets: 2,
+                truncated: number == 7,
+            },
+            before: (0..2).map(url).collect(),
+            components: vec![vec![url(0)], vec![]],
+            forgotten: 1,
+        })
+        .collect();
+    door
+}
+
+#[tokio::test]
+async fn the_trail_is_paged_newest_first() {
+    let door = with_trail();
+    for (query, expected) in [("", "7654321"), ("group=g1-0&", "7531"), ("group=g9-0&", "")] {
+        for limit in [1, 2, 3, 100] {
+            let (mut seen, mut before) = (String::new(), String::new());
+            loop {
+                let answer = door.get(&format!("/v1/repairs?{query}limit={limit}{before}")).await.json();
+                let repairs = answer["repairs"].as_array().unwrap();
+                assert!(repairs.len() <= limit);
+                seen.extend(
+                    repairs.iter().map(|repair| repair["id"].as_str().unwrap().as_bytes()[1] as char),
+                );
+                match answer["next"].as_str() {
+                    Some(next) => before = format!("&before={next}"),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, expected, "{query} {limit}");
+        }
+    }
+    let answer = door.get("/v1/repairs?limit=1").await.json();
+    let newest = json!({
+        "id": "r7-0", "at": "2027-01-15T08:00:07Z", "by": "ann", "group": "g1-0", "members": 9, "sets": 2,
+        "truncated": true,
+    });
+    assert_eq!(answer["repairs"], json!([newest]));
+}
+
+#[tokio::test]
+async fn a_repair_is_shown_with_its_urls() {
+    let door = with_trail();
+    let shown = door.get("/v1/repairs/r2-0").await.json();
+    let expected = json!({
+        "id": "r2-0", "at": "2027-01-15T08:00:02Z", "by": "ann", "group": "g0-0", "members": 4, "sets": 2,
+        "truncated": false, "before": ["http://a/0", "http://a/1"], "components": [["http://a/0"], []],
+        "forgotten": 1,
+    });
+    assert_eq!(shown, expected);
+    door.get("/v1/repairs/r8-0").await.problem(404);
+}
+
+#[tokio::test]
+async fn wrong_parameters_are_named() {
+    let door = with_trail();
+    let long = format!("/v1/repairs?before={}", "1.".repeat(10_000));
+    for (path, field) in [
+        ("/v1/repairs?limit=0", "limit"),
+        ("/v1/repairs?limit=1001", "limit"),
+        ("/v1/repairs?group=12", "group"),
+        ("/v1/repairs?before=", "before"),
+        ("/v1/repairs?before=x.1", "before"),
+        // This collection has two shards.
+        ("/v1/repairs?before=1", "before"),
+        ("/v1/repairs?before=1.1.1", "before"),
+        (&long, "before"),
+        ("/v1/repairs/7", "id"),
+        ("/v1/repairs/g1-0", "id"),
+    ] {
+        assert_eq!(door.get(path).await.problem(400)["field"], field, "{path}");
+    }
+    door.get("/v1/repairs?after=1.1").await.problem(400);
+}

@@ -1,0 +1,91 @@
+//! The trail of the repairs that operators wanted: written with what it tells of, dropped after a while.
+//!
+//! Invariants:
+//! - An entry is of the same commit as the first step of its repair, so there is none without the other.
+//! - Entries of a shard are numbered without a gap up to the last one written, and dropped from the first on.
+
+use std::collections::HashSet;
+
+use doppel_common::api::{REPAIR_URLS_KEPT, RepairEntry, RepairId};
+use doppel_common::model::{PageId, PageUrl, Timestamp};
+
+use super::Machine;
+use crate::key;
+use crate::record::{AuditEntry, encode};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    /// Writes a repair of a group of this shard down.
+    pub(super) fn audit(&mut self, entry: &AuditEntry) {
+        if self.shards.settings.retention.audit.is_zero() {
+            return;
+        }
+        let shard = self.here;
+        let meta = self.meta();
+        meta.audits += 1;
+        let number = meta.audits;
+        self.txn.put(key::audit(RepairId { shard, number }), encode(entry));
+    }
+
+    /// Drops an entry, and those before it: the clock may have been set back between two repairs.
+    pub(super) fn expire_repair(&mut self, repair: RepairId, now: Timestamp) -> Result<(), StoreError> {
+        self.here = repair.shard;
+        let Some(entry) = self.txn.get::<AuditEntry>(&key::audit(repair))? else { return Ok(()) };
+        if !self.shards.settings.retention.is_repair_due(&entry, now) {
+            return Ok(());
+        }
+        let dropped_key = key::audits_dropped(self.here);
+        let dropped: u64 = self.txn.get(&dropped_key)?.unwrap_or_default();
+        let step = self.shards.settings.step_rows as u64;
+        let last = repair.number.min(dropped.saturating_add(step));
+        for number in dropped + 1..=last {
+            self.txn.delete(key::audit(RepairId { number, ..repair }));
+        }
+        self.txn.put(dropped_key, encode(&last.max(dropped)));
+        Ok(())
+    }
+
+    /// Takes pages that are forgotten out of an entry.
+    pub(super) fn forget_in_repair(
+        &mut self,
+        repair: RepairId,
+        pages: &HashSet<PageId>,
+    ) -> Result<(), StoreError> {
+        self.here = repair.shard;
+        let key = key::audit(repair);
+        let Some(mut entry) = self.txn.get::<AuditEntry>(&key)? else { return Ok(()) };
+        entry.forget(pages);
+        self.txn.put(key, encode(&entry));
+        Ok(())
+    }
+}
+
+impl AuditEntry {
+    /// What it says but for the URLs.
+    pub(crate) fn without_urls(&self, id: RepairId) -> RepairEntry {
+        RepairEntry {
+            id,
+            at: self.at,
+            by: self.by.clone(),
+            group: self.group,
+            members: self.members,
+            sets: self.components.len() as u64,
+            truncated: self.members > REPAIR_URLS_KEPT as u64,
+        }
+    }
+
+    /// Every URL in it, most of them twice.
+    pub(crate) fn urls(&self) -> impl Iterator<Item = &PageUrl> {
+        self.before.iter().chain(self.components.iter().flatten())
+    }
+
+    /// Takes pages out. A set stays in its place, be it empty.
+    pub(crate) fn forget(&mut self, pages: &HashSet<PageId>) {
+        if pages.is_empty() {
+            return;
+        }
+        for urls in std::iter::once(&mut self.before).chain(&mut self.components) {
+            urls.retain(|url| !pages.contains(&url.id()));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The trail of repairs, newest first over all shards.
+//!
+//! Entries of a shard have numbers without a gap, so a walk back needs no more than the next number of each
+//! shard, and that is the cursor: it stays right whatever is repaired or dropped meanwhile, and whatever the
+//! clock did. Of the next entries of all shards the newest comes first.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use doppel_common::api::{
+    REPAIR_URLS_KEPT, Refused, RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail,
+};
+use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
+
+use super::Tier1;
+use crate::key;
+use crate::record::{AuditEntry, Meta, PageRecord, State, decode};
+use crate::txn::read;
+
+/// Entries read for one piece of the trail beyond the first of each shard, and their bytes: a second of work.
+/// Past either the piece ends early.
+const PIECE_ENTRIES: usize = 2_000;
+const PIECE_BYTES: usize = 64 << 20;
+
+/// The next entry of a shard; the newest is the greatest.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    at: Timestamp,
+    shard: Reverse<ShardId>,
+    number: u64,
+}
+
+/// A walk back over the trail.
+struct Walk<'t> {
+    tier1: &'t Tier1,
+    group: Option<GroupId>,
+    /// The number of the next entry of each shard.
+    numbers: Vec<u64>,
+    /// The next entries, without their URLs.
+    entries: Vec<Option<RepairEntry>>,
+    order: BinaryHeap<Next>,
+    read: usize,
+    bytes: usize,
+}
+
+impl Walk<'_> {
+    /// Reads the next entry of a shard; a shard whose next one is not there any more is at its end.
+    fn read(&mut self, shard: ShardId) -> Result<(), Refused> {
+        let at = usize::from(shard.0);
+        let id = RepairId { shard, number: self.numbers[at] };
+        let found = if id.number == 0 { None } else { self.tier1.store.get(&key::audit(id))? };
+        let Some(bytes) = found else {
+            self.numbers[at] = 0;
+            return Ok(());
+        };
+        self.read += 1;
+        self.bytes += bytes.len();
+        let entry = decode::<AuditEntry>(&key::audit(id), &bytes)?.without_urls(id);
+        self.order.push(Next { at: entry.at, shard: Reverse(shard), number: id.number });
+        self.entries[at] = Some(entry);
+        Ok(())
+    }
+
+    /// Takes the newest entry and goes on to the one before it.
+    fn next(&mut self) -> Result<Option<RepairEntry>, Refused> {
+        let Some(Next { shard: Reverse(shard), .. }) = self.order.pop() else { return Ok(None) };
+        let at = usize::from(shard.0);
+        self.numbers[at] -= 1;
+        let entry = self.entries[at].take();
+        self.read(shard)?;
+        Ok(entry)
+    }
+
+    fn is_long(&self) -> bool {
+        self.read >= PIECE_ENTRIES + self.numbers.len() || self.bytes >= PIECE_BYTES
+    }
+
+    fn run(mut self, limit: usize) -> Result<RepairTrail, Refused> {
+        let shards = match self.group {
+            Some(group) => group.shard().0..group.shard().0.saturating_add(1),
+            None => 0..self.tier1.settings.shards,
+        };
+        for shard in shards.map(ShardId).filter(|shard| shard.0 < self.tier1.settings.shards) {
+            self.read(shard)?;
+        }
+        let mut repairs = Vec::new();
+        while repairs.len() < limit {
+            let Some(entry) = self.next()? else { break };
+            if self.group.is_none_or(|group| group == entry.group) {
+                repairs.push(entry);
+            }
+            if self.is_long() {
+                break;
+            }
+        }
+        let next = (!self.order.is_empty()).then_some(RepairPosition::new(self.numbers));
+        Ok(RepairTrail { repairs, next })
+    }
+}
+
+impl Tier1 {
+    pub(super) fn read_repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Result<RepairTrail, Refused> {
+        let mut numbers = Vec::new();
+        for (at, shard) in (0..self.settings.shards).map(ShardId).enumerate() {
+            let last = read::<Meta>(&*self.store, &key::meta(shard))?.map_or(0, |meta| meta.audits);
+            // A place that this collection never gave leads nowhere.
+            let from = before.map_or(last, |before| before.numbers().get(at).copied().unwrap_or(0));
+            numbers.push(from.min(last));
+        }
+        let (entries, order) = (vec![None; numbers.len()], BinaryHeap::new());
+        Walk { tier1: self, group, numbers, entries, order, read: 0, bytes: 0 }.run(limit)
+    }
+
+    pub(super) fn read_repair(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused> {
+        if id.shard.0 >= self.settings.shards {
+            return Ok(None);
+        }
+        let Some(mut record) = read::<AuditEntry>(&*self.store, &key::audit(id))? else { return Ok(None) };
+        // The sweep takes them out of the record, when it comes by.
+        record.forget(&self.forgotten(&record));
+        let entry = record.without_urls(id);
+        let kept = record.members.min(REPAIR_URLS_KEPT as u64);
+        let forgotten = kept.saturating_sub(record.before.len() as u64);
+        Ok(Some(RepairDetails { entry, before: record.before, components: record.components, forgotten }))
+    }
+
+    /// The pages of an entry that are on record no more, or purged. A record that cannot be read is somebody
+    /// else's to report, and is there.
+    pub(super) fn forgotten(&self, entry: &AuditEntry) -> HashSet<PageId> {
+        let mut pages: HashSet<PageId> = entry.urls().map(PageUrl::id).collect();
+        pages.retain(|page| {
+            let record = read::<PageRecord>(&*self.store, &key::page(self.owner(*page), *page));
+            record.is_ok_and(|record| record.is_none_or(|record| record.state == State::Purged))
+        });
+        pages
+    }
+}

@@ -1,0 +1,311 @@
+//! The trail of repairs: written with what it tells of, read back in pieces, dropped, and cleared of pages
+//! that are forgotten.
+
+use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::Instant;
+
+use doppel_common::api::{RepairEntry, RepairId};
+use doppel_common::model::{GroupId, ShardId};
+
+use super::*;
+use crate::check::tests::assert_sound;
+use crate::record::{AuditEntry, Meta, decode, encode};
+use crate::store::{StoreError, Write};
+
+const SHARDS: u16 = 3;
+
+/// A store that remembers its commits, so that one can be made as it was after each of them.
+#[derive(Default)]
+struct Journal {
+    rows: Memory,
+    commits: Mutex<Vec<Vec<Write>>>,
+}
+
+impl Store for Journal {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.rows.get(key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.rows.range(from, to, each)
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.commits.lock().unwrap().push(writes.clone());
+        self.rows.commit(writes)
+    }
+
+    fn bytes_on_disk(&self) -> u64 {
+        0
+    }
+}
+
+/// Like no other page.
+fn lone(page: u64) -> Body {
+    let tokens: Vec<u64> = (0..100).map(|i| page * 1_000 + i).collect();
+    Body::Content(Arc::new(Builder::new().build(&tokens)))
+}
+
+/// Pages 0 to 2 are alike, `lone` more are like nobody, and the index has tied them all in one group.
+fn mixed<S: Store + 'static>(store: &Arc<S>, retention: Retention, lone_pages: u64) -> (Arc<Tier1>, GroupId) {
+    let config = Config { pending_max: 10_000, doubtful_percent: 0, ..config(retention) };
+    let (tier1, tier2) = start_with(store, &config, 1);
+    for page in 0..3 + lone_pages {
+        submit(&tier1, page, 1, if page < 3 { content(page) } else { lone(page) });
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    // What the repair puts out finds nobody.
+    tier2.partners.store(0, Ordering::Relaxed);
+    let group = group_of(&tier1, 0).unwrap();
+    assert_eq!(members(&tier1, group), 3 + lone_pages);
+    (tier1, group)
+}
+
+fn group_of(tier1: &Tier1, page: u64) -> Option<GroupId> {
+    tier1.pages(&[url(page).id()]).unwrap().remove(0).unwrap().line.group
+}
+
+fn members(tier1: &Tier1, group: GroupId) -> u64 {
+    tier1.group_summary(group).unwrap().unwrap().members
+}
+
+/// The whole trail, read in pieces of `limit`.
+fn trail(tier1: &Tier1, group: Option<GroupId>, limit: usize) -> Vec<RepairEntry> {
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let piece = tier1.repairs(group, before.as_ref(), limit).unwrap();
+        assert!(piece.repairs.len() <= limit);
+        all.extend(piece.repairs);
+        before = piece.next.map(|next| next.to_string().parse().unwrap());
+        if before.is_none() {
+            return all;
+        }
+    }
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited for {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn sound(store: &dyn Store) {
+    assert_sound(store, SHARDS);
+}
+
+/// Writes entries down as repairs did: moments of each shard's, oldest first.
+fn written(store: &Memory, moments: [&[i64]; SHARDS as usize], group: impl Fn(ShardId, u64) -> GroupId) {
+    for (shard, moments) in (0..).map(ShardId).zip(moments) {
+        let mut writes = Vec::new();
+        for (number, at) in (1..).zip(moments) {
+            let entry = AuditEntry {
+                at: Timestamp::from_millis(*at),
+                by: "ann".to_owned(),
+                group: group(shard, number),
+                members: 2,
+                before: Vec::new(),
+                components: vec![Vec::new()],
+            };
+            writes.push((key::audit(RepairId { shard, number }), Some(encode(&entry))));
+        }
+        let peers = vec![0; usize::from(SHARDS)];
+        let (audits, sent, applied) = (moments.len() as u64, peers.clone(), peers);
+        let meta = Meta { audits, sent, applied, ..Meta::default() };
+        writes.push((key::meta(shard), Some(encode(&meta))));
+        store.commit(writes).unwrap();
+    }
+}
+
+#[test]
+fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not() {
+    let store = Arc::new(Memory::default());
+    let (tier1, group) = mixed(&store, Retention::DEFAULT, 2);
+    let dry = tier1.repair(group, true, "ann").unwrap().unwrap();
+    assert_eq!((dry.applied, dry.components.len()), (false, 3));
+    assert!(trail(&tier1, None, 10).is_empty());
+    let before = super::super::now();
+    let done = tier1.repair(group, false, "bob").unwrap().unwrap();
+    assert!(tier1.flush(PATIENCE).unwrap());
+    assert_eq!(members(&tier1, group), 3);
+    let id = RepairId { shard: group.shard(), number: 1 };
+    let check = |tier1: &Tier1| {
+        let entries = trail(tier1, Some(group), 10);
+        let [entry] = entries.as_slice() else { panic!("{entries:?}") };
+        assert!((before..=super::super::now()).contains(&entry.at));
+        assert_eq!((entry.id, entry.by.as_str(), entry.group), (id, "bob", group));
+        assert_eq!((entry.members, entry.sets, entry.truncated), (5, 3, false));
+        let details = tier1.repair_details(id).unwrap().unwrap();
+        assert_eq!(details.entry, *entry);
+        assert_eq!((&details.before, &details.components), (&done.before, &done.components));
+        assert_eq!(details.forgotten, 0);
+    };
+    check(&tier1);
+    assert_eq!(tier1.repair_details(RepairId { number: 2, ..id }).unwrap(), None);
+    assert_eq!(tier1.repair_details(RepairId { shard: ShardId(SHARDS), number: 1 }).unwrap(), None);
+    let other = GroupId::new(77, group.shard());
+    assert!(trail(&tier1, Some(other), 10).is_empty());
+    tier1.stop();
+    sound(&*store);
+    let tier1 = start(&store);
+    check(&tier1);
+    tier1.stop();
+}
+
+/// A crash can fall between any two commits.
+#[test]
+fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry() {
+    let store = Arc::new(Journal::default());
+    let (tier1, group) = mixed(&store, Retention::DEFAULT, 700);
+    let begun = store.commits.lock().unwrap().len();
+    tier1.repair(group, false, "ann").unwrap().unwrap();
+    assert!(tier1.flush(PATIENCE).unwrap());
+    tier1.stop();
+    let commits = std::mem::take(&mut *store.commits.lock().unwrap());
+    let (mut without, mut halfway) = (0, 0);
+    let replayed = Memory::default();
+    for (number, writes) in commits.iter().enumerate() {
+        replayed.commit(writes.clone()).unwrap();
+        if number < begun {
+            continue;
+        }
+        let prefix = key::members(group);
+        let mut members = 0;
+        replayed
+            .range(&prefix, &key::after_prefix(&prefix), &mut |_, _| {
+                members += 1;
+                true
+            })
+            .unwrap();
+        let id = RepairId { shard: group.shard(), number: 1 };
+        let has_entry = replayed.get(&key::audit(id)).unwrap().is_some();
+        assert_eq!(has_entry, members < 703, "after commit {number}, with {members} members");
+        without += usize::from(!has_entry);
+        if members > 3 && has_entry {
+            halfway += 1;
+            sound(&replayed);
+            // The rest is done after the crash.
+            let survivor = Arc::new(Memory::default());
+            for writes in &commits[..=number] {
+                survivor.commit(writes.clone()).unwrap();
+            }
+            let (tier1, _) = start_with(&survivor, &config(Retention::DEFAULT), 0);
+            assert!(tier1.flush(PATIENCE).unwrap());
+            assert_eq!(self::members(&tier1, group), 3);
+            assert_eq!(trail(&tier1, None, 10).len(), 1);
+            tier1.stop();
+        }
+    }
+    assert!(halfway > 0, "the repair was one commit of {}, {without} before it", commits.len());
+}
+
+#[test]
+fn the_trail_is_read_newest_first_in_pieces_over_all_shards() {
+    let store = Arc::new(Memory::default());
+    let group = |shard, number| GroupId::new(number % 2, shard);
+    // The clock of shard 2 was set back.
+    written(&store, [&[10, 20, 30], &[], &[15, 40, 25]], group);
+    let tier1 = start(&store);
+    let named = |entries: Vec<RepairEntry>| -> Vec<String> {
+        entries.iter().map(|entry| format!("{}@{}", entry.id, entry.at.millis())).collect()
+    };
+    let all = ["r3-0@30", "r3-2@25", "r2-2@40", "r2-0@20", "r1-2@15", "r1-0@10"];
+    for limit in [1, 2, 3, 5, 100] {
+        assert_eq!(named(trail(&tier1, None, limit)), all, "{limit}");
+        let of_group = trail(&tier1, Some(GroupId::new(1, ShardId(2))), limit);
+        assert_eq!(named(of_group), ["r3-2@25", "r1-2@15"], "{limit}");
+    }
+    // What other collections gave.
+    for (position, rest) in [("0.0.0", 0), ("3", 3), ("1.1.1.1", 2), ("ff.ff.ff", 6), ("0.0.2", 2)] {
+        let piece = tier1.repairs(None, Some(&position.parse().unwrap()), 100).unwrap();
+        assert_eq!(piece.repairs.len(), rest, "{position}");
+    }
+    tier1.stop();
+}
+
+#[test]
+fn a_long_search_ends_early_and_goes_on() {
+    let store = Arc::new(Memory::default());
+    let moments: Vec<i64> = (0..5_000).collect();
+    written(&store, [&moments, &[], &[]], |shard, number| GroupId::new(u64::from(number == 1), shard));
+    let tier1 = start(&store);
+    let wanted = GroupId::new(1, ShardId(0));
+    let first = tier1.repairs(Some(wanted), None, 10).unwrap();
+    assert!(first.repairs.is_empty() && first.next.is_some());
+    assert_eq!(trail(&tier1, Some(wanted), 10).len(), 1);
+    assert_eq!(trail(&tier1, None, 1_000).len(), 5_000);
+    tier1.stop();
+}
+
+#[test]
+fn entries_are_dropped_after_their_time_and_never_numbered_anew() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let keeping = |audit| Retention { audit, ..Retention::DEFAULT };
+    let store = Arc::new(Memory::default());
+    let today = super::super::now().millis();
+    // The second of shard 0 claims to be of tomorrow, and goes with the third.
+    let moments: [&[i64]; 3] = [&[1, today + 86_400_000, 2, today], &[3], &[today]];
+    written(&store, moments, |shard, _| GroupId::new(0, shard));
+    let tier1 = start_keeping(&store, keeping(day));
+    let left = || trail(&tier1, None, 10).iter().map(|entry| entry.id.to_string()).collect::<BTreeSet<_>>();
+    wait_until("entries to be dropped", || left().len() <= 2);
+    assert_eq!(left(), BTreeSet::from(["r4-0", "r1-2"].map(str::to_owned)));
+    tier1.stop();
+    sound(&*store);
+
+    // None is kept.
+    let tier1 = start_keeping(&store, keeping(Duration::ZERO));
+    wait_until("all entries to be dropped", || trail(&tier1, None, 10).is_empty());
+    tier1.stop();
+    sound(&*store);
+    let (tier1, group) = mixed(&store, keeping(Duration::ZERO), 1);
+    tier1.repair(group, false, "ann").unwrap().unwrap();
+    assert!(trail(&tier1, None, 10).is_empty());
+    tier1.stop();
+
+    // A repair of each shard's has a number of its own.
+    let (tier1, _) = start_with(&store, &config(keeping(day)), 0);
+    tier1.repair(group, false, "ann").unwrap().unwrap();
+    let number = [5, 2, 2][usize::from(group.shard().0)];
+    assert_eq!(trail(&tier1, None, 10)[0].id, RepairId { shard: group.shard(), number });
+    tier1.stop();
+    sound(&*store);
+}
+
+#[test]
+fn a_purged_page_is_on_the_trail_no_more() {
+    let store = Arc::new(Memory::default());
+    let retention = Retention { purged: Duration::ZERO, ..Retention::DEFAULT };
+    let (tier1, group) = mixed(&store, retention, 2);
+    tier1.repair(group, false, "ann").unwrap().unwrap();
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let id = RepairId { shard: group.shard(), number: 1 };
+    let key = key::audit(id);
+    let stored = || -> AuditEntry { decode(&key, &store.get(&key).unwrap().unwrap()).unwrap() };
+    let names = |page: u64| stored().urls().filter(|url| **url == super::url(page)).count();
+    assert_eq!((names(1), names(3)), (2, 2));
+    tier1.purge(&[url(1).id(), url(3).id()]).unwrap();
+    // At once in answers.
+    let details = tier1.repair_details(id).unwrap().unwrap();
+    assert_eq!((details.before.len(), details.forgotten), (3, 2));
+    assert_eq!((details.entry.members, details.entry.sets), (5, 3));
+    let sizes: Vec<usize> = details.components.iter().map(Vec::len).collect();
+    assert!(sizes == [2, 0, 1] || sizes == [2, 1, 0], "{sizes:?}");
+    // Then in the record.
+    wait_until("the URLs to go", || names(1) + names(3) == 0);
+    assert_eq!((stored().before.len(), stored().members), (3, 5));
+    assert_eq!(tier1.repair_details(id).unwrap().unwrap(), details);
+    // A dead page is one on record.
+    submit(&tier1, 2, 9, Body::Dead);
+    assert!(tier1.flush(PATIENCE).unwrap());
+    assert_eq!(tier1.repair_details(id).unwrap().unwrap(), details);
+    tier1.stop();
+    sound(&*store);
+}
