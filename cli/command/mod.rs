@@ -10,6 +10,7 @@ mod export;
 mod group;
 mod load;
 mod repair;
+mod repairs;
 mod report;
 mod restore;
 mod serve;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Changes(changes::Changes),
     Group(group::Group),
     Repair(repair::Repair),
+    Repairs(repairs::Repairs),
     Report(report::Report),
     Explain(explain::Explain),
     Export(export::Export),
@@ -51,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Changes(changes) => changes.run(),
         Command::Group(group) => group.run(),
         Command::Repair(repair) => repair.run(),
+        Command::Repairs(repairs) => repairs.run(),
         Command::Report(report) => report.run(),
         Command::Explain(explain) => explain.run(),
         Command::Export(export) => export.run(),

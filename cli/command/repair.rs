@@ -1,5 +1,7 @@
 //! `doppel repair`: recompute a group.
 
+use std::io::{self, Write};
+
 use clap::Args;
 use doppel_common::model::GroupId;
 use reqwest::Method;
@@ -26,7 +28,7 @@ pub(crate) struct Repair {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
-    /// Who does it; goes to the server's audit log.
+    /// Who does it; `doppel repairs` says so.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -59,15 +61,17 @@ impl Repair {
             let before = plural(view.total_members.unwrap_or(view.before.len() as u64), "page");
             let after = plural(view.total_components.unwrap_or(view.components.len() as u64), "set");
             writeln!(out, "{}: {before} in {after}; {done}", view.group)?;
-            for component in &view.components {
-                writeln!(out, "{}", plural(component.len() as u64, "page"))?;
-                component.iter().try_for_each(|url| writeln!(out, "  {url}"))?;
-            }
-            if view.truncated {
-                writeln!(out, "not all pages are listed")?;
-            }
-            Ok(())
+            print_sets(out, &view.components, view.truncated)
         })?;
         Ok(())
     }
+}
+
+/// The sets of pages that a group falls into.
+pub(super) fn print_sets(out: &mut dyn Write, sets: &[Vec<String>], truncated: bool) -> io::Result<()> {
+    for set in sets {
+        writeln!(out, "{}", plural(set.len() as u64, "page"))?;
+        set.iter().try_for_each(|url| writeln!(out, "  {url}"))?;
+    }
+    if truncated { writeln!(out, "not all pages are listed") } else { Ok(()) }
 }
