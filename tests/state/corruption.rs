@@ -118,7 +118,7 @@ fn flip(path: &Path, part: &[u8]) {
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 15] = [
+const FILES: [Damage; 16] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
@@ -149,6 +149,9 @@ const FILES: [Damage; 15] = [
     ("a database without its end", "the database", |dir| {
         let written = written(&dir.join("tier1/db"));
         cut(&dir.join("tier1/db"), |_| written - 2_000);
+    }),
+    ("a damaged configuration file of the database", "tier1/conf is not what was written): restore", |dir| {
+        flip(&dir.join("tier1/conf"), b"segment_size");
     }),
     ("a flipped bit in the database's file", "", |dir| {
         flip(&dir.join("tier1/db"), b"http://alone.example/14");

@@ -10,6 +10,10 @@ use super::{Store, StoreError, Write};
 /// Page cache of sled in bytes. It takes about three times this in memory.
 const CACHE_BYTES: u64 = 128 << 20;
 
+/// What the engine's configuration file says of every database made here, before a checksum that the engine
+/// does not hold it to.
+const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nversion: 0.34\n";
+
 /// A sled database with one tree.
 #[derive(Debug)]
 pub struct Sled {
@@ -33,7 +37,7 @@ impl Sled {
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
         let db = opened
             .map_err(|_| StoreError::Corrupt("the engine panicked on opening it".to_owned()))?
-            .map_err(failure)?;
+            .map_err(|error| configuration(dir).unwrap_or_else(|| failure(error)))?;
         Ok(Self { db, durable })
     }
 
@@ -115,6 +119,17 @@ fn failure(error: sled::Error) -> StoreError {
     }
 }
 
+/// Whether the engine's configuration file is what kept it from opening a database.
+fn configuration(dir: &Path) -> Option<StoreError> {
+    let path = dir.join("conf");
+    let is_whole = match std::fs::read(&path) {
+        Ok(bytes) => bytes.starts_with(CONFIGURATION),
+        // The engine makes a new one.
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    (!is_whole).then(|| StoreError::Corrupt(format!("{} is not what was written", path.display())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +139,26 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let _first = Sled::open(dir.path(), true).unwrap();
         assert!(matches!(Sled::open(dir.path(), true), Err(StoreError::InUse)));
+    }
+
+    #[test]
+    fn a_damaged_configuration_file_is_named() {
+        for damage in [&b"segment_size: 524289"[..], b"segment_size: much", b"\xff\xfe\xfd", b"version: 0.99"]
+        {
+            let dir = tempfile::tempdir().unwrap();
+            drop(Sled::open(dir.path(), true).unwrap());
+            let path = dir.path().join("conf");
+            let mut conf = std::fs::read(&path).unwrap();
+            assert_eq!(conf[..conf.len() - 4], *CONFIGURATION);
+            let at = CONFIGURATION.windows(7).position(|part| damage.starts_with(part)).unwrap_or(0);
+            conf[at..at + damage.len()].copy_from_slice(damage);
+            std::fs::write(&path, conf).unwrap();
+            let error = Sled::open(dir.path(), true).unwrap_err().to_string();
+            assert!(
+                error.contains(path.to_str().unwrap()) && error.ends_with("restore it from a backup"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
