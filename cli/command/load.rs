@@ -35,8 +35,9 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// Post crawls to a server.
 ///
 /// Waits while the server is busy or away. May be repeated after an interruption: what the server has is
-/// `unchanged` then. A page of a directory whose file has gone since then stays live until a pipeline
-/// records it as dead.
+/// `unchanged` then. It records no deaths of files: a page of a directory whose file has gone since an earlier
+/// load stays live until a push says `dead`. (`doppel dedup --data DIR --prune` records them, in a data
+/// directory that no server uses.)
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
