@@ -53,6 +53,11 @@ pub(crate) struct EngineArgs {
     /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) shards: Option<u16>,
+    /// A file of rules by which the winner of a group is elected, and of markets by name (docs/WINNERS.md;
+    /// deploy/winners.toml is an example). The rules are fixed when a data directory is created; the markets
+    /// are those of the file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) winners: Option<PathBuf>,
     /// Tier-2 partitions, 1 to 4096. The groups do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) partitions: u32,

@@ -16,6 +16,7 @@ mod progress;
 mod scratch;
 mod span;
 mod summary;
+mod winners;
 mod wire;
 
 use clap::Parser;

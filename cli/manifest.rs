@@ -1,10 +1,10 @@
 //! `manifest.json`: what a data directory is, fixed when it is created.
 //!
-//! Groups are a function of the threshold and the tokeniser, and records are placed by the number of
-//! shards, so all of them belong to the directory and not to the command line. The manifest is the
-//! first file written and is complete or absent: it is written aside, fsynced, renamed, and the
-//! directory is fsynced, before anything else is created. It is never replaced: of several processes that
-//! create a directory at once one does, and the others open what it made. It carries a checksum.
+//! Groups are a function of the threshold and the tokeniser, winners one of the order of rules, and records
+//! are placed by the number of shards, so all of them belong to the directory and not to the command line.
+//! The manifest is the first file written and is complete or absent: it is written aside, fsynced, renamed,
+//! and the directory is fsynced, before anything else is created. It is never replaced: of several processes
+//! that create a directory at once one does, and the others open what it made. It carries a checksum.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use doppel_common::api::WinnerOrder;
 use doppel_common::model::{Tau, stable_hash64};
 use doppel_common::text::TOKENISER_VERSION;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,13 @@ pub(crate) struct Manifest {
     pub(crate) policy: PolicyRecord,
     /// Tier-1 shards.
     pub(crate) shards: u16,
+    /// By which rules winners are elected; the default is not written.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) winners: WinnerOrder,
+}
+
+fn is_default(order: &WinnerOrder) -> bool {
+    *order == WinnerOrder::DEFAULT
 }
 
 /// The pairwise function and all that its signatures depend on.
@@ -64,6 +72,8 @@ pub(crate) struct Wanted {
     pub(crate) tau: Option<Tau>,
     /// `--shards`.
     pub(crate) shards: Option<u16>,
+    /// The rules of the file of `--winners`.
+    pub(crate) winners: Option<WinnerOrder>,
 }
 
 /// Why a data directory cannot be used.
@@ -128,6 +138,19 @@ pub(crate) enum ManifestError {
         has: String,
         /// What was asked for.
         wanted: String,
+    },
+    /// The file of `--winners` contradicts it.
+    #[error(
+        "{} elects its winners by {has}, not by {wanted}; leave the rules out of the --winners file, or make a new directory",
+        path.display()
+    )]
+    Winners {
+        /// The data directory.
+        path: PathBuf,
+        /// What the directory has.
+        has: WinnerOrder,
+        /// What was asked for.
+        wanted: WinnerOrder,
     },
 }
 
@@ -212,6 +235,7 @@ impl Manifest {
             collection: format!("{:016x}", random()),
             policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
             shards: wanted.shards.unwrap_or(shards),
+            winners: wanted.winners.unwrap_or_default(),
         };
         match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
@@ -281,6 +305,9 @@ impl Manifest {
             Wanted { shards: Some(shards), .. } if shards != self.shards => {
                 conflict("shards", self.shards.to_string(), shards.to_string())
             }
+            Wanted { winners: Some(winners), .. } if winners != self.winners => {
+                Err(ManifestError::Winners { path: dir.to_owned(), has: self.winners, wanted: winners })
+            }
             _ => Ok(()),
         }
     }
@@ -310,10 +337,12 @@ fn random() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use doppel_common::api::Rule;
+
     use super::*;
 
     fn wanted(tau: &str, shards: u16) -> Wanted {
-        Wanted { tau: Some(tau.parse().unwrap()), shards: Some(shards) }
+        Wanted { tau: Some(tau.parse().unwrap()), shards: Some(shards), winners: None }
     }
 
     #[test]
@@ -328,6 +357,22 @@ mod tests {
         assert!(tau.to_string().contains("made with --tau 0.9, not 0.8"), "{tau}");
         let shards = Manifest::open_or_create(&dir, wanted("0.9", 4), 4).unwrap_err();
         assert!(shards.to_string().contains("made with --shards 3, not 4"), "{shards}");
+    }
+
+    #[test]
+    fn the_order_of_winners_is_kept_and_the_usual_one_not_written() {
+        let home = tempfile::tempdir().unwrap();
+        let [usual, other] = ["usual", "other"].map(|name| home.path().join(name));
+        let order = WinnerOrder::new(&[Rule::Https, Rule::FirstSeen]).unwrap();
+        let by = |winners| Wanted { winners: Some(winners), ..Wanted::default() };
+        let open = |dir, wanted| Manifest::open_or_create(dir, wanted, 4);
+        assert_eq!(open(&usual, by(WinnerOrder::DEFAULT)).unwrap().winners, WinnerOrder::DEFAULT);
+        assert!(!fs::read_to_string(usual.join(NAME)).unwrap().contains("winners"));
+        assert_eq!(open(&other, by(order)).unwrap().winners, order);
+        assert_eq!(open(&other, by(order)).unwrap(), open(&other, Wanted::default()).unwrap());
+        let conflict = open(&other, by(WinnerOrder::DEFAULT)).unwrap_err().to_string();
+        assert!(conflict.contains("by https, first_seen, url, not by popularity, "), "{conflict}");
+        assert!(matches!(open(&usual, by(order)), Err(ManifestError::Winners { .. })));
     }
 
     /// Whoever opens a directory that others create at the same moment gets the one manifest there is, or
@@ -403,7 +448,13 @@ mod tests {
         assert!(matches!(newer, ManifestError::Format { found: 2, .. }), "{newer}");
         let mut other = PolicyRecord::current(Tau::DEFAULT);
         other.tokeniser += 1;
-        let manifest = Manifest { format: FORMAT, collection: String::new(), policy: other, shards: 1 };
+        let manifest = Manifest {
+            format: FORMAT,
+            collection: String::new(),
+            policy: other,
+            shards: 1,
+            winners: WinnerOrder::DEFAULT,
+        };
         let policy = read(serde_json::to_value(&manifest).unwrap());
         assert!(matches!(policy, ManifestError::Policy { .. }), "{policy}");
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use doppel_common::api::{Tier1Api, Tier2Api};
+use doppel_common::api::{Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_common::pairwise::Policy;
 use doppel_coordinator::app::{Services, system_clock};
 use doppel_coordinator::ingest::Ingest;
@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry;
 
 use crate::args::EngineArgs;
 use crate::manifest::{Manifest, Wanted};
+use crate::winners::Winners;
 
 /// Shards of a new data directory: enough to keep several cores busy, few enough that a group of
 /// commands is worth its flush.
@@ -32,6 +33,8 @@ pub(crate) struct Engine {
     pub(crate) tier1: Arc<Tier1>,
     pub(crate) tier2: Arc<Tier2>,
     pub(crate) policy: Policy,
+    pub(crate) winners: WinnerOrder,
+    pub(crate) markets: Markets,
     pub(crate) shards: u16,
 }
 
@@ -55,9 +58,11 @@ impl Engine {
         durable: bool,
         rules: Rules,
     ) -> anyhow::Result<Self> {
-        let wanted = Wanted { tau: args.tau, shards: args.shards };
+        let Winners { order, markets } =
+            args.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
+        let wanted = Wanted { tau: args.tau, shards: args.shards, winners: order };
         let manifest = Manifest::open_or_create(dir, wanted, SHARDS)?;
-        let policy = Policy { tau: manifest.policy.tau };
+        let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
         // An empty collection in its place would look like a sound one. Tier 1 is made first.
         let lost = dir.join("tier1");
         anyhow::ensure!(
@@ -70,6 +75,7 @@ impl Engine {
             dir: dir.join("tier1"),
             shards: manifest.shards,
             policy,
+            winners,
             pending_max: args.pending_max,
             group_members_max: args.group_members_max,
             doubtful_percent: args.doubtful_percent,
@@ -104,7 +110,7 @@ impl Engine {
         let tier2 = Tier2::open(config, &mut contents, fetch, tier1.answer())
             .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
-        Ok(Self { tier1, tier2, policy, shards: manifest.shards })
+        Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }
 
     /// What a front door over this process alone needs.
@@ -113,6 +119,8 @@ impl Engine {
             tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&self.tier2) as Arc<dyn Tier2Api>,
             policy: self.policy,
+            winners: self.winners,
+            markets: self.markets.clone(),
             placement: ShardTable::single(self.shards, NODE),
             ingest: Arc::new(ingest),
             registry: Registry::default(),

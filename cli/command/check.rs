@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use doppel_common::api::WinnerOrder;
 use doppel_common::pairwise::Policy;
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
@@ -36,6 +37,7 @@ pub(crate) struct Check {
 pub(crate) struct Checked {
     sound: bool,
     policy: PolicyRecord,
+    winners: WinnerOrder,
     shards: u16,
     tier1: doppel_tier1::check::Report,
     tier2: doppel_tier2::check::Report,
@@ -60,7 +62,8 @@ impl Checked {
     pub(crate) fn of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Self> {
         let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;
         let policy = Policy { tau: manifest.policy.tau };
-        let mut tier1 = doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.shards, policy)?;
+        let mut tier1 =
+            doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.shards, policy, manifest.winners)?;
         if tier1.rows == 0 && tier2.signatures > 0 {
             // Rows that were lost altogether contradict nothing.
             tier1.findings.add(Finding {
@@ -79,7 +82,8 @@ impl Checked {
         tier2: doppel_tier2::check::Report,
     ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();
-        Self { sound, policy: manifest.policy.clone(), shards: manifest.shards, tier1, tier2 }
+        let Manifest { policy, winners, shards, .. } = manifest.clone();
+        Self { sound, policy, winners, shards, tier1, tier2 }
     }
 
     /// What to do; none when everything holds.
@@ -104,6 +108,7 @@ impl Checked {
     pub(crate) fn write(&self, dir: &Path, out: &mut dyn Write) -> io::Result<()> {
         let (tier1, tier2) = (&self.tier1, &self.tier2);
         writeln!(out, "{}: {}, {}", dir.display(), self.policy, plural(self.shards.into(), "shard"))?;
+        writeln!(out, "winners by {}", self.winners)?;
         let (pages, groups) = (plural(tier1.pages, "page"), plural(tier1.groups, "group"));
         let (rows, size) = (plural(tier1.rows, "row"), bytes(tier1.bytes));
         writeln!(out, "tier 1: {pages} and {groups} in {rows} of {size}")?;

@@ -63,7 +63,7 @@ impl Restore {
         fs::create_dir_all(&aside).with_context(cannot)?;
         let bar = progress::waiting("restoring");
         let policy = Policy { tau: manifest.policy.tau };
-        let restored = restore(reader, &aside.join(TIER1), manifest.shards, policy);
+        let restored = restore(reader, &aside.join(TIER1), manifest.shards, policy, manifest.winners);
         let (summary, report) = restored.with_context(of)?;
         let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
         bar.finish_and_clear();

@@ -25,9 +25,11 @@ use crate::wire::Engine;
 #[command(after_help = "\
 Examples:
   doppel serve --data /var/lib/doppel
-  doppel serve --data collection --listen 127.0.0.1:0 --tau 0.9")]
+  doppel serve --data collection --listen 127.0.0.1:0 --tau 0.9
+  doppel serve --data /var/lib/doppel --winners /etc/doppel/winners.toml")]
 pub(crate) struct Serve {
-    /// The data directory; created with --tau and --shards when it is not there.
+    /// The data directory; created with --tau, --shards and the rules of --winners when it is not
+    /// there.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever

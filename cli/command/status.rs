@@ -33,8 +33,9 @@ pub(crate) struct Status {
     /// Pages; `-` reads one a line from standard input, where blank lines are skipped.
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
-    /// Answer with the winner for a market: prefer members whose host has this suffix.
-    #[arg(long, value_name = "SUFFIX")]
+    /// Answer with the winner for a market: prefer members of its hosts. The name of a market that the server
+    /// knows (`GET /v1/winners` lists them), or a host suffix.
+    #[arg(long, value_name = "NAME")]
     market: Option<String>,
     #[command(flatten)]
     ask: AskArgs,

@@ -9,8 +9,8 @@
 use std::collections::HashSet;
 
 use doppel_common::api::{
-    Body, GroupState, GroupSummary, PageView, Pair, Refused, Rule, Status, Submission, Tier1Api, Tier2Api,
-    Unresolved, WinnerView,
+    Body, GroupState, GroupSummary, Market, PageView, Pair, Refused, Rule, Status, Submission, Tier1Api,
+    Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
 use doppel_common::model::{GroupId, PageId, PageUrl};
 use doppel_common::pairwise::Policy;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, PROBE_PARTNERS, REDIRECTS};
-use crate::market::Market;
+use crate::market::MarketWinners;
 
 /// What Doppel says of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -55,7 +55,8 @@ pub struct Advice {
 pub(crate) struct Advisor<'a> {
     tier1: &'a dyn Tier1Api,
     policy: Policy,
-    market: Option<Market<'a>>,
+    winners: WinnerOrder,
+    market: Option<MarketWinners<'a>>,
 }
 
 /// A group's winner for this question, and what limits its choice.
@@ -67,8 +68,14 @@ struct Winner {
 }
 
 impl<'a> Advisor<'a> {
-    pub(crate) fn new(tier1: &'a dyn Tier1Api, policy: Policy, market: Option<&'a str>) -> Self {
-        Self { tier1, policy, market: market.map(|suffix| Market::new(tier1, suffix)) }
+    pub(crate) fn new(
+        tier1: &'a dyn Tier1Api,
+        policy: Policy,
+        winners: WinnerOrder,
+        market: Option<&'a Market>,
+    ) -> Self {
+        let market = market.map(|market| MarketWinners::new(tier1, winners, market));
+        Self { tier1, policy, winners, market }
     }
 
     /// Advice about a page on record.
@@ -166,7 +173,8 @@ impl<'a> Advisor<'a> {
         };
         advice.status = winner.advise(similar);
         advice.similarity = similarity;
-        advice.rule = Some(champion.rank.order(&page.rank, self.market.as_ref().map(Market::suffix)).1);
+        let market = self.market.as_ref().map(MarketWinners::market);
+        advice.rule = Some(self.winners.compare(&champion.rank, &page.rank, market).1);
         Ok(Some(advice))
     }
 

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use doppel_common::api::{Outcome, Refused, Submission, Tier1Api, Tier2Api};
+use doppel_common::api::{Market, Markets, Outcome, Refused, Submission, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_common::model::Timestamp;
 use doppel_common::pairwise::Policy;
 use prometheus_client::registry::Registry;
@@ -35,6 +35,10 @@ pub struct Services {
     pub tier2: Arc<dyn Tier2Api>,
     /// F, as in the collection's manifest.
     pub policy: Policy,
+    /// By which rules winners are elected, as in the collection's manifest.
+    pub winners: WinnerOrder,
+    /// The markets that have a name.
+    pub markets: Markets,
     /// Who owns which shard.
     pub placement: ShardTable,
     /// The extractors.
@@ -57,6 +61,8 @@ struct Inner {
     tier1: Arc<dyn Tier1Api>,
     tier2: Arc<dyn Tier2Api>,
     policy: Policy,
+    winners: WinnerOrder,
+    markets: Markets,
     placement: ShardTable,
     ingest: Arc<Ingest>,
     registry: Registry,
@@ -90,14 +96,27 @@ impl App {
     /// Puts the front door together.
     #[must_use]
     pub fn new(services: Services) -> Self {
-        let Services { tier1, tier2, policy, placement, ingest, mut registry, clock, temp_dir, limits } =
-            services;
+        let Services {
+            tier1,
+            tier2,
+            policy,
+            winners,
+            markets,
+            placement,
+            ingest,
+            mut registry,
+            clock,
+            temp_dir,
+            limits,
+        } = services;
         let memory = BodyMemory::new(limits.body_memory_bytes);
         let metrics = metrics::register(&mut registry, &tier1, &tier2, &memory);
         Self(Arc::new(Inner {
             tier1,
             tier2,
             policy,
+            winners,
+            markets,
             placement,
             ingest,
             registry,
@@ -177,8 +196,8 @@ impl App {
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.
-    pub(crate) fn advisor<'a>(&'a self, market: Option<&'a str>) -> Advisor<'a> {
-        Advisor::new(&*self.0.tier1, self.0.policy, market)
+    pub(crate) fn advisor<'a>(&'a self, market: Option<&'a Market>) -> Advisor<'a> {
+        Advisor::new(&*self.0.tier1, self.0.policy, self.0.winners, market)
     }
 
     pub(crate) fn tier1(&self) -> &dyn Tier1Api {
@@ -191,6 +210,14 @@ impl App {
 
     pub(crate) fn policy(&self) -> Policy {
         self.0.policy
+    }
+
+    pub(crate) fn winners(&self) -> WinnerOrder {
+        self.0.winners
+    }
+
+    pub(crate) fn markets(&self) -> &Markets {
+        &self.0.markets
     }
 
     pub(crate) fn placement(&self) -> &ShardTable {

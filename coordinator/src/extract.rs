@@ -4,13 +4,14 @@ use std::error::Error;
 
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use doppel_common::api::{Market, Markets};
 use doppel_common::api::{NoRepairId, RepairId};
 use doppel_common::model::{GroupId, PageUrl};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::body;
-use crate::limits::{JSON_BYTES, MARKET_BYTES};
+use crate::limits::JSON_BYTES;
 use crate::memory::Share;
 use crate::problem::Problem;
 
@@ -110,17 +111,10 @@ pub(crate) fn group(field: &str, text: &str) -> Result<GroupId, Problem> {
     text.parse().map_err(|error: doppel_common::model::IdError| Problem::field(field, error.to_string()))
 }
 
-/// A host suffix in `market`, lower case.
-pub(crate) fn market(text: Option<String>) -> Result<Option<String>, Problem> {
-    let Some(text) = text else { return Ok(None) };
-    let suffix = text.trim_start_matches('.').to_ascii_lowercase();
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
-    if suffix.is_empty() || suffix.len() > MARKET_BYTES || !suffix.bytes().all(plain) {
-        let detail =
-            "a market is a host suffix such as de or co.uk, in ASCII letters, digits, dots and hyphens";
-        return Err(Problem::field("market", detail));
-    }
-    Ok(Some(suffix))
+/// A market in `market`, if there is one: its name, or a host suffix.
+pub(crate) fn market(known: &Markets, asked: Option<&str>) -> Result<Option<Market>, Problem> {
+    let found = asked.map(|asked| known.find(asked)).transpose();
+    found.map_err(|error| Problem::field("market", error.to_string()))
 }
 
 /// A number in `field` from `least` to `most`; `default` where none is given.

@@ -45,6 +45,7 @@ mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod winners;
 pub mod words;
 
 pub use advise::Advice;

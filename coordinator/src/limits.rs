@@ -90,9 +90,6 @@ pub const MARKET_MEMBERS: usize = 10_000;
 /// Members that one `POST /v1/status` looks at for market winners, all groups together.
 pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
 
-/// The longest market, a host suffix: the longest host name.
-pub const MARKET_BYTES: usize = 253;
-
 /// Partners of a probe that are looked at, the most similar first.
 pub const PROBE_PARTNERS: usize = 64;
 

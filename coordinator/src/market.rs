@@ -1,17 +1,18 @@
-//! The winner of a group for a market: the member that comes first in the winner order when hosts of a
-//! suffix are preferred. It is not on record, so it is found by looking at the members, in bounds.
+//! The winner of a group for a market: the member that comes first in the winner order when the market's
+//! hosts are preferred. It is not on record, so it is found by looking at the members, in bounds.
 
 use std::collections::HashMap;
 
-use doppel_common::api::{PageView, Rank, Refused, Status, Tier1Api};
+use doppel_common::api::{Market, PageView, Rank, Refused, Status, Tier1Api, WinnerOrder};
 use doppel_common::model::{GroupId, PageId, PageUrl};
 
 use crate::limits::{LIST, MARKET_MEMBERS, MARKET_MEMBERS_TOTAL};
 
-/// Winners for one suffix, remembered for the length of one request.
-pub(crate) struct Market<'a> {
+/// Winners for one market, remembered for the length of one request.
+pub(crate) struct MarketWinners<'a> {
     tier1: &'a dyn Tier1Api,
-    suffix: &'a str,
+    winners: WinnerOrder,
+    market: &'a Market,
     found: HashMap<GroupId, Found>,
     members_left: usize,
 }
@@ -31,13 +32,13 @@ struct Found {
     cut: bool,
 }
 
-impl<'a> Market<'a> {
-    pub(crate) fn new(tier1: &'a dyn Tier1Api, suffix: &'a str) -> Self {
-        Self { tier1, suffix, found: HashMap::new(), members_left: MARKET_MEMBERS_TOTAL }
+impl<'a> MarketWinners<'a> {
+    pub(crate) fn new(tier1: &'a dyn Tier1Api, winners: WinnerOrder, market: &'a Market) -> Self {
+        Self { tier1, winners, market, found: HashMap::new(), members_left: MARKET_MEMBERS_TOTAL }
     }
 
-    pub(crate) fn suffix(&self) -> &str {
-        self.suffix
+    pub(crate) fn market(&self) -> &Market {
+        self.market
     }
 
     /// The winner of `group`, whose winner without a market is `usual`.
@@ -56,7 +57,8 @@ impl<'a> Market<'a> {
             }
         };
         let asker = asker.filter(|view| is_candidate(view)).map(|view| &view.rank);
-        let first = found.rank.iter().chain(asker).min_by(|a, b| a.order(b, Some(self.suffix)).0);
+        let first =
+            found.rank.iter().chain(asker).min_by(|a, b| self.winners.compare(a, b, Some(self.market)).0);
         let note = found.cut.then(|| {
             format!("the group is large: the winner for this market is that of {} members", found.looked_at)
         });
@@ -89,7 +91,7 @@ impl<'a> Market<'a> {
 
     fn consider(&self, found: &mut Found, pages: &[PageId]) -> Result<(), Refused> {
         for view in self.tier1.pages(pages)?.into_iter().flatten().filter(is_candidate) {
-            let before = |rank: &Rank| view.rank.order(rank, Some(self.suffix)).0.is_lt();
+            let before = |rank: &Rank| self.winners.compare(&view.rank, rank, Some(self.market)).0.is_lt();
             if found.rank.as_ref().is_none_or(before) {
                 found.rank = Some(view.rank);
             }

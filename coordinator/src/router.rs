@@ -15,7 +15,9 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
-use crate::{backup, changes, explain, groups, metrics, operations, pages, repair, repairs, reports, status};
+use crate::{
+    backup, changes, explain, groups, metrics, operations, pages, repair, repairs, reports, status, winners,
+};
 
 /// The public contract.
 #[derive(OpenApi)]
@@ -44,6 +46,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(status::get, status::post))
         .routes(routes!(status::probe))
         .routes(routes!(explain::get))
+        .routes(routes!(winners::get))
         .routes(routes!(changes::get))
         .routes(routes!(operations::export))
         .routes(routes!(groups::list))

@@ -1,6 +1,6 @@
 //! Advice without a server, for the simulation (feature `simulation`).
 
-use doppel_common::api::{Refused, Tier1Api};
+use doppel_common::api::{Refused, Tier1Api, WinnerOrder};
 use doppel_common::model::PageUrl;
 use doppel_common::pairwise::Policy;
 
@@ -11,6 +11,11 @@ use crate::advise::Advisor;
 ///
 /// # Errors
 /// When tier 1 does.
-pub fn advise(tier1: &dyn Tier1Api, policy: Policy, url: &PageUrl) -> Result<Advice, Refused> {
-    Advisor::new(tier1, policy, None).advise(url)
+pub fn advise(
+    tier1: &dyn Tier1Api,
+    policy: Policy,
+    winners: WinnerOrder,
+    url: &PageUrl,
+) -> Result<Advice, Refused> {
+    Advisor::new(tier1, policy, winners, None).advise(url)
 }

@@ -22,7 +22,8 @@ use crate::problem::Problem;
 pub(crate) struct StatusQuery {
     /// The page.
     url: String,
-    /// A host suffix such as `de`: prefer winners of such hosts.
+    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
+    /// such hosts.
     market: Option<String>,
 }
 
@@ -39,11 +40,11 @@ pub(crate) struct StatusQuery {
 )]
 pub(crate) async fn get(
     State(app): State<App>,
-    Query(StatusQuery { url, market: suffix }): Query<StatusQuery>,
+    Query(StatusQuery { url, market: asked }): Query<StatusQuery>,
 ) -> Result<Json<Advice>, Problem> {
     let page = page_url("url", &url)?;
-    let suffix = market(suffix)?;
-    let mut advice = app.blocking(move |app| Ok(app.advisor(suffix.as_deref()).advise(&page)?)).await?;
+    let market = market(app.markets(), asked.as_deref())?;
+    let mut advice = app.blocking(move |app| Ok(app.advisor(market.as_ref()).advise(&page)?)).await?;
     advice.url = url;
     Ok(Json(advice))
 }
@@ -53,7 +54,8 @@ pub(crate) async fn get(
 pub(crate) struct StatusRequest {
     /// The pages, at most 1,000.
     urls: Vec<String>,
-    /// A host suffix such as `de`: prefer winners of such hosts.
+    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
+    /// such hosts.
     market: Option<String>,
 }
 
@@ -88,16 +90,16 @@ pub(crate) enum StatusAnswer {
 )]
 pub(crate) async fn post(
     State(app): State<App>,
-    JsonBody(StatusRequest { urls, market: suffix }, share): JsonBody<StatusRequest>,
+    JsonBody(StatusRequest { urls, market: asked }, share): JsonBody<StatusRequest>,
 ) -> Result<Json<StatusAnswers>, Problem> {
     if urls.len() > STATUS_URLS {
         let detail = format!("{} URLs, the limit is {STATUS_URLS}; ask in parts", urls.len());
         return Err(Problem::field("urls", detail));
     }
-    let suffix = market(suffix)?;
+    let market = market(app.markets(), asked.as_deref())?;
     app.blocking(move |app| {
         let _share = share;
-        let mut advisor = app.advisor(suffix.as_deref());
+        let mut advisor = app.advisor(market.as_ref());
         let mut answer = |url: String| match PageUrl::parse(&url) {
             Ok(page) => {
                 let advice = advisor.advise(&page)?;
@@ -121,7 +123,8 @@ pub(crate) struct ProbeRequest {
     /// Where it was found: relative links of a redirect are resolved against it, and what is stored under
     /// it is not taken for a partner.
     url: Option<String>,
-    /// A host suffix such as `de`: prefer winners of such hosts.
+    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
+    /// such hosts.
     market: Option<String>,
 }
 
@@ -148,7 +151,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
         return Err(Problem::too_large(detail));
     }
     let own = probe.url.as_deref().map(|url| page_url("url", url)).transpose()?;
-    let suffix = market(probe.market)?;
+    let market = market(app.markets(), probe.market.as_deref())?;
     let mut advice = app
         .blocking(move |app| {
             // The text waits for an extractor, and for as long it counts.
@@ -157,7 +160,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
             let submission: Submission = pages::extract(app, Source::Fetched(fetched(item)))?;
-            Ok(app.advisor(suffix.as_deref()).probe(app.tier2(), &submission, own.as_ref())?)
+            Ok(app.advisor(market.as_ref()).probe(app.tier2(), &submission, own.as_ref())?)
         })
         .await?;
     advice.url = probe.url.unwrap_or_default();

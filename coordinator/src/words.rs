@@ -23,6 +23,7 @@ pub fn rule(rule: Rule) -> &'static str {
         Rule::StaticUrl => "without a query string",
         Rule::ShorterUrl => "a shorter URL",
         Rule::FirstSeen => "seen earlier on the same day",
+        Rule::Https => "over https",
         Rule::Url => "first in byte order",
     }
 }

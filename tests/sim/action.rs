@@ -1,8 +1,11 @@
 //! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
+use doppel_common::api::Rule;
+
 use super::contents::FAMILIES;
 use super::model::{Body, Page};
+use super::order;
 use super::random::Random;
 
 /// Where a node stops in the middle of a commit.
@@ -139,6 +142,8 @@ pub(crate) struct Plan {
     pub(crate) tau: u32,
     pub(crate) step_rows: usize,
     pub(crate) group_members_max: u64,
+    /// By which winners are elected.
+    pub(crate) rules: Vec<Rule>,
     pub(crate) actions: Vec<Action>,
 }
 
@@ -151,6 +156,8 @@ impl Plan {
         let tau = if random.once_in(4) { 9 } else { 8 };
         let step_rows = [2, 3, 256][random.below(3) as usize];
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
+        // Of a source of their own: the actions of a seed do not depend on them.
+        let rules = order::rules(&mut Random::new(!seed));
         let mut making = Making::new(&mut random, pages);
         let mut actions: Vec<Action> = Vec::with_capacity(steps + 2);
         for step in 0..steps {
@@ -160,7 +167,7 @@ impl Plan {
             actions.push(making.action());
         }
         actions.push(Action::Rest);
-        Self { seed, shards, nodes, pages, tau, step_rows, group_members_max, actions }
+        Self { seed, shards, nodes, pages, tau, step_rows, group_members_max, rules, actions }
     }
 }
 

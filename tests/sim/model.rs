@@ -4,10 +4,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_common::api::Unresolved;
-use doppel_common::model::{PageId, PageUrl, Timestamp};
+use doppel_common::api::{Rule, Unresolved};
+use doppel_common::model::{PageId, PageUrl};
 
 use super::contents::Contents;
+use super::order::decide;
 
 /// Redirects followed at most.
 const HOPS_MAX: usize = 20;
@@ -15,11 +16,12 @@ const HOPS_MAX: usize = 20;
 /// A page by its number.
 pub(crate) type Page = usize;
 
-/// The URL of a page. Of different lengths, static and dynamic, on three hosts.
+/// The URL of a page. Of different lengths, static and dynamic, of two schemes, on three hosts.
 pub(crate) fn url(page: Page) -> PageUrl {
     let path = "x".repeat(page % 4);
     let query = if page % 5 == 4 { "?q" } else { "" };
-    PageUrl::parse(&format!("http://h{}/{path}{page}{query}", page % 3)).unwrap()
+    let scheme = if page % 7 == 3 { "https" } else { "http" };
+    PageUrl::parse(&format!("{scheme}://h{}/{path}{page}{query}", page % 3)).unwrap()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +61,13 @@ pub(crate) struct Model {
     pub(crate) contents: &'static Contents,
     pub(crate) pages: BTreeMap<Page, Known>,
     ids: BTreeMap<PageId, Page>,
+    rules: Vec<Rule>,
 }
 
 impl Model {
-    pub(crate) fn new(contents: &'static Contents, pages: usize) -> Self {
+    pub(crate) fn new(contents: &'static Contents, pages: usize, rules: &[Rule]) -> Self {
         let ids = (0..pages).map(|page| (url(page).id(), page)).collect();
-        Self { contents, pages: BTreeMap::new(), ids }
+        Self { contents, pages: BTreeMap::new(), ids, rules: rules.to_vec() }
     }
 
     pub(crate) fn page(&self, id: PageId) -> Page {
@@ -142,7 +145,7 @@ impl Model {
             let ends_here = |page: &Page| self.end(*page).is_ok_and(|end| contents.contains(&end));
             let redirects: BTreeSet<Page> =
                 self.pages.keys().copied().filter(|page| is_redirect(page) && ends_here(page)).collect();
-            let winner = contents.iter().copied().min_by(|a, b| self.order(*a, *b)).unwrap();
+            let winner = contents.iter().copied().min_by(|a, b| self.order(*a, *b).0).unwrap();
             if contents.len() + redirects.len() > 1 {
                 components.push(Component { contents, redirects, winner });
             }
@@ -150,26 +153,8 @@ impl Model {
         components
     }
 
-    /// The winner order, from its description: popularity in powers of two, day first seen, static before
-    /// dynamic, shorter, time first seen, URL.
-    fn order(&self, a: Page, b: Page) -> Ordering {
-        let key = |page: Page| {
-            let known = &self.pages[&page];
-            let power = match known.popularity {
-                None => i64::MIN,
-                Some(p) if p <= 0.0 => i64::MIN + 1,
-                Some(p) => {
-                    let mut power = 0;
-                    while 2f64.powi(power + 1) <= p {
-                        power += 1;
-                    }
-                    i64::from(power)
-                }
-            };
-            let url = url(page).as_str().to_owned();
-            let day = known.first_seen.div_euclid(Timestamp::DAY_MS);
-            (std::cmp::Reverse(power), day, url.contains('?'), url.len(), known.first_seen, url)
-        };
-        key(a).cmp(&key(b))
+    /// Compares two pages with content by the winner order; `Less` wins. Gives the rule that decided.
+    pub(crate) fn order(&self, a: Page, b: Page) -> (Ordering, Rule) {
+        decide(&self.rules, (a, &self.pages[&a]), (b, &self.pages[&b]))
     }
 }

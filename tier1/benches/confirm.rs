@@ -16,6 +16,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use doppel_common::api::{
     Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Submission, Tier1Api, Tier2Api,
+    WinnerOrder,
 };
 use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -49,6 +50,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         dir: std::path::PathBuf::new(),
         shards: 4,
         policy: Policy::default(),
+        winners: WinnerOrder::DEFAULT,
         pending_max: u64::MAX,
         group_members_max: 1_000,
         doubtful_percent: 0,

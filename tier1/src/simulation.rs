@@ -11,7 +11,7 @@ mod rows;
 mod tampering;
 mod worker;
 
-use doppel_common::api::{Backlog, IndexCommand, LookResult, Outcome, Submission};
+use doppel_common::api::{Backlog, IndexCommand, LookResult, Outcome, Submission, WinnerOrder};
 use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 
@@ -31,6 +31,7 @@ use crate::{Retention, Rules, key, totals};
 pub struct Settings {
     pub shards: u16,
     pub policy: Policy,
+    pub winners: WinnerOrder,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
     pub rules: Rules,
@@ -41,11 +42,12 @@ pub struct Settings {
 
 impl Settings {
     fn inner(self) -> crate::machine::Settings {
-        let Self { shards, policy, group_members_max, rules, retention, step_rows } = self;
+        let Self { shards, policy, winners, group_members_max, rules, retention, step_rows } = self;
         let doubtful_percent = 25;
         crate::machine::Settings {
             shards,
             policy,
+            winners,
             group_members_max,
             doubtful_percent,
             rules,

@@ -5,15 +5,18 @@
 
 mod backup;
 mod index;
+mod market;
 pub mod page;
 mod rank;
 mod record;
 mod repair;
 mod report;
 mod status;
+mod winner_order;
 
 pub use backup::{BackupError, BackupSummary};
 pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
+pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use rank::{Rank, Rule};
 pub use record::{
     Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
@@ -25,3 +28,4 @@ pub use repair::{
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use status::{Line, Status, Unresolved};
+pub use winner_order::{OrderError, WinnerOrder};

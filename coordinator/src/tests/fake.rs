@@ -10,7 +10,7 @@ use doppel_common::api::{
     Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
     GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MemberView, Outcome,
     PageView, Pair, PartitionLoad, Placement, Rank, Refused, RepairDetails, RepairId, RepairPosition,
-    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerView,
+    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
 use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -44,6 +44,7 @@ pub(super) struct State {
     /// What is written down of repairs, oldest first.
     pub(super) trail: Vec<RepairDetails>,
     pub(super) hurried: u32,
+    pub(super) winners: WinnerOrder,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
     minted: u64,
@@ -179,7 +180,7 @@ impl State {
         }
         let winner = members
             .iter()
-            .min_by(|a, b| self.pages[a].view.rank.order(&self.pages[b].view.rank, None).0)
+            .min_by(|a, b| self.winners.compare(&self.pages[a].view.rank, &self.pages[b].view.rank, None).0)
             .copied()
             .unwrap();
         let (winner_url, champion) =

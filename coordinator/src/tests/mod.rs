@@ -14,13 +14,14 @@ mod pages;
 mod repairs;
 mod routes;
 mod status;
+mod winners;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use doppel_common::api::{Tier1Api, Tier2Api};
+use doppel_common::api::{Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_common::pairwise::Policy;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
@@ -57,12 +58,24 @@ impl Door {
     }
 
     fn with(limits: Limits) -> Self {
+        Self::under(limits, WinnerOrder::DEFAULT, Markets::default())
+    }
+
+    /// With winners by other rules, and named markets.
+    fn electing(winners: WinnerOrder, markets: Markets) -> Self {
+        Self::under(Limits::default(), winners, markets)
+    }
+
+    fn under(limits: Limits, winners: WinnerOrder, markets: Markets) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let tiers = Arc::new(Fake::default());
+        tiers.state().winners = winners;
         let app = App::new(Services {
             tier1: Arc::clone(&tiers) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
             policy: Policy::default(),
+            winners,
+            markets,
             placement: ShardTable::single(2, "local"),
             ingest: Arc::new(Ingest::new(2).unwrap()),
             registry: Registry::default(),

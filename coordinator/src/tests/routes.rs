@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 /// Section 9 of the design.
-const CONTRACT: [&str; 25] = [
+const CONTRACT: &[&str] = &[
     "DELETE /v1/pages",
     "GET /",
     "GET /healthz",
@@ -24,6 +24,7 @@ const CONTRACT: [&str; 25] = [
     "GET /v1/reports/load-balance",
     "GET /v1/reports/quality",
     "GET /v1/status",
+    "GET /v1/winners",
     "POST /v1/flush",
     "POST /v1/groups/{id}/repair",
     "POST /v1/pages",
@@ -46,7 +47,7 @@ async fn documented(door: &Door) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn the_document_has_the_whole_contract() {
-    let contract: BTreeSet<String> = CONTRACT.into_iter().map(str::to_owned).collect();
+    let contract: BTreeSet<String> = CONTRACT.iter().map(|call| (*call).to_owned()).collect();
     assert_eq!(documented(&Door::new()).await, contract);
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn ask(world: &World, page: Page) -> Checked {
 }
 
 fn answer(world: &World, page: Page) -> Checked<Advice> {
-    let advice = advise(world.worker.api(), world.contents.policy, &url(page));
+    let (policy, winners) = (world.contents.policy, world.settings.winners);
+    let advice = advise(world.worker.api(), policy, winners, &url(page));
     let advice = advice.map_err(|e| failed("a status question")(e.into()))?;
     let known = world.model.pages.contains_key(&page);
     holds!(
@@ -43,7 +44,7 @@ fn answer(world: &World, page: Page) -> Checked<Advice> {
     Ok(advice)
 }
 
-/// At rest the advice is the state on record.
+/// At rest the advice is the state on record, and the rule is the one by which the winner stands before the page.
 pub(crate) fn check_at_rest(world: &World, picture: &Picture, page: Page) -> Checked {
     let advice = answer(world, page)?;
     let Some(row) = picture.page(page).filter(|row| !row.purged) else { return Ok(()) };
@@ -58,6 +59,15 @@ pub(crate) fn check_at_rest(world: &World, picture: &Picture, page: Page) -> Che
         advice.status,
         row.status
     );
+    let end = world.model.end(page).ok();
+    let represented = (0..world.pages).find(|other| advice.winner.as_ref() == Some(&url(*other)));
+    if let (Some(rule), Some(end), Some(winner)) = (advice.rule, end, represented) {
+        let (_, expected) = world.model.order(winner, end);
+        holds!(NAME, rule == expected, "{} wins over {} by {rule}, not by {expected}", url(winner), url(end));
+    }
+    let has_rule = advice.rule.is_some();
+    let loses = matches!(advice.status, Status::Duplicate | Status::Member) && end != represented;
+    holds!(NAME, has_rule == loses, "{} is {:?} by the rule {:?}", row.url, advice.status, advice.rule);
     let winner = advice.winner;
     holds!(NAME, winner == row.winner, "{} has winner {winner:?}, its record says {:?}", row.url, row.winner);
     Ok(())

@@ -26,7 +26,7 @@ mod writer;
 use std::io;
 use std::path::Path;
 
-use doppel_common::api::{BackupError, BackupSummary, Refused};
+use doppel_common::api::{BackupError, BackupSummary, Refused, WinnerOrder};
 use doppel_common::pairwise::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +116,7 @@ pub fn restore(
     dir: &Path,
     shards: u16,
     policy: Policy,
+    winners: WinnerOrder,
 ) -> Result<(BackupSummary, check::Report), RestoreError> {
     // Flushed once, at the end: until then it is nobody's.
     let store = Sled::open(dir, false)?;
@@ -127,7 +128,7 @@ pub fn restore(
     }
     store.flush()?;
     // The engine lets go of its files some time after it is dropped, so it is not opened again.
-    Ok((backup.summary(), check::check(&store, shards, Some(policy))))
+    Ok((backup.summary(), check::check(&store, shards, Some(policy), winners)))
 }
 
 /// Copies every row, in pieces; `between` is called between them.

@@ -118,7 +118,9 @@ impl Checker<'_> {
                 (Some(page), Ok(member)) => {
                     recount.pinned += u64::from(member.pinned);
                     recount.dissimilar += u64::from(member.dissimilar);
-                    if recount.best.as_ref().is_none_or(|(_, best)| member.rank.beats(&best.rank)) {
+                    let is_better =
+                        |(_, best): &(PageId, Member)| self.winners.beats(&member.rank, &best.rank);
+                    if recount.best.as_ref().is_none_or(is_better) {
                         recount.best = Some((page, member));
                     }
                 }

@@ -28,7 +28,7 @@ mod underway;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use doppel_common::api::Backlog;
+use doppel_common::api::{Backlog, WinnerOrder};
 use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
@@ -75,11 +75,16 @@ impl Report {
 ///
 /// # Errors
 /// When there is none, it is in use, or the engine cannot open it at all.
-pub fn of_directory(dir: &Path, shards: u16, policy: Policy) -> Result<Report, StoreError> {
+pub fn of_directory(
+    dir: &Path,
+    shards: u16,
+    policy: Policy,
+    winners: WinnerOrder,
+) -> Result<Report, StoreError> {
     let store = Sled::open_existing(dir)?;
     // Some damage makes the engine panic when it comes upon it.
     let checked = catch_unwind(AssertUnwindSafe(|| {
-        let mut checker = Checker::new(&store, shards, Some(policy));
+        let mut checker = Checker::new(&store, shards, Some(policy), winners);
         checker.run();
         let now = progress::of(checker.metas.iter().filter_map(Found::row));
         if checker.metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
@@ -96,8 +101,8 @@ pub fn of_directory(dir: &Path, shards: u16, policy: Policy) -> Result<Report, S
 ///
 /// The store must be at rest: nobody may commit meanwhile.
 #[must_use]
-pub fn check(store: &dyn Store, shards: u16, policy: Option<Policy>) -> Report {
-    let mut checker = Checker::new(store, shards, policy);
+pub fn check(store: &dyn Store, shards: u16, policy: Option<Policy>, winners: WinnerOrder) -> Report {
+    let mut checker = Checker::new(store, shards, policy, winners);
     checker.run();
     checker.report
 }
@@ -123,6 +128,7 @@ struct Checker<'s> {
     store: &'s dyn Store,
     shards: u16,
     policy: Option<Policy>,
+    winners: WinnerOrder,
     /// By shard.
     metas: Vec<Found<Meta>>,
     /// Totals as the rows give them.
@@ -135,11 +141,12 @@ struct Checker<'s> {
 }
 
 impl<'s> Checker<'s> {
-    fn new(store: &'s dyn Store, shards: u16, policy: Option<Policy>) -> Self {
+    fn new(store: &'s dyn Store, shards: u16, policy: Option<Policy>, winners: WinnerOrder) -> Self {
         Self {
             store,
             shards,
             policy,
+            winners,
             metas: Vec::new(),
             recounts: vec![Meta::default(); usize::from(shards)],
             underway: Underway::default(),

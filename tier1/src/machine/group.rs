@@ -81,13 +81,11 @@ impl Machine<'_, '_> {
         record.count(&member);
         record.changes += 1;
         let is_winner = record.winner.as_ref().is_some_and(|(winner, _)| *winner == page);
-        let was_better = before.as_ref().is_some_and(|old| old.rank.beats(&member.rank));
+        let was_better = before.as_ref().is_some_and(|old| self.beats(old, &member));
         self.txn.put(key, encode(&member));
         if is_winner && was_better {
             record.winner = self.elect(group)?;
-        } else if is_winner
-            || record.winner.as_ref().is_none_or(|(_, winner)| member.rank.beats(&winner.rank))
-        {
+        } else if is_winner || record.winner.as_ref().is_none_or(|(_, winner)| self.beats(&member, winner)) {
             record.winner = Some((page, member));
         }
         if self.is_giant(record) && !record.quarantined {
@@ -195,6 +193,10 @@ impl Machine<'_, '_> {
         self.txn.put_group(group, None)
     }
 
+    fn beats(&self, a: &Member, b: &Member) -> bool {
+        self.shards.settings.winners.beats(&a.rank, &b.rank)
+    }
+
     /// The best member by the winner order.
     fn elect(&self, group: GroupId) -> Result<Option<(PageId, Member)>, StoreError> {
         let prefix = key::members(group);
@@ -205,7 +207,7 @@ impl Machine<'_, '_> {
             for (key, bytes) in &rows {
                 let member: Member = decode(key, bytes)?;
                 if let Some(page) = key::last_page(key)
-                    && best.as_ref().is_none_or(|(_, b)| member.rank.beats(&b.rank))
+                    && best.as_ref().is_none_or(|(_, b)| self.beats(&member, b))
                 {
                     best = Some((page, member));
                 }

@@ -30,6 +30,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use doppel_common::api::WinnerOrder;
 use doppel_common::model::{PageId, ShardId};
 use doppel_common::pairwise::Policy;
 
@@ -56,6 +57,7 @@ const COMMIT_ROWS: usize = 1_000;
 pub(crate) struct Settings {
     pub(crate) shards: u16,
     pub(crate) policy: Policy,
+    pub(crate) winners: WinnerOrder,
     /// Members past which a group is quarantined.
     pub(crate) group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.

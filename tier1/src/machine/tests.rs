@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_common::api::{Body, IndexCommand, Look, LookResult, Pair, Rank, Status, Submission, Unresolved};
+use doppel_common::api::{
+    Body, IndexCommand, Look, LookResult, Pair, Rank, Rule, Status, Submission, Unresolved, WinnerOrder,
+};
 use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::{Builder, Signature};
@@ -95,9 +97,11 @@ fn url(number: u64) -> String {
 impl World {
     fn new(seed: u64, shards: u16) -> Self {
         let keep = Duration::from_millis(KEEP_MS);
+        let unusual = WinnerOrder::new(&[Rule::FirstSeen, Rule::ShorterUrl, Rule::Popularity]).unwrap();
         let settings = Settings {
             shards,
             policy: Policy::default(),
+            winners: if seed % 3 == 2 { unusual } else { WinnerOrder::DEFAULT },
             group_members_max: 1_000,
             doubtful_percent: 25,
             rules: Rules::EXACT,
@@ -138,7 +142,8 @@ impl World {
         };
         self.store.commit(writes).unwrap();
         if self.shards.undelivered().is_multiple_of(4) {
-            assert_sound(&self.store, self.shards.settings.shards);
+            let Settings { shards, winners, .. } = self.shards.settings;
+            assert_sound(&self.store, shards, winners);
         }
         for effect in effects {
             match effect {
@@ -544,7 +549,9 @@ impl World {
                 assert_eq!(published.group, None, "{name}");
                 continue;
             }
-            let winner = members.iter().copied().min_by(|a, b| rank(a).order(&rank(b), None).0).unwrap();
+            let order = self.shards.settings.winners;
+            let winner =
+                members.iter().copied().min_by(|a, b| order.compare(&rank(a), &rank(b), None).0).unwrap();
             assert_eq!(published.winner.as_ref().map(PageUrl::as_str), Some(winner.as_str()), "{name}");
             let group = published.group.expect("a group");
             assert_eq!(*seen_groups.entry(group).or_insert(mine), mine, "{name} shares {group}");

@@ -28,7 +28,7 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
-use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api};
+use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api, WinnerOrder};
 use doppel_common::model::{ContentHash, PageId, Timestamp};
 use doppel_common::pairwise::Policy;
 
@@ -48,6 +48,8 @@ pub struct Config {
     pub shards: u16,
     /// The pairwise function. Fixed when the collection is created.
     pub policy: Policy,
+    /// By which rules winners are elected. Fixed when the collection is created.
+    pub winners: WinnerOrder,
     /// Pages pending past which submissions are refused.
     pub pending_max: u64,
     /// Members past which a group is quarantined.
@@ -142,6 +144,7 @@ impl Tier1 {
         let settings = Settings {
             shards: config.shards,
             policy: config.policy,
+            winners: config.winners,
             group_members_max: config.group_members_max,
             doubtful_percent: config.doubtful_percent,
             rules: config.rules,

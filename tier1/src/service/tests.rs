@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use doppel_common::api::{
     Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Refused, Submission, Tier1Api,
-    Tier2Api,
+    Tier2Api, WinnerOrder,
 };
 use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -91,6 +91,7 @@ fn config(retention: Retention) -> Config {
         dir: std::path::PathBuf::new(),
         shards: 3,
         policy: Policy::default(),
+        winners: WinnerOrder::DEFAULT,
         pending_max: 100,
         group_members_max: 1_000,
         doubtful_percent: 25,

@@ -38,6 +38,7 @@ impl Worker {
             dir: PathBuf::new(),
             shards: settings.shards,
             policy: settings.policy,
+            winners: settings.winners,
             pending_max: u64::MAX,
             group_members_max: settings.group_members_max,
             doubtful_percent: 25,

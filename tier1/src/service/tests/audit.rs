@@ -98,7 +98,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 fn sound(store: &dyn Store) {
-    assert_sound(store, SHARDS);
+    assert_sound(store, SHARDS, WinnerOrder::DEFAULT);
 }
 
 /// Writes entries down as repairs did: moments of each shard's, oldest first.

@@ -1,0 +1,208 @@
+//! The file of `--winners`: by which rules winners are elected, and which markets have a name.
+//!
+//! TOML of at most [`BYTES_MAX`] bytes. Everything in it is optional; what is unknown, repeated or out of
+//! bounds is refused with its line.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use doppel_common::api::{Market, Markets, Rule, WinnerOrder};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// The largest file that is read: as many markets as are possible have room in it.
+const BYTES_MAX: u64 = 256 << 10;
+
+/// What a file says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Winners {
+    /// The rules, if it names any.
+    pub(crate) order: Option<WinnerOrder>,
+    /// The markets.
+    pub(crate) markets: Markets,
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WinnersError {
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It is no policy file, for sure.
+    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
+    TooLarge(PathBuf),
+    /// It says something that cannot be.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    rules: Option<Vec<Spanned<String>>>,
+    #[serde(default)]
+    markets: BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>,
+}
+
+/// What is wrong, and where in the text.
+type Fault = (Range<usize>, String);
+
+impl Winners {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or used; the message names file, line and reason.
+    pub(crate) fn read(path: &Path) -> Result<Self, WinnersError> {
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+        read.map_err(|source| WinnersError::Io { path: path.to_owned(), source })?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(WinnersError::TooLarge(path.to_owned()));
+        }
+        let at = |end: usize, reason| {
+            let line = 1 + bytes[..end].iter().filter(|byte| **byte == b'\n').count();
+            WinnersError::Line { path: path.to_owned(), line, reason }
+        };
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| at(error.valid_up_to(), "is not UTF-8".to_owned()))?;
+        Self::parse(text).map_err(|(span, reason)| at(span.start.min(bytes.len()), reason))
+    }
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        let Written { rules, markets } = toml::from_str(text).map_err(|error| {
+            let reason = error.message().trim().replace('\n', ", ");
+            (error.span().unwrap_or_default(), reason)
+        })?;
+        let mut winners = Self { order: rules.as_deref().map(order).transpose()?, ..Self::default() };
+        for (name, suffixes) in &markets {
+            let suffixes_span = suffixes.span();
+            let suffixes: Result<Vec<_>, Fault> = suffixes
+                .get_ref()
+                .iter()
+                .map(|suffix| suffix.get_ref().parse().map_err(fault(suffix.span())))
+                .collect();
+            let market = Market::new(suffixes?).map_err(fault(suffixes_span))?;
+            winners.markets.add(name.get_ref(), market).map_err(fault(name.span()))?;
+        }
+        Ok(winners)
+    }
+}
+
+fn fault<E: ToString>(span: Range<usize>) -> impl Fn(E) -> Fault {
+    move |error| (span.clone(), error.to_string())
+}
+
+fn order(names: &[Spanned<String>]) -> Result<WinnerOrder, Fault> {
+    let rules = names.iter().map(|name| {
+        name.get_ref().parse().map_err(|_| {
+            let known: Vec<String> = WinnerOrder::RULES.iter().map(Rule::to_string).collect();
+            (name.span(), format!("{:?} is no rule; the rules are {}", name.get_ref(), known.join(", ")))
+        })
+    });
+    let rules = rules.collect::<Result<Vec<Rule>, Fault>>()?;
+    WinnerOrder::new(&rules).map_err(|error| (names[error.at].span(), error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `read` says of a text, without the name of the file.
+    fn read(text: impl AsRef<[u8]>) -> Result<Winners, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Winners::read(file.path()).map_err(|error| {
+            let message = error.to_string();
+            message.strip_prefix(&file.path().display().to_string()).unwrap_or(&message).to_owned()
+        })
+    }
+
+    #[test]
+    fn the_example_is_the_default() {
+        let example = Winners::parse(include_str!("../deploy/winners.toml")).unwrap();
+        assert_eq!(example.order, Some(WinnerOrder::DEFAULT));
+        let names: Vec<&str> = example.markets.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["british", "german"]);
+        assert_eq!(example.markets.find("german").unwrap().suffixes().len(), 3);
+    }
+
+    #[test]
+    fn everything_is_optional() {
+        assert_eq!(read("").unwrap(), Winners::default());
+        let none = read("rules = []").unwrap();
+        assert_eq!(none.order, Some(WinnerOrder::new(&[]).unwrap()), "the URL alone");
+        let some = read("rules = ['https', 'url']\n[markets]\nnordic = ['se', '.NO']").unwrap();
+        assert_eq!(some.order, Some(WinnerOrder::new(&[Rule::Https]).unwrap()));
+        let nordic: Vec<String> =
+            some.markets.find("nordic").unwrap().suffixes().iter().map(ToString::to_string).collect();
+        assert_eq!(nordic, ["se", "no"]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        for (text, line, says) in [
+            ("rules = [", 1, "array"),
+            ("\nrule = []", 2, "unknown field `rule`"),
+            ("rules = 'https'", 1, "expected a sequence"),
+            (
+                "rules = [\n  'https',\n  'beauty',\n]",
+                3,
+                "\"beauty\" is no rule; the rules are popularity, day_first_seen",
+            ),
+            ("rules = [\n  'https',\n  'popularity',\n  'https']", 4, "https is named twice"),
+            ("rules = ['url',\n'https']", 2, "https comes after url"),
+            ("rules = ['market']", 1, "market is not named here"),
+            ("rules = [1]", 1, "expected a string"),
+            ("rules = []\nrules = []", 2, "duplicate key"),
+            ("[markets]\na = ['de']\nGerman = ['de']", 3, "the name of a market is"),
+            ("[markets]\na = ['de',\n'd e']", 3, "a host suffix such as de"),
+            ("[markets]\n\na = []", 3, "1 to 64 host suffixes, not 0"),
+            ("[markets]\na = 'de'", 2, "expected a sequence"),
+            ("[markets.a]\nde = 1", 1, "expected a sequence"),
+            ("\n[market]", 2, "unknown field `market`"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(
+                error.starts_with(&format!(", line {line}: ")) && error.contains(says),
+                "{text:?}: {error}"
+            );
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        let latin1 = read(b"rules = []\n# \xe4").unwrap_err();
+        assert_eq!(latin1, ", line 2: is not UTF-8");
+    }
+
+    #[test]
+    fn what_is_read_is_bounded() {
+        let markets = |count| -> String {
+            let line = |n| format!("m{n} = ['de']\n");
+            "[markets]\n".to_owned() + &(0..count).map(line).collect::<String>()
+        };
+        assert_eq!(read(markets(Markets::MAX)).unwrap().markets.iter().count(), Markets::MAX);
+        assert!(read(markets(Markets::MAX + 1)).unwrap_err().contains("at most 256 markets"));
+        let suffixes = "'de', ".repeat(Market::SUFFIXES_MAX + 1);
+        assert!(read(format!("[markets]\na = [{suffixes}]")).unwrap_err().contains("not 65"));
+        let deep = format!("rules = {}", "[".repeat(200_000));
+        assert!(read(deep).unwrap_err().starts_with(", line 1: "));
+        let long = "#".repeat(BYTES_MAX as usize + 1);
+        assert_eq!(read(long).unwrap_err(), " has more than 262144 bytes");
+        let absent = Winners::read(Path::new("no/such/file.toml")).unwrap_err();
+        assert_eq!(absent.to_string(), "cannot read no/such/file.toml");
+    }
+}

@@ -1,0 +1,100 @@
+//! Winners by other rules than the usual ones, and for markets by name.
+
+use doppel_common::api::{Market, Rule};
+
+use super::*;
+
+fn german() -> Markets {
+    let mut markets = Markets::default();
+    let suffixes = [".de", ".at"].map(|suffix| suffix.parse().unwrap());
+    markets.add("german", Market::new(suffixes.to_vec()).unwrap()).unwrap();
+    markets.add("com", Market::new(vec!["org".parse().unwrap()]).unwrap()).unwrap();
+    markets
+}
+
+/// Four near-duplicates of one host suffix each.
+async fn four(door: &Door) {
+    door.store(&[
+        page("http://a.com/", "t", 0),
+        page("http://b.at/longer/page", "t", 2),
+        page("http://c.de/page", "t", 2),
+        page("https://d.org/even/longer/page", "t", 2),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn the_rules_and_markets_in_force_are_shown() {
+    let usual = Door::new().get("/v1/winners").await.json();
+    let rules = ["popularity", "day_first_seen", "static_url", "shorter_url", "first_seen", "url"];
+    assert_eq!(usual, json!({"rules": rules, "markets": {}}));
+    let order = WinnerOrder::new(&[Rule::Https, Rule::Popularity]).unwrap();
+    let other = Door::electing(order, german()).get("/v1/winners").await.json();
+    let expected =
+        json!({"rules": ["https", "popularity", "url"], "markets": {"com": ["org"], "german": ["de", "at"]}});
+    assert_eq!(other, expected);
+}
+
+#[tokio::test]
+async fn a_named_market_has_all_its_suffixes() {
+    let door = Door::electing(WinnerOrder::DEFAULT, german());
+    four(&door).await;
+    let ask = async |market: &str| {
+        let answer = door.get(&format!("/v1/status?url=http://a.com/&market={market}")).await.json();
+        (answer["winner"].as_str().unwrap().to_owned(), answer["rule"].as_str().map(str::to_owned))
+    };
+    let in_market = |winner: &str| (winner.to_owned(), Some("market".to_owned()));
+    assert_eq!(ask("german").await, in_market("http://c.de/page"), "the shorter of both suffixes");
+    assert_eq!(ask("GERMAN").await, in_market("http://c.de/page"));
+    assert_eq!(ask("at").await, in_market("http://b.at/longer/page"), "a suffix that has no name");
+    assert_eq!(ask("com").await, in_market("https://d.org/even/longer/page"), "a name goes before a suffix");
+    assert_eq!(ask(".com").await, ("http://a.com/".to_owned(), None), "and a dot makes it one");
+    let many = json!({"urls": ["http://a.com/", "http://b.at/longer/page"], "market": "german"});
+    let many = door.post_json("/v1/status", &many).await.json();
+    assert_eq!(many["pages"][0]["rule"], "market");
+    assert_eq!(many["pages"][1]["rule"], "shorter_url", "both are in the market: {many}");
+    let probe = json!({"text": page("x", "t", 0)["text"], "market": "german"});
+    assert_eq!(door.post_json("/v1/probe", &probe).await.json()["winner"], "http://c.de/page");
+}
+
+#[tokio::test]
+async fn what_is_no_market_is_told_the_names() {
+    let door = Door::electing(WinnerOrder::DEFAULT, german());
+    let bad = json!({"urls": [], "market": "south_german"});
+    let probe = json!({"text": "", "market": "south_german"});
+    for reply in [
+        door.get("/v1/status?url=http://a.com/&market=south_german").await,
+        door.post_json("/v1/status", &bad).await,
+        door.post_json("/v1/probe", &probe).await,
+    ] {
+        let problem = reply.problem(400);
+        assert_eq!(problem["field"], "market");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("(com, german)"), "{detail}");
+    }
+    let long = "a".repeat(10_000);
+    let problem = door.get(&format!("/v1/status?url=http://a.com/&market={long}")).await.problem(400);
+    assert!(problem["detail"].as_str().unwrap().len() < 200);
+}
+
+#[tokio::test]
+async fn the_rule_in_an_answer_is_one_of_the_order_in_use() {
+    for (rules, winner, rule) in [
+        (&[Rule::ShorterUrl][..], "http://a.com/", "shorter_url"),
+        (&[Rule::Https, Rule::ShorterUrl], "https://d.org/even/longer/page", "https"),
+        (&[Rule::Popularity], "http://a.com/", "url"),
+    ] {
+        let door = Door::electing(WinnerOrder::new(rules).unwrap(), german());
+        four(&door).await;
+        let answer = door.status("http://c.de/page").await;
+        assert_eq!(
+            (answer["winner"].as_str(), answer["rule"].as_str()),
+            (Some(winner), Some(rule)),
+            "{answer}"
+        );
+        let market = door.get("/v1/status?url=http://a.com/&market=german").await.json();
+        // Of the market's pages the one that the order puts first.
+        let first = if rule == "url" { "http://b.at/longer/page" } else { "http://c.de/page" };
+        assert_eq!((market["winner"].as_str(), market["rule"].as_str()), (Some(first), Some("market")));
+    }
+}

@@ -1,0 +1,173 @@
+//! Winner rules and named markets, from end to end: the file, the manifest, the answers.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use harness::pages::{ndjson, near_copy, text};
+use harness::{Server, lines_of, run, run_ok};
+use serde_json::{Value, json};
+
+const OLD: &str = "http://old.example/the/first/of/all?page";
+const SECURE: &str = "https://secure.example/later";
+const GERMAN: &str = "http://shop.de/copy/of/a/copy";
+const AUSTRIAN: &str = "http://shop.at/copy";
+
+/// Near-duplicates, of which other rules prefer another one.
+fn pages() -> Vec<Value> {
+    let base = text(1, 200);
+    let page = |url: &str, variant: u64, day: u32| {
+        let words = if variant == 0 { base.clone() } else { near_copy(&base, variant) };
+        json!({"url": url, "text": words.join(" "), "fetched_at": format!("2024-05-{day:02}T00:00:00Z")})
+    };
+    vec![page(OLD, 0, 1), page(SECURE, 1, 2), page(GERMAN, 2, 3), page(AUSTRIAN, 3, 4)]
+}
+
+/// A directory with a policy file.
+struct Place {
+    home: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap() }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        let path = self.home.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Starts to serve the directory, and fails with the message.
+    fn refused(&self, file: &str) -> String {
+        let data = self.data();
+        let output = run([
+            Path::new("serve"),
+            Path::new("--listen"),
+            Path::new("127.0.0.1:0"),
+            Path::new("--data"),
+            &data,
+            Path::new("--winners"),
+            Path::new(file),
+        ]);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+#[test]
+fn another_order_elects_another_winner_and_says_by_which_rule() {
+    let place = Place::new();
+    for (rules, winner, rule) in [
+        (None, OLD, "day_first_seen"),
+        (Some("['https', 'popularity']"), SECURE, "https"),
+        (Some("['static_url', 'shorter_url']"), AUSTRIAN, "static_url"),
+        (Some("[]"), OLD, "url"),
+    ] {
+        let file = rules.map(|rules| place.file("winners.toml", &format!("rules = {rules}\n")));
+        let options: Vec<&str> = file.iter().flat_map(|file| ["--winners", file]).collect();
+        let data = tempfile::tempdir().unwrap();
+        let server = Server::start(data.path(), &options);
+        server.push(&pages());
+        server.flush();
+        assert_eq!(server.status(winner)["status"], "winner");
+        let loser = if winner == OLD { AUSTRIAN } else { OLD };
+        let answer = server.status(loser);
+        assert_eq!(answer["winner"], winner, "{answer}");
+        // `http://old` and `http://shop` differ in their first letter, and so does `https`.
+        assert_eq!(answer["rule"], rule, "{answer}");
+        let shown = server.ask("/v1/winners", &[]);
+        assert_eq!(shown["rules"].as_array().unwrap().last().unwrap(), "url");
+        let explained = run_ok(["explain", "--server", &server.url, winner, loser]);
+        assert!(explained.contains(&format!("winner before b: {winner}, ")), "{explained}");
+    }
+}
+
+#[test]
+fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
+    let place = Place::new();
+    let file = place.file("first.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
+    let server = Server::start(&place.data(), &["--winners", &file]);
+    server.push(&pages());
+    server.flush();
+    let ask = |server: &Server, market: &str| server.ask("/v1/status", &[("url", OLD), ("market", market)]);
+    let german = ask(&server, "german");
+    assert_eq!((&german["winner"], &german["rule"]), (&json!(AUSTRIAN), &json!("market")));
+    assert_eq!(ask(&server, "de")["winner"], GERMAN);
+    let bad = server.query("/v1/status", &[("url", OLD), ("market", "south_german")]);
+    assert_eq!(bad.status(), 400);
+    assert!(bad.text().unwrap().contains("(german)"));
+    let line = run_ok(["status", "--server", &server.url, "--market", "german", OLD]);
+    assert!(line.contains(AUSTRIAN) && line.contains("in the market"), "{line}");
+    assert!(server.terminate());
+
+    // Without a file: the same rules, no names.
+    let server = Server::start(&place.data(), &[]);
+    assert_eq!(server.ask("/v1/winners", &[]), json!({"rules": ["https", "url"], "markets": {}}));
+    assert_eq!(server.status(OLD)["winner"], SECURE);
+    assert_eq!(ask(&server, "german")["winner"], SECURE, "a suffix that no host has");
+    assert!(server.terminate());
+
+    // Other markets under the same rules, named or left out.
+    for rules in ["rules = ['https', 'url']", ""] {
+        let file = place.file("other.toml", &format!("{rules}\n[markets]\nalps = ['at', 'ch']\n"));
+        let server = Server::start(&place.data(), &["--winners", &file]);
+        let expected = json!({"rules": ["https", "url"], "markets": {"alps": ["at", "ch"]}});
+        assert_eq!(server.ask("/v1/winners", &[]), expected);
+        assert_eq!(ask(&server, "alps")["winner"], AUSTRIAN);
+        assert!(server.terminate());
+    }
+
+    let other = place.file("other.toml", "rules = ['popularity']");
+    let message = place.refused(&other);
+    assert!(message.contains("elects its winners by https, url, not by popularity, url;"), "{message}");
+    let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/winners.toml");
+    assert!(place.refused(usual).contains("by https, url, not by popularity, day_first_seen, "));
+}
+
+#[test]
+fn a_bad_file_is_named_and_makes_no_directory() {
+    let place = Place::new();
+    let file = place.file("winners.toml", "rules = [\n  'https',\n  'beauty',\n]\n");
+    let message = place.refused(&file);
+    assert!(
+        message.contains(&format!("{file}, line 3: \"beauty\" is no rule; the rules are popularity, ")),
+        "{message}"
+    );
+    assert!(place.refused("no/such/file").contains("cannot read no/such/file"));
+    assert!(!place.data().exists());
+}
+
+#[test]
+fn backups_and_checks_know_the_rules() {
+    let place = Place::new();
+    let file = place.file("winners.toml", "rules = ['https', 'shorter_url']\n");
+    let crawl = place.file("crawl.jsonl", &ndjson(&pages()));
+    let data = place.data();
+    let of = |name: &str| place.home.path().join(name).to_str().unwrap().to_owned();
+    let (dir, backup, restored) = (data.to_str().unwrap(), of("backup"), of("restored"));
+    let export = run_ok(["dedup", "--data", dir, "--winners", &file, "--out", "-", &crawl]);
+    assert!(lines_of(&export).iter().all(|line| line["winner"] == SECURE), "{export}");
+    // By the usual rules the winner on record would be another one.
+    let checked: Value = serde_json::from_str(&run_ok(["check", "--json", dir])).unwrap();
+    assert_eq!(
+        (&checked["sound"], &checked["winners"]),
+        (&json!(true), &json!(["https", "shorter_url", "url"]))
+    );
+    assert!(run_ok(["check", dir]).contains("winners by https, shorter_url, url\n"));
+    run_ok(["backup", "--data", dir, "--out", &backup]);
+    run_ok(["restore", &backup, "--data", &restored]);
+    let server = Server::start(Path::new(&restored), &[]);
+    server.flush();
+    assert_eq!(server.ask("/v1/winners", &[])["rules"], json!(["https", "shorter_url", "url"]));
+    server.push(&[json!({"url": SECURE, "dead": true, "fetched_at": "2024-06-01T00:00:00Z"})]);
+    server.flush();
+    assert_eq!(server.status(OLD)["winner"], AUSTRIAN, "the shortest that is left");
+}
