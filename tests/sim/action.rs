@@ -157,7 +157,7 @@ impl Plan {
         let step_rows = [2, 3, 256][random.below(3) as usize];
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
         // Of a source of their own: the actions of a seed do not depend on them.
-        let rules = order::rules(&mut Random::new(!seed));
+        let rules = order::rules(&mut Random::new(seed.rotate_left(32)));
         let mut making = Making::new(&mut random, pages);
         let mut actions: Vec<Action> = Vec::with_capacity(steps + 2);
         for step in 0..steps {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use doppel_common::api::IndexCommand;
+use doppel_common::api::{IndexCommand, Rule, WinnerOrder};
 use doppel_common::model::{ContentHash, GroupId, PageId};
 use doppel_tier1::simulation::{
     Fact, Kind, Letter, Wish, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
@@ -40,6 +40,8 @@ pub(crate) enum Mistake {
     LostHanger,
     /// Members are not told of another winner.
     WinnerKept,
+    /// Winners are elected by the collection's rules from back to front.
+    OtherOrder,
     /// A dead page stays in its group.
     DeadMemberKept,
     /// A page that changed groups stays in the old one, too.
@@ -75,7 +77,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -88,6 +90,7 @@ impl Mistake {
         Self::ForgottenFollower,
         Self::LostHanger,
         Self::WinnerKept,
+        Self::OtherOrder,
         Self::DeadMemberKept,
         Self::LostLeave,
         Self::LostUnseat,
@@ -140,6 +143,15 @@ impl Planted {
             late_looks: !self.is(Mistake::ConfirmedNeverLookedAt),
             recomputation: !self.is(Mistake::TouchedNeverRecomputed),
         }
+    }
+
+    /// The order of a collection that has chosen these rules.
+    pub(crate) fn winners(&self, rules: &[Rule]) -> WinnerOrder {
+        let mut rules = rules.to_vec();
+        if self.is(Mistake::OtherOrder) {
+            rules.reverse();
+        }
+        WinnerOrder::new(&rules).expect("different rules")
     }
 
     /// Commits to one flush, where not every commit is flushed.

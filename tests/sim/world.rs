@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use doppel_common::api::{IndexCommand, WinnerOrder};
+use doppel_common::api::IndexCommand;
 use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_tier1::Store;
 use doppel_tier1::simulation::{Fact, Letter, Node, Row, Settings, Wish, Worker, outbox_row, rows};
@@ -69,7 +69,7 @@ impl World {
         let settings = Settings {
             shards: plan.shards,
             policy: contents.policy,
-            winners: WinnerOrder::new(&plan.rules).expect("an order"),
+            winners: planted.winners(&plan.rules),
             group_members_max: plan.group_members_max,
             rules: planted.rules(),
             retention: doppel_tier1::Retention { dead: KEEP, purged: KEEP, merged: KEEP, audit: KEEP },
