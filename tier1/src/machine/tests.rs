@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_common::api::{
-    Body, IndexCommand, Look, LookResult, Pair, Rank, Rule, Status, Submission, Unresolved, WinnerOrder,
+    Body, IndexCommand, Look, LookResult, Pair, Rank, RepairId, Rule, Status, Submission, Unresolved,
+    WinnerOrder,
 };
 use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
-use crate::record::{GroupRecord, Measured, Member, PageRecord, State, decode};
+use crate::record::{AuditEntry, GroupRecord, Measured, Member, PageRecord, State, decode};
 use crate::recovery;
 use crate::store::{Memory, Store};
 use crate::txn::read;
@@ -284,14 +285,24 @@ impl World {
         let steps = out.len().div_ceil(2).max(1);
         for step in 0..steps {
             let before = 2 * step as u64;
+            let repair = self.random.below(4) == 0;
+            let entry = || AuditEntry {
+                at: Timestamp::from_millis(self.wall),
+                by: "ann".to_owned(),
+                group,
+                members: members.len() as u64,
+                before: Vec::new(),
+                components: Vec::new(),
+            };
+            let audit = (repair && step == 0).then(|| Box::new(entry()));
             self.facts.push_back(Command::Regrouped(Regrouped {
                 group,
                 changes: record.changes + before,
                 losses: record.losses + before,
                 out: out.iter().skip(2 * step).take(2).copied().collect(),
                 last: step + 1 == steps,
-                repair: self.random.below(4) == 0,
-                audit: None,
+                repair,
+                audit,
             }));
         }
     }
@@ -378,6 +389,13 @@ impl World {
         self.commit(vec![Command::ExpireGroup { group, now }], 0);
     }
 
+    /// Retention looks at the newest repair of a shard.
+    fn expire_repair(&mut self, shard: ShardId) {
+        let repair = RepairId { shard, number: self.shards.metas[usize::from(shard.0)].audits };
+        let now = self.now();
+        self.commit(vec![Command::ExpireRepair { repair, now }], 0);
+    }
+
     fn groups(&self) -> Vec<(GroupId, GroupRecord)> {
         let mut groups = Vec::new();
         for shard in (0..self.shards.settings.shards).map(ShardId) {
@@ -408,6 +426,7 @@ impl World {
                 if !groups.is_empty() {
                     let group = groups[self.random.below(groups.len() as u64) as usize].0;
                     self.expire_group(group);
+                    self.expire_repair(group.shard());
                 }
                 let name = url(self.random.below(24));
                 self.expire_page(&name);
