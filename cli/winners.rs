@@ -143,6 +143,15 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_file_can_be_read() {
+        let documented =
+            include_str!("../docs/WINNERS.md").split("```").find_map(|part| part.strip_prefix("toml\n"));
+        let winners = Winners::parse(documented.unwrap()).unwrap();
+        assert_eq!(winners.order.unwrap().rules().next(), Some(Rule::Https));
+        assert!(winners.markets.find("german").is_ok());
+    }
+
+    #[test]
     fn everything_is_optional() {
         assert_eq!(read("").unwrap(), Winners::default());
         let none = read("rules = []").unwrap();
