@@ -120,10 +120,10 @@ pub const POLL_STEP: Duration = Duration::from_secs(2);
 /// and two such numbers for each of its shards, of which there are 1,024 at most.
 pub const CURSOR_BYTES: usize = 17 * (1 + 2 * 1_024);
 
-/// Members or groups of one answer when the query names no number.
+/// Members, groups or repairs of one answer when the query names no number.
 pub const LIST_DEFAULT: usize = 100;
 
-/// The most members or groups of one answer.
+/// The most members, groups or repairs of one answer.
 pub const LIST: usize = 1_000;
 
 /// Repairs at once: each may hold 256 MiB of signatures and keep a core busy.
