@@ -89,3 +89,35 @@ impl AuditEntry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use doppel_common::model::{GroupId, ShardId};
+
+    use super::*;
+
+    #[test]
+    fn counts_stay_when_pages_are_forgotten() {
+        let url = |n: u64| PageUrl::parse(&format!("http://a/{n}")).unwrap();
+        let urls = |numbers: &[u64]| numbers.iter().copied().map(url).collect::<Vec<_>>();
+        let mut entry = AuditEntry {
+            at: Timestamp::from_millis(5),
+            by: "ann".to_owned(),
+            group: GroupId::new(1, ShardId(2)),
+            members: REPAIR_URLS_KEPT as u64,
+            before: urls(&[1, 2, 3, 4]),
+            components: vec![urls(&[1, 3]), urls(&[2]), urls(&[4])],
+        };
+        let id = RepairId { shard: ShardId(2), number: 1 };
+        let whole = entry.without_urls(id);
+        assert_eq!((whole.sets, whole.truncated), (3, false));
+        entry.forget(&[2, 3, 9].map(|n| url(n).id()).into());
+        assert_eq!(
+            (entry.before.clone(), entry.components.clone()),
+            (urls(&[1, 4]), vec![urls(&[1]), vec![], urls(&[4])])
+        );
+        assert_eq!(entry.without_urls(id), whole);
+        entry.members += 1;
+        assert!(entry.without_urls(id).truncated);
+    }
+}
