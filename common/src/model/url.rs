@@ -54,14 +54,14 @@ impl PageUrl {
         if let Some(at) = text.bytes().position(|b| b < 0x20 || b == 0x7f) {
             return Err(UrlError::Control(at));
         }
-        if text.starts_with(' ') || text.ends_with(' ') {
+        let identity = text.split('#').next().unwrap_or(text);
+        if text.starts_with(' ') || text.ends_with(' ') || identity.ends_with(' ') {
             return Err(UrlError::Invalid("it begins or ends with a space".to_owned()));
         }
         let parsed = url::Url::parse(text).map_err(|e| UrlError::Invalid(e.to_string()))?;
         if !matches!(parsed.scheme(), "http" | "https" | "file") {
             return Err(UrlError::Scheme(parsed.scheme().to_owned()));
         }
-        let identity = text.split('#').next().unwrap_or(text);
         Ok(Self(identity.to_owned()))
     }
 
@@ -130,8 +130,10 @@ mod tests {
 
     #[test]
     fn refuses_what_is_no_page() {
-        for bad in
-            ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b", " http://a/"]
+        let spaces = [" http://a/", "http://a/ ", "http://a/ #top"];
+        for bad in ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b"]
+            .iter()
+            .chain(&spaces)
         {
             assert!(PageUrl::parse(bad).is_err(), "{bad:?}");
         }
