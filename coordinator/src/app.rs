@@ -11,6 +11,7 @@ use doppel_common::api::{Market, Markets, Outcome, Refused, Submission, Tier1Api
 use doppel_common::model::Timestamp;
 use doppel_common::pairwise::Policy;
 use prometheus_client::registry::Registry;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
@@ -155,6 +156,19 @@ impl App {
     ) -> Result<T, Problem> {
         let place = self.0.health_calls.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
         self.on_thread(place, call).await
+    }
+
+    /// Runs a short call that blocks where it is, and leaves what else this thread has to do to another: a
+    /// question about one page costs less than the wait for a thread of its own.
+    pub(crate) async fn in_place<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return self.blocking(call).await;
+        }
+        let _place = place(&self.0.calls, "too many calls are under way; try again later")?;
+        tokio::task::block_in_place(|| call(self))
     }
 
     /// The thread holds the place, for it outlives a caller who goes.

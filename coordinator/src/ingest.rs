@@ -144,6 +144,8 @@ impl Batch {
 fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
     let mut extractor = new();
     for Job { source, now, place, answers } in queue {
+        // Between two units of work, so that a thread that answers a question need not wait for its turn.
+        thread::yield_now();
         let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
         let answer = answer.unwrap_or_else(|_| {
             // Its buffers may be in any state.

@@ -44,7 +44,7 @@ pub(crate) async fn get(
 ) -> Result<Json<Advice>, Problem> {
     let page = page_url("url", &url)?;
     let market = market(app.markets(), asked.as_deref())?;
-    let mut advice = app.blocking(move |app| Ok(app.advisor(market.as_ref()).advise(&page)?)).await?;
+    let mut advice = app.in_place(move |app| Ok(app.advisor(market.as_ref()).advise(&page)?)).await?;
     advice.url = url;
     Ok(Json(advice))
 }

@@ -20,7 +20,7 @@ pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
 pub use worker::{Worker, signature};
 
-use crate::machine::{Command, Effect, Hint, Machine, Shards};
+use crate::machine::{COMMIT_ROWS, Command, Effect, Hint, Machine, Shards};
 use crate::recovery;
 pub use crate::service::FeedExtent;
 use crate::store::{Store, StoreError, Write};
@@ -144,7 +144,7 @@ impl Node {
         facts: Vec<Fact>,
         deliveries: usize,
     ) -> Result<Prepared, StoreError> {
-        let mut machine = Machine::new(store, &mut self.shards);
+        let mut machine = Machine::new(store, &mut self.shards, COMMIT_ROWS);
         for Fact(command) in facts {
             machine.command(command)?;
         }

@@ -152,11 +152,11 @@ impl Index {
         if let Some((place, center)) = found.center {
             tables.set_center(place, center, &found.tags);
         }
-        for (place, center) in &found.adopted {
-            let columns = &mut tables.partition_mut(*place).columns;
+        for (place, center, tags) in &found.adopted {
+            let present = tables.partition(*place).columns.center(place.slot);
             // It may have looked itself in the meantime.
-            if columns.center(place.slot) == Center::UNKNOWN {
-                columns.set_center(place.slot, *center);
+            if present == Center::UNKNOWN || tables.has_left(present) {
+                tables.set_center(*place, *center, tags);
             }
         }
         for passed in &found.passed {

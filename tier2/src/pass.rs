@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use doppel_common::api::{IndexCommand, Look, LookResult, Pair};
 use doppel_common::model::{ContentHash, PageId};
@@ -135,6 +136,8 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
 }
 
 fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked> {
+    // Between two units of work, so that a thread that answers a question need not wait for its turn.
+    thread::yield_now();
     let Some(standing) = wanted.standing else {
         // Without tokens it is nobody's duplicate, and was not stored.
         let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);

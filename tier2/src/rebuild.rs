@@ -140,10 +140,10 @@ pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
             None => center,
         };
         partition.columns.set_center(at.slot, center);
-        if host.columns.is_hub(place.slot) {
-            partition.columns.set_hub(at.slot);
-        }
         partition.columns.set_turn(at.slot, host.columns.turn(place.slot).min(1));
+        if host.columns.is_hub(place.slot) {
+            new.keep_hub(at);
+        }
     }
     drop(index);
     let mut index = shared.write();

@@ -11,10 +11,10 @@
 //! members of a cluster choose the same center, and a look verifies that one and passes over the rest; a
 //! run of a large bucket at one step. Hubs themselves are always compared, or the entries around them
 //! would not be settled.
-//! An entry that was never looked at in this process has no center; the first look that verifies it
-//! gives it one, the oldest of the partners and the entry that looks, after comparing these two. (Their
-//! pair may not have been reported, but tier 1 owes or has had a look of both, and the two are tied at the
-//! latest then.) A center is named by its birth, so it is void as soon as that entry is gone or begins
+//! An entry that was never looked at in this process has no center, and one whose center has left has none any
+//! more; the first look that verifies it gives it one, the oldest of the partners and the entry that looks, after
+//! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a look of both, and the
+//! two are tied at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named by its birth, so it is void as soon as that entry is gone or begins
 //! anew.
 //!
 //! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
@@ -72,8 +72,8 @@ pub(crate) struct Found {
     pub(crate) tags: Tags,
     /// The center of the entry that looked.
     pub(crate) center: Option<(Place, Center)>,
-    /// Centers of entries that never looked.
-    pub(crate) adopted: Vec<(Place, Center)>,
+    /// Centers of entries that never looked or whose center has left; of the latter with their tags.
+    pub(crate) adopted: Vec<(Place, Center, Tags)>,
     /// An entry that is a center for the first time.
     pub(crate) hub: Option<(Place, Tags)>,
     /// Counted lists, and how far they were passed.
@@ -263,16 +263,19 @@ impl<'i> Search<'i, '_> {
         if !self.meet(self.signature, candidate) {
             return;
         }
-        if center == Center::UNKNOWN
+        let tables = &self.index.tables;
+        let has_left = tables.has_left(center);
+        if (center == Center::UNKNOWN || has_left)
             && let Some(center) = self.adopt(birth, &comparison, candidate)
         {
-            self.found.adopted.push((place, center));
+            let tags = if has_left { tables.tags(candidate) } else { Tags::new() };
+            self.found.adopted.push((place, center, tags));
         }
         self.oldest.get_or_insert_with(|| Arc::clone(candidate));
         self.found.partners.push(Partner { place, birth, shared });
     }
 
-    /// The center of a partner that never looked: the oldest of the entry that looks and its partners.
+    /// The center of a partner that never looked, or whose center has left: the oldest of the entry that looks and its partners.
     /// None when it is that itself.
     fn adopt(&self, birth: u32, tie: &Comparison, candidate: &Signature) -> Option<Center> {
         let (_, own) = self.own?;

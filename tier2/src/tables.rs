@@ -13,7 +13,7 @@ use doppel_common::mapping::PartitionMap;
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::{Bands, Policy};
 use doppel_common::signature::Signature;
-use hashbrown::HashTable;
+use hashbrown::{HashSet, HashTable};
 
 use crate::bands::{self, Tags};
 use crate::columns::{Center, Entry, FIRST_BIRTH, Record};
@@ -60,6 +60,8 @@ pub(crate) struct Tables {
     /// Looks made, and partitions they were sent to.
     pub(crate) looks: u64,
     pub(crate) sends: u64,
+    /// Births of the entries that are centers.
+    hubs: HashSet<u32, Seeded>,
     hasher: Seeded,
     next_birth: u32,
     next_turn: u32,
@@ -78,6 +80,7 @@ impl Tables {
             contents: HashTable::new(),
             looks: 0,
             sends: 0,
+            hubs: HashSet::default(),
             hasher: Seeded::default(),
             next_birth: FIRST_BIRTH,
             next_turn: FIRST_TURN,
@@ -111,6 +114,7 @@ impl Tables {
     /// The entry begins anew with another first page: what was said about it was said of the page that
     /// leaves.
     pub(crate) fn renew(&mut self, place: Place, tags: &Tags, page: PageId) {
+        self.hubs.remove(&self.birth(place));
         let birth = self.take_birth();
         let partition = self.partition_mut(place);
         partition.bands.remove(tags, place.slot, &partition.columns);
@@ -135,6 +139,7 @@ impl Tables {
     }
 
     fn forget(&mut self, place: Place) {
+        self.hubs.remove(&self.birth(place));
         let content = self.partition(place).columns.content(place.slot);
         if let Ok(found) = self.contents.find_entry(self.hasher.hash_one(content), |p| *p == place) {
             found.remove();
@@ -192,7 +197,23 @@ impl Tables {
     pub(crate) fn set_hub(&mut self, place: Place, tags: &Tags) {
         let partition = self.partition_mut(place);
         partition.bands.loosen(tags, place.slot, &partition.columns);
-        partition.columns.set_hub(place.slot);
+        self.keep_hub(place);
+    }
+
+    /// The entry is somebody's center, and in no run.
+    pub(crate) fn keep_hub(&mut self, place: Place) {
+        self.hubs.insert(self.birth(place));
+        self.partition_mut(place).columns.set_hub(place.slot);
+    }
+
+    /// Whether there was a center, and it has left.
+    #[inline]
+    pub(crate) fn has_left(&self, center: Center) -> bool {
+        center.is_entry() && !self.hubs.contains(&center.birth)
+    }
+
+    fn birth(&self, place: Place) -> u32 {
+        self.partition(place).columns.birth(place.slot)
     }
 
     /// Whether the numbers run out or slots were left behind.
@@ -215,6 +236,8 @@ impl Tables {
 
     /// Memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.contents.allocation_size() + self.partitions.iter().map(Partition::bytes).sum::<usize>()
+        self.contents.allocation_size()
+            + self.hubs.allocation_size()
+            + self.partitions.iter().map(Partition::bytes).sum::<usize>()
     }
 }

@@ -47,10 +47,14 @@ use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
 /// Rows handled per step of work that may touch many rows, unless a test wants smaller steps.
-pub(crate) const STEP_ROWS: usize = 256;
+pub(crate) const STEP_ROWS: usize = 64;
 
 /// Rows of a commit past which no further command is taken into it. Larger batches slow sled down.
-const COMMIT_ROWS: usize = 1_000;
+pub(crate) const COMMIT_ROWS: usize = 1_000;
+
+/// The same while questions are asked. sled lets nobody read while it applies a batch, at 2 to 5 microseconds a
+/// row, and a question is to take a millisecond.
+pub(crate) const COMMIT_ROWS_ASKED: usize = 64;
 
 /// What the machine is created with.
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +107,8 @@ pub(crate) struct Shards {
 pub(crate) struct Machine<'s, 'm> {
     txn: Txn<'s>,
     shards: &'m mut Shards,
+    /// Rows at which the commit is large enough.
+    commit_rows: usize,
     effects: Vec<Effect>,
     /// Where the present handler runs.
     here: ShardId,
@@ -145,18 +151,18 @@ impl Shards {
 }
 
 impl<'s, 'm> Machine<'s, 'm> {
-    pub(crate) fn new(store: &'s dyn Store, shards: &'m mut Shards) -> Self {
-        Self { txn: Txn::new(store), shards, effects: Vec::new(), here: ShardId(0) }
+    pub(crate) fn new(store: &'s dyn Store, shards: &'m mut Shards, commit_rows: usize) -> Self {
+        Self { txn: Txn::new(store), shards, commit_rows, effects: Vec::new(), here: ShardId(0) }
     }
 
     /// Whether the commit is large enough.
     pub(crate) fn is_full(&self) -> bool {
-        self.txn.len() >= COMMIT_ROWS
+        self.txn.len() >= self.commit_rows
     }
 
     /// Whether half of a commit is there.
     pub(crate) fn is_half_full(&self) -> bool {
-        self.txn.len() >= COMMIT_ROWS / 2
+        self.txn.len() >= self.commit_rows / 2
     }
 
     /// Applies a command, then delivers messages until none is left or the commit is large enough.

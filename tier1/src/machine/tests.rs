@@ -21,7 +21,8 @@ use doppel_common::signature::{Builder, Signature};
 use index::Index;
 
 use super::{
-    Applied, Command, Effect, Hint, Machine, Regrouped, Retention, Rules, STEP_ROWS, Settings, Shards,
+    Applied, COMMIT_ROWS, Command, Effect, Hint, Machine, Regrouped, Retention, Rules, STEP_ROWS, Settings,
+    Shards,
 };
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
@@ -134,7 +135,7 @@ impl World {
     /// Applies commands as one commit and delivers at most `deliveries` messages.
     fn commit(&mut self, commands: Vec<Command>, deliveries: usize) {
         let Applied { writes, effects } = {
-            let mut machine = Machine::new(&self.store, &mut self.shards);
+            let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
             for command in commands {
                 machine.command(command).unwrap();
             }

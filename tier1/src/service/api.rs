@@ -80,6 +80,7 @@ impl Tier1Api for Tier1 {
     }
 
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
+        self.asked.store(true, Ordering::Relaxed);
         pages.iter().map(|page| self.read_page(*page)).collect()
     }
 

@@ -14,6 +14,8 @@ use crate::txn::read;
 
 impl Tier1 {
     pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Refused> {
+        // Between two units of work, so that a thread that answers a question need not wait for its turn.
+        std::thread::yield_now();
         let Body::Content(signature) = &submission.body else { return Ok(None) };
         let page = submission.url.id();
         let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? else {

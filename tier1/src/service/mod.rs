@@ -92,6 +92,8 @@ pub struct Tier1 {
     tasks: Sender<Task>,
     jobs: Sender<Job>,
     totals: RwLock<(Counters, Backlog)>,
+    /// A page was asked for since the last commit.
+    asked: AtomicBool,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and word of their growth.
@@ -169,6 +171,7 @@ impl Tier1 {
             tasks: task_sender,
             jobs: job_sender,
             totals: RwLock::new(totals),
+            asked: AtomicBool::new(false),
             arriving: AtomicU64::new(0),
             feed: Mutex::new(feed),
             feed_grew: Condvar::new(),

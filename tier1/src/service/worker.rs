@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Instant;
 
 use crossbeam::channel::Receiver;
@@ -42,6 +43,8 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
     while let Ok(job) = jobs.recv() {
         let mut job = Some(job);
         while let Some(next) = job {
+            // Between two units of work, so that a thread that answers a question need not wait for its turn.
+            thread::yield_now();
             // What is owed is found at the next start.
             if tier1.stopping.load(Ordering::Relaxed) {
                 return;

@@ -5,8 +5,10 @@
 //! caller is told so until the process is restarted.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
 use doppel_common::api::{Outcome, Refused, Submission, Tier2Api};
@@ -16,13 +18,16 @@ use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
 use super::backup::{Backups, Follow};
 use super::feed::Extent;
-use crate::machine::{Command, Effect, Hint, Machine, Shards};
+use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect, Hint, Machine, Shards};
 use crate::progress::Progress;
 use crate::recovery::Owed;
 use crate::totals;
 
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
+
+/// Questions are expected for so long after the last one.
+const ASKED: Duration = Duration::from_secs(1);
 
 /// Messages on their way past which commands do not wait for them: telling a giant group its winner takes
 /// many commits, and half of each is left to whatever arrives.
@@ -74,6 +79,8 @@ struct Writer<'t> {
     backups: Backups,
     progress: Progress,
     waiting: VecDeque<Waiting>,
+    /// When pages were last asked for, as far as the writer knows.
+    last_asked: Option<Instant>,
     stopping: bool,
 }
 
@@ -94,6 +101,7 @@ pub(super) fn run(
         backups: Backups::default(),
         progress: Progress::new(tier1.progress.get().cloned()),
         waiting: VecDeque::new(),
+        last_asked: None,
         stopping: false,
     };
     loop {
@@ -132,13 +140,23 @@ impl Writer<'_> {
         }
     }
 
+    /// Whether somebody asks for pages at present.
+    fn is_asked(&mut self) -> bool {
+        let now = Instant::now();
+        if self.tier1.asked.swap(false, Ordering::Relaxed) {
+            self.last_asked = Some(now);
+        }
+        self.last_asked.is_some_and(|last| now.duration_since(last) < ASKED)
+    }
+
     /// Applies what is there until the commit is large enough, commits, answers, and carries out the
     /// effects.
     fn commit(&mut self) -> Result<(), Refused> {
         let mut answers_for: Vec<usize> = Vec::new();
         let mut set_aside = None;
         let crowded = self.shards.undelivered() > CROWD;
-        let mut machine = Machine::new(&*self.tier1.store, &mut self.shards);
+        let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
+        let mut machine = Machine::new(&*self.tier1.store, &mut self.shards, commit_rows);
         if !crowded {
             machine.deliver(usize::MAX)?;
         }
@@ -159,6 +177,8 @@ impl Writer<'_> {
                 at += 1;
                 continue;
             };
+            // Between two units of work, so that a thread that answers a question need not wait for its turn.
+            thread::yield_now();
             if matches!(command, Command::Submit { .. }) {
                 answers_for.push(at);
             }
@@ -170,6 +190,8 @@ impl Writer<'_> {
         }
         machine.deliver(usize::MAX)?;
         let applied = machine.finish();
+        // Between two units of work, so that a thread that answers a question need not wait for its turn.
+        thread::yield_now();
         if !applied.writes.is_empty() {
             let kept = self.backups.prepare(&applied.writes);
             self.tier1.store.commit(applied.writes)?;

@@ -162,6 +162,32 @@ fn copies_of_a_center_do_not_compare_its_cluster() {
     assert_eq!((pairs, comparisons(&world) - before), (MEMBERS, 0));
 }
 
+/// When the center of a cluster leaves, its members do not compare each other one by one.
+#[test]
+fn a_cluster_finds_another_center() {
+    const MEMBERS: usize = 1_000;
+    let words: Vec<u32> = (0..400).collect();
+    let mut world = World::new(Policy::default(), 1, 1);
+    world.unchecked = true;
+    world.put(page(0), signature_of(&words), true);
+    for n in 1..MEMBERS {
+        let mut words = words.clone();
+        words[n % 400] = 1_000 + n as u32;
+        world.put(page(n), signature_of(&words), true);
+    }
+    world.pass();
+    world.remove(page(0));
+    world.look_at_all();
+    let comparisons = |world: &World| world.shared.read().tables.partitions[0].comparisons;
+    let before = comparisons(&world);
+    let mut answered = Components::default();
+    answered.take(&world.pass());
+    let made = comparisons(&world) - before;
+    assert!(made < 10 * MEMBERS as u64, "{made} comparisons");
+    let signatures: Vec<_> = world.pages.lock().unwrap().values().cloned().collect();
+    assert_eq!(answered.roots(), Components::of(world.policy(), &signatures).roots());
+}
+
 /// A cluster of very many pages: what a look costs does not depend on how many.
 #[test]
 fn a_look_does_not_compare_a_whole_cluster() {

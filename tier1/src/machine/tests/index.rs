@@ -97,7 +97,7 @@ impl Index {
             if other == k || !linked(k, other) || !entry.hub && (later || settled) {
                 continue;
             }
-            if entry.center == Center::Unknown {
+            if self.wants_center(entry.center) {
                 match found.partners.first() {
                     None if own.birth > birth => {}
                     Some((oldest, o)) if own.birth > *oldest => {
@@ -110,6 +110,15 @@ impl Index {
             found.partners.push((birth, other));
         }
         Some(found)
+    }
+
+    /// Whether there is none, or it has left.
+    fn wants_center(&self, center: Center) -> bool {
+        match center {
+            Center::Unknown => true,
+            Center::None => false,
+            Center::Entry(birth) => !self.entries.values().any(|entry| entry.birth == birth),
+        }
     }
 
     /// The contents and pages that a look answers with: its copies, then the partners.
@@ -133,11 +142,9 @@ impl Index {
         };
         self.entries.entry(k).and_modify(|entry| entry.center = center);
         for (other, center) in &found.adopted {
-            self.entries.entry(*other).and_modify(|entry| {
-                if entry.center == Center::Unknown {
-                    entry.center = *center;
-                }
-            });
+            if self.entries.get(other).is_some_and(|entry| self.wants_center(entry.center)) {
+                self.entries.entry(*other).and_modify(|entry| entry.center = *center);
+            }
         }
     }
 }
