@@ -20,7 +20,7 @@ use crate::columns::Columns;
 const TABLES: usize = 16;
 
 /// A hashed band key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tag {
     hash: u32,
     table: u8,
@@ -103,6 +103,13 @@ impl BandTables {
             if let Some(bucket) = self.find(*tag).map(|item| item.bucket) {
                 self.buckets.loosen(bucket, slot, columns);
             }
+        }
+    }
+
+    /// Many entries of a tag's bucket have another center now.
+    pub(crate) fn recut(&mut self, tag: Tag, columns: &Columns) {
+        if let Some(bucket) = self.find(tag).map(|item| item.bucket) {
+            self.buckets.recut(bucket, columns);
         }
     }
 

@@ -169,6 +169,15 @@ impl Buckets {
         }
     }
 
+    /// Many members have another center now.
+    pub(crate) fn recut(&mut self, bucket: u32, columns: &Columns) {
+        if let (LARGE, at) = split(bucket)
+            && let Some(large) = self.large.get_mut(at)
+        {
+            large.cut(columns);
+        }
+    }
+
     /// A look passed `steps` members of the counted list of a bucket.
     pub(crate) fn passed(&mut self, bucket: u32, steps: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)

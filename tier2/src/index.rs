@@ -8,12 +8,15 @@ use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
 
-use crate::bands::Tags;
+use hashbrown::HashSet;
+
+use crate::bands::{Tag, Tags};
 use crate::columns::{Center, Record};
 use crate::file::SignatureFile;
 use crate::map_file::Learned;
 use crate::nibbles;
 use crate::search::Found;
+use crate::seed::Seeded;
 use crate::tables::{Place, Tables};
 
 /// Where a page's current signature can be had when it cannot be read here. It must not call tier 2.
@@ -152,12 +155,19 @@ impl Index {
         if let Some((place, center)) = found.center {
             tables.set_center(place, center, &found.tags);
         }
+        // A whole cluster may get another center at once, so its runs are made anew once.
+        let mut runs: HashSet<(u32, Tag), Seeded> = HashSet::default();
         for (place, center, tags) in &found.adopted {
             let present = tables.partition(*place).columns.center(place.slot);
             // It may have looked itself in the meantime.
             if present == Center::UNKNOWN || tables.has_left(present) {
-                tables.set_center(*place, *center, tags);
+                tables.partition_mut(*place).columns.set_center(place.slot, *center);
+                runs.extend(tags.iter().map(|tag| (place.partition, *tag)));
             }
+        }
+        for (partition, tag) in runs {
+            let partition = &mut tables.partitions[partition as usize];
+            partition.bands.recut(tag, &partition.columns);
         }
         for passed in &found.passed {
             let partition = &mut tables.partitions[passed.partition as usize];
