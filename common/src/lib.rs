@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod give_way;
 pub mod input;
 pub mod mapping;
 pub mod model;
@@ -13,3 +14,5 @@ pub mod pairwise;
 pub mod signature;
 pub mod sketch;
 pub mod text;
+
+pub use give_way::give_way;

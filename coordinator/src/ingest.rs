@@ -13,6 +13,7 @@ use axum::body::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_common::api::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
 use doppel_common::api::{Body, Submission};
+use doppel_common::give_way;
 use doppel_common::input::{Fetched, FetchedBody};
 use doppel_common::model::Timestamp;
 use doppel_common::text::{Extracted, Extractor};
@@ -144,8 +145,7 @@ impl Batch {
 fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
     let mut extractor = new();
     for Job { source, now, place, answers } in queue {
-        // Between two units of work, so that a thread that answers a question need not wait for its turn.
-        thread::yield_now();
+        give_way();
         let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
         let answer = answer.unwrap_or_else(|_| {
             // Its buffers may be in any state.

@@ -44,7 +44,9 @@ pub(crate) async fn get(
 ) -> Result<Json<Advice>, Problem> {
     let page = page_url("url", &url)?;
     let market = market(app.markets(), asked.as_deref())?;
-    let mut advice = app.in_place(move |app| Ok(app.advisor(market.as_ref()).advise(&page)?)).await?;
+    let advise = move |app: &App| Ok(app.advisor(market.as_ref()).advise(&page)?);
+    // The winner of a market is looked for among all members.
+    let mut advice = if asked.is_none() { app.in_place(advise).await? } else { app.blocking(advise).await? };
     advice.url = url;
     Ok(Json(advice))
 }

@@ -22,7 +22,7 @@ pub fn rule(rule: Rule) -> &'static str {
         Rule::DayFirstSeen => "seen on an earlier day",
         Rule::StaticUrl => "without a query string",
         Rule::ShorterUrl => "a shorter URL",
-        Rule::FirstSeen => "seen earlier on the same day",
+        Rule::FirstSeen => "seen earlier",
         Rule::Https => "over https",
         Rule::Url => "first in byte order",
     }

@@ -148,7 +148,8 @@ const FILES: [Damage; 16] = [
     }),
     ("a database without its end", "the database", |dir| {
         let written = written(&dir.join("tier1/db"));
-        cut(&dir.join("tier1/db"), |_| written - 2_000);
+        // Enough that pages are lost: of work that is done again at the next start nothing need be noticed.
+        cut(&dir.join("tier1/db"), |_| written / 8 * 7);
     }),
     ("a damaged configuration file of the database", "tier1/conf is not what was written): restore", |dir| {
         flip(&dir.join("tier1/conf"), b"segment_size");

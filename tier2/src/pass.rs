@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use doppel_common::api::{IndexCommand, Look, LookResult, Pair};
+use doppel_common::give_way;
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::signature::Signature;
 use rayon::prelude::*;
@@ -136,8 +136,7 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
 }
 
 fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked> {
-    // Between two units of work, so that a thread that answers a question need not wait for its turn.
-    thread::yield_now();
+    give_way();
     let Some(standing) = wanted.standing else {
         // Without tokens it is nobody's duplicate, and was not stored.
         let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);

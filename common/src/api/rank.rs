@@ -36,7 +36,7 @@ pub enum Rule {
     StaticUrl,
     /// Its URL is shorter.
     ShorterUrl,
-    /// It was first seen earlier on the same day.
+    /// It was first seen earlier.
     FirstSeen,
     /// Its URL is an https one.
     Https,

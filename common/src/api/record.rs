@@ -399,7 +399,7 @@ pub trait Tier1Api: Send + Sync {
     /// When the store failed. `Ok(None)` when there is no such group.
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused>;
 
-    /// Up to `limit` repairs that were applied, of a group under its present id or of all, newest first, from
+    /// Up to `limit` repairs that were applied, of the group with this id or of all, newest first, from
     /// `before` on.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ impl Machine<'_, '_> {
         self.txn.put(key::audit(RepairId { shard, number }), encode(entry));
     }
 
-    /// Drops an entry, and those before it: the clock may have been set back between two repairs.
+    /// Drops an entry, if it is the first one left: one that a wrong clock has made old waits for those before it.
     pub(super) fn expire_repair(&mut self, repair: RepairId, now: Timestamp) -> Result<(), StoreError> {
         self.here = repair.shard;
         let Some(entry) = self.txn.get::<AuditEntry>(&key::audit(repair))? else { return Ok(()) };
@@ -36,12 +36,10 @@ impl Machine<'_, '_> {
         }
         let dropped_key = key::audits_dropped(self.here);
         let dropped: u64 = self.txn.get(&dropped_key)?.unwrap_or_default();
-        let step = self.shards.settings.step_rows as u64;
-        let last = repair.number.min(dropped.saturating_add(step));
-        for number in dropped + 1..=last {
-            self.txn.delete(key::audit(RepairId { number, ..repair }));
+        if repair.number == dropped + 1 {
+            self.txn.delete(key::audit(repair));
+            self.txn.put(dropped_key, encode(&repair.number));
         }
-        self.txn.put(dropped_key, encode(&last.max(dropped)));
         Ok(())
     }
 

@@ -160,9 +160,15 @@ impl<'s, 'm> Machine<'s, 'm> {
         self.txn.len() >= self.commit_rows
     }
 
-    /// Whether half of a commit is there.
-    pub(crate) fn is_half_full(&self) -> bool {
-        self.txn.len() >= self.commit_rows / 2
+    /// Whether the part of a commit is there that messages on their way leave to commands.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.txn.len() >= self.commit_rows / 4 * 3
+    }
+
+    /// Delivers messages until none is left or half of a commit is there. Whether there are any left.
+    pub(crate) fn deliver_half(&mut self) -> Result<bool, StoreError> {
+        self.deliver_up_to(usize::MAX, self.commit_rows / 2)?;
+        Ok(self.shards.undelivered() > 0)
     }
 
     /// Applies a command, then delivers messages until none is left or the commit is large enough.
@@ -189,9 +195,14 @@ impl<'s, 'm> Machine<'s, 'm> {
 
     /// Delivers up to `limit` messages, fewer when the commit is large enough.
     pub(crate) fn deliver(&mut self, limit: usize) -> Result<(), StoreError> {
+        self.deliver_up_to(limit, self.commit_rows)
+    }
+
+    /// The same, fewer when the commit has so many rows.
+    fn deliver_up_to(&mut self, limit: usize, rows: usize) -> Result<(), StoreError> {
         let mut left = Vec::new();
         for _ in 0..limit {
-            if self.is_full() {
+            if self.txn.len() >= rows {
                 break;
             }
             let Some((envelope, stored)) = self.shards.queue.pop_front() else { break };

@@ -4,6 +4,7 @@
 //! may be old by the time the command is applied; the machine checks the contents it names.
 
 use doppel_common::api::{Body, Refused, Submission};
+use doppel_common::give_way;
 
 use super::Tier1;
 use super::worker::measure;
@@ -14,8 +15,7 @@ use crate::txn::read;
 
 impl Tier1 {
     pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Refused> {
-        // Between two units of work, so that a thread that answers a question need not wait for its turn.
-        std::thread::yield_now();
+        give_way();
         let Body::Content(signature) = &submission.body else { return Ok(None) };
         let page = submission.url.id();
         let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? else {

@@ -150,12 +150,16 @@ impl Tier1 {
     ) -> Result<Option<RepairReport>, Refused> {
         let Some(group) = self.surviving_group(group)? else { return Ok(None) };
         let Some(found) = self.recompute(group, Wanted::Always)? else { return Ok(None) };
+        let mut applied = false;
         if !dry_run {
             let audit = found.audit(now(), by);
             self.apply(found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
+            // A group that has merged meanwhile was not there to be repaired.
+            let now = read(&*self.store, &key::group(group))?;
+            applied = !matches!(now, Some(GroupRecord::Forward(_)));
         }
         let (before, components) = (found.before().cloned().collect(), found.sets());
-        Ok(Some(RepairReport { group, before, components, applied: !dry_run }))
+        Ok(Some(RepairReport { group, before, components, applied }))
     }
 
     /// Follows merges from a group to the one that has its members now.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Instant;
 
 use crossbeam::channel::Receiver;
 use doppel_common::api::Refused;
+use doppel_common::give_way;
 use doppel_common::model::{ContentHash, GroupId, PageId};
 use doppel_common::signature::Signature;
 
@@ -43,8 +43,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
     while let Ok(job) = jobs.recv() {
         let mut job = Some(job);
         while let Some(next) = job {
-            // Between two units of work, so that a thread that answers a question need not wait for its turn.
-            thread::yield_now();
+            give_way();
             // What is owed is found at the next start.
             if tier1.stopping.load(Ordering::Relaxed) {
                 return;

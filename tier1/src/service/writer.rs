@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
 use doppel_common::api::{Outcome, Refused, Submission, Tier2Api};
+use doppel_common::give_way;
 use doppel_common::model::GroupId;
 
 use super::Tier1;
@@ -28,10 +28,6 @@ const IDLE: Duration = Duration::from_millis(20);
 
 /// Questions are expected for so long after the last one.
 const ASKED: Duration = Duration::from_secs(1);
-
-/// Messages on their way past which commands do not wait for them: telling a giant group its winner takes
-/// many commits, and half of each is left to whatever arrives.
-const CROWD: usize = 1_000;
 
 /// A task for the writer.
 pub(crate) enum Task {
@@ -154,14 +150,13 @@ impl Writer<'_> {
     fn commit(&mut self) -> Result<(), Refused> {
         let mut answers_for: Vec<usize> = Vec::new();
         let mut set_aside = None;
-        let crowded = self.shards.undelivered() > CROWD;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
         let mut machine = Machine::new(&*self.tier1.store, &mut self.shards, commit_rows);
-        if !crowded {
-            machine.deliver(usize::MAX)?;
-        }
+        // A giant group is told its winner in many commits: a quarter of each is left to whatever arrives, which
+        // does not wait for the messages on their way. It brings messages itself, so it gets no more.
+        let crowded = machine.deliver_half()?;
         let mut at = 0;
-        while !(machine.is_full() || crowded && machine.is_half_full()) {
+        while !(machine.is_full() || crowded && machine.is_nearly_full()) {
             let Some(entry) = self.waiting.get_mut(at) else {
                 match self.tasks.try_recv().map(Task::into_waiting) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
@@ -177,8 +172,7 @@ impl Writer<'_> {
                 at += 1;
                 continue;
             };
-            // Between two units of work, so that a thread that answers a question need not wait for its turn.
-            thread::yield_now();
+            give_way();
             if matches!(command, Command::Submit { .. }) {
                 answers_for.push(at);
             }
@@ -190,8 +184,7 @@ impl Writer<'_> {
         }
         machine.deliver(usize::MAX)?;
         let applied = machine.finish();
-        // Between two units of work, so that a thread that answers a question need not wait for its turn.
-        thread::yield_now();
+        give_way();
         if !applied.writes.is_empty() {
             let kept = self.backups.prepare(&applied.writes);
             self.tier1.store.commit(applied.writes)?;
