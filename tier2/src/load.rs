@@ -27,7 +27,10 @@ pub(crate) fn report(index: &Index, node: &str) -> LoadReport {
         partitions.push(PartitionLoad {
             partition: number as u32,
             node: node.to_owned(),
-            bounds: LengthBox { lo: bounds.lo().to_vec(), hi: bounds.hi().to_vec() },
+            bounds: LengthBox {
+                lo: bounds.ranges().map(|(lo, _)| lo).collect(),
+                hi: bounds.ranges().map(|(_, hi)| hi).collect(),
+            },
             contents: stored as u64,
             pages: (stored + partition.pages.len()) as u64,
             received: partition.received,

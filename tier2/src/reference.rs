@@ -118,7 +118,7 @@ impl Tier2Api for Exhaustive {
         let only = PartitionLoad {
             partition: 0,
             node: "reference".to_owned(),
-            bounds: LengthBox { lo: vec![0], hi: vec![u32::MAX] },
+            bounds: LengthBox { lo: vec![None], hi: vec![None] },
             contents: stored.len() as u64,
             pages: stored.len() as u64,
             received: 0,

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A box of length-vector space: `lo[i] <= length[i] <= hi[i]`.
+/// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total; feature m adds the lengths of
+/// the sub-dictionaries whose number has an even number of bits in common with m, and takes off the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LengthBox {
-    /// Smallest length per sub-dictionary.
-    pub lo: Vec<u32>,
-    /// Largest length per sub-dictionary; 4294967295 is no limit.
-    pub hi: Vec<u32>,
+    /// Smallest value of each feature; null is no limit.
+    pub lo: Vec<Option<i64>>,
+    /// Largest value of each feature; null is no limit.
+    pub hi: Vec<Option<i64>>,
 }
 
 /// One partition's load.

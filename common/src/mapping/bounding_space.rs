@@ -6,55 +6,47 @@
 //! - sum_i |a_i - b_i| < c (|A| + |B|), and
 //! - tau |A| < |B| < |A| / tau.
 //!
-//! A box can hold such a vector b only if the least value of sum_i (|a_i - b_i| - c b_i) over the box is
-//! below c |A|. Each term falls by 1 + c per shingle up to a_i and rises by 1 - c after it, so without
-//! the bounds on |B| the minimum is at b_i = clamp(a_i, lo_i, hi_i). Where that sum is outside the bounds
-//! on |B|, shingles go or come at those same slopes, wherever the box leaves room: the minimum stays exact.
+//! A box is a range of each feature (`features` in `length_vector`), the total among them. A
+//! feature of A and one of B differ by at most |a_i - b_i| summed up. So a box can hold such a vector b only if with the largest total t
+//! that the box and the second bound allow, no feature of A is farther than c (|A| + t) from the box's range of it.
 //!
 //! All is counted on the stored sets and decided in integers, times the denominator of 1 + tau.
 
 use super::LengthVector;
-use super::length_vector::DIMENSIONS_MAX;
+use super::length_vector::{FEATURES_MAX, features};
 use crate::model::Tau;
 
 /// Shingles by which every bound is widened: two different shingles of equal hash are one element of a
 /// stored set, and two such accidents between two contents are already most unlikely.
 const SLACK: i64 = 2;
 
-/// A box of length-vector space, and the range of totals in it. Both ends belong to it.
+/// A box of length-vector space: a range of each feature. Both ends belong to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    pub(super) lo: [u32; DIMENSIONS_MAX + 1],
-    pub(super) hi: [u32; DIMENSIONS_MAX + 1],
-    dimensions: usize,
+    pub(super) lo: [i64; FEATURES_MAX],
+    pub(super) hi: [i64; FEATURES_MAX],
+    features: usize,
 }
 
 impl Bounds {
+    /// No limit. Far from overflow.
+    pub(super) const UNLIMITED: i64 = i64::MAX / 8;
+
     /// The whole space.
     pub(super) fn all(dimensions: usize) -> Self {
-        Self { lo: [0; DIMENSIONS_MAX + 1], hi: [u32::MAX; DIMENSIONS_MAX + 1], dimensions }
+        let (lo, hi) = ([-Self::UNLIMITED; FEATURES_MAX], [Self::UNLIMITED; FEATURES_MAX]);
+        Self { lo, hi, features: features(dimensions) }
     }
 
-    /// Smallest length per sub-dictionary.
-    #[must_use]
-    pub fn lo(&self) -> &[u32] {
-        &self.lo[..self.dimensions]
-    }
-
-    /// Largest length per sub-dictionary; `u32::MAX` is no limit.
-    #[must_use]
-    pub fn hi(&self) -> &[u32] {
-        &self.hi[..self.dimensions]
-    }
-
-    /// Smallest and largest total; `u32::MAX` is no limit.
-    #[must_use]
-    pub fn total(&self) -> (u32, u32) {
-        (self.lo[self.dimensions], self.hi[self.dimensions])
+    /// Smallest and largest value of each feature, the total first; none is no limit. Feature m adds the lengths of
+    /// the sub-dictionaries whose number has an even number of bits in common with m, and takes off the others.
+    pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>)> + '_ {
+        let limit = |value: i64| (value.abs() < Self::UNLIMITED).then_some(value);
+        (0..self.features).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
     }
 
     /// The part where a feature is at most `at`, and the part where it is more.
-    pub(super) fn split(&self, feature: usize, at: u32) -> (Self, Self) {
+    pub(super) fn split(&self, feature: usize, at: i64) -> (Self, Self) {
         let (mut left, mut right) = (*self, *self);
         left.hi[feature] = left.hi[feature].min(at);
         right.lo[feature] = right.lo[feature].max(at.saturating_add(1));
@@ -66,6 +58,7 @@ impl Bounds {
 #[derive(Clone, Copy, Debug)]
 pub struct BoundingSpace {
     lengths: LengthVector,
+    features: [i64; FEATURES_MAX],
     total: i64,
     /// Least and greatest total of a partner.
     totals: (i64, i64),
@@ -82,7 +75,10 @@ impl BoundingSpace {
         let total = lengths.total() as i64;
         // The integers strictly between tau |A| and |A| / tau.
         let totals = (t * total / d + 1 - SLACK, (d * total + t - 1) / t - 1 + SLACK);
-        Self { lengths, total, totals, plus: d + t, minus: d - t }
+        let mut values = [0; FEATURES_MAX];
+        let count = features(lengths.as_slice().len());
+        values.iter_mut().enumerate().take(count).for_each(|(m, value)| *value = lengths.feature(m));
+        Self { lengths, features: values, total, totals, plus: d + t, minus: d - t }
     }
 
     /// Whether a content of `total` shingles may be a near-duplicate.
@@ -108,29 +104,17 @@ impl BoundingSpace {
     /// Whether a near-duplicate may have its vector in `bounds`.
     #[must_use]
     pub fn meets(&self, bounds: &Bounds) -> bool {
-        let (lo, hi) = bounds.total();
-        let (lo, hi) = (i64::from(lo).max(self.totals.0), i64::from(hi).min(self.totals.1));
-        if lo > hi {
+        let least = bounds.lo[0].max(self.totals.0);
+        let most = bounds.hi[0].min(self.totals.1);
+        if least > most {
             return false;
         }
-        let (mut least, mut most) = (0, 0);
-        let (mut total, mut cost) = (0, 0);
-        for ((a, l), h) in self.lengths.as_slice().iter().zip(bounds.lo()).zip(bounds.hi()) {
-            if l > h {
-                return false;
-            }
-            let nearest = i64::from((*a).clamp(*l, *h));
-            total += nearest;
-            cost += self.plus * (i64::from(*a) - nearest).abs() - self.minus * nearest;
-            least += i64::from(*l);
-            most += i64::from(*h);
-        }
-        if least > hi || most < lo {
-            return false;
-        }
-        // A shingle less costs 1 + c, one more costs 1 - c, here times 1 + tau.
-        cost += (self.plus + self.minus) * (total - hi).max(0);
-        cost += (self.plus - self.minus) * (lo - total).max(0);
-        cost <= self.minus * self.total + self.plus * SLACK
+        let budget = self.minus * (self.total + most) + self.plus * SLACK;
+        let ranges = bounds.lo.iter().zip(&bounds.hi).zip(&self.features).take(bounds.features).skip(1);
+        ranges.into_iter().all(|((lo, hi), value)| {
+            // Signs make nothing larger than the total.
+            let apart = (lo - value).max(value - hi);
+            *lo <= most && -most <= *hi && lo <= hi && (apart <= 0 || self.plus * apart <= budget)
+        })
     }
 }

@@ -5,6 +5,7 @@
 //! of all features that give each side its share of the box's contents within [`TOLERANCE`], the one that
 //! the fewest bounding spaces cross.
 
+use super::length_vector::features;
 use super::{BoundingSpace, Bounds, LengthVector};
 
 /// How far from the wanted share of a box's contents a cut may be.
@@ -24,7 +25,7 @@ pub(super) const DEPTH_MAX: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Node {
     /// Vectors with `feature` at most `at` are to the left.
-    Cut { feature: usize, at: u32, right: usize },
+    Cut { feature: usize, at: i64, right: usize },
     /// The number of a partition.
     Leaf(u32),
 }
@@ -57,7 +58,7 @@ struct Tree<'s> {
 #[derive(Clone, Copy)]
 struct Boundary {
     feature: usize,
-    at: u32,
+    at: i64,
     /// Part of the contents to its left.
     share: f64,
 }
@@ -77,7 +78,7 @@ impl Tree<'_> {
             (self.meeting(&left, &contacts), self.meeting(&right, &contacts));
         drop(contacts);
         home.sort_unstable_by_key(|i| (self.lengths[*i].feature(cut.feature), *i));
-        let middle = home.partition_point(|i| self.lengths[*i].feature(cut.feature) <= u64::from(cut.at));
+        let middle = home.partition_point(|i| self.lengths[*i].feature(cut.feature) <= cut.at);
         let (left_home, right_home) = home.split_at_mut(middle);
         let left_parts = ((f64::from(parts) * cut.share).round() as u32).clamp(1, parts - 1);
 
@@ -103,7 +104,7 @@ impl Tree<'_> {
         let wanted = f64::from(parts / 2) / f64::from(parts);
         let off = |boundary: &Boundary| (boundary.share - wanted).abs();
         let mut boundaries = Vec::new();
-        for feature in 0..=self.dimensions {
+        for feature in 0..features(self.dimensions) {
             let all = self.boundaries(feature, home);
             let mut near: Vec<Boundary> = all.iter().copied().filter(|b| off(b) <= TOLERANCE).collect();
             if near.is_empty() {
@@ -127,12 +128,8 @@ impl Tree<'_> {
         home.sort_unstable_by_key(|i| (value(i), *i));
         let count = home.len() as f64;
         let ends = home.windows(2).enumerate().filter(|(_, pair)| value(&pair[0]) < value(&pair[1]));
-        // A length above u32::MAX - 1 cannot be a boundary; no content is that long.
-        ends.filter_map(|(i, pair)| {
-            let at = u32::try_from(value(&pair[0])).ok()?;
-            Some(Boundary { feature, at, share: (i + 1) as f64 / count })
-        })
-        .collect()
+        ends.map(|(i, pair)| Boundary { feature, at: value(&pair[0]), share: (i + 1) as f64 / count })
+            .collect()
     }
 
     /// Contents received by both sides together, over a part of `contacts`.

@@ -5,6 +5,19 @@ use super::MappingError;
 /// The most sub-dictionaries a lexicon may have.
 pub const DIMENSIONS_MAX: usize = 8;
 
+/// The most features.
+pub(super) const FEATURES_MAX: usize = DIMENSIONS_MAX.next_power_of_two();
+
+/// What cuts are made over, for N sub-dictionaries.
+///
+/// Feature m of a vector a is the sum of its lengths with signs, sum_i (-1)^|i & m| a_i, where |i & m| counts common
+/// bits (a Walsh function of i). Feature 0 is the total. Whatever the signs, two contents that differ in d shingles
+/// differ in a feature by at most d, as in a single length; but a feature with signs is spread twice as far, so that a
+/// cut over it is crossed by fewer bounding spaces.
+pub(super) fn features(dimensions: usize) -> usize {
+    dimensions.next_power_of_two()
+}
+
 /// Distinct shingles of a content by the sub-dictionary of their first word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LengthVector {
@@ -48,8 +61,12 @@ impl LengthVector {
         self.as_slice().iter().copied().map(u64::from).sum()
     }
 
-    /// What a cut may be made over: length `feature`, or for the feature after the last the total.
-    pub(super) fn feature(&self, feature: usize) -> u64 {
-        self.as_slice().get(feature).map_or_else(|| self.total(), |length| u64::from(*length))
+    /// One of its [`features`].
+    pub(super) fn feature(&self, feature: usize) -> i64 {
+        let signed = |(i, length): (usize, &u32)| {
+            let length = i64::from(*length);
+            if (i & feature).count_ones().is_multiple_of(2) { length } else { -length }
+        };
+        self.as_slice().iter().enumerate().map(signed).sum()
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 
 use super::cut::{DEPTH_MAX, Node, grow};
+use super::length_vector::features;
 use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingLoad};
 use crate::model::Tau;
 use crate::signature::Signature;
@@ -12,7 +13,7 @@ use crate::signature::Signature;
 /// The most partitions of a map.
 pub const PARTITIONS_MAX: usize = 4_096;
 
-/// A lexicon and the cuts over its lengths and their total. Partitions are numbered from 0 so that
+/// A lexicon and the cuts over the features of its lengths. Partitions are numbered from 0 so that
 /// neighbouring boxes have neighbouring numbers.
 ///
 /// ```
@@ -134,7 +135,7 @@ impl PartitionMap {
             match self.nodes[node] {
                 Node::Leaf(partition) => return partition,
                 Node::Cut { feature, at, right } => {
-                    node = if lengths.feature(feature) <= u64::from(at) { node + 1 } else { right };
+                    node = if lengths.feature(feature) <= at { node + 1 } else { right };
                 }
             }
         }
@@ -213,12 +214,12 @@ struct Document {
     sample: MappingLoad,
 }
 
-/// Lengths up to `at` are to the left; the feature after the last sub-dictionary is the total.
+/// Vectors whose feature is at most `at` are to the left.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cut {
     feature: usize,
-    at: u32,
+    at: i64,
 }
 
 impl From<PartitionMap> for Document {
@@ -249,8 +250,11 @@ fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingErr
     let mut partitions = 0;
     for (at, cut) in cuts.iter().enumerate() {
         match cut {
-            Some(cut) if cut.feature > dimensions => {
-                return Err(MappingError::Cuts(format!("node {at} is over feature {}", cut.feature)));
+            Some(cut) if cut.feature >= features(dimensions) || cut.at.abs() >= Bounds::UNLIMITED => {
+                return Err(MappingError::Cuts(format!(
+                    "node {at} is over feature {} at {}",
+                    cut.feature, cut.at
+                )));
             }
             Some(cut) => {
                 open.push(at);

@@ -1,6 +1,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::length_vector::features;
 use super::*;
 use crate::model::{Tau, stable_hash64};
 use crate::pairwise::Policy;
@@ -99,11 +100,7 @@ proptest! {
         let nodes = cut::grow(&lengths, &spaces, 3, 16);
         let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Tau::DEFAULT, 1).unwrap();
         for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
-            let holds = |b: &Bounds| {
-                let total = lengths.total() as u32;
-                let inside = lengths.as_slice().iter().zip(b.lo().iter().zip(b.hi())).all(|(x, (l, h))| l <= x && x <= h);
-                inside && b.total().0 <= total && total <= b.total().1
-            };
+            let holds = |b: &Bounds| (0..4).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));
             let homes: Vec<usize> = (0..map.partitions()).filter(|p| holds(&map.bounds()[*p])).collect();
             prop_assert_eq!(homes, vec![map.home(&lengths) as usize]);
         }
@@ -111,31 +108,42 @@ proptest! {
 
     /// Against the definition, over every vector of a small box.
     #[test]
-    fn a_space_meets_a_box_exactly(
+    fn a_space_meets_every_box_with_a_possible_partner(
         a in vec(0u32..40, 1..=3),
-        corner in vec((0u32..40, 0u32..8), 3),
-        totals in (0u32..80, 0u32..30),
+        ranges in vec((-60i64..60, 0i64..40), 4),
+        total in (0i64..80, 0i64..30),
         tau in taus(),
     ) {
         let lengths = LengthVector::new(&a).unwrap();
         let mut bounds = Bounds::all(a.len());
-        for (i, (lo, size)) in corner.iter().take(a.len()).enumerate() {
-            (bounds.lo[i], bounds.hi[i]) = (*lo, lo + size);
+        for (m, (lo, size)) in ranges.iter().enumerate().take(features(a.len())).skip(1) {
+            (bounds.lo[m], bounds.hi[m]) = (*lo, lo + size);
         }
-        (bounds.lo[a.len()], bounds.hi[a.len()]) = (totals.0, totals.0 + totals.1);
+        (bounds.lo[0], bounds.hi[0]) = (total.0, total.0 + total.1);
         let meets = BoundingSpace::new(lengths, tau).meets(&bounds);
 
-        let mut inside = vec![vec![]];
-        for i in 0..a.len() {
-            let one = |v: &Vec<u32>| (bounds.lo[i]..=bounds.hi[i]).map(|x| [v.as_slice(), &[x]].concat()).collect::<Vec<_>>();
-            inside = inside.iter().flat_map(one).collect();
+        let mut vectors = vec![vec![]];
+        for _ in 0..a.len() {
+            let one = |v: &Vec<u32>| (0..60).map(|x| [v.as_slice(), &[x]].concat()).collect::<Vec<_>>();
+            vectors = vectors.iter().flat_map(one).filter(|v| v.iter().sum::<u32>() < 111).collect();
         }
-        let (lo, hi) = bounds.total();
-        inside.retain(|b| (lo..=hi).contains(&b.iter().sum()));
-        let space = BoundingSpace::new(lengths, tau);
-        prop_assert!(meets || !inside.iter().any(|b| possible(&a, b, tau)));
-        // Nothing but the slack: some vector of the box is admitted by itself.
-        prop_assert_eq!(meets, inside.iter().any(|b| space.admits(b)));
+        let inside = |b: &[u32]| {
+            let b = LengthVector::new(b).unwrap();
+            (0..features(a.len())).all(|m| (bounds.lo[m]..=bounds.hi[m]).contains(&b.feature(m)))
+        };
+        let possible = vectors.iter().any(|b| possible(&a, b, tau) && inside(b));
+        prop_assert!(meets || !possible);
+    }
+
+    /// Two contents that differ in d shingles differ in no feature by more.
+    #[test]
+    fn no_feature_tells_more_than_the_shingles(a in vec(0u32..1_000, 1..=8), b in vec(0u32..1_000, 8)) {
+        let b = &b[..a.len()];
+        let apart: i64 = a.iter().zip(b).map(|(a, b)| i64::from(a.abs_diff(*b))).sum();
+        let (a, b) = (LengthVector::new(&a).unwrap(), LengthVector::new(b).unwrap());
+        let most = (0..features(a.as_slice().len())).map(|m| (a.feature(m) - b.feature(m)).abs()).max();
+        prop_assert!(most <= Some(apart));
+        prop_assert_eq!(a.feature(0), a.total() as i64);
     }
 
     #[test]
@@ -146,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_documents_are_errors(cuts in vec(prop::option::weighted(0.5, (0usize..6, any::<u32>())), 0..12)) {
+    fn damaged_documents_are_errors(cuts in vec(prop::option::weighted(0.5, (0usize..6, any::<i64>())), 0..12)) {
         let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
         let mut json = serde_json::to_value(&map).unwrap();
         json["cuts"] = cuts.iter().map(|c| match c {
@@ -177,32 +185,23 @@ fn topical_pages() -> Vec<Signature> {
 }
 
 #[test]
-fn topics_part_pages_and_share_the_mass() {
+fn topics_part_pages() {
     let pages = topical_pages();
-    for dimensions in 2..=4 {
-        // Variance of the shares of the sub-dictionaries over the pages, all together.
-        let spread = |lexicon: &Lexicon| {
-            let share = |p: &Signature, i: usize| {
-                f64::from(lexicon.lengths(p).as_slice()[i]) / f64::from(p.shingles())
-            };
-            let variance = |i: usize| {
-                let mean = pages.iter().map(|p| share(p, i)).sum::<f64>() / pages.len() as f64;
-                pages.iter().map(|p| (share(p, i) - mean).powi(2)).sum::<f64>() / pages.len() as f64
-            };
-            (0..dimensions).map(variance).sum::<f64>()
-        };
+    // Variance over the pages of a feature's part of the total.
+    let spread = |lexicon: &Lexicon, m: usize| {
+        let share = |p: &Signature| lexicon.lengths(p).feature(m) as f64 / f64::from(p.shingles());
+        let mean = pages.iter().map(share).sum::<f64>() / pages.len() as f64;
+        pages.iter().map(|p| (share(p) - mean).powi(2)).sum::<f64>() / pages.len() as f64
+    };
+    for dimensions in 2..=8 {
         let learned = Lexicon::learn(&pages, dimensions, 1).unwrap();
         let unlearned = Lexicon::unlearned(dimensions).unwrap();
-        assert!(spread(&learned) > 4.0 * spread(&unlearned), "{dimensions}");
-        let mut mass = vec![0u64; dimensions];
-        for page in &pages {
-            for (sum, length) in mass.iter_mut().zip(learned.lengths(page).as_slice()) {
-                *sum += u64::from(*length);
-            }
-        }
-        let all: u64 = mass.iter().sum();
-        for sum in mass {
-            assert!((sum as f64 * dimensions as f64 / all as f64 - 1.0).abs() < 0.2, "{sum} of {all}");
+        // Three topics differ in two directions, the strongest of which is the highest bit.
+        let highest = features(dimensions) / 2;
+        assert!(spread(&learned, highest) > 10.0 * spread(&unlearned, highest), "{dimensions}");
+        assert!(spread(&learned, highest) > 0.1, "{dimensions}");
+        if dimensions > 2 {
+            assert!(spread(&learned, highest / 2) > 0.05, "{dimensions}");
         }
     }
 }

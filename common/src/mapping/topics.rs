@@ -1,11 +1,16 @@
 //! Sub-dictionaries by which pages differ.
 //!
 //! The lengths of a page's sub-documents rise and fall together, and the more alike the sub-dictionaries,
-//! the more so: a vector of three such lengths says little more than one. So buckets are split along
-//! the principal direction of the page x bucket-share matrix, the first eigenvector of its covariance:
-//! of all directions the one in which the pages' shares vary most. Buckets sorted by their weight in
-//! it are cut where the wanted part of all shingles is reached, and each side is split again. The
-//! eigenvector comes by power iteration (Golub, Van Loan, *Matrix Computations*, section 7.3).
+//! the more so: a vector of three such lengths says little more than one. What tells pages apart is the difference
+//! of the shares that two halves of the dictionary have in a page, if the halves are chosen so that it varies
+//! most. With X the page x bucket-share matrix, centred, and w = +-1 per bucket, that is the w with the largest |X w|:
+//! steps w <- sign(X' X w) never make it smaller, for X' X is positive semidefinite (Journee, Nesterov, Richtarik,
+//! Sepulchre, JMLR 11, 2010, section 2), from where power iteration without the sign has come to. The next
+//! direction is found where the scores X w of the earlier ones are taken out.
+//!
+//! The signs of a bucket in all directions are the bits of its sub-dictionary's number, the strongest direction the highest
+//! bit, so the features of a length vector are these differences and their products. Where N is no power of two,
+//! numbers that are too large lose low bits: the strongest directions are kept whole.
 
 use std::borrow::Borrow;
 
@@ -19,42 +24,54 @@ const PAGES_MAX: usize = 5_000;
 /// A bucket on fewer pages of the sample keeps the sub-dictionary of its hash: its weight is chance.
 const PAGES_MIN: u32 = 3;
 
-/// Steps of the power iteration. What counts is the order of the weights, which settles long before
-/// the last digits do.
+/// Steps of the power iteration, and at most so many with signs; a dozen usually do.
 const STEPS: usize = 30;
+
+/// Starts of the iteration, of which the best counts: with signs it ends in a local maximum.
+const STARTS: u64 = 3;
 
 /// Writes the sub-dictionary of each bucket that the sample says something about to `table`.
 pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], dimensions: usize, table: &mut [u8]) {
     let shares = Shares::of(sample);
-    let known = (0..BUCKETS).filter(|b| shares.pages[*b] >= PAGES_MIN).collect();
-    let mut next = 0;
-    split(&shares, known, dimensions, &mut next, table);
+    let mut numbers = vec![0; BUCKETS];
+    let mut known: Vec<Vec<f64>> = Vec::new();
+    for _ in 0..dimensions.next_power_of_two().ilog2() {
+        let found = (0..STARTS).map(|start| shares.signs(&known, start));
+        let Some(Direction { signs, scores, .. }) = found.reduce(Direction::better) else { break };
+        for (number, sign) in numbers.iter_mut().zip(&signs) {
+            *number = *number << 1 | usize::from(*sign > 0.0);
+        }
+        known.push(scores);
+    }
+    for (bucket, number) in numbers.into_iter().enumerate() {
+        if shares.pages[bucket] >= PAGES_MIN {
+            table[bucket] = below(number, dimensions) as u8;
+        }
+    }
 }
 
-/// Splits `buckets` into `parts` sub-dictionaries, numbered from `next` on.
-fn split(shares: &Shares, mut buckets: Vec<usize>, parts: usize, next: &mut u8, table: &mut [u8]) {
-    if parts <= 1 {
-        for bucket in buckets {
-            table[bucket] = *next;
-        }
-        *next += 1;
-        return;
+/// The number without its lowest bits, as many as are needed to have it below `dimensions`.
+fn below(mut number: usize, dimensions: usize) -> usize {
+    while number >= dimensions {
+        number &= number - 1;
     }
-    let weights = shares.principal_direction(&buckets);
-    buckets.sort_by(|a, b| weights[*a].total_cmp(&weights[*b]).then(a.cmp(b)));
-    let mass: f64 = buckets.iter().map(|b| shares.mean[*b]).sum();
-    let left_parts = parts / 2;
-    let wanted = mass * left_parts as f64 / parts as f64;
-    let mut sum = 0.0;
-    let end = buckets.iter().position(|b| {
-        // Up to the middle of the bucket that crosses the mark.
-        let middle = sum + shares.mean[*b] / 2.0;
-        sum += shares.mean[*b];
-        middle > wanted
-    });
-    let right = buckets.split_off(end.unwrap_or(buckets.len()));
-    split(shares, buckets, left_parts, next, table);
-    split(shares, right, parts - left_parts, next, table);
+    number
+}
+
+/// Halves of the dictionary.
+struct Direction {
+    /// 1 or -1 per bucket.
+    signs: Vec<f64>,
+    /// The difference of the halves' shares per page, less what the earlier directions say of it; of length 1.
+    scores: Vec<f64>,
+    /// Its length before.
+    spread: f64,
+}
+
+impl Direction {
+    fn better(self, other: Self) -> Self {
+        if other.spread > self.spread { other } else { self }
+    }
 }
 
 /// The share of each bucket in each page: a sparse matrix by rows.
@@ -102,49 +119,76 @@ impl Shares {
         self.ends.push(self.entries.len());
     }
 
-    /// The first eigenvector of the covariance of `buckets`; 0 for all other buckets.
-    fn principal_direction(&self, buckets: &[usize]) -> Vec<f64> {
-        let mut direction = vec![0.0; BUCKETS];
-        let mut inside = vec![0.0; BUCKETS];
-        for &bucket in buckets {
-            inside[bucket] = 1.0;
-            // Any start that is not orthogonal to the eigenvector will do; it is the same every time.
-            let hash = stable_hash64(&(bucket as u64 | 1 << 32).to_le_bytes());
-            direction[bucket] = (hash >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
-        }
+    /// The signs with the largest scores, apart from `known` ones, that the iteration finds from a start.
+    fn signs(&self, known: &[Vec<f64>], start: u64) -> Direction {
+        // Any start that is not orthogonal to the maximum will do; it is the same every time.
+        let random = |bucket: u64| {
+            let hash = stable_hash64(&(bucket | (start + 1) << 32).to_le_bytes());
+            (hash >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+        };
+        let mut weights: Vec<f64> = (0..BUCKETS as u64).map(random).collect();
         for _ in 0..STEPS {
-            let mut next = self.covariance_times(&direction);
-            for (weight, inside) in next.iter_mut().zip(&inside) {
-                *weight *= inside;
-            }
-            let norm = next.iter().map(|w| w * w).sum::<f64>().sqrt();
+            weights = self.back(&self.scores(&weights, known));
+            let norm = norm(&weights);
             if norm == 0.0 {
                 break;
             }
-            next.iter_mut().for_each(|weight| *weight /= norm);
-            direction = next;
+            weights.iter_mut().for_each(|weight| *weight /= norm);
         }
-        direction
+        let sign = |weight: &f64| if *weight < 0.0 { -1.0 } else { 1.0 };
+        let mut signs: Vec<f64> = weights.iter().map(sign).collect();
+        for _ in 0..STEPS {
+            let next: Vec<f64> = self.back(&self.scores(&signs, known)).iter().map(sign).collect();
+            if next == signs {
+                break;
+            }
+            signs = next;
+        }
+        let mut scores = self.scores(&signs, known);
+        let spread = norm(&scores);
+        if spread > 0.0 {
+            scores.iter_mut().for_each(|score| *score /= spread);
+        }
+        Direction { signs, scores, spread }
     }
 
-    /// The covariance matrix times a vector, up to a factor: (X - 1 m')' (X - 1 m') v.
-    fn covariance_times(&self, vector: &[f64]) -> Vec<f64> {
-        let centre: f64 = self.mean.iter().zip(vector).map(|(m, v)| m * v).sum();
-        let mut product = vec![0.0; BUCKETS];
-        let (mut start, mut sum) = (0, 0.0);
-        for &end in &self.ends {
+    /// X w, less its part along the `known` scores.
+    fn scores(&self, weights: &[f64], known: &[Vec<f64>]) -> Vec<f64> {
+        let centre = dot(&self.mean, weights);
+        let mut start = 0;
+        let score = |&end: &usize| {
             let row = &self.entries[start..end];
-            let score = row.iter().map(|(b, share)| f64::from(*share) * vector[usize::from(*b)]).sum::<f64>()
-                - centre;
-            for (bucket, share) in row {
-                product[usize::from(*bucket)] += f64::from(*share) * score;
+            start = end;
+            row.iter().map(|(b, share)| f64::from(*share) * weights[usize::from(*b)]).sum::<f64>() - centre
+        };
+        let mut scores: Vec<f64> = self.ends.iter().map(score).collect();
+        for earlier in known {
+            let part = dot(&scores, earlier);
+            scores.iter_mut().zip(earlier).for_each(|(score, e)| *score -= part * e);
+        }
+        scores
+    }
+
+    /// X' s.
+    fn back(&self, scores: &[f64]) -> Vec<f64> {
+        let mut weights = vec![0.0; BUCKETS];
+        let mut start = 0;
+        for (&end, score) in self.ends.iter().zip(scores) {
+            for (bucket, share) in &self.entries[start..end] {
+                weights[usize::from(*bucket)] += f64::from(*share) * score;
             }
-            sum += score;
             start = end;
         }
-        for (out, mean) in product.iter_mut().zip(&self.mean) {
-            *out -= mean * sum;
-        }
-        product
+        let sum: f64 = scores.iter().sum();
+        weights.iter_mut().zip(&self.mean).for_each(|(weight, mean)| *weight -= mean * sum);
+        weights
     }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn norm(a: &[f64]) -> f64 {
+    dot(a, a).sqrt()
 }

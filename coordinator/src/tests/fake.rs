@@ -492,7 +492,7 @@ impl Tier2Api for Fake {
         let partition = |partition, node: &str, contents| PartitionLoad {
             partition,
             node: node.to_owned(),
-            bounds: LengthBox { lo: vec![0, 0, 0], hi: vec![9, 9, 9] },
+            bounds: LengthBox { lo: vec![None; 4], hi: vec![Some(9); 4] },
             contents,
             pages: contents + 1,
             received: 10,

@@ -162,7 +162,7 @@ async fn reports_add_up() {
         (&x["node"], &x["partitions"], &x["contents"], &x["received"]),
         (&json!("x"), &json!(2), &json!(12), &json!(20))
     );
-    assert_eq!(load["partitions"][0]["box"]["hi"], json!([9, 9, 9]));
+    assert_eq!(load["partitions"][0]["box"]["hi"], json!([9, 9, 9, 9]));
 
     let quality = door.get("/v1/reports/quality").await.json();
     assert_eq!((&quality["confirm_share"], &quality["reject_share"]), (&json!(0.75), &Value::Null));
