@@ -62,7 +62,9 @@ impl Changes {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut cursor = self.cursor.clone();
         let ended = self.print(&mut cursor);
-        if let (Some(cursor), false) = (cursor, self.ask.json) {
+        // One that was refused is no place to continue from.
+        let moved = ended.is_ok() || cursor != self.cursor;
+        if let (Some(cursor), false, true) = (cursor, self.ask.json, moved) {
             // Where nobody reads stderr, nobody continues.
             let _ = writeln!(io::stderr(), "doppel: continue with --cursor {cursor}");
         }

@@ -91,19 +91,24 @@ impl Restore {
     }
 }
 
-/// Takes away what a run that was killed left in a directory; any other content is refused.
-fn clear(dir: &Path) -> anyhow::Result<()> {
+/// The names in a directory; none where there is none.
+fn names(dir: &Path) -> anyhow::Result<Vec<OsString>> {
+    let cannot = || format!("cannot list {}", dir.display());
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| format!("cannot list {}", dir.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(cannot),
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.with_context(|| format!("cannot list {}", dir.display()))?.file_name());
-    }
+    entries.map(|entry| Ok(entry.with_context(cannot)?.file_name())).collect()
+}
+
+/// Takes away what a run that was killed left in a directory; any other content is refused.
+fn clear(dir: &Path) -> anyhow::Result<()> {
+    let mut names = names(dir)?;
     names.retain(|name| name != "lost+found");
-    let interrupted = names.iter().any(|name| name == ASIDE) && names.iter().all(|name| name != NAME);
+    let interrupted = names.iter().any(|name| name == ASIDE)
+        && names.iter().all(|name| name != NAME)
+        && self::names(&dir.join(ASIDE))?.iter().all(|name| name == TIER1);
     let ours = |name: &OsString| name == ASIDE || name == TIER1 || manifest::is_aside(name);
     ensure!(
         names.is_empty() || interrupted && names.iter().all(ours),

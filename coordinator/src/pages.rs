@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use doppel_common::api::page::{LINE_BYTES_MAX, PageItem};
 use doppel_common::api::{Outcome, Submission};
+use doppel_common::model::PageUrl;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -178,9 +179,9 @@ pub(crate) async fn delete(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PurgeRequest {
-    /// The page to forget, or
+    /// The page to forget; this or a host.
     url: Option<String>,
-    /// the host whose pages to forget, lower case, without a port.
+    /// The host whose pages to forget, lower case, without a port; not its subdomains.
     host: Option<String>,
 }
 
@@ -212,11 +213,11 @@ pub(crate) async fn purge(
             app.blocking(move |app| Ok(app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
-            if host.is_empty()
-                || host.len() > 253
-                || host.bytes().any(|b| b.is_ascii_uppercase() || b <= b' ')
-            {
-                return Err(Problem::field("host", "a host name in lower case, of 1 to 253 bytes"));
+            // As a URL has it, or nothing would be found and the answer would look like success.
+            let in_a_url = PageUrl::parse(&format!("http://{host}/")).map(|url| url.host());
+            if host.starts_with('.') || in_a_url.as_deref() != Ok(host) {
+                let detail = "a host as URLs have it: lower case, no scheme, no port, xn-- for other scripts";
+                return Err(Problem::field("host", detail));
             }
             let host = host.clone();
             app.blocking(move |app| Ok(app.tier1().purge_host(&host)?)).await?

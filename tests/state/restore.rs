@@ -47,6 +47,11 @@ fn a_directory_that_is_not_empty_is_left_as_it_is() {
     copy(directory(), &dir);
     fails(&restore(&file, &dir), "is not empty");
     done(&run([Path::new("check"), &dir]));
+    // A folder of somebody else's that is called as our own would be.
+    let theirs = place.path("theirs");
+    fs::create_dir_all(theirs.join("restoring/photos")).unwrap();
+    fails(&restore(&file, &theirs), "is not empty");
+    assert!(theirs.join("restoring/photos").is_dir());
     let other = place.path("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("photo.jpg"), b"").unwrap();

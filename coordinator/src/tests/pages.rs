@@ -142,9 +142,15 @@ async fn a_purge_names_a_page_or_a_host() {
     assert_eq!(door.status("http://a/1").await["status"], "unknown");
     assert_eq!(door.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 1);
     assert_eq!(door.post_json("/v1/purge", &json!({"host": "a"})).await.json()["purged"], 0);
-    for bad in
-        [json!({}), json!({"url": "http://a/", "host": "a"}), json!({"host": ""}), json!({"host": "A"})]
-    {
+    for bad in [
+        json!({}),
+        json!({"url": "http://a/", "host": "a"}),
+        json!({"host": ""}),
+        json!({"host": "A"}),
+        json!({"host": "a:80"}),
+        json!({"host": ".a"}),
+        json!({"host": "http://a"}),
+    ] {
         door.post_json("/v1/purge", &bad).await.problem(400);
     }
     door.post_json("/v1/purge", &json!({"urls": []})).await.problem(400);
