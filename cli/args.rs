@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
+use doppel_common::mapping::DIMENSIONS_MAX;
 use doppel_common::model::Tau;
 use doppel_tier1::Retention;
 
@@ -61,7 +62,7 @@ pub(crate) struct EngineArgs {
     /// Tier-2 partitions, 1 to 4096. The groups do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) partitions: u32,
-    /// Dimensions of the length vector that pages are placed by, 1 to 4. The groups do not depend on
+    /// Dimensions of the length vector that pages are placed by, 1 to 8. The groups do not depend on
     /// it.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = dimensions)]
     pub(crate) dimensions: usize,
@@ -93,12 +94,12 @@ pub(crate) struct EngineArgs {
     pub(crate) keep_audit: Span,
 }
 
-/// 1 to 4.
+/// 1 to 8.
 fn dimensions(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
-        .filter(|n| (1..=4).contains(n))
-        .ok_or_else(|| "1 to 4 dimensions are possible".to_owned())
+        .filter(|n| (1..=DIMENSIONS_MAX).contains(n))
+        .ok_or_else(|| format!("1 to {DIMENSIONS_MAX} dimensions are possible"))
 }
 
 /// A number from `LEAST`.

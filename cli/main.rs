@@ -9,6 +9,7 @@ mod destination;
 mod directory;
 mod eval;
 mod exit;
+mod extracted;
 mod interrupt;
 mod manifest;
 mod output;

@@ -14,6 +14,7 @@ mod accuracy {
     mod figures;
     mod invariance;
     mod oracle_check;
+    mod plan;
     mod redirects;
     mod text;
 }

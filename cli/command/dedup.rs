@@ -2,20 +2,19 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use doppel_common::api::{Body, Outcome, Refused, Submission, Tier1Api, Tier2Api};
 use doppel_coordinator::export::write_export;
-use doppel_coordinator::ingest::{Batch, Ingest, Source};
 
 use crate::args::{EngineArgs, InputArgs};
-use crate::crawl::{self, Tally};
+use crate::crawl;
 use crate::destination::Destination;
 use crate::directory;
+use crate::extracted::{self, BATCH_PAGES};
 use crate::interrupt;
 use crate::output::Output;
 use crate::progress;
@@ -23,12 +22,6 @@ use crate::scratch::Scratch;
 use crate::summary::{Fed, Outcomes, Summary};
 use crate::wire::Engine;
 
-/// Pages handed to the engine at a time ...
-const BATCH_PAGES: usize = 1_024;
-/// ... or bytes of them; one page may be larger.
-const BATCH_BYTES: u64 = 16 << 20;
-/// Batches that are read and extracted ahead.
-const BATCHES_AHEAD: usize = 2;
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 /// How long one wait for the last decisions may take before it is begun again.
@@ -129,62 +122,16 @@ impl Dedup {
         Ok(())
     }
 
-    /// Reads on one thread, extracts on all cores, records on this one, in the order of the inputs.
+    /// Records all pages, in the order of the inputs.
     fn feed(&self, engine: &Engine) -> anyhow::Result<Fed> {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
-        let ingest = match &self.data {
-            Some(_) => Ingest::new(threads),
-            None => Ingest::without_language(threads),
-        };
-        let ingest = ingest.context("cannot start the extractors")?;
-        thread::scope(|scope| {
-            let (sender, batches) = sync_channel(BATCHES_AHEAD);
-            let ingest = &ingest;
-            let reader = scope.spawn(move || read(&self.inputs, ingest, &sender));
-            let recorded = record(engine, batches);
-            let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
-            // Where recording failed, reading stopped because of it.
-            let ((outcomes, failed), mut input) = (recorded?, read?);
-            if failed > 0 {
-                input.bad.insert("failed inside the extractor".to_owned(), failed);
-            }
-            Ok(Fed { input, outcomes, ..Fed::default() })
-        })
+        let input = extracted::pages(&self.inputs, self.data.is_some(), |pages| {
+            outcomes.add(&submit(engine, &pages)?);
+            Ok(())
+        })?;
+        Ok(Fed { input, outcomes, ..Fed::default() })
     }
-}
-
-/// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
-fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Batch>) -> anyhow::Result<Tally> {
-    let now = crawl::now();
-    let mut pages = Vec::new();
-    let mut bytes = 0;
-    let send = |pages| batches.send(ingest.start(pages, now)).map_err(|_| anyhow!("recording ended early"));
-    let tally = crawl::read(inputs, |page| {
-        bytes += crawl::content_bytes(&page);
-        pages.push(Source::Fetched(page));
-        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-            bytes = 0;
-            send(std::mem::take(&mut pages))?;
-        }
-        Ok(())
-    })?;
-    send(pages)?;
-    Ok(tally)
-}
-
-/// Records the batches in order. Gives what became of the pages, and how many the extractor failed on.
-fn record(engine: &Engine, batches: Receiver<Batch>) -> anyhow::Result<(Outcomes, u64)> {
-    let mut outcomes = Outcomes::default();
-    let mut failed = 0;
-    for batch in batches {
-        let ingested = batch.wait();
-        let pages = ingested.len() as u64;
-        let submissions: Vec<Submission> = ingested.into_iter().flatten().collect();
-        failed += pages - submissions.len() as u64;
-        outcomes.add(&submit(engine, &submissions)?);
-    }
-    Ok((outcomes, failed))
 }
 
 /// Submits until there is room.

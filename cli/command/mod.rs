@@ -9,6 +9,7 @@ mod explain;
 mod export;
 mod group;
 mod load;
+mod plan;
 mod repair;
 mod repairs;
 mod report;
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Check(check::Check),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Plan(plan::Plan),
     Eval(eval::Eval),
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Check(check) => check.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Eval(eval) => eval.run(),
     }
 }

@@ -9,7 +9,7 @@ use super::length_vector::features;
 use super::{BoundingSpace, Bounds, LengthVector};
 
 /// How far from the wanted share of a box's contents a cut may be.
-const TOLERANCE: f64 = 0.01;
+const TOLERANCE: f64 = 0.0075;
 
 /// Boundaries tried per feature.
 const BOUNDARIES_MAX: usize = 12;
@@ -30,20 +30,29 @@ pub(super) enum Node {
     Leaf(u32),
 }
 
-/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each. Contents of one
-/// vector are never parted, so there may be fewer boxes; each of them then counts for as many parts as
-/// its share is worth.
+/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each, and each of these into `each`
+/// boxes again. Contents of one vector are never parted, so there may be fewer boxes; each of them then counts
+/// for as many parts as its share is worth. Gives the tree, and the part of every leaf: from 0, in ascending order.
 pub(super) fn grow(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
     dimensions: usize,
     parts: u32,
-) -> Vec<Node> {
-    let mut tree = Tree { lengths, spaces, dimensions, nodes: Vec::new(), leaves: 0 };
+    each: u32,
+) -> (Vec<Node>, Vec<u32>) {
+    let mut tree = Tree { lengths, spaces, dimensions, nodes: Vec::new(), owners: Vec::new(), each };
     let mut home: Vec<usize> = (0..lengths.len()).collect();
     let contacts = home.clone();
-    tree.grow(&Bounds::all(dimensions), &mut home, contacts, parts, 0);
-    tree.nodes
+    tree.grow(&Bounds::all(dimensions), &mut home, contacts, Wanted { parts, owner: None }, 0);
+    (tree.nodes, tree.owners)
+}
+
+/// What a box is to be cut into.
+#[derive(Clone, Copy)]
+struct Wanted {
+    parts: u32,
+    /// The part whose boxes these are; none above the parts.
+    owner: Option<u32>,
 }
 
 struct Tree<'s> {
@@ -51,7 +60,10 @@ struct Tree<'s> {
     spaces: &'s [BoundingSpace],
     dimensions: usize,
     nodes: Vec<Node>,
-    leaves: u32,
+    /// The part of each leaf.
+    owners: Vec<u32>,
+    /// Boxes of a part.
+    each: u32,
 }
 
 /// A boundary of a feature.
@@ -65,12 +77,29 @@ struct Boundary {
 
 impl Tree<'_> {
     /// Grows the node of a box: `home` has its vector in it, `contacts` may have partners in it.
-    fn grow(&mut self, bounds: &Bounds, home: &mut [usize], contacts: Vec<usize>, parts: u32, depth: usize) {
+    fn grow(
+        &mut self,
+        bounds: &Bounds,
+        home: &mut [usize],
+        contacts: Vec<usize>,
+        wanted: Wanted,
+        depth: usize,
+    ) {
+        let Wanted { parts, owner } = wanted;
         let cut =
             if parts > 1 && depth < DEPTH_MAX { self.choose(bounds, home, &contacts, parts) } else { None };
         let Some(cut) = cut else {
-            self.nodes.push(Node::Leaf(self.leaves));
-            self.leaves += 1;
+            let next = self.owners.last().map_or(0, |last| last + 1);
+            match owner {
+                None if self.each > 1 => {
+                    let wanted = Wanted { parts: self.each, owner: Some(next) };
+                    self.grow(bounds, home, contacts, wanted, depth);
+                }
+                _ => {
+                    self.nodes.push(Node::Leaf(self.owners.len() as u32));
+                    self.owners.push(owner.unwrap_or(next));
+                }
+            }
             return;
         };
         let (left, right) = bounds.split(cut.feature, cut.at);
@@ -84,9 +113,11 @@ impl Tree<'_> {
 
         let node = self.nodes.len();
         self.nodes.push(Node::Leaf(0));
-        self.grow(&left, left_home, left_contacts, left_parts, depth + 1);
+        let left_wanted = Wanted { parts: left_parts, owner };
+        self.grow(&left, left_home, left_contacts, left_wanted, depth + 1);
         self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
-        self.grow(&right, right_home, right_contacts, parts - left_parts, depth + 1);
+        let right_wanted = Wanted { parts: parts - left_parts, owner };
+        self.grow(&right, right_home, right_contacts, right_wanted, depth + 1);
     }
 
     fn meeting(&self, bounds: &Bounds, contacts: &[usize]) -> Vec<usize> {

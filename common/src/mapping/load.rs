@@ -19,6 +19,15 @@ impl MappingLoad {
         imbalance(&self.stored)
     }
 
+    /// How many times less than all pairs the busiest has to compare, if everything it receives is compared with
+    /// everything it has: contents squared over the largest product of stored and received. 0 where there are none.
+    #[must_use]
+    pub fn speed_up(&self) -> f64 {
+        let contents: u64 = self.stored.iter().sum();
+        let work = self.stored.iter().zip(&self.received).map(|(stored, received)| stored * received);
+        work.max().filter(|most| *most > 0).map_or(0.0, |most| (contents * contents) as f64 / most as f64)
+    }
+
     /// Share of sends saved against comparing every content in every partition, 0 to 1.
     #[must_use]
     pub fn sends_saved(&self) -> f64 {

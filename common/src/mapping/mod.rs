@@ -21,6 +21,7 @@ mod length_vector;
 mod lexicon;
 mod load;
 mod partition_map;
+mod plan;
 mod topics;
 
 pub use bounding_space::{BoundingSpace, Bounds};
@@ -28,6 +29,7 @@ pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
 pub use load::MappingLoad;
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
+pub use plan::Plan;
 
 /// Why there is no such lexicon or map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -65,13 +65,25 @@ impl PartitionMap {
         if !(1..=PARTITIONS_MAX).contains(&partitions) {
             return Err(MappingError::Partitions(partitions));
         }
+        let (map, _) = Self::learn_parts(sample, (partitions as u32, 1), tau, dimensions, epoch)?;
+        Ok(map)
+    }
+
+    /// The same for so many parts, each of so many partitions; and the part of each partition.
+    pub(super) fn learn_parts<S: Borrow<Signature>>(
+        sample: &[S],
+        (parts, each): (u32, u32),
+        tau: Tau,
+        dimensions: usize,
+        epoch: u64,
+    ) -> Result<(Self, Vec<u32>), MappingError> {
         let lexicon = Lexicon::learn(sample, dimensions, epoch)?;
         let lengths: Vec<LengthVector> = sample.iter().map(|s| lexicon.lengths(s.borrow())).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
-        let nodes = grow(&lengths, &spaces, dimensions, partitions as u32);
+        let (nodes, owners) = grow(&lengths, &spaces, dimensions, parts, each);
         let mut map = Self::over(lexicon, nodes, tau, epoch)?;
         map.sample = map.measure(&lengths);
-        Ok(map)
+        Ok((map, owners))
     }
 
     pub(super) fn over(

@@ -97,7 +97,7 @@ proptest! {
     fn homes_are_the_boxes(vectors in vec(vec(0u32..50, 3), 2..60), more in vec(vec(0u32..60, 3), 20)) {
         let lengths: Vec<LengthVector> = vectors.iter().map(|v| LengthVector::new(v).unwrap()).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
-        let nodes = cut::grow(&lengths, &spaces, 3, 16);
+        let (nodes, _) = cut::grow(&lengths, &spaces, 3, 16, 1);
         let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Tau::DEFAULT, 1).unwrap();
         for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
             let holds = |b: &Bounds| (0..4).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));

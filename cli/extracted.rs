@@ -1,0 +1,82 @@
+//! Crawls on disk as pages with signatures: read on one thread, extracted on all cores, and handed over on the
+//! caller's thread in the order of the inputs.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use anyhow::{Context, anyhow};
+use doppel_common::api::Submission;
+use doppel_coordinator::ingest::{Batch, Ingest, Source};
+
+use crate::args::InputArgs;
+use crate::crawl::{self, Tally};
+
+/// Pages of a batch ...
+pub(crate) const BATCH_PAGES: usize = 1_024;
+/// ... or bytes of them; one page may be larger.
+const BATCH_BYTES: u64 = 16 << 20;
+/// Batches that are read and extracted ahead.
+const BATCHES_AHEAD: usize = 2;
+
+/// Hands the pages of all inputs to `take`, in batches. Without `language` it is not told, which takes as long as all
+/// the rest.
+///
+/// # Errors
+/// When an input is not there, or what `take` fails with.
+pub(crate) fn pages(
+    inputs: &InputArgs,
+    language: bool,
+    take: impl FnMut(Vec<Submission>) -> anyhow::Result<()>,
+) -> anyhow::Result<Tally> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let ingest = if language { Ingest::new(threads) } else { Ingest::without_language(threads) };
+    let ingest = ingest.context("cannot start the extractors")?;
+    thread::scope(|scope| {
+        let (sender, batches) = sync_channel(BATCHES_AHEAD);
+        let ingest = &ingest;
+        let reader = scope.spawn(move || read(inputs, ingest, &sender));
+        let taken = hand_over(batches, take);
+        let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
+        // Where nothing was taken any more, reading stopped because of it.
+        let (failed, mut tally) = (taken?, read?);
+        if failed > 0 {
+            tally.bad.insert("failed inside the extractor".to_owned(), failed);
+        }
+        Ok(tally)
+    })
+}
+
+/// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
+fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Batch>) -> anyhow::Result<Tally> {
+    let now = crawl::now();
+    let mut pages = Vec::new();
+    let mut bytes = 0;
+    let send = |pages| batches.send(ingest.start(pages, now)).map_err(|_| anyhow!("nobody takes the pages"));
+    let tally = crawl::read(inputs, |page| {
+        bytes += crawl::content_bytes(&page);
+        pages.push(Source::Fetched(page));
+        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
+            bytes = 0;
+            send(std::mem::take(&mut pages))?;
+        }
+        Ok(())
+    })?;
+    send(pages)?;
+    Ok(tally)
+}
+
+/// Gives how many pages the extractor failed on.
+fn hand_over(
+    batches: impl IntoIterator<Item = Batch>,
+    mut take: impl FnMut(Vec<Submission>) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let mut failed = 0;
+    for batch in batches {
+        let ingested = batch.wait();
+        let pages = ingested.len() as u64;
+        let submissions: Vec<Submission> = ingested.into_iter().flatten().collect();
+        failed += pages - submissions.len() as u64;
+        take(submissions)?;
+    }
+    Ok(failed)
+}
