@@ -61,6 +61,7 @@ pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
 fn store(shared: &Shared, commands: Vec<IndexCommand>) -> (Vec<Wanted>, Vec<LookResult>) {
     let (mut wanted, mut again) = (Vec::new(), Vec::new());
     for command in commands {
+        give_way();
         match command {
             IndexCommand::Put { page, signature, look } => {
                 shared.write().put(page, &signature);

@@ -56,6 +56,9 @@ pub(crate) const COMMIT_ROWS: usize = 1_000;
 /// row, and a question is to take a millisecond.
 pub(crate) const COMMIT_ROWS_ASKED: usize = 64;
 
+/// Messages on their way that are very many.
+const CROWD: usize = 1_000;
+
 /// What the machine is created with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
@@ -155,14 +158,12 @@ impl<'s, 'm> Machine<'s, 'm> {
         Self { txn: Txn::new(store), shards, commit_rows, effects: Vec::new(), here: ShardId(0) }
     }
 
-    /// Whether the commit is large enough.
-    pub(crate) fn is_full(&self) -> bool {
-        self.txn.len() >= self.commit_rows
-    }
-
-    /// Whether the part of a commit is there that messages on their way leave to commands.
-    pub(crate) fn is_nearly_full(&self) -> bool {
-        self.txn.len() >= self.commit_rows / 4 * 3
+    /// Whether no further command is to be taken. With very many messages on their way, a quarter of the commit is
+    /// kept for them: commands bring more.
+    pub(crate) fn has_enough(&self) -> bool {
+        let rows =
+            if self.shards.undelivered() > CROWD { self.commit_rows / 4 * 3 } else { self.commit_rows };
+        self.txn.len() >= rows
     }
 
     /// Delivers messages until none is left or half of a commit is there. Whether there are any left.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doppel_common::api::{REPAIR_URLS_KEPT, Refused, RepairReport, within};
+use doppel_common::give_way;
 use doppel_common::model::{ContentHash, GroupId, PageUrl, Timestamp};
 use doppel_common::signature::Signature;
 
@@ -94,6 +95,7 @@ impl Tier1 {
         let prefix = key::members(group);
         let mut damaged = None;
         self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
+            give_way();
             match (key::last_page(key), decode(key, bytes)) {
                 (Some(page), Ok(member)) => members.push((page, member)),
                 (_, Err(error)) => damaged = Some(error),
@@ -120,6 +122,7 @@ impl Tier1 {
             if self.stopping.load(Ordering::Relaxed) {
                 return Err(Refused::Stopping);
             }
+            give_way();
             for &index in &copies[number] {
                 let (page, member) = &members[index];
                 let signature = self.read_signature(*page)?.filter(|s| s.content() == member.content);

@@ -152,11 +152,11 @@ impl Writer<'_> {
         let mut set_aside = None;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
         let mut machine = Machine::new(&*self.tier1.store, &mut self.shards, commit_rows);
-        // A giant group is told its winner in many commits: a quarter of each is left to whatever arrives, which
-        // does not wait for the messages on their way. It brings messages itself, so it gets no more.
+        // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
+        // not wait for the messages on their way.
         let crowded = machine.deliver_half()?;
         let mut at = 0;
-        while !(machine.is_full() || crowded && machine.is_nearly_full()) {
+        while !machine.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
                 match self.tasks.try_recv().map(Task::into_waiting) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
