@@ -95,7 +95,7 @@ pub(crate) struct EngineArgs {
 }
 
 /// 1 to 8.
-fn dimensions(text: &str) -> Result<usize, String> {
+pub(crate) fn dimensions(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|n| (1..=DIMENSIONS_MAX).contains(n))

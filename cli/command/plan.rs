@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use clap::Args;
 use doppel_common::api::Body;
-use doppel_common::mapping::{self, DIMENSIONS_MAX, LengthVector, MappingLoad, PARTITIONS_MAX};
-use doppel_common::model::{ContentHash, PageUrl, Tau, Timestamp};
+use doppel_common::mapping::{self, LengthVector, MappingLoad, PARTITIONS_MAX};
+use doppel_common::model::{ContentHash, PageUrl, Tau, Timestamp, stable_hash64};
 use doppel_common::signature::Signature;
 use serde::Serialize;
 
-use crate::args::InputArgs;
+use crate::args::{self, InputArgs};
 use crate::destination::Destination;
 use crate::extracted;
 use crate::output::{Output, count, table};
@@ -44,8 +44,8 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "TAU", default_value_t = Tau::DEFAULT)]
     tau: Tau,
     /// Dimensions of the length vector, 1 to 8.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=DIMENSIONS_MAX as i64))]
-    dimensions: u8,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = args::dimensions)]
+    dimensions: usize,
     /// Write a line of JSON for every content to this file, sorted by URL: one of its URLs, the partition and node it
     /// is stored on, and the nodes it is compared on; `-` is standard output.
     #[arg(long, value_name = "FILE")]
@@ -61,7 +61,7 @@ pub(crate) struct Plan {
 /// What a map makes of the contents.
 #[derive(Debug, Serialize)]
 struct Figures {
-    dimensions: u8,
+    dimensions: usize,
     partitions: usize,
     /// Most over mean stored on a node.
     imbalance: f64,
@@ -118,12 +118,14 @@ impl Plan {
         if let Some(out) = &map_file {
             out.write(|out| Ok(serde_json::to_writer(out, &plan)?))?;
         }
+        let dealt =
+            MappingLoad::dealt(self.nodes as usize, contents.keys().map(|content| stable_hash64(&content.0)));
         let summary = Summary {
             tau: self.tau,
             nodes: self.nodes,
             contents: contents.len(),
             sample: sample.len(),
-            imbalance_floor: floor(&contents, self.nodes),
+            imbalance_floor: dealt.imbalance(),
             plan: figures(&plan, &load),
             control: figures(&control, &control_load),
             warnings: warnings(&contents, self.nodes, &plan),
@@ -170,9 +172,9 @@ impl Plan {
         Ok((contents, tally))
     }
 
-    fn learn(&self, sample: &[&Signature], dimensions: u8) -> anyhow::Result<mapping::Plan> {
+    fn learn(&self, sample: &[&Signature], dimensions: usize) -> anyhow::Result<mapping::Plan> {
         let each = self.partitions_per_node.min(PARTITIONS_MAX as u32 / self.nodes).max(1);
-        Ok(mapping::Plan::learn(sample, (self.nodes, each), self.tau, usize::from(dimensions), 1)?)
+        Ok(mapping::Plan::learn(sample, (self.nodes, each), self.tau, dimensions, 1)?)
     }
 }
 
@@ -182,22 +184,12 @@ fn lengths(plan: &mapping::Plan, contents: &Contents) -> Vec<LengthVector> {
 
 fn figures(plan: &mapping::Plan, load: &MappingLoad) -> Figures {
     Figures {
-        dimensions: plan.map().lexicon().dimensions() as u8,
+        dimensions: plan.map().lexicon().dimensions(),
         partitions: plan.map().partitions(),
         imbalance: load.imbalance(),
         sends_saved: load.sends_saved(),
         speed_up: load.speed_up(),
     }
-}
-
-/// The imbalance of the contents dealt by their hashes.
-fn floor(contents: &Contents, nodes: u32) -> f64 {
-    let mut dealt = MappingLoad { stored: vec![0; nodes as usize], received: Vec::new() };
-    for content in contents.keys() {
-        let hash = doppel_common::model::stable_hash64(&content.0);
-        dealt.stored[(hash % u64::from(nodes)) as usize] += 1;
-    }
-    dealt.imbalance()
 }
 
 /// What should be known before the figures are believed.

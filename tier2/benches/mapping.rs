@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use divan::Bencher;
-use doppel_common::mapping::{LengthVector, PartitionMap};
+use doppel_common::mapping::{LengthVector, MappingLoad, PartitionMap};
 use doppel_common::model::Tau;
 use doppel_common::signature::Signature;
 use doppel_common::text::{Extracted, Extractor};
@@ -28,11 +28,8 @@ fn main() {
                 let map = learn(partitions, tau, dimensions);
                 let lengths: Vec<LengthVector> = others.iter().map(|s| map.lexicon().lengths(s)).collect();
                 let load = map.measure(&lengths);
-                let mut dealt =
-                    doppel_common::mapping::MappingLoad { stored: vec![0; partitions], ..load.clone() };
-                for content in others {
-                    dealt.stored[usize::from(content.content().0[0]) % partitions] += 1;
-                }
+                let hashes = others.iter().map(|content| u64::from(content.content().0[0]));
+                let dealt = MappingLoad::dealt(partitions, hashes);
                 println!(
                     "{tau}  {partitions:10}  {dimensions}  {:9.2}  {:11.2}  {:10.1} %",
                     load.imbalance(),

@@ -1,6 +1,6 @@
 //! The load of each partition, and what the map saves.
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::BuildHasher;
 
 use doppel_common::api::{LengthBox, LoadReport, PartitionLoad};
 use doppel_common::mapping::MappingLoad;
@@ -14,14 +14,7 @@ pub(crate) fn report(index: &Index, node: &str) -> LoadReport {
     let contents = tables.contents.len();
     let count = tables.partitions.len();
     let mut partitions = Vec::with_capacity(count);
-    // The noise floor: the same contents dealt by their hashes.
-    let mut dealt = MappingLoad { stored: vec![0; count], received: Vec::new() };
-    let dealer = foldhash::fast::FixedState::with_seed(0);
     for (number, (partition, bounds)) in tables.partitions.iter().zip(tables.map.bounds()).enumerate() {
-        for slot in partition.columns.slots() {
-            let hash = deal(&dealer, partition.columns.content(slot));
-            dealt.stored[(hash % count as u64) as usize] += 1;
-        }
         let stored = partition.columns.len();
         let directory = tables.contents.allocation_size() * stored / contents.max(1);
         partitions.push(PartitionLoad {
@@ -38,6 +31,13 @@ pub(crate) fn report(index: &Index, node: &str) -> LoadReport {
             bytes: (partition.bytes() + directory) as u64,
         });
     }
+    // The noise floor.
+    let dealer = &foldhash::fast::FixedState::with_seed(0);
+    let hashes = tables.partitions.iter().flat_map(|partition| {
+        let columns = &partition.columns;
+        columns.slots().map(move |slot| dealer.hash_one(columns.content(slot)))
+    });
+    let dealt = MappingLoad::dealt(count, hashes);
     let stored = partitions.iter().map(|p| p.contents).collect();
     let broadcast = tables.looks * count as u64;
     LoadReport {
@@ -51,8 +51,4 @@ pub(crate) fn report(index: &Index, node: &str) -> LoadReport {
         sends_saved: if broadcast == 0 { 0.0 } else { 1.0 - tables.sends as f64 / broadcast as f64 },
         file_bytes,
     }
-}
-
-fn deal(dealer: &impl BuildHasher, content: impl Hash) -> u64 {
-    dealer.hash_one(content)
 }

@@ -13,6 +13,18 @@ pub struct MappingLoad {
 }
 
 impl MappingLoad {
+    /// Contents dealt to `parts` by their hashes: the imbalance of that is chance alone, the noise floor of a map's.
+    #[must_use]
+    pub fn dealt(parts: usize, hashes: impl IntoIterator<Item = u64>) -> Self {
+        let mut stored = vec![0; parts];
+        for hash in hashes {
+            if let Some(part) = hash.checked_rem(parts as u64) {
+                stored[part as usize] += 1;
+            }
+        }
+        Self { stored, received: Vec::new() }
+    }
+
     /// Largest over mean number of contents per partition; 1 is even, and 1 where there are none.
     #[must_use]
     pub fn imbalance(&self) -> f64 {
