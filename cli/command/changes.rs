@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 ///
 /// The changes of a page come in their order. The newest change of every page is kept, so from the beginning
 /// it prints every page once. Ends at the present, or with --follow waits for more, and for a server that is
-/// away for up to two minutes; then says on standard error how to continue. With --json a line is the server's whole answer to one request: the changes, and
-/// the cursor to continue from.
+/// away for up to two minutes; then says on standard error how to continue. With --json a line is the
+/// server's whole answer to one request: the changes, and the cursor to continue from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -14,8 +14,8 @@
 //! An entry that was never looked at in this process has no center, and one whose center has left has none any
 //! more; the first look that verifies it gives it one, the oldest of the partners and the entry that looks, after
 //! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a look of both, and the
-//! two are tied at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named by its birth, so it is void as soon as that entry is gone or begins
-//! anew.
+//! two are tied at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named
+//! by its birth, so it is void as soon as that entry is gone or begins anew.
 //!
 //! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau.
@@ -275,8 +275,8 @@ impl<'i> Search<'i, '_> {
         self.found.partners.push(Partner { place, birth, shared });
     }
 
-    /// The center of a partner that never looked, or whose center has left: the oldest of the entry that looks and its partners.
-    /// None when it is that itself.
+    /// The center of a partner that never looked, or whose center has left: the oldest of the entry that looks
+    /// and its partners. None when it is that itself.
     fn adopt(&self, birth: u32, tie: &Comparison, candidate: &Signature) -> Option<Center> {
         let (_, own) = self.own?;
         let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
