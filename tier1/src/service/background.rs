@@ -17,12 +17,16 @@ use super::worker::Job;
 use crate::machine::{Command, Effect};
 use crate::recovery::Owed;
 
-/// Late looks and recomputations started at a time while pages are pending.
+/// Late looks (at least) and recomputations started at a time while pages are pending.
 const SHARE: usize = 16;
 
 /// Orders that tier 2 may have waiting when late looks are started and nothing is pending: about as many as
 /// it carries out until the next turn, so that a page that arrives does not wait behind all of them.
 const LOOKS_MAX: usize = 1_024;
+
+/// The same while pages are pending: they wait for some milliseconds behind so many, and a few pages that are
+/// pending all the time do not keep tier 2 idle.
+const LOOKS_BESIDE: usize = 256;
 
 /// Time between two turns.
 const TURN: Duration = Duration::from_millis(20);
@@ -168,7 +172,7 @@ impl Background {
         }
         let looks = match (turn, idle) {
             (false, _) => 0,
-            (true, false) => SHARE,
+            (true, false) => LOOKS_BESIDE.saturating_sub(self.tier2.waiting()).max(SHARE),
             (true, true) => LOOKS_MAX.saturating_sub(self.tier2.waiting()),
         };
         let recomputations = match (turn, idle) {

@@ -35,7 +35,7 @@ use doppel_common::pairwise::Policy;
 use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
 use crate::progress;
 use crate::recovery::{self, Owed};
-use crate::store::{Sled, Store, StoreError};
+use crate::store::{Recent, Sled, Store, StoreError};
 use worker::Job;
 use writer::Task;
 
@@ -84,7 +84,7 @@ pub enum Error {
 
 /// Tier 1 of one process.
 pub struct Tier1 {
-    store: Arc<dyn Store>,
+    store: Recent,
     settings: Settings,
     pending_max: u64,
     collection: u64,
@@ -163,7 +163,7 @@ impl Tier1 {
         let totals = crate::totals::sum(&shards.metas, shards.undelivered());
         let feed = shards.metas.iter().map(feed::Extent::of).collect();
         Ok(Arc::new(Self {
-            store,
+            store: Recent::new(store),
             settings,
             pending_max: config.pending_max,
             collection: config.collection,

@@ -6,9 +6,11 @@
 
 mod memory;
 mod on_sled;
+mod recent;
 
 pub use memory::Memory;
 pub use on_sled::Sled;
+pub(crate) use recent::Recent;
 
 /// A row's new value; none deletes it.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
