@@ -24,12 +24,15 @@ const ROWS: usize = 64_000;
 /// A row; none where there is no such row.
 type Row = Option<Arc<[u8]>>;
 
+/// Rows by key.
+type Rows = HashMap<Vec<u8>, Row>;
+
 /// A store and what was lately read from it.
 pub(crate) struct Recent {
     store: Arc<dyn Store>,
     rows: Cache<Vec<u8>, Row, Bytes>,
     /// The rows of the commit that is being applied.
-    under_way: RwLock<Option<Arc<HashMap<Vec<u8>, Row>>>>,
+    under_way: RwLock<Option<Arc<Rows>>>,
 }
 
 #[derive(Clone)]
@@ -51,7 +54,7 @@ impl Recent {
         &*self.store
     }
 
-    fn set_under_way(&self, rows: Option<Arc<HashMap<Vec<u8>, Row>>>) {
+    fn set_under_way(&self, rows: Option<Arc<Rows>>) {
         *self.under_way.write().unwrap_or_else(PoisonError::into_inner) = rows;
     }
 }
@@ -85,7 +88,7 @@ impl Store for Recent {
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        let rows: HashMap<Vec<u8>, Row> =
+        let rows: Rows =
             writes.iter().map(|(key, row)| (key.clone(), row.as_deref().map(Arc::from))).collect();
         let rows = Arc::new(rows);
         self.set_under_way(Some(Arc::clone(&rows)));
