@@ -29,7 +29,7 @@ pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
 pub use load::MappingLoad;
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
-pub use plan::Plan;
+pub use plan::{NODES_MAX, PartitionPlace, Plan};
 
 /// Why there is no such lexicon or map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +40,21 @@ pub enum MappingError {
     /// The number of partitions is out of range.
     #[error("a map has 1 to {PARTITIONS_MAX} partitions, not {0}")]
     Partitions(usize),
+    /// The number of nodes is out of range.
+    #[error("a plan has 1 to {NODES_MAX} nodes, not {0}")]
+    Nodes(u32),
+    /// There is no such node, or it is the last one that may have partitions.
+    #[error("node {0} is not one of the plan's, or the last that may have partitions")]
+    Node(u32),
+    /// There is no such partition, or its id is given twice, or it has no sibling to join.
+    #[error("partition {0} is not one of the plan's, is there twice, or has no sibling")]
+    Partition(u32),
+    /// A feature or a boundary is out of range.
+    #[error("a cut over feature {0} at {1} is not possible")]
+    Cut(usize, i64),
+    /// A stored plan is of another version.
+    #[error("the plan is of version {0}")]
+    Version(u32),
     /// The table of a stored lexicon is wrong.
     #[error("a lexicon's table is one digit below its dimensions per bucket, {0}")]
     Table(String),

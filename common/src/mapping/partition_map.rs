@@ -174,6 +174,60 @@ impl PartitionMap {
         }
     }
 
+    pub(super) fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// Cuts a partition's box in two. Later partitions move up by one number.
+    pub(super) fn split(&mut self, partition: u32, feature: usize, at: i64) -> Result<(), MappingError> {
+        let count = self.partitions();
+        if count >= PARTITIONS_MAX {
+            return Err(MappingError::Partitions(count + 1));
+        }
+        let leaf = self.leaf(partition)?;
+        if feature >= features(self.lexicon.dimensions()) || at.abs() >= Bounds::UNLIMITED {
+            return Err(MappingError::Cut(feature, at));
+        }
+        let mut nodes = self.nodes.clone();
+        nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, Node::Leaf(0), Node::Leaf(0)]);
+        self.replace(nodes)
+    }
+
+    /// Makes one box of a partition's and the next one's. Later partitions move down by one number.
+    pub(super) fn join(&mut self, partition: u32) -> Result<(), MappingError> {
+        if !self.is_joinable(partition) {
+            return Err(MappingError::Partition(partition));
+        }
+        let leaf = self.leaf(partition)?;
+        let mut nodes = self.nodes.clone();
+        nodes.splice(leaf - 1..=leaf + 1, [Node::Leaf(0)]);
+        self.replace(nodes)
+    }
+
+    /// Whether a partition and the next one are the two sides of one cut.
+    #[must_use]
+    pub fn is_joinable(&self, partition: u32) -> bool {
+        let Ok(leaf) = self.leaf(partition) else { return false };
+        let above = leaf.checked_sub(1).and_then(|above| self.nodes.get(above));
+        matches!(above, Some(Node::Cut { right, .. }) if *right == leaf + 1)
+            && matches!(self.nodes.get(leaf + 1), Some(Node::Leaf(_)))
+    }
+
+    fn leaf(&self, partition: u32) -> Result<usize, MappingError> {
+        let leaf = self.nodes.iter().position(|node| *node == Node::Leaf(partition));
+        leaf.ok_or(MappingError::Partition(partition))
+    }
+
+    /// Takes another tree in preorder; the numbers in it are given anew.
+    fn replace(&mut self, nodes: Vec<Node>) -> Result<(), MappingError> {
+        let cuts: Vec<Option<Cut>> = nodes.iter().map(Node::cut).collect();
+        let nodes = tree(&cuts, self.lexicon.dimensions())?;
+        let mut bounds = Vec::with_capacity(self.bounds.len() + 1);
+        leaves(&nodes, 0, &Bounds::all(self.lexicon.dimensions()), 0, &mut bounds)?;
+        (self.nodes, self.bounds) = (nodes, bounds);
+        Ok(())
+    }
+
     /// What the map makes of contents of these lengths.
     #[must_use]
     pub fn measure(&self, lengths: &[LengthVector]) -> MappingLoad {
@@ -234,13 +288,18 @@ struct Cut {
     at: i64,
 }
 
+impl Node {
+    fn cut(&self) -> Option<Cut> {
+        match self {
+            Self::Leaf(_) => None,
+            Self::Cut { feature, at, .. } => Some(Cut { feature: *feature, at: *at }),
+        }
+    }
+}
+
 impl From<PartitionMap> for Document {
     fn from(map: PartitionMap) -> Self {
-        let cut = |node: &Node| match node {
-            Node::Leaf(_) => None,
-            Node::Cut { feature, at, .. } => Some(Cut { feature: *feature, at: *at }),
-        };
-        let cuts = map.nodes.iter().map(cut).collect();
+        let cuts = map.nodes.iter().map(Node::cut).collect();
         Self { epoch: map.epoch, tau: map.tau, lexicon: map.lexicon, cuts, sample: map.sample }
     }
 }
