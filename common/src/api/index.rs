@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::mapping::MappingApi;
 use super::report::LoadReport;
 use crate::model::{ContentHash, PageId};
 use crate::signature::Signature;
@@ -107,6 +108,11 @@ pub trait Tier2Api: Send + Sync {
 
     /// Orders handed over and not yet carried out.
     fn waiting(&self) -> usize;
+
+    /// The mapping, where there is one that can be changed.
+    fn mapping(&self) -> Option<&dyn MappingApi> {
+        None
+    }
 
     /// Starts the pass that is being collected without waiting for its count or age.
     fn hurry(&self);

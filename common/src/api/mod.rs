@@ -5,6 +5,7 @@
 
 mod backup;
 mod index;
+mod mapping;
 mod market;
 pub mod page;
 mod rank;
@@ -16,6 +17,7 @@ mod winner_order;
 
 pub use backup::{BackupError, BackupSummary};
 pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
+pub use mapping::{MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use rank::{Rank, Rule};
 pub use record::{

@@ -5,7 +5,6 @@ use std::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 
 use super::cut::{DEPTH_MAX, Node, grow};
-use super::length_vector::features;
 use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingLoad};
 use crate::model::Tau;
 use crate::signature::Signature;
@@ -185,12 +184,12 @@ impl PartitionMap {
             return Err(MappingError::Partitions(count + 1));
         }
         let leaf = self.leaf(partition)?;
-        if feature >= features(self.lexicon.dimensions()) || at.abs() >= Bounds::UNLIMITED {
+        if feature >= self.lexicon.dimensions() || at.abs() >= Bounds::UNLIMITED {
             return Err(MappingError::Cut(feature, at));
         }
         let mut nodes = self.nodes.clone();
         nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, Node::Leaf(0), Node::Leaf(0)]);
-        self.replace(nodes)
+        self.replace(&nodes)
     }
 
     /// Makes one box of a partition's and the next one's. Later partitions move down by one number.
@@ -201,7 +200,7 @@ impl PartitionMap {
         let leaf = self.leaf(partition)?;
         let mut nodes = self.nodes.clone();
         nodes.splice(leaf - 1..=leaf + 1, [Node::Leaf(0)]);
-        self.replace(nodes)
+        self.replace(&nodes)
     }
 
     /// Whether a partition and the next one are the two sides of one cut.
@@ -219,7 +218,7 @@ impl PartitionMap {
     }
 
     /// Takes another tree in preorder; the numbers in it are given anew.
-    fn replace(&mut self, nodes: Vec<Node>) -> Result<(), MappingError> {
+    fn replace(&mut self, nodes: &[Node]) -> Result<(), MappingError> {
         let cuts: Vec<Option<Cut>> = nodes.iter().map(Node::cut).collect();
         let nodes = tree(&cuts, self.lexicon.dimensions())?;
         let mut bounds = Vec::with_capacity(self.bounds.len() + 1);
@@ -321,7 +320,7 @@ fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingErr
     let mut partitions = 0;
     for (at, cut) in cuts.iter().enumerate() {
         match cut {
-            Some(cut) if cut.feature >= features(dimensions) || cut.at.abs() >= Bounds::UNLIMITED => {
+            Some(cut) if cut.feature >= dimensions || cut.at.abs() >= Bounds::UNLIMITED => {
                 return Err(MappingError::Cuts(format!(
                     "node {at} is over feature {} at {}",
                     cut.feature, cut.at

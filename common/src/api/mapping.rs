@@ -1,0 +1,112 @@
+//! The seam of tier 2's mapping: how its partitions lie on nodes, and how that is changed while it serves.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::mapping::{MappingError, Plan};
+use crate::signature::Signature;
+
+/// What is wished of the mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Rebalance {
+    /// Even load with few moves.
+    Balance,
+    /// Nothing on this node any more.
+    Drain {
+        /// The node, from 0.
+        node: u32,
+    },
+    /// This node may have partitions again, and gets its part.
+    Join {
+        /// The node, from 0.
+        node: u32,
+    },
+}
+
+/// What a change of the mapping would do, or does now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Rebalanced {
+    /// The epoch of the present plan.
+    pub epoch: u64,
+    /// Whether it is being carried out.
+    pub started: bool,
+    /// Partitions that are cut in two.
+    pub splits: u32,
+    /// Pairs of partitions that become one.
+    pub joins: u32,
+    /// Partitions that go to another node, in the order of the map.
+    pub moves: Vec<PartitionMove>,
+    /// Contents that change their node, about.
+    pub contents_moved: u64,
+    /// All contents.
+    pub contents: u64,
+    /// Most over mean of contents per serving node, before.
+    pub imbalance_before: f64,
+    /// The same, after.
+    pub imbalance_after: f64,
+}
+
+/// A box that goes to another node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PartitionMove {
+    /// The partition's id in the new plan.
+    pub partition: u32,
+    /// The node it is on.
+    pub from: u32,
+    /// The node it goes to.
+    pub to: u32,
+    /// Its contents, about.
+    pub contents: u64,
+}
+
+/// How far a change of the mapping is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Moving {
+    /// The epoch of the plan that is served until the end.
+    pub epoch: u64,
+    /// The epoch of the plan that comes after it.
+    pub next_epoch: u64,
+    /// Contents copied so far.
+    pub copied: u64,
+    /// Contents to copy.
+    pub contents: u64,
+    /// Contents that changed after they were copied, and are copied again.
+    pub changed: u64,
+    /// Seconds since the beginning.
+    pub seconds: f64,
+}
+
+/// Why the mapping is not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RebalanceError {
+    /// One change at a time.
+    #[error("a change of the mapping is under way (to epoch {0}); wait for its end")]
+    Busy(u64),
+    /// There is no such plan.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// The service is ending.
+    #[error("the service is shutting down")]
+    Stopping,
+}
+
+/// Tier 2's mapping as the coordinator sees it.
+pub trait MappingApi: Send + Sync {
+    /// The plan that is served.
+    fn plan(&self) -> Plan;
+
+    /// Signatures of at most `limit` contents, those with the least hashes: the same for the same collection.
+    fn sample(&self, limit: usize) -> Vec<Arc<Signature>>;
+
+    /// Plans what is wished, and unless `dry_run` begins to carry it out while everything goes on.
+    ///
+    /// # Errors
+    /// See [`RebalanceError`].
+    fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError>;
+
+    /// How far the present change is; none when there is none.
+    fn moving(&self) -> Option<Moving>;
+}
