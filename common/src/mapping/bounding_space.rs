@@ -1,19 +1,16 @@
 //! The part of length-vector space that can hold a near-duplicate, exactly.
 //!
-//! With a_i the shingles of A that begin in sub-dictionary i, and c = (1 - tau) / (1 + tau):
-//! J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|) shingles, so
+//! With c = (1 - tau) / (1 + tau): J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|) shingles, so
 //!
-//! - sum_i |a_i - b_i| < c (|A| + |B|), and
-//! - tau |A| < |B| < |A| / tau.
+//! - tau |A| < |B| < |A| / tau, and
+//! - no feature of their [`LengthVector`]s differs by c (|A| + |B|) or more, as a shingle counts 1 or -1 in each.
 //!
-//! A box is a range of each feature (`features` in `length_vector`), the total among them. A
-//! feature of A and one of B differ by at most |a_i - b_i| summed up. So a box can hold such a vector b only if with the largest total t
-//! that the box and the second bound allow, no feature of A is farther than c (|A| + t) from the box's range of it.
+//! A box is a range of each feature, the total among them. With the largest total t that the box and the
+//! first bound allow, it can hold such a vector only if no feature of A is c (|A| + t) or farther from the box's range of it.
 //!
 //! All is counted on the stored sets and decided in integers, times the denominator of 1 + tau.
 
-use super::LengthVector;
-use super::length_vector::{FEATURES_MAX, features};
+use super::{DIMENSIONS_MAX, LengthVector};
 use crate::model::Tau;
 
 /// Shingles by which every bound is widened: two different shingles of equal hash are one element of a
@@ -23,9 +20,9 @@ const SLACK: i64 = 2;
 /// A box of length-vector space: a range of each feature. Both ends belong to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    pub(super) lo: [i64; FEATURES_MAX],
-    pub(super) hi: [i64; FEATURES_MAX],
-    features: usize,
+    pub(super) lo: [i64; DIMENSIONS_MAX],
+    pub(super) hi: [i64; DIMENSIONS_MAX],
+    dimensions: usize,
 }
 
 impl Bounds {
@@ -34,15 +31,14 @@ impl Bounds {
 
     /// The whole space.
     pub(super) fn all(dimensions: usize) -> Self {
-        let (lo, hi) = ([-Self::UNLIMITED; FEATURES_MAX], [Self::UNLIMITED; FEATURES_MAX]);
-        Self { lo, hi, features: features(dimensions) }
+        let (lo, hi) = ([-Self::UNLIMITED; DIMENSIONS_MAX], [Self::UNLIMITED; DIMENSIONS_MAX]);
+        Self { lo, hi, dimensions }
     }
 
-    /// Smallest and largest value of each feature, the total first; none is no limit. Feature m adds the lengths of
-    /// the sub-dictionaries whose number has an even number of bits in common with m, and takes off the others.
+    /// Smallest and largest value of each feature of a [`LengthVector`], the total first; none is no limit.
     pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>)> + '_ {
         let limit = |value: i64| (value.abs() < Self::UNLIMITED).then_some(value);
-        (0..self.features).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
+        (0..self.dimensions).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
     }
 
     /// The part where a feature is at most `at`, and the part where it is more.
@@ -57,9 +53,8 @@ impl Bounds {
 /// Where the vectors of all near-duplicates of one content are.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundingSpace {
-    lengths: LengthVector,
-    features: [i64; FEATURES_MAX],
-    total: i64,
+    /// The total first.
+    features: [i64; DIMENSIONS_MAX],
     /// Least and greatest total of a partner.
     totals: (i64, i64),
     /// 1 + tau and 1 - tau, times the denominator.
@@ -72,13 +67,10 @@ impl BoundingSpace {
     #[must_use]
     pub fn new(lengths: LengthVector, tau: Tau) -> Self {
         let (t, d) = (tau.numerator() as i64, Tau::DENOMINATOR as i64);
-        let total = lengths.total() as i64;
+        let features = lengths.features();
         // The integers strictly between tau |A| and |A| / tau.
-        let totals = (t * total / d + 1 - SLACK, (d * total + t - 1) / t - 1 + SLACK);
-        let mut values = [0; FEATURES_MAX];
-        let count = features(lengths.as_slice().len());
-        values.iter_mut().enumerate().take(count).for_each(|(m, value)| *value = lengths.feature(m));
-        Self { lengths, features: values, total, totals, plus: d + t, minus: d - t }
+        let totals = (t * features[0] / d + 1 - SLACK, (d * features[0] + t - 1) / t - 1 + SLACK);
+        Self { features, totals, plus: d + t, minus: d - t }
     }
 
     /// Whether a content of `total` shingles may be a near-duplicate.
@@ -87,18 +79,17 @@ impl BoundingSpace {
         (self.totals.0..=self.totals.1).contains(&i64::from(total))
     }
 
-    /// Whether a content of these lengths may be a near-duplicate.
+    /// Whether a content of these lengths, the total first, may be a near-duplicate. Both must be of one lexicon.
     #[must_use]
     pub fn admits(&self, lengths: &[u32]) -> bool {
-        let mut total = 0;
-        let mut apart = 0;
-        for (a, b) in self.lengths.as_slice().iter().zip(lengths) {
-            total += i64::from(*b);
-            apart += (i64::from(*a) - i64::from(*b)).abs();
+        let Some((&total, halves)) = lengths.split_first() else { return false };
+        if !self.admits_total(total) {
+            return false;
         }
-        self.totals.0 <= total
-            && total <= self.totals.1
-            && self.plus * (apart - SLACK) <= self.minus * (self.total + total)
+        let total = i64::from(total);
+        let apart = |(value, half): (&i64, &u32)| (2 * i64::from(*half) - total - value).abs();
+        let most = self.features[1..].iter().zip(halves).map(apart).fold(0, i64::max);
+        self.plus * (most - SLACK) <= self.minus * (self.features[0] + total)
     }
 
     /// Whether a near-duplicate may have its vector in `bounds`.
@@ -109,10 +100,10 @@ impl BoundingSpace {
         if least > most {
             return false;
         }
-        let budget = self.minus * (self.total + most) + self.plus * SLACK;
-        let ranges = bounds.lo.iter().zip(&bounds.hi).zip(&self.features).take(bounds.features).skip(1);
+        let budget = self.minus * (self.features[0] + most) + self.plus * SLACK;
+        let ranges = bounds.lo.iter().zip(&bounds.hi).zip(&self.features).take(bounds.dimensions).skip(1);
         ranges.into_iter().all(|((lo, hi), value)| {
-            // Signs make nothing larger than the total.
+            // No difference of halves is larger than the total.
             let apart = (lo - value).max(value - hi);
             *lo <= most && -most <= *hi && lo <= hi && (apart <= 0 || self.plus * apart <= budget)
         })

@@ -1,11 +1,10 @@
 //! Joint cuts of length-vector space: a k-d tree (Bentley, CACM 18(9), 1975).
 //!
-//! The lengths of a page's sub-documents rise and fall together, so cuts made for each dimension on its
+//! Features are not independent, so cuts made for each on its
 //! own leave many boxes empty and others overfull. Here each box is cut for itself: among the boundaries
 //! of all features that give each side its share of the box's contents within [`TOLERANCE`], the one that
 //! the fewest bounding spaces cross.
 
-use super::length_vector::features;
 use super::{BoundingSpace, Bounds, LengthVector};
 
 /// How far from the wanted share of a box's contents a cut may be.
@@ -135,7 +134,7 @@ impl Tree<'_> {
         let wanted = f64::from(parts / 2) / f64::from(parts);
         let off = |boundary: &Boundary| (boundary.share - wanted).abs();
         let mut boundaries = Vec::new();
-        for feature in 0..features(self.dimensions) {
+        for feature in 0..self.dimensions {
             let all = self.boundaries(feature, home);
             let mut near: Vec<Boundary> = all.iter().copied().filter(|b| off(b) <= TOLERANCE).collect();
             if near.is_empty() {

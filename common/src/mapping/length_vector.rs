@@ -5,20 +5,15 @@ use super::MappingError;
 /// The most sub-dictionaries a lexicon may have.
 pub const DIMENSIONS_MAX: usize = 8;
 
-/// The most features.
-pub(super) const FEATURES_MAX: usize = DIMENSIONS_MAX.next_power_of_two();
-
-/// What cuts are made over, for N sub-dictionaries.
-///
-/// Feature m of a vector a is the sum of its lengths with signs, sum_i (-1)^|i & m| a_i, where |i & m| counts common
-/// bits (a Walsh function of i). Feature 0 is the total. Whatever the signs, two contents that differ in d shingles
-/// differ in a feature by at most d, as in a single length; but a feature with signs is spread twice as far, so that a
-/// cut over it is crossed by fewer bounding spaces.
-pub(super) fn features(dimensions: usize) -> usize {
-    dimensions.next_power_of_two()
-}
-
 /// Distinct shingles of a content by the sub-dictionary of their first word.
+///
+/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is a half of the
+/// dictionary, and the halves overlap.
+///
+/// Cuts and bounds are over *features*, one for each length: the total t, and for a half of length l the difference 2 l - t
+/// of it and the other half. Two contents that differ in d shingles differ in no feature by more than d, for a shingle
+/// counts 1 or -1 in each; but a difference is spread twice as far as a length, so a cut over it is crossed
+/// by fewer bounding spaces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LengthVector {
     lengths: [u32; DIMENSIONS_MAX],
@@ -26,12 +21,15 @@ pub struct LengthVector {
 }
 
 impl LengthVector {
-    /// A vector of the given lengths, in shingles.
+    /// A vector of the given lengths, in shingles, the total first.
     ///
     /// # Errors
-    /// When there are none or more than [`DIMENSIONS_MAX`].
+    /// When there are none or more than [`DIMENSIONS_MAX`], or one is more than the total.
     pub fn new(lengths: &[u32]) -> Result<Self, MappingError> {
         let mut vector = Self::zero(lengths.len())?;
+        if let Some(most) = lengths.iter().copied().find(|length| *length > lengths[0]) {
+            return Err(MappingError::Lengths { total: lengths[0], length: most });
+        }
         vector.lengths[..lengths.len()].copy_from_slice(lengths);
         Ok(vector)
     }
@@ -44,12 +42,17 @@ impl LengthVector {
         Ok(Self { lengths: [0; DIMENSIONS_MAX], dimensions })
     }
 
-    /// Counts one shingle in a sub-dictionary.
-    pub(super) fn count(&mut self, dimension: u8) {
-        self.lengths[usize::from(dimension) % DIMENSIONS_MAX] += 1;
+    /// Counts one shingle: in all, and in the halves whose bits are set in `halves`, the lowest bit for the first half.
+    /// There must be no bits beyond the dimensions.
+    pub(super) fn count(&mut self, halves: u8) {
+        // The lowest bit, always set, is the whole dictionary's.
+        let bits = u32::from(halves) << 1 | 1;
+        for (i, length) in self.lengths.iter_mut().enumerate() {
+            *length += bits >> i & 1;
+        }
     }
 
-    /// The lengths, one per sub-dictionary.
+    /// The lengths, one per sub-dictionary, the total first.
     #[must_use]
     pub fn as_slice(&self) -> &[u32] {
         &self.lengths[..self.dimensions]
@@ -58,15 +61,21 @@ impl LengthVector {
     /// All shingles.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.as_slice().iter().copied().map(u64::from).sum()
+        self.lengths[0].into()
     }
 
-    /// One of its [`features`].
-    pub(super) fn feature(&self, feature: usize) -> i64 {
-        let signed = |(i, length): (usize, &u32)| {
-            let length = i64::from(*length);
-            if (i & feature).count_ones().is_multiple_of(2) { length } else { -length }
-        };
-        self.as_slice().iter().enumerate().map(signed).sum()
+    /// A feature by its number, below the number of dimensions; 0 is the total.
+    #[must_use]
+    pub fn feature(&self, number: usize) -> i64 {
+        let total = i64::from(self.lengths[0]);
+        match number {
+            0 => total,
+            _ => 2 * i64::from(self.lengths[number]) - total,
+        }
+    }
+
+    /// All features, the total first; those beyond the dimensions are without meaning.
+    pub(super) fn features(&self) -> [i64; DIMENSIONS_MAX] {
+        std::array::from_fn(|number| self.feature(number))
     }
 }

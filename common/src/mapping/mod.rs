@@ -2,7 +2,7 @@
 //! partitions.
 //!
 //! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls in
-//! each of N sub-dictionaries of a [`Lexicon`]. Near-duplicates have similar vectors, so a content
+//! each of N sub-dictionaries of a [`Lexicon`]: the whole dictionary, and N - 1 halves of it. Near-duplicates have similar vectors, so a content
 //! needs comparing only in the partitions that meet its [`BoundingSpace`]. A [`PartitionMap`] is a
 //! lexicon and the cuts: it says where a content is stored (one home) and where it is compared
 //! (its contacts, the home among them).
@@ -56,8 +56,16 @@ pub enum MappingError {
     #[error("the plan is of version {0}")]
     Version(u32),
     /// The table of a stored lexicon is wrong.
-    #[error("a lexicon's table is one digit below its dimensions per bucket, {0}")]
+    #[error("a lexicon's table is two hexadecimal digits per bucket, a bit for each half, {0}")]
     Table(String),
+    /// A length is more than the total.
+    #[error("no part of {total} shingles has {length}")]
+    Lengths {
+        /// The first length.
+        total: u32,
+        /// A later one.
+        length: u32,
+    },
     /// The cuts of a stored map are no tree.
     #[error("the cuts of a map are a tree in preorder, {0}")]
     Cuts(String),

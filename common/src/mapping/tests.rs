@@ -1,11 +1,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::length_vector::features;
 use super::*;
 use crate::model::{Tau, stable_hash64};
 use crate::pairwise::Policy;
-use crate::signature::{Builder, Signature};
+use crate::signature::{BUCKETS, Builder, Signature};
 
 fn tau(text: &str) -> Tau {
     text.parse().unwrap()
@@ -51,14 +50,26 @@ fn taus() -> impl Strategy<Value = Tau> {
     prop::sample::select(vec!["0.5", "0.75", "0.8", "0.9", "0.9999"]).prop_map(tau)
 }
 
+/// Lengths with a total and halves of it.
+fn vectors(total: u32, dimensions: usize) -> impl Strategy<Value = Vec<u32>> {
+    (0..total, vec(0.0..=1.0, dimensions - 1)).prop_map(|(total, shares)| {
+        let half = |share: &f64| (share * f64::from(total)).round() as u32;
+        std::iter::once(total).chain(shares.iter().map(half)).collect()
+    })
+}
+
+fn features(lengths: &[u32]) -> Vec<i64> {
+    let lengths = LengthVector::new(lengths).unwrap();
+    (0..lengths.as_slice().len()).map(|m| lengths.feature(m)).collect()
+}
+
 /// The bound itself, without slack: whether a vector may belong to a near-duplicate.
 fn possible(a: &[u32], b: &[u32], tau: Tau) -> bool {
-    let (sum_a, sum_b): (u64, u64) =
-        (a.iter().map(|x| u64::from(*x)).sum(), b.iter().map(|x| u64::from(*x)).sum());
-    let apart: u64 = a.iter().zip(b).map(|(x, y)| u64::from(x.abs_diff(*y))).sum();
+    let (total_a, total_b) = (u64::from(a[0]), u64::from(b[0]));
+    let apart = features(a).iter().zip(features(b)).map(|(x, y)| x.abs_diff(y)).max().unwrap_or(0);
     // At most this many shingles can be shared.
-    let shared = (sum_a + sum_b - apart) / 2;
-    tau.exceeded_by(shared, sum_a, sum_b)
+    let shared = (total_a + total_b).saturating_sub(apart) / 2;
+    tau.exceeded_by(shared, total_a, total_b)
 }
 
 proptest! {
@@ -94,13 +105,14 @@ proptest! {
     }
 
     #[test]
-    fn homes_are_the_boxes(vectors in vec(vec(0u32..50, 3), 2..60), more in vec(vec(0u32..60, 3), 20)) {
+    fn homes_are_the_boxes(lengths in vec(vectors(90, 3), 2..60), more in vec(vectors(100, 3), 20)) {
+        let vectors = lengths;
         let lengths: Vec<LengthVector> = vectors.iter().map(|v| LengthVector::new(v).unwrap()).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
         let (nodes, _) = cut::grow(&lengths, &spaces, 3, 16, 1);
         let map = PartitionMap::over(Lexicon::unlearned(3).unwrap(), nodes, Tau::DEFAULT, 1).unwrap();
         for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
-            let holds = |b: &Bounds| (0..4).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));
+            let holds = |b: &Bounds| (0..3).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));
             let homes: Vec<usize> = (0..map.partitions()).filter(|p| holds(&map.bounds()[*p])).collect();
             prop_assert_eq!(homes, vec![map.home(&lengths) as usize]);
         }
@@ -109,41 +121,54 @@ proptest! {
     /// Against the definition, over every vector of a small box.
     #[test]
     fn a_space_meets_every_box_with_a_possible_partner(
-        a in vec(0u32..40, 1..=3),
-        ranges in vec((-60i64..60, 0i64..40), 4),
-        total in (0i64..80, 0i64..30),
+        a in (1usize..=3).prop_flat_map(|dimensions| vectors(40, dimensions)),
+        ranges in vec((-40i64..40, 0i64..30), 3),
         tau in taus(),
     ) {
         let lengths = LengthVector::new(&a).unwrap();
         let mut bounds = Bounds::all(a.len());
-        for (m, (lo, size)) in ranges.iter().enumerate().take(features(a.len())).skip(1) {
+        for (m, (lo, size)) in ranges.iter().enumerate().take(a.len()) {
             (bounds.lo[m], bounds.hi[m]) = (*lo, lo + size);
         }
-        (bounds.lo[0], bounds.hi[0]) = (total.0, total.0 + total.1);
         let meets = BoundingSpace::new(lengths, tau).meets(&bounds);
 
-        let mut vectors = vec![vec![]];
-        for _ in 0..a.len() {
-            let one = |v: &Vec<u32>| (0..60).map(|x| [v.as_slice(), &[x]].concat()).collect::<Vec<_>>();
-            vectors = vectors.iter().flat_map(one).filter(|v| v.iter().sum::<u32>() < 111).collect();
+        let mut vectors: Vec<Vec<u32>> = (0..90).map(|total| vec![total]).collect();
+        for _ in 1..a.len() {
+            let longer = |v: &Vec<u32>| (0..=v[0]).map(|half| [v.as_slice(), &[half]].concat()).collect::<Vec<_>>();
+            vectors = vectors.iter().flat_map(longer).collect();
         }
         let inside = |b: &[u32]| {
-            let b = LengthVector::new(b).unwrap();
-            (0..features(a.len())).all(|m| (bounds.lo[m]..=bounds.hi[m]).contains(&b.feature(m)))
+            features(b).iter().enumerate().all(|(m, value)| (bounds.lo[m]..=bounds.hi[m]).contains(value))
         };
-        let possible = vectors.iter().any(|b| possible(&a, b, tau) && inside(b));
+        let possible = vectors.iter().any(|b| inside(b) && possible(&a, b, tau));
         prop_assert!(meets || !possible);
+    }
+
+    /// What is admitted is what the bound says, but for the slack of two shingles.
+    #[test]
+    fn admission_is_the_bound(
+        (a, b) in (1usize..=8).prop_flat_map(|n| (vectors(200, n), vectors(200, n))),
+        tau in taus(),
+    ) {
+        let space = BoundingSpace::new(LengthVector::new(&a).unwrap(), tau);
+        let admitted = space.admits(&b);
+        prop_assert!(admitted || !possible(&a, &b, tau));
+        // Without the slack: in real numbers, and not at the very boundary.
+        let c = (1.0 - tau.as_f64()) / (1.0 + tau.as_f64());
+        let apart = features(&a).iter().zip(features(&b)).map(|(x, y)| x.abs_diff(y)).max().unwrap();
+        let beyond = apart as f64 - c * f64::from(a[0] + b[0]);
+        prop_assert!(!admitted || beyond < 2.0 * (1.0 + c) + 1e-6, "{beyond}");
+        prop_assert!(admitted || beyond > -1e-6, "{beyond}");
     }
 
     /// Two contents that differ in d shingles differ in no feature by more.
     #[test]
-    fn no_feature_tells_more_than_the_shingles(a in vec(0u32..1_000, 1..=8), b in vec(0u32..1_000, 8)) {
-        let b = &b[..a.len()];
-        let apart: i64 = a.iter().zip(b).map(|(a, b)| i64::from(a.abs_diff(*b))).sum();
-        let (a, b) = (LengthVector::new(&a).unwrap(), LengthVector::new(b).unwrap());
-        let most = (0..features(a.as_slice().len())).map(|m| (a.feature(m) - b.feature(m)).abs()).max();
-        prop_assert!(most <= Some(apart));
-        prop_assert_eq!(a.feature(0), a.total() as i64);
+    fn no_feature_tells_more_than_the_shingles(a in words(), b in words(), dimensions in 1usize..=8) {
+        let (a, b) = (signature_of(&a), signature_of(&b));
+        let apart = a.shingles() + b.shingles() - 2 * a.shared_with(&b);
+        let lexicon = Lexicon::unlearned(dimensions).unwrap();
+        let (a, b) = (lexicon.lengths(&a), lexicon.lengths(&b));
+        prop_assert!((0..dimensions).all(|m| (a.feature(m) - b.feature(m)).abs() <= apart.into()));
     }
 
     #[test]
@@ -196,12 +221,10 @@ fn topics_part_pages() {
     for dimensions in 2..=8 {
         let learned = Lexicon::learn(&pages, dimensions, 1).unwrap();
         let unlearned = Lexicon::unlearned(dimensions).unwrap();
-        // Three topics differ in two directions, the strongest of which is the highest bit.
-        let highest = features(dimensions) / 2;
-        assert!(spread(&learned, highest) > 10.0 * spread(&unlearned, highest), "{dimensions}");
-        assert!(spread(&learned, highest) > 0.1, "{dimensions}");
-        if dimensions > 2 {
-            assert!(spread(&learned, highest / 2) > 0.05, "{dimensions}");
+        // Three topics differ in two directions.
+        for (half, least) in (1..dimensions).zip([0.1, 0.05]) {
+            assert!(spread(&learned, half) > 10.0 * spread(&unlearned, half), "{dimensions} {half}");
+            assert!(spread(&learned, half) > least, "{dimensions} {half}");
         }
     }
 }
@@ -239,11 +262,25 @@ fn parameters_are_checked() {
         |partitions| PartitionMap::learn::<Signature>(&[], partitions, Tau::DEFAULT, 3, 1).map(|_| ());
     assert_eq!(learn(0), Err(MappingError::Partitions(0)));
     assert_eq!(learn(PARTITIONS_MAX + 1), Err(MappingError::Partitions(PARTITIONS_MAX + 1)));
-    let mut json = serde_json::to_value(Lexicon::unlearned(3).unwrap()).unwrap();
-    json["table"] = "0123".into();
-    assert!(serde_json::from_value::<Lexicon>(json.clone()).unwrap_err().to_string().contains("4 bytes"));
-    json["table"] = "3".repeat(4096).into();
-    assert!(serde_json::from_value::<Lexicon>(json).unwrap_err().to_string().contains("bucket 0"));
+    let lengths = LengthVector::new(&[4, 4, 5]);
+    assert_eq!(lengths, Err(MappingError::Lengths { total: 4, length: 5 }));
+}
+
+#[test]
+fn damaged_lexicons_are_errors() {
+    let json = serde_json::to_value(Lexicon::unlearned(3).unwrap()).unwrap();
+    let with = |halves: &str| {
+        let mut json = json.clone();
+        json["halves"] = halves.into();
+        serde_json::from_value::<Lexicon>(json).map_err(|error| error.to_string())
+    };
+    assert!(with("0123").unwrap_err().contains("4 bytes"));
+    assert!(with(&"03".repeat(BUCKETS)).is_ok());
+    for wrong in ["04", "13", "0G", "0A"] {
+        let text = ["03".repeat(7), wrong.repeat(BUCKETS - 7)].concat();
+        assert!(with(&text).unwrap_err().contains("bucket 7"), "{wrong}");
+    }
+    assert!(with(&format!("0\u{e9}{}", "0".repeat(2 * BUCKETS - 3))).unwrap_err().contains("bucket 0"));
 }
 
 #[test]

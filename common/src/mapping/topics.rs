@@ -1,16 +1,12 @@
-//! Sub-dictionaries by which pages differ.
+//! Halves of the dictionary by which pages differ.
 //!
-//! The lengths of a page's sub-documents rise and fall together, and the more alike the sub-dictionaries,
+//! The lengths of a page's parts rise and fall together, and the more alike the parts of the dictionary,
 //! the more so: a vector of three such lengths says little more than one. What tells pages apart is the difference
 //! of the shares that two halves of the dictionary have in a page, if the halves are chosen so that it varies
 //! most. With X the page x bucket-share matrix, centred, and w = +-1 per bucket, that is the w with the largest |X w|:
 //! steps w <- sign(X' X w) never make it smaller, for X' X is positive semidefinite (Journee, Nesterov, Richtarik,
 //! Sepulchre, JMLR 11, 2010, section 2), from where power iteration without the sign has come to. The next
 //! direction is found where the scores X w of the earlier ones are taken out.
-//!
-//! The signs of a bucket in all directions are the bits of its sub-dictionary's number, the strongest direction the highest
-//! bit, so the features of a length vector are these differences and their products. Where N is no power of two,
-//! numbers that are too large lose low bits: the strongest directions are kept whole.
 
 use std::borrow::Borrow;
 
@@ -21,7 +17,7 @@ use crate::signature::{BUCKETS, Signature};
 /// Pages looked at; more hardly move the directions.
 const PAGES_MAX: usize = 5_000;
 
-/// A bucket on fewer pages of the sample keeps the sub-dictionary of its hash: its weight is chance.
+/// A bucket on fewer pages of the sample keeps the halves of its hash: its weight is chance.
 const PAGES_MIN: u32 = 3;
 
 /// Steps of the power iteration, and at most so many with signs; a dozen usually do.
@@ -30,35 +26,30 @@ const STEPS: usize = 30;
 /// Starts of the iteration, of which the best counts: with signs it ends in a local maximum.
 const STARTS: u64 = 3;
 
-/// Writes the sub-dictionary of each bucket that the sample says something about to `table`.
-pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], dimensions: usize, table: &mut [u8]) {
+/// Writes the bits of so many `directions` to `table`, for each bucket that the sample says something about.
+pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], directions: usize, table: &mut [u8]) {
+    if directions == 0 {
+        return;
+    }
     let shares = Shares::of(sample);
-    let mut numbers = vec![0; BUCKETS];
     let mut known: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..dimensions.next_power_of_two().ilog2() {
+    for direction in 0..directions {
         let found = (0..STARTS).map(|start| shares.signs(&known, start));
-        let Some(Direction { signs, scores, .. }) = found.reduce(Direction::better) else { break };
-        for (number, sign) in numbers.iter_mut().zip(&signs) {
-            *number = *number << 1 | usize::from(*sign > 0.0);
+        let Some(Direction { signs, scores, spread }) = found.reduce(Direction::better) else { break };
+        if spread == 0.0 {
+            break;
+        }
+        let bit = 1 << direction;
+        for ((bits, sign), pages) in table.iter_mut().zip(&signs).zip(&shares.pages) {
+            if *pages >= PAGES_MIN {
+                *bits = if *sign > 0.0 { *bits | bit } else { *bits & !bit };
+            }
         }
         known.push(scores);
     }
-    for (bucket, number) in numbers.into_iter().enumerate() {
-        if shares.pages[bucket] >= PAGES_MIN {
-            table[bucket] = below(number, dimensions) as u8;
-        }
-    }
 }
 
-/// The number without its lowest bits, as many as are needed to have it below `dimensions`.
-fn below(mut number: usize, dimensions: usize) -> usize {
-    while number >= dimensions {
-        number &= number - 1;
-    }
-    number
-}
-
-/// Halves of the dictionary.
+/// Two halves of the dictionary.
 struct Direction {
     /// 1 or -1 per bucket.
     signs: Vec<f64>,
