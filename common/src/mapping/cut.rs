@@ -1,14 +1,14 @@
 //! Joint cuts of length-vector space: a k-d tree (Bentley, CACM 18(9), 1975).
 //!
-//! Features are not independent, so cuts made for each on its
-//! own leave many boxes empty and others overfull. Here each box is cut for itself: among the boundaries
-//! of all features that give each side its share of the box's contents within [`TOLERANCE`], the one that
-//! the fewest bounding spaces cross.
+//! Features are not independent, so cuts made for each on its own leave many boxes empty and others overfull. Here each box
+//! is cut for itself: among the boundaries of all features that overfill neither side, the one that the fewest bounding
+//! spaces cross.
 
-use super::{BoundingSpace, Bounds, LengthVector};
+use super::{BoundingSpace, Bounds, LengthVector, intervals};
 
-/// How far from the wanted share of a box's contents a cut may be.
-const TOLERANCE: f64 = 0.0075;
+/// How much more than its share a part may have, where contents can be parted: at the last cut above it. At the
+/// cuts before, in proportion.
+const OVERLOAD: f64 = 0.04;
 
 /// Boundaries tried per feature.
 const BOUNDARIES_MAX: usize = 12;
@@ -29,6 +29,16 @@ pub(super) enum Node {
     Leaf(u32),
 }
 
+/// The contents that a space is cut for.
+#[derive(Clone, Copy)]
+pub(super) struct Contents<'s> {
+    pub(super) lengths: &'s [LengthVector],
+    pub(super) spaces: &'s [BoundingSpace],
+    /// What each counts for, above 0.
+    pub(super) weights: &'s [f64],
+    pub(super) dimensions: usize,
+}
+
 /// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each, and each of these into `each`
 /// boxes again. Contents of one vector are never parted, so there may be fewer boxes; each of them then counts
 /// for as many parts as its share is worth. Gives the tree, and the part of every leaf: from 0, in ascending order.
@@ -39,10 +49,8 @@ pub(super) fn grow(
     parts: u32,
     each: u32,
 ) -> (Vec<Node>, Vec<u32>) {
-    let mut tree = Tree { lengths, spaces, dimensions, nodes: Vec::new(), owners: Vec::new(), each };
-    let mut home: Vec<usize> = (0..lengths.len()).collect();
-    let contacts = home.clone();
-    tree.grow(&Bounds::all(dimensions), &mut home, contacts, Wanted { parts, owner: None }, 0);
+    let weights = vec![1.0; lengths.len()];
+    let tree = Tree::grown(Contents { lengths, spaces, weights: &weights, dimensions }, parts, each);
     (tree.nodes, tree.owners)
 }
 
@@ -50,19 +58,48 @@ pub(super) fn grow(
 #[derive(Clone, Copy)]
 struct Wanted {
     parts: u32,
+    /// The weight of a part; unknown before the first cut.
+    part: Option<f64>,
+    /// The most that a part may have over that, and so much of it again at each further cut.
+    overload: f64,
+    step: f64,
     /// The part whose boxes these are; none above the parts.
     owner: Option<u32>,
 }
 
-struct Tree<'s> {
-    lengths: &'s [LengthVector],
-    spaces: &'s [BoundingSpace],
-    dimensions: usize,
-    nodes: Vec<Node>,
-    /// The part of each leaf.
-    owners: Vec<u32>,
+impl Wanted {
+    fn new(parts: u32, owner: Option<u32>) -> Self {
+        let step = OVERLOAD / f64::from(parts.next_power_of_two().ilog2().max(1));
+        Self { parts, part: None, overload: step, step, owner }
+    }
+
+    /// Of a side that is worth so many parts.
+    fn below(self, parts: u32) -> Self {
+        Self { parts, overload: self.overload + self.step, ..self }
+    }
+}
+
+/// What a part has to do.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) stored: usize,
+    pub(super) received: usize,
+}
+
+/// A tree that grows.
+pub(super) struct Tree<'s> {
+    contents: Contents<'s>,
+    /// In preorder.
+    pub(super) nodes: Vec<Node>,
+    /// The part of each leaf: from 0, in ascending order.
+    pub(super) owners: Vec<u32>,
+    pub(super) parts: Vec<Part>,
+    /// The part of each content.
+    pub(super) homes: Vec<u32>,
     /// Boxes of a part.
     each: u32,
+    /// Where there is one feature alone, the boundaries between parts.
+    intervals: Option<Vec<i64>>,
 }
 
 /// A boundary of a feature.
@@ -70,13 +107,71 @@ struct Tree<'s> {
 struct Boundary {
     feature: usize,
     at: i64,
-    /// Part of the contents to its left.
-    share: f64,
+    /// Parts to its left.
+    parts: u32,
+    /// How much more than its share a part on the fuller side has.
+    overload: f64,
 }
 
-impl Tree<'_> {
+impl<'s> Tree<'s> {
+    /// As [`grow`], with parts of about the same weight.
+    pub(super) fn grown(contents: Contents<'s>, parts: u32, each: u32) -> Self {
+        let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
+        let contacts = home.clone();
+        let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
+        let mut tree = Self {
+            contents,
+            nodes: Vec::new(),
+            owners: Vec::new(),
+            parts: Vec::new(),
+            homes: vec![0; home.len()],
+            each,
+            intervals: (contents.dimensions == 1).then(|| intervals::equal_depth(totals(), parts)),
+        };
+        tree.grow(&Bounds::all(contents.dimensions), &mut home, contacts, Wanted::new(parts, None), 0);
+        tree
+    }
+
     /// Grows the node of a box: `home` has its vector in it, `contacts` may have partners in it.
     fn grow(
+        &mut self,
+        bounds: &Bounds,
+        home: &mut [usize],
+        contacts: Vec<usize>,
+        mut wanted: Wanted,
+        depth: usize,
+    ) {
+        let weight: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
+        wanted.part.get_or_insert(weight / f64::from(wanted.parts));
+        let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &contacts, wanted) } else { None };
+        let Some(cut) = cut else {
+            self.end(bounds, home, contacts, wanted, depth);
+            return;
+        };
+        let (left, right) = bounds.split(cut.feature, cut.at);
+        let (left_contacts, right_contacts) =
+            (self.meeting(&left, &contacts), self.meeting(&right, &contacts));
+        drop(contacts);
+        let value = |i: &usize| self.contents.lengths[*i].feature(cut.feature);
+        home.sort_unstable_by_key(|i| (value(i), *i));
+        let middle = home.partition_point(|i| value(i) <= cut.at);
+        let (left_home, right_home) = home.split_at_mut(middle);
+
+        let node = self.nodes.len();
+        self.nodes.push(Node::Leaf(0));
+        self.grow(&left, left_home, left_contacts, wanted.below(cut.parts), depth + 1);
+        self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
+        self.grow(
+            &right,
+            right_home,
+            right_contacts,
+            wanted.below(wanted.parts.saturating_sub(cut.parts)),
+            depth + 1,
+        );
+    }
+
+    /// A box that is not cut further: a leaf, or a part to be cut into its own boxes.
+    fn end(
         &mut self,
         bounds: &Bounds,
         home: &mut [usize],
@@ -84,89 +179,81 @@ impl Tree<'_> {
         wanted: Wanted,
         depth: usize,
     ) {
-        let Wanted { parts, owner } = wanted;
-        let cut =
-            if parts > 1 && depth < DEPTH_MAX { self.choose(bounds, home, &contacts, parts) } else { None };
-        let Some(cut) = cut else {
-            let next = self.owners.last().map_or(0, |last| last + 1);
-            match owner {
-                None if self.each > 1 => {
-                    let wanted = Wanted { parts: self.each, owner: Some(next) };
-                    self.grow(bounds, home, contacts, wanted, depth);
-                }
-                _ => {
-                    self.nodes.push(Node::Leaf(self.owners.len() as u32));
-                    self.owners.push(owner.unwrap_or(next));
-                }
-            }
-            return;
-        };
-        let (left, right) = bounds.split(cut.feature, cut.at);
-        let (left_contacts, right_contacts) =
-            (self.meeting(&left, &contacts), self.meeting(&right, &contacts));
-        drop(contacts);
-        home.sort_unstable_by_key(|i| (self.lengths[*i].feature(cut.feature), *i));
-        let middle = home.partition_point(|i| self.lengths[*i].feature(cut.feature) <= cut.at);
-        let (left_home, right_home) = home.split_at_mut(middle);
-        let left_parts = ((f64::from(parts) * cut.share).round() as u32).clamp(1, parts - 1);
-
-        let node = self.nodes.len();
-        self.nodes.push(Node::Leaf(0));
-        let left_wanted = Wanted { parts: left_parts, owner };
-        self.grow(&left, left_home, left_contacts, left_wanted, depth + 1);
-        self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
-        let right_wanted = Wanted { parts: parts - left_parts, owner };
-        self.grow(&right, right_home, right_contacts, right_wanted, depth + 1);
+        let owner = wanted.owner.unwrap_or_else(|| {
+            let part = self.parts.len() as u32;
+            self.parts.push(Part { stored: home.len(), received: contacts.len() });
+            home.iter().for_each(|i| self.homes[*i] = part);
+            part
+        });
+        if wanted.owner.is_none() && self.each > 1 {
+            self.grow(bounds, home, contacts, Wanted::new(self.each, Some(owner)), depth);
+        } else {
+            self.nodes.push(Node::Leaf(self.owners.len() as u32));
+            self.owners.push(owner);
+        }
     }
 
     fn meeting(&self, bounds: &Bounds, contacts: &[usize]) -> Vec<usize> {
-        contacts.iter().copied().filter(|i| self.spaces[*i].meets(bounds)).collect()
+        contacts.iter().copied().filter(|i| self.contents.spaces[*i].meets(bounds)).collect()
     }
 
-    /// The best boundary of all features; none where all vectors are equal.
+    /// The best boundary of all features; none where one part is wanted or all vectors are equal.
     fn choose(
         &self,
         bounds: &Bounds,
         home: &mut [usize],
         contacts: &[usize],
-        parts: u32,
+        wanted: Wanted,
     ) -> Option<Boundary> {
-        let wanted = f64::from(parts / 2) / f64::from(parts);
-        let off = |boundary: &Boundary| (boundary.share - wanted).abs();
-        let mut boundaries = Vec::new();
-        for feature in 0..self.dimensions {
-            let all = self.boundaries(feature, home);
-            let mut near: Vec<Boundary> = all.iter().copied().filter(|b| off(b) <= TOLERANCE).collect();
-            if near.is_empty() {
-                near.extend(all.into_iter().min_by(|a, b| off(a).total_cmp(&off(b))));
-            }
-            let step = near.len().div_ceil(BOUNDARIES_MAX).max(1);
-            boundaries.extend(near.into_iter().step_by(step));
+        if let (Some(intervals), None) = (&self.intervals, wanted.owner) {
+            return intervals::middle(intervals, bounds.lo[0], bounds.hi[0]).map(|at| Boundary {
+                feature: 0,
+                at,
+                parts: 1,
+                overload: 0.0,
+            });
         }
-        if boundaries.iter().any(|b| off(b) <= TOLERANCE) {
-            boundaries.retain(|b| off(b) <= TOLERANCE);
-        } else {
-            // Heavy points everywhere: as even as it can be had.
-            return boundaries.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+        if wanted.parts < 2 {
+            return None;
         }
-        boundaries.into_iter().min_by_key(|b| self.received(bounds, *b, contacts))
+        let mut near = Vec::new();
+        let mut evenest: Option<Boundary> = None;
+        for feature in 0..self.contents.dimensions {
+            let all = self.boundaries(feature, home, wanted);
+            let fits = |b: &&Boundary| b.parts == wanted.parts / 2 && b.overload <= wanted.overload;
+            let step = all.iter().filter(fits).count().div_ceil(BOUNDARIES_MAX).max(1);
+            near.extend(all.iter().filter(fits).step_by(step).copied());
+            evenest = all.into_iter().chain(evenest).min_by(|a, b| a.overload.total_cmp(&b.overload));
+        }
+        // Heavy points everywhere: as even as it can be had.
+        near.into_iter().min_by_key(|b| self.received(bounds, *b, contacts)).or(evenest)
     }
 
     /// Every boundary of a feature between two contents, from left to right.
-    fn boundaries(&self, feature: usize, home: &mut [usize]) -> Vec<Boundary> {
-        let value = |i: &usize| self.lengths[*i].feature(feature);
-        home.sort_unstable_by_key(|i| (value(i), *i));
-        let count = home.len() as f64;
-        let ends = home.windows(2).enumerate().filter(|(_, pair)| value(&pair[0]) < value(&pair[1]));
-        ends.map(|(i, pair)| Boundary { feature, at: value(&pair[0]), share: (i + 1) as f64 / count })
-            .collect()
+    fn boundaries(&self, feature: usize, home: &mut [usize], wanted: Wanted) -> Vec<Boundary> {
+        let value = |i: usize| self.contents.lengths[i].feature(feature);
+        home.sort_unstable_by_key(|i| (value(*i), *i));
+        let all: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
+        let part = wanted.part.unwrap_or(all);
+        let mut left = 0.0;
+        let mut boundaries = Vec::new();
+        for pair in home.windows(2) {
+            left += self.contents.weights[pair[0]];
+            if value(pair[0]) < value(pair[1]) {
+                let parts =
+                    ((f64::from(wanted.parts) * left / all).round() as u32).clamp(1, wanted.parts - 1);
+                let each = (left / f64::from(parts)).max((all - left) / f64::from(wanted.parts - parts));
+                boundaries.push(Boundary { feature, at: value(pair[0]), parts, overload: each / part - 1.0 });
+            }
+        }
+        boundaries
     }
 
     /// Contents received by both sides together, over a part of `contacts`.
     fn received(&self, bounds: &Bounds, boundary: Boundary, contacts: &[usize]) -> usize {
         let (left, right) = bounds.split(boundary.feature, boundary.at);
         let step = contacts.len().div_ceil(SPACES_MAX).max(1);
-        let spaces = contacts.iter().step_by(step).map(|i| &self.spaces[*i]);
+        let spaces = contacts.iter().step_by(step).map(|i| &self.contents.spaces[*i]);
         spaces.map(|space| usize::from(space.meets(&left)) + usize::from(space.meets(&right))).sum()
     }
 }

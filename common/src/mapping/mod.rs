@@ -15,8 +15,10 @@
 //! engine, whose boxes need a tolerance rho; the bound here is exact for the Jaccard coefficient and
 //! needs none.
 
+mod balance;
 mod bounding_space;
 mod cut;
+mod intervals;
 mod length_vector;
 mod lexicon;
 mod load;

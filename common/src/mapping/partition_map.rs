@@ -4,7 +4,8 @@ use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
-use super::cut::{DEPTH_MAX, Node, grow};
+use super::balance;
+use super::cut::{DEPTH_MAX, Node};
 use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingLoad};
 use crate::model::Tau;
 use crate::signature::Signature;
@@ -79,7 +80,7 @@ impl PartitionMap {
         let lexicon = Lexicon::learn(sample, dimensions, epoch)?;
         let lengths: Vec<LengthVector> = sample.iter().map(|s| lexicon.lengths(s.borrow())).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
-        let (nodes, owners) = grow(&lengths, &spaces, dimensions, parts, each);
+        let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, (parts, each));
         let mut map = Self::over(lexicon, nodes, tau, epoch)?;
         map.sample = map.measure(&lengths);
         Ok((map, owners))
