@@ -6,9 +6,8 @@
 
 use super::{BoundingSpace, Bounds, LengthVector, intervals};
 
-/// How much more than its share a part may have, where contents can be parted: at the last cut above it. At the
-/// cuts before, in proportion.
-const OVERLOAD: f64 = 0.04;
+/// How much more than its share a part may have for every cut above it, where contents can be parted.
+const OVERLOAD: f64 = 0.005;
 
 /// Boundaries tried per feature.
 const BOUNDARIES_MAX: usize = 12;
@@ -60,22 +59,20 @@ struct Wanted {
     parts: u32,
     /// The weight of a part; unknown before the first cut.
     part: Option<f64>,
-    /// The most that a part may have over that, and so much of it again at each further cut.
+    /// The most that a part may have over that after the next cut.
     overload: f64,
-    step: f64,
     /// The part whose boxes these are; none above the parts.
     owner: Option<u32>,
 }
 
 impl Wanted {
     fn new(parts: u32, owner: Option<u32>) -> Self {
-        let step = OVERLOAD / f64::from(parts.next_power_of_two().ilog2().max(1));
-        Self { parts, part: None, overload: step, step, owner }
+        Self { parts, part: None, overload: OVERLOAD, owner }
     }
 
     /// Of a side that is worth so many parts.
     fn below(self, parts: u32) -> Self {
-        Self { parts, overload: self.overload + self.step, ..self }
+        Self { parts, overload: self.overload + OVERLOAD, ..self }
     }
 }
 
