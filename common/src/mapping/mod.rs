@@ -22,6 +22,7 @@ mod intervals;
 mod length_vector;
 mod lexicon;
 mod load;
+mod paper;
 mod partition_map;
 mod plan;
 mod topics;
@@ -30,6 +31,7 @@ pub use bounding_space::{BoundingSpace, Bounds};
 pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
 pub use load::MappingLoad;
+pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
 pub use plan::{NODES_MAX, PartitionPlace, Plan};
 
@@ -42,6 +44,9 @@ pub enum MappingError {
     /// The number of partitions is out of range.
     #[error("a map has 1 to {PARTITIONS_MAX} partitions, not {0}")]
     Partitions(usize),
+    /// Rho is out of range.
+    #[error("rho is a number from 1 to 10, not {0}")]
+    Rho(String),
     /// The number of nodes is out of range.
     #[error("a plan has 1 to {NODES_MAX} nodes, not {0}")]
     Nodes(u32),
