@@ -25,6 +25,7 @@ mod load;
 mod paper;
 mod partition_map;
 mod plan;
+mod sample;
 mod topics;
 
 pub use bounding_space::{BoundingSpace, Bounds};
@@ -34,6 +35,7 @@ pub use load::MappingLoad;
 pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
 pub use plan::{NODES_MAX, PartitionPlace, Plan};
+pub use sample::{Drift, Sample};
 
 /// Why there is no such lexicon or map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::balance;
 use super::cut::{DEPTH_MAX, Node};
-use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingLoad};
+use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingLoad, Sample};
 use crate::model::Tau;
 use crate::signature::Signature;
 
@@ -37,7 +37,7 @@ pub struct PartitionMap {
     lexicon: Lexicon,
     nodes: Vec<Node>,
     bounds: Vec<Bounds>,
-    sample: MappingLoad,
+    sample: Sample,
 }
 
 impl PartitionMap {
@@ -82,7 +82,7 @@ impl PartitionMap {
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
         let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, (parts, each));
         let mut map = Self::over(lexicon, nodes, tau, epoch)?;
-        map.sample = map.measure(&lengths);
+        map.sample = Sample::of(&lengths, dimensions, map.measure(&lengths));
         Ok((map, owners))
     }
 
@@ -100,7 +100,7 @@ impl PartitionMap {
         if bounds.len() > PARTITIONS_MAX {
             return Err(MappingError::Partitions(bounds.len()));
         }
-        Ok(Self { epoch, tau, lexicon, nodes, bounds, sample: MappingLoad::default() })
+        Ok(Self { epoch, tau, lexicon, nodes, bounds, sample: Sample::default() })
     }
 
     /// Number of the map; grows whenever the cuts change.
@@ -133,9 +133,9 @@ impl PartitionMap {
         &self.bounds
     }
 
-    /// What the map makes of the sample it was learned from.
+    /// What the map was learned from.
     #[must_use]
-    pub fn sample(&self) -> &MappingLoad {
+    pub fn sample(&self) -> &Sample {
         &self.sample
     }
 
@@ -277,7 +277,7 @@ struct Document {
     tau: Tau,
     lexicon: Lexicon,
     cuts: Vec<Option<Cut>>,
-    sample: MappingLoad,
+    sample: Sample,
 }
 
 /// Vectors whose feature is at most `at` are to the left.

@@ -235,8 +235,12 @@ fn cuts_are_even_and_deterministic() {
     for (dimensions, partitions) in [(1, 8), (2, 16), (3, 13), (3, 16), (4, 16)] {
         let map = PartitionMap::learn(&pages, partitions, Tau::DEFAULT, dimensions, 1).unwrap();
         assert_eq!(map.partitions(), partitions);
-        assert!(map.sample().imbalance() < 1.3, "{dimensions} {partitions} {}", map.sample().imbalance());
-        assert!(map.sample().sends_saved() > 0.3, "{}", map.sample().sends_saved());
+        assert!(
+            map.sample().load.imbalance() < 1.3,
+            "{dimensions} {partitions} {}",
+            map.sample().load.imbalance()
+        );
+        assert!(map.sample().load.sends_saved() > 0.3, "{}", map.sample().load.sends_saved());
         assert_eq!(PartitionMap::learn(&pages, partitions, Tau::DEFAULT, dimensions, 1).unwrap(), map);
     }
 }
@@ -252,6 +256,61 @@ fn a_heavy_point_is_never_parted() {
     assert_eq!(same.partitions(), 1);
     let none = PartitionMap::learn::<Signature>(&[], 12, Tau::DEFAULT, 3, 1).unwrap();
     assert_eq!(none.partitions(), 1);
+}
+
+/// Whatever the sample, a map is defined, all contents have a home among their contacts, and it can be stored.
+fn is_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
+    let plan = Plan::learn(sample, (16, 4), Tau::DEFAULT, dimensions, 1).unwrap();
+    let map = plan.map();
+    assert_eq!(map.sample().contents, sample.len() as u64);
+    let mut contacts = Vec::new();
+    for signature in sample.iter().chain(later) {
+        let lengths = map.lexicon().lengths(signature);
+        map.contacts(&lengths, &mut contacts);
+        assert!(contacts.contains(&map.home(&lengths)));
+    }
+    let json = serde_json::to_string(map).unwrap();
+    assert_eq!(serde_json::from_str::<PartitionMap>(&json).unwrap(), *map);
+    plan
+}
+
+#[test]
+fn odd_samples_give_sound_maps() {
+    let others = topical_pages();
+    let one_word =
+        |lengths: std::ops::Range<usize>| lengths.map(|n| signature_of(&vec![7; n])).collect::<Vec<_>>();
+    let one_length: Vec<Signature> =
+        (0..200).map(|n| signature_of(&(n..n + 40).collect::<Vec<u16>>())).collect();
+    for dimensions in [1, 3, 8] {
+        // Of one word repeated there are at most 5 different shingles, all of one bucket but the last ones.
+        let repeated = is_sound(&one_word(1..300), &others, dimensions);
+        assert!(repeated.map().partitions() <= 5, "{}", repeated.map().partitions());
+        let constant = is_sound(&one_length, &others, dimensions);
+        assert_eq!(constant.map().sample().constant_features().next(), Some(0));
+        let parted = constant.map().sample().load.imbalance() < 1.5;
+        assert_eq!(parted, dimensions > 1, "pages of one length are parted by their words");
+        let empty = is_sound(&[], &others, dimensions);
+        assert_eq!((empty.map().partitions(), empty.map().sample().features.len()), (1, 0));
+        let blank = is_sound(&[signature_of(&[])], &others, dimensions);
+        assert_eq!(blank.map().partitions(), 1);
+        let ten = is_sound(&others[..10], &others, dimensions);
+        assert!((2..=10).contains(&ten.map().partitions()));
+    }
+}
+
+#[test]
+fn a_sample_unlike_later_contents_is_told() {
+    let pages = topical_pages();
+    let (first, others): (Vec<_>, Vec<_>) = pages.into_iter().enumerate().partition(|(i, _)| i % 3 == 0);
+    let [first, others] =
+        [first, others].map(|pages| pages.into_iter().map(|(_, page)| page).collect::<Vec<_>>());
+    let map = PartitionMap::learn(&first[..150], 16, Tau::DEFAULT, 3, 1).unwrap();
+    let drift = |later: &[Signature]| {
+        let lengths: Vec<LengthVector> = later.iter().map(|s| map.lexicon().lengths(s)).collect();
+        map.sample().drift(&map.measure(&lengths)).unwrap()
+    };
+    assert!(!drift(&first[150..]).is_unlike(), "{:?}", drift(&first[150..]));
+    assert!(drift(&others).is_unlike(), "{:?}", drift(&others));
 }
 
 #[test]
