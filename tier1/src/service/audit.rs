@@ -15,7 +15,6 @@ use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use super::Tier1;
 use crate::key;
 use crate::record::{AuditEntry, Meta, PageRecord, State, decode};
-use crate::store::Store;
 use crate::txn::read;
 
 /// Entries read for one piece of the trail beyond the first of each shard, and their bytes: a second of work.
@@ -108,7 +107,7 @@ impl Tier1 {
     ) -> Result<RepairTrail, Refused> {
         let mut numbers = Vec::new();
         for (at, shard) in (0..self.settings.shards).map(ShardId).enumerate() {
-            let last = read::<Meta>(&self.store, &key::meta(shard))?.map_or(0, |meta| meta.audits);
+            let last = read::<Meta>(&*self.store, &key::meta(shard))?.map_or(0, |meta| meta.audits);
             // A place that this collection never gave leads nowhere.
             let from = before.map_or(last, |before| before.numbers().get(at).copied().unwrap_or(0));
             numbers.push(from.min(last));
@@ -121,7 +120,7 @@ impl Tier1 {
         if id.shard.0 >= self.settings.shards {
             return Ok(None);
         }
-        let Some(mut record) = read::<AuditEntry>(&self.store, &key::audit(id))? else { return Ok(None) };
+        let Some(mut record) = read::<AuditEntry>(&*self.store, &key::audit(id))? else { return Ok(None) };
         // The sweep takes them out of the record, when it comes by.
         record.forget(&self.forgotten(&record));
         let entry = record.without_urls(id);
@@ -135,7 +134,7 @@ impl Tier1 {
     pub(super) fn forgotten(&self, entry: &AuditEntry) -> HashSet<PageId> {
         let mut pages: HashSet<PageId> = entry.urls().map(PageUrl::id).collect();
         pages.retain(|page| {
-            let record = read::<PageRecord>(&self.store, &key::page(self.owner(*page), *page));
+            let record = read::<PageRecord>(&*self.store, &key::page(self.owner(*page), *page));
             record.is_ok_and(|record| record.is_none_or(|record| record.state == State::Purged))
         });
         pages

@@ -172,7 +172,7 @@ impl Tier1 {
         let following = Following { tier1: self, changes: Arc::clone(&changes) };
         following.ask(true)?;
         let mut writer = Writer::begin(out, &self.manifest)?;
-        copy_rows(&self.store, &mut writer, &mut || changes.check(dir))?;
+        copy_rows(&*self.store, &mut writer, &mut || changes.check(dir))?;
         following.ask(false)?;
         changes.check(dir)?;
         changes.write(dir, &mut writer)?;

@@ -16,7 +16,6 @@ use super::Tier1;
 use super::read::line;
 use crate::key;
 use crate::record::{Meta, PageRecord};
-use crate::store::Store;
 use crate::txn::read;
 
 /// How far a shard's feed goes.
@@ -153,7 +152,7 @@ impl Tier1 {
             *number = if events.len() < room { end } else { events.last().map_or(end, |(at, _)| *at) };
             for (at, page) in events {
                 // A newer event of the page is further on in the feed and will be met there.
-                if let Some(record) = read::<PageRecord>(&self.store, &key::page(shard, page))?
+                if let Some(record) = read::<PageRecord>(&*self.store, &key::page(shard, page))?
                     && record.event == at
                 {
                     changes.push(Change { line: line(&record), fetched_at: record.fetched_at });

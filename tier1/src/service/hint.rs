@@ -18,7 +18,7 @@ impl Tier1 {
         give_way();
         let Body::Content(signature) = &submission.body else { return Ok(None) };
         let page = submission.url.id();
-        let Some(record) = read::<PageRecord>(&self.store, &key::page(self.owner(page), page))? else {
+        let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? else {
             return Ok(None);
         };
         let State::Content(state) = &record.state else { return Ok(None) };

@@ -84,7 +84,9 @@ pub enum Error {
 
 /// Tier 1 of one process.
 pub struct Tier1 {
-    store: Recent,
+    store: Arc<dyn Store>,
+    /// What the machine reads: the same rows, without those kept for questions, which its reading would drive out.
+    beneath: Arc<dyn Store>,
     settings: Settings,
     pending_max: u64,
     collection: u64,
@@ -124,8 +126,8 @@ impl Tier1 {
     /// # Errors
     /// When the directory is in use or damaged.
     pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
-        let store = Arc::new(Sled::open(&config.dir, config.durable)?);
-        let this = Self::over(store, config)?;
+        let sled: Arc<dyn Store> = Arc::new(Sled::open(&config.dir, config.durable)?);
+        let this = Self::over_both(Arc::new(Recent::new(Arc::clone(&sled))), sled, config)?;
         if config.durable {
             let start = this.start.lock().unwrap_or_else(PoisonError::into_inner);
             let metas = start.iter().flat_map(|start| &start.shards.metas);
@@ -140,6 +142,14 @@ impl Tier1 {
     /// # Errors
     /// When the store is damaged.
     pub fn over(store: Arc<dyn Store>, config: &Config) -> Result<Arc<Self>, Error> {
+        Self::over_both(Arc::clone(&store), store, config)
+    }
+
+    fn over_both(
+        store: Arc<dyn Store>,
+        beneath: Arc<dyn Store>,
+        config: &Config,
+    ) -> Result<Arc<Self>, Error> {
         if !(1..=1024).contains(&config.shards) {
             return Err(Error::Shards(config.shards));
         }
@@ -163,7 +173,8 @@ impl Tier1 {
         let totals = crate::totals::sum(&shards.metas, shards.undelivered());
         let feed = shards.metas.iter().map(feed::Extent::of).collect();
         Ok(Arc::new(Self {
-            store: Recent::new(store),
+            store,
+            beneath,
             settings,
             pending_max: config.pending_max,
             collection: config.collection,

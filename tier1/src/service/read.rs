@@ -12,7 +12,7 @@ use doppel_common::signature::Signature;
 use super::Tier1;
 use crate::key::{self, Kind};
 use crate::record::{Group, GroupRecord, Member, PageRecord, Resolution, Similarity, State, decode};
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use crate::txn::read;
 
 /// Pages of a host that are collected at a time.
@@ -108,7 +108,7 @@ impl Listing {
 
 impl Tier1 {
     pub(super) fn read_page(&self, page: PageId) -> Result<Option<PageView>, Refused> {
-        let record: Option<PageRecord> = read(&self.store, &key::page(self.owner(page), page))?;
+        let record: Option<PageRecord> = read(&*self.store, &key::page(self.owner(page), page))?;
         Ok(record.filter(|record| record.state != State::Purged).map(view))
     }
 
@@ -124,7 +124,7 @@ impl Tier1 {
         if group.shard().0 >= self.settings.shards {
             return Ok(None);
         }
-        Ok(read(&self.store, &key::group(group))?.map(|record| summary(group, &record)))
+        Ok(read(&*self.store, &key::group(group))?.map(|record| summary(group, &record)))
     }
 
     pub(super) fn read_group(
@@ -157,7 +157,7 @@ impl Tier1 {
                 break;
             }
             let (member, after) = (member?, GroupPosition { member: page, redirect: None });
-            if let Some(record) = read::<PageRecord>(&self.store, &key::page(self.owner(page), page))? {
+            if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? {
                 listing.members.push(MemberView { line: line(&record), content: Some(member.content) });
             }
             listing.last = Some(after);
@@ -187,7 +187,7 @@ impl Tier1 {
             sources.len() < room
         })?;
         for source in sources {
-            if let Some(record) = read::<PageRecord>(&self.store, &key::page(self.owner(source), source))? {
+            if let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(source), source))? {
                 listing.members.push(MemberView { line: line(&record), content: None });
             }
             listing.last = Some(GroupPosition { member, redirect: Some(source) });
@@ -240,7 +240,7 @@ impl Tier1 {
         let cursor = self.cursor_at_end();
         for shard in (0..self.settings.shards).map(ShardId) {
             let mut failed = None;
-            crate::recovery::each(&self.store, shard, Kind::Page, |key, bytes| {
+            crate::recovery::each(&*self.store, shard, Kind::Page, |key, bytes| {
                 let record: PageRecord = decode(key, bytes)?;
                 let live = !matches!(record.published.status, Status::Dead | Status::Unknown);
                 if live && let Err(error) = each(line(&record)) {

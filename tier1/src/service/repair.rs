@@ -15,7 +15,6 @@ use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member, decode};
 use crate::regroup::components;
-use crate::store::Store;
 use crate::txn::read;
 
 /// When a group is recomputed.
@@ -85,7 +84,7 @@ impl Tier1 {
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
     /// sees whether the picture is old; contents that no page has any more are left out.
     pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Refused> {
-        let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group))? else {
+        let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
             return Ok(None);
         };
         if wanted == Wanted::IfOwed && !record.owes_recomputation() {
@@ -159,7 +158,7 @@ impl Tier1 {
             let audit = found.audit(now(), by);
             self.apply(found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
             // A group that has merged meanwhile was not there to be repaired.
-            let now = read(&self.store, &key::group(group))?;
+            let now = read(&*self.store, &key::group(group))?;
             applied = !matches!(now, Some(GroupRecord::Forward(_)));
         }
         let (before, components) = (found.before().cloned().collect(), found.sets());
@@ -169,7 +168,7 @@ impl Tier1 {
     /// Follows merges from a group to the one that has its members now.
     pub(super) fn surviving_group(&self, mut group: GroupId) -> Result<Option<GroupId>, Refused> {
         loop {
-            match read(&self.store, &key::group(group))? {
+            match read(&*self.store, &key::group(group))? {
                 Some(GroupRecord::Active(_)) => return Ok(Some(group)),
                 // Forwards lead to smaller ids, so this ends.
                 Some(GroupRecord::Forward(forward)) => group = forward.into,

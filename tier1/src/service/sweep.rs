@@ -8,7 +8,6 @@ use super::{Tier1, now};
 use crate::key::{self, Kind};
 use crate::machine::Command;
 use crate::record::{AuditEntry, GroupRecord, PageRecord, decode};
-use crate::store::Store;
 
 /// Rows of a piece; a URL that is looked up counts as one.
 const PIECE_ROWS: usize = 2_000;

@@ -21,7 +21,6 @@ use super::feed::Extent;
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect, Hint, Machine, Shards};
 use crate::progress::Progress;
 use crate::recovery::Owed;
-use crate::store::Store;
 use crate::totals;
 
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
@@ -152,7 +151,7 @@ impl Writer<'_> {
         let mut answers_for: Vec<usize> = Vec::new();
         let mut set_aside = None;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
-        let mut machine = Machine::new(self.tier1.store.store(), &mut self.shards, commit_rows);
+        let mut machine = Machine::new(&*self.tier1.beneath, &mut self.shards, commit_rows);
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
         // not wait for the messages on their way.
         let crowded = machine.deliver_half()?;

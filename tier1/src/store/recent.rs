@@ -49,11 +49,6 @@ impl Recent {
         Self { store, rows: Cache::with_weighter(ROWS, BYTES, Bytes), under_way: RwLock::new(None) }
     }
 
-    /// The store itself, for the only one who writes, and who must not wait for readers nor fill their memory.
-    pub(crate) fn store(&self) -> &dyn Store {
-        &*self.store
-    }
-
     fn set_under_way(&self, rows: Option<Arc<Rows>>) {
         *self.under_way.write().unwrap_or_else(PoisonError::into_inner) = rows;
     }
