@@ -18,6 +18,7 @@
 mod balance;
 mod bounding_space;
 mod cut;
+mod follow;
 mod intervals;
 mod length_vector;
 mod lexicon;
@@ -29,6 +30,7 @@ mod sample;
 mod topics;
 
 pub use bounding_space::{BoundingSpace, Bounds};
+pub use follow::{Follow, Followed};
 pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
 pub use load::MappingLoad;
@@ -80,5 +82,7 @@ pub enum MappingError {
     Cuts(String),
 }
 
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 mod tests;

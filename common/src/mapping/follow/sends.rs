@@ -1,0 +1,136 @@
+//! What a partition's place costs: a content is sent once to each node that has a partition it is compared in.
+
+use super::leaves::Leaves;
+
+/// Contents that the sends are counted on.
+const CONTENTS_MAX: usize = 16_384;
+
+/// The same times nodes, and partitions times nodes: 16 MB of counts.
+const COUNTS_MAX: usize = 4 << 20;
+
+/// Which contents are compared where, kept up to date as partitions move.
+pub(super) struct Sends {
+    nodes: usize,
+    /// Contents that each of those counted stands for.
+    weight: usize,
+    /// The partitions that each content is compared in.
+    contacts: Vec<Vec<u32>>,
+    /// Contents that are compared in each partition.
+    received: Vec<Vec<u32>>,
+    /// The node of each partition.
+    place: Vec<u32>,
+    /// By content and node: its partitions there.
+    counts: Vec<u16>,
+    /// By partition and node: its contents that are sent to the node.
+    known: Vec<u32>,
+    /// By partition: its contents that are sent to its node for it alone.
+    alone: Vec<u32>,
+}
+
+impl Sends {
+    pub(super) fn new(leaves: &Leaves<'_>) -> Self {
+        let nodes = leaves.plan.nodes() as usize;
+        let places = leaves.plan.places();
+        let most = (COUNTS_MAX / nodes).clamp(1, CONTENTS_MAX);
+        let step = leaves.lengths.len().div_ceil(most).max(1);
+        let mut sends = Self {
+            nodes,
+            weight: step,
+            contacts: Vec::new(),
+            received: vec![Vec::new(); places.len()],
+            place: places.iter().map(|place| place.node).collect(),
+            counts: Vec::new(),
+            known: vec![0; places.len() * nodes],
+            alone: vec![0; places.len()],
+        };
+        for vector in leaves.lengths.iter().step_by(step) {
+            let mut contacts = Vec::new();
+            leaves.plan.map().contacts(vector, &mut contacts);
+            sends.add(contacts);
+        }
+        sends
+    }
+
+    fn add(&mut self, contacts: Vec<u32>) {
+        let content = self.contacts.len();
+        let row = content * self.nodes;
+        self.counts.resize(row + self.nodes, 0);
+        for leaf in &contacts {
+            self.received[*leaf as usize].push(content as u32);
+            self.counts[row + self.place[*leaf as usize] as usize] += 1;
+        }
+        let counts = &self.counts[row..];
+        for leaf in contacts.iter().map(|leaf| *leaf as usize) {
+            let known = &mut self.known[leaf * self.nodes..][..self.nodes];
+            known.iter_mut().zip(counts).for_each(|(known, count)| *known += u32::from(*count > 0));
+            self.alone[leaf] += u32::from(counts[self.place[leaf] as usize] == 1);
+        }
+        self.contacts.push(contacts);
+    }
+
+    /// Contents that each of those counted stands for.
+    pub(super) fn weight(&self) -> f64 {
+        self.weight as f64
+    }
+
+    /// Sends that come to be, less those that are saved, when a partition goes to another node.
+    pub(super) fn cost(&self, leaf: u32, to: u32) -> i64 {
+        let number = leaf as usize;
+        let known = self.known[number * self.nodes + to as usize];
+        self.received[number].len() as i64 - i64::from(known) - i64::from(self.alone[number])
+    }
+
+    /// Counts a partition at its new place.
+    pub(super) fn place(&mut self, leaf: u32, to: u32) {
+        let number = leaf as usize;
+        let from = std::mem::replace(&mut self.place[number], to);
+        for at in 0..self.received[number].len() {
+            let content = self.received[number][at] as usize;
+            self.leave(content, from);
+            self.arrive(content, to);
+        }
+        let is_alone = |content: &&u32| self.counts[**content as usize * self.nodes + to as usize] == 1;
+        self.alone[number] = self.received[number].iter().filter(is_alone).count() as u32;
+    }
+
+    /// A content is compared in one partition less on a node.
+    fn leave(&mut self, content: usize, node: u32) {
+        let count = &mut self.counts[content * self.nodes + node as usize];
+        *count -= 1;
+        match *count {
+            0 => {
+                for leaf in &self.contacts[content] {
+                    self.known[*leaf as usize * self.nodes + node as usize] -= 1;
+                }
+            }
+            1 => {
+                let last = self.contacts[content].iter().find(|leaf| self.place[**leaf as usize] == node);
+                if let Some(last) = last {
+                    self.alone[*last as usize] += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A content is compared in one partition more on a node.
+    fn arrive(&mut self, content: usize, node: u32) {
+        let count = &mut self.counts[content * self.nodes + node as usize];
+        *count += 1;
+        match *count {
+            1 => {
+                for leaf in &self.contacts[content] {
+                    self.known[*leaf as usize * self.nodes + node as usize] += 1;
+                }
+            }
+            2 => {
+                for leaf in &self.contacts[content] {
+                    if self.place[*leaf as usize] == node {
+                        self.alone[*leaf as usize] = self.alone[*leaf as usize].saturating_sub(1);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
