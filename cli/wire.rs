@@ -25,9 +25,6 @@ const SHARDS: u16 = 4;
 /// The name of the only node.
 const NODE: &str = "local";
 
-/// The most bytes of tier 2's signature file before the first signature.
-const EMPTY_INDEX_BYTES: u64 = 64;
-
 /// Both tiers, started.
 pub(crate) struct Engine {
     pub(crate) tier1: Arc<Tier1>,
@@ -92,14 +89,14 @@ impl Engine {
         };
         let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
         // The engine below takes a file that was overwritten for one that was never written.
-        let index = std::fs::metadata(dir.join("tier2/signatures.dat")).map_or(0, |file| file.len());
         anyhow::ensure!(
-            tier1.counters().submissions > 0 || index <= EMPTY_INDEX_BYTES,
+            tier1.counters().submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
             "{} has lost its pages: restore {} from a backup, or name an empty directory",
             lost.display(),
             dir.display()
         );
         let config = doppel_tier2::Config {
+            nodes: args.index_nodes,
             partitions: args.partitions,
             dimensions: args.dimensions,
             ..doppel_tier2::Config::new(dir.join("tier2"), policy)

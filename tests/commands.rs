@@ -358,7 +358,7 @@ fn an_interrupted_run_removes_it_too() {
     wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
     // Signals are waited for a moment later.
     wait_until("something to be recorded", PATIENCE, || {
-        let size = fs::metadata(data.join("tier2/signatures.dat")).map_or(0, |file| file.len());
+        let size = fs::metadata(data.join("tier2/node-0/signatures.dat")).map_or(0, |file| file.len());
         (size > 10_000).then_some(())
     });
     interrupt(&dedup, "INT");

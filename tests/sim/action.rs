@@ -102,9 +102,13 @@ pub(crate) enum Action {
         which: u32,
         stop: Stop,
     },
-    /// Another map of partitions.
-    Rehome {
-        map: u32,
+    /// Another mapping of contents to partitions and nodes begins.
+    Change {
+        dice: u32,
+    },
+    /// Steps towards it.
+    Work {
+        steps: u32,
     },
     /// A node is killed and started, and tier 2 with it.
     Kill {
@@ -185,7 +189,7 @@ struct Making<'r> {
 }
 
 /// The weights of a common run.
-const WEIGHTS: [u64; 20] = [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 7, 7, 3, 43, 20, 30];
+const WEIGHTS: [u64; 20] = [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30];
 
 impl<'r> Making<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
@@ -297,7 +301,8 @@ impl<'r> Making<'r> {
             11 => Action::Recompute { which },
             12 => Action::Repair { which },
             13 => Action::LookNow { which, stop: self.stop() },
-            14 => Action::Rehome { map: which },
+            14 if self.random.once_in(3) => Action::Change { dice: which },
+            14 => Action::Work { steps: 1 + self.random.below(8) as u32 },
             15 if self.stops => {
                 let (files, facts_survive) = (self.files(), self.random.once_in(2));
                 Action::Kill { node: which, files, facts_survive }

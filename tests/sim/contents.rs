@@ -4,13 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use doppel_common::mapping::PartitionMap;
 use doppel_common::model::{ContentHash, Tau, stable_hash64};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::{Builder, Signature};
-
-/// Partitions that the maps of a run have.
-const PARTITIONS: [usize; 6] = [2, 5, 1, 12, 3, 8];
 
 /// First number and size of each family of contents that have to do with each other.
 pub(crate) const FAMILIES: [(usize, usize); 9] =
@@ -23,8 +19,6 @@ type Text = Vec<u32>;
 pub(crate) struct Contents {
     pub(crate) policy: Policy,
     pub(crate) signatures: Vec<Arc<Signature>>,
-    /// Maps of partitions, each of a later epoch than the one before.
-    pub(crate) maps: Vec<PartitionMap>,
     /// Whether two contents are near-duplicates.
     similar: Vec<Vec<bool>>,
 }
@@ -61,11 +55,7 @@ impl Contents {
                 assert_eq!(linked, *similar, "contents {a} and {b}: a pair that has no band in common");
             }
         }
-        let learn = |(epoch, partitions): (usize, &usize)| {
-            PartitionMap::learn(&signatures, *partitions, tau, 3, epoch as u64 + 1).expect("a map")
-        };
-        let maps = PARTITIONS.iter().enumerate().map(learn).collect();
-        Self { policy, signatures, maps, similar }
+        Self { policy, signatures, similar }
     }
 
     pub(crate) fn hash(&self, number: usize) -> ContentHash {

@@ -25,8 +25,6 @@ pub(crate) struct IndexSide {
     index: Option<Index>,
     pub(crate) orders: VecDeque<Order>,
     config: Config,
-    contents: &'static Contents,
-    next_map: usize,
     _dir: TempDir,
 }
 
@@ -37,9 +35,14 @@ impl IndexSide {
             Err(_) => TempDir::new(),
         };
         let dir = dir.map_err(|e| failed("temporary directory")(e.into()))?;
-        let config = Config { threads: 1, partitions: 4, ..Config::new(dir.path(), contents.policy) };
-        let mut this =
-            Self { index: None, orders: VecDeque::new(), config, contents, next_map: 0, _dir: dir };
+        let config = Config {
+            threads: 1,
+            nodes: 3,
+            partitions: 6,
+            step: 3,
+            ..Config::new(dir.path(), contents.policy)
+        };
+        let mut this = Self { index: None, orders: VecDeque::new(), config, _dir: dir };
         this.open(Vec::new(), fetch)?;
         Ok(this)
     }
@@ -118,12 +121,16 @@ impl IndexSide {
         self.orders.iter().take(orders).filter_map(answer).collect()
     }
 
-    /// Moves everything under the next map.
-    pub(crate) fn rehome(&mut self, map: u32) -> Checked {
-        let step = 1 + map as usize % 2;
-        self.next_map += step;
-        let map = self.contents.maps[self.next_map % self.contents.maps.len()].clone();
-        self.index().rehome(map).map_err(|e| failed("writing a map")(e.into()))
+    /// Begins a change of the mapping, unless there is one.
+    pub(crate) fn change(&mut self, dice: u32) -> Checked {
+        self.index().change(dice.into()).map(drop).map_err(|e| failed("a plan")(e.into()))
+    }
+
+    /// Steps of the change, or of the cleaning up after it.
+    pub(crate) fn work(&mut self, steps: u32) {
+        for _ in 0..steps {
+            self.index().work();
+        }
     }
 
     pub(crate) fn pages(&self) -> Vec<(PageId, ContentHash)> {

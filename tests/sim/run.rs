@@ -95,7 +95,11 @@ impl World {
                 self.compute(groups[at], true)
             }
             Action::LookNow { which, stop } => self.look_now(*which, *stop),
-            Action::Rehome { map } => self.index.rehome(*map),
+            Action::Change { dice } => self.index.change(*dice),
+            Action::Work { steps } => {
+                self.index.work(*steps);
+                Ok(())
+            }
             Action::Kill { node, files, facts_survive } => {
                 self.kill(*node as usize % self.places.len(), *files, *facts_survive)
             }

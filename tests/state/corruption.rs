@@ -157,8 +157,8 @@ const FILES: [Damage; 16] = [
     ("a flipped bit in the database's file", "", |dir| {
         flip(&dir.join("tier1/db"), b"http://alone.example/14");
     }),
-    ("a damaged signature file", "signatures.dat from byte", |dir| {
-        let path = dir.join("tier2/signatures.dat");
+    ("a damaged signature file", "node-0/signatures.dat from byte", |dir| {
+        let path = dir.join("tier2/node-0/signatures.dat");
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
@@ -217,7 +217,7 @@ fn a_damaged_index_is_rebuilt_and_nothing_else_is_served() {
         copy(directory(), dir);
     }
     let expected = Server::start(&whole, &[]).export();
-    fs::write(index.join("tier2/signatures.dat"), b"nothing").unwrap();
+    fs::write(index.join("tier2/node-0/signatures.dat"), b"nothing").unwrap();
     let server = Server::start(&index, &[]);
     assert_eq!(server.export(), expected);
     assert!(server.terminate());

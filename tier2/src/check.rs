@@ -10,9 +10,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::file::Records;
+use crate::file::{HEADER_BYTES, Records};
 use crate::map_file;
-use crate::open::{MAP, SIGNATURES};
+use crate::open::{MAP, SIGNATURES, node_dir};
 
 /// What the files have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -33,14 +33,15 @@ pub struct Report {
 /// When a file cannot be read.
 pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     let mut report = Report { present: dir.is_dir(), ..Report::default() };
-    let path = dir.join(SIGNATURES);
-    let fail = |e| Error::io("read the signature file", &path, e);
-    if let Some(file) = found(File::open(&path)).map_err(fail)? {
+    for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(node))) {
+        let path = dir.join(&name);
+        let fail = |e| Error::io("read the signature file", &path, e);
+        let Some(file) = found(File::open(&path)).map_err(fail)? else { break };
         report.bytes += file.metadata().map_err(fail)?.len();
         let mut records = Records::of(file).map_err(fail)?;
-        report.signatures = (&mut records).map(|_| 1_u64).sum();
+        report.signatures += (&mut records).map(|_| 1_u64).sum::<u64>();
         if let Some((offset, damage)) = records.damage() {
-            report.damage.push(format!("{SIGNATURES} from byte {offset}: {damage}"));
+            report.damage.push(format!("{name} from byte {offset}: {damage}"));
         }
     }
     let path = dir.join(MAP);
@@ -51,6 +52,13 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
         report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}")));
     }
     Ok(report)
+}
+
+/// Whether there is no index in `dir`, or one without a signature.
+#[must_use]
+pub fn is_empty(dir: &Path) -> bool {
+    let mut files = (0..).map_while(|node| fs::metadata(dir.join(node_dir(node)).join(SIGNATURES)).ok());
+    files.all(|file| file.len() <= HEADER_BYTES)
 }
 
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
@@ -71,11 +79,12 @@ mod tests {
         assert_eq!(of_directory(&dir.path().join("none")).unwrap(), Report::default());
         let empty = of_directory(dir.path()).unwrap();
         assert_eq!((empty.present, empty.damage.len()), (true, 0));
-        fs::write(dir.path().join(SIGNATURES), b"doppel tier2 v1\nand then what").unwrap();
+        fs::create_dir(dir.path().join(node_dir(0))).unwrap();
+        fs::write(dir.path().join(node_dir(0)).join(SIGNATURES), b"doppel tier2 v1\nand then what").unwrap();
         fs::write(dir.path().join(MAP), b"{\xff").unwrap();
         let report = of_directory(dir.path()).unwrap();
         assert_eq!((report.signatures, report.bytes), (0, 16 + 13 + 2));
-        assert!(report.damage[0].starts_with("signatures.dat from byte 16: "), "{report:?}");
+        assert!(report.damage[0].starts_with("node-0/signatures.dat from byte 16: "), "{report:?}");
         assert!(report.damage[1].starts_with("map.json: "), "{report:?}");
     }
 }

@@ -170,12 +170,22 @@ impl Columns {
 
     /// Slots in use, in order of slot.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.birth.len() as u32).filter(|slot| self.birth(*slot) >= FIRST_BIRTH)
+        self.slots_from(0)
+    }
+
+    /// The same without those below `first`.
+    pub(crate) fn slots_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        (first..self.birth.len() as u32).filter(|slot| self.birth(*slot) >= FIRST_BIRTH)
     }
 
     #[inline]
     pub(crate) fn birth(&self, slot: u32) -> u32 {
         self.birth[slot as usize]
+    }
+
+    /// Whether a slot, which there may be no more, has the entry of that birth.
+    pub(crate) fn has_birth(&self, slot: u32, birth: u32) -> bool {
+        self.birth.get(slot as usize) == Some(&birth)
     }
 
     #[inline]

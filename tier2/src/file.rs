@@ -21,6 +21,9 @@ use crate::error::Error;
 /// "doppel", tier 2, and the version of the layout.
 const MAGIC: [u8; 16] = *b"doppel tier2 v1\n";
 
+/// Bytes of a file without signatures.
+pub(crate) const HEADER_BYTES: u64 = MAGIC.len() as u64;
+
 /// Bytes of a record before the signature.
 const LENGTH_BYTES: usize = 4;
 

@@ -1,9 +1,9 @@
-//! The index of one node: the tables in memory, the signatures on disk, and tier 1 behind them.
+//! The index of one node: its tables in memory, its signatures on disk, and tier 1 behind them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doppel_common::mapping::PartitionMap;
+use doppel_common::mapping::{LengthVector, Plan};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
@@ -13,7 +13,6 @@ use hashbrown::HashSet;
 use crate::bands::{Tag, Tags};
 use crate::columns::{Center, Record};
 use crate::file::SignatureFile;
-use crate::map_file::Learned;
 use crate::nibbles;
 use crate::search::Found;
 use crate::seed::Seeded;
@@ -30,8 +29,6 @@ pub(crate) struct Index {
     pub(crate) tables: Tables,
     pub(crate) file: SignatureFile,
     pub(crate) fetch: Fetch,
-    /// When and for what the map was learned.
-    pub(crate) learned: Option<Learned>,
     /// Fewer agreeing nibbles reject a candidate.
     pub(crate) least_agreeing: u32,
     /// Signatures that could not be read from the file, so far.
@@ -46,22 +43,20 @@ pub(crate) struct Read {
 }
 
 impl Index {
-    pub(crate) fn new(policy: Policy, map: PartitionMap, file: SignatureFile, fetch: Fetch) -> Self {
+    /// An empty index of the plan's node of that number.
+    pub(crate) fn new(policy: Policy, plan: Arc<Plan>, node: u32, file: SignatureFile, fetch: Fetch) -> Self {
         let least_agreeing = nibbles::least_agreeing(policy.tau);
-        let (tables, unreadable) = (Tables::new(policy, map), AtomicU64::new(0));
-        Self { tables, file, fetch, learned: None, least_agreeing, unreadable }
+        let (tables, unreadable) = (Tables::new(policy, plan, node), AtomicU64::new(0));
+        Self { tables, file, fetch, least_agreeing, unreadable }
     }
 
-    /// `page` has this content. Contents without tokens are nobody's duplicate and are not kept.
-    pub(crate) fn put(&mut self, page: PageId, signature: &Signature) {
-        if signature.tokens() == 0 {
-            return;
-        }
+    /// `page` has this content, whose home is a partition of this node.
+    pub(crate) fn put(&mut self, page: PageId, signature: &Signature, home: (u32, LengthVector)) {
         match self.tables.find(signature.content()) {
             Some(place) => self.tables.partition_mut(place).add_page(place.slot, page),
             None => {
                 let record = self.file.append(signature);
-                self.tables.insert(page, signature, record);
+                self.tables.insert(home, page, signature, record);
             }
         }
     }
@@ -89,7 +84,7 @@ impl Index {
         let place = self.tables.find(content)?;
         let partition = self.tables.partition_mut(place);
         if partition.columns.page(place.slot) != page {
-            partition.pages.remove(place.slot, page);
+            partition.remove_page(place.slot, page);
             return None;
         }
         let next = partition.pages.pop(place.slot);
@@ -136,14 +131,14 @@ impl Index {
     pub(crate) fn heal(&mut self, place: Place, signature: &Signature) {
         self.release(place);
         let record = self.file.append(signature);
-        self.tables.partition_mut(place).columns.set_record(place.slot, record);
+        let partition = self.tables.partition_mut(place);
+        partition.columns.set_record(place.slot, record);
+        partition.note(place.slot);
     }
 
     /// Takes in what a look found out.
     pub(crate) fn learn(&mut self, found: &Found) {
         let tables = &mut self.tables;
-        tables.looks += 1;
-        tables.sends += found.contacts.len() as u64;
         for (contact, comparisons) in &found.contacts {
             let partition = &mut tables.partitions[*contact as usize];
             partition.received += 1;
@@ -161,7 +156,9 @@ impl Index {
             let present = tables.partition(*place).columns.center(place.slot);
             // It may have looked itself in the meantime.
             if present == Center::UNKNOWN || tables.has_left(present) {
-                tables.partition_mut(*place).columns.set_center(place.slot, *center);
+                let partition = tables.partition_mut(*place);
+                partition.columns.set_center(place.slot, *center);
+                partition.note(place.slot);
                 runs.extend(tags.iter().map(|tag| (place.partition, *tag)));
             }
         }
@@ -178,7 +175,7 @@ impl Index {
         }
     }
 
-    fn release(&mut self, place: Place) {
+    pub(crate) fn release(&mut self, place: Place) {
         self.file.release(self.record(place));
     }
 

@@ -11,10 +11,13 @@
 //! | `service` | the worker: collects orders by count or age, runs passes |
 //! | `pass` | store, look, answer |
 //! | `search` | one look: candidates, rejection, exact comparison; why its cost does not grow with a cluster |
-//! | `index` | the tables and the signature file together |
+//! | `cluster` | the nodes, and the plan that says which of them does what |
+//! | `handover` | from one plan to the next while everything goes on |
+//! | `index` | a node: its tables and its signature file |
 //! | `tables`, `partition` | which content is where; columns and candidate tables of each partition |
 //! | `columns`, `pages`, `bands`, `buckets`, `nibbles` | what a partition is made of |
 //! | `file`, `map_file`, `open`, `rebuild` | disk, start, re-homing, compaction |
+//! | `mapping` | the next plan, as the load or an operator asks for it |
 //! | `load` | load per partition |
 //! | `check` | whether the files are sound |
 //! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
@@ -25,15 +28,20 @@
 //! [`Policy::linked`]: doppel_common::pairwise::Policy::linked
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "simulation"))]
+mod any_plan;
 mod bands;
 mod buckets;
 pub mod check;
+mod cluster;
 mod columns;
 mod error;
 mod file;
+mod handover;
 mod index;
 mod load;
 mod map_file;
+mod mapping;
 mod nibbles;
 mod open;
 mod pages;

@@ -5,21 +5,22 @@ use std::hash::BuildHasher;
 use doppel_common::api::{LengthBox, LoadReport, PartitionLoad};
 use doppel_common::mapping::MappingLoad;
 
-use crate::index::Index;
+use crate::cluster::Cluster;
 
-/// The load under the present map.
-pub(crate) fn report(index: &Index, node: &str) -> LoadReport {
-    let file_bytes = index.file.bytes();
-    let tables = &index.tables;
-    let contents = tables.contents.len();
-    let count = tables.partitions.len();
+/// The load under the present plan.
+pub(crate) fn report(cluster: &Cluster) -> LoadReport {
+    let map = cluster.plan.map();
+    let count = map.partitions();
     let mut partitions = Vec::with_capacity(count);
-    for (number, (partition, bounds)) in tables.partitions.iter().zip(tables.map.bounds()).enumerate() {
+    for ((number, place), bounds) in (0..).zip(cluster.plan.places()).zip(map.bounds()) {
+        let tables = &cluster.node(place.node).tables;
+        let Some(local) = tables.local(number) else { continue };
+        let partition = &tables.partitions[local as usize];
         let stored = partition.columns.len();
-        let directory = tables.contents.allocation_size() * stored / contents.max(1);
+        let directory = tables.contents.allocation_size() * stored / tables.contents.len().max(1);
         partitions.push(PartitionLoad {
-            partition: number as u32,
-            node: node.to_owned(),
+            partition: place.id,
+            node: place.node.to_string(),
             bounds: LengthBox {
                 lo: bounds.ranges().map(|(lo, _)| lo).collect(),
                 hi: bounds.ranges().map(|(_, hi)| hi).collect(),
@@ -33,22 +34,23 @@ pub(crate) fn report(index: &Index, node: &str) -> LoadReport {
     }
     // The noise floor.
     let dealer = &foldhash::fast::FixedState::with_seed(0);
-    let hashes = tables.partitions.iter().flat_map(|partition| {
+    let serving = cluster.nodes.iter().flat_map(|index| index.tables.serving());
+    let hashes = serving.flat_map(|partition| {
         let columns = &partition.columns;
         columns.slots().map(move |slot| dealer.hash_one(columns.content(slot)))
     });
     let dealt = MappingLoad::dealt(count, hashes);
     let stored = partitions.iter().map(|p| p.contents).collect();
-    let broadcast = tables.looks * count as u64;
+    let broadcast = cluster.looks * count as u64;
     LoadReport {
-        epoch: tables.map.epoch(),
-        dimensions: tables.map.lexicon().dimensions() as u32,
+        epoch: map.epoch(),
+        dimensions: map.lexicon().dimensions() as u32,
         partitions,
-        looks: tables.looks,
-        sends: tables.sends,
+        looks: cluster.looks,
+        sends: cluster.sends,
         imbalance: MappingLoad { stored, received: Vec::new() }.imbalance(),
         imbalance_floor: dealt.imbalance(),
-        sends_saved: if broadcast == 0 { 0.0 } else { 1.0 - tables.sends as f64 / broadcast as f64 },
-        file_bytes,
+        sends_saved: if broadcast == 0 { 0.0 } else { 1.0 - cluster.sends as f64 / broadcast as f64 },
+        file_bytes: cluster.nodes.iter().map(|index| index.file.bytes()).sum(),
     }
 }

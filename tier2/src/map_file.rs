@@ -1,17 +1,17 @@
-//! The partition map on disk: a line that says what it is, and the map.
+//! The plan on disk: a line that says what it is, and the plan.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use doppel_common::mapping::PartitionMap;
+use doppel_common::mapping::Plan;
 use doppel_common::model::stable_hash64;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// The version of the file.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// When and for what a map was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ struct Head {
 }
 
 /// The stored map; none when there is none. A damaged one is reported and left out.
-pub(crate) fn read(path: &Path) -> Option<(PartitionMap, Learned)> {
+pub(crate) fn read(path: &Path) -> Option<(Plan, Learned)> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -58,7 +58,7 @@ pub(crate) fn damage(path: &Path) -> io::Result<Option<String>> {
     })
 }
 
-fn parse(text: &str) -> Result<(PartitionMap, Learned), Unusable> {
+fn parse(text: &str) -> Result<(Plan, Learned), Unusable> {
     let (head, map) = text.split_once('\n').ok_or(Unusable::Short)?;
     let head: Head = serde_json::from_str(head)?;
     if head.doppel_partition_map != VERSION {
@@ -70,10 +70,10 @@ fn parse(text: &str) -> Result<(PartitionMap, Learned), Unusable> {
     Ok((serde_json::from_str(map)?, head.learned))
 }
 
-/// Stores a map in one step.
-pub(crate) fn write(path: &Path, map: &PartitionMap, learned: Learned) -> Result<(), Error> {
+/// Stores a plan in one step: after a crash there is the one before or this one.
+pub(crate) fn write(path: &Path, plan: &Plan, learned: Learned) -> Result<(), Error> {
     let fail = |e| Error::io("write the partition map", path, e);
-    let map = serde_json::to_string(map).map_err(|e| fail(e.into()))?;
+    let map = serde_json::to_string(plan).map_err(|e| fail(e.into()))?;
     let head = Head { doppel_partition_map: VERSION, learned, checksum: checksum(&map) };
     let head = serde_json::to_string(&head).map_err(|e| fail(e.into()))?;
     let new = path.with_extension("new");
@@ -100,6 +100,7 @@ enum Unusable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doppel_common::mapping::PartitionMap;
     use doppel_common::model::Tau;
 
     #[test]
@@ -107,10 +108,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("map.json");
         assert_eq!(read(&path), None);
-        let (map, learned) =
-            (PartitionMap::one(3, Tau::DEFAULT).unwrap(), Learned { contents: 7, partitions: 4 });
-        write(&path, &map, learned).unwrap();
-        assert_eq!(read(&path), Some((map, learned)));
+        let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
+        let (plan, learned) = (Plan::on_first(map, 2).unwrap(), Learned { contents: 7, partitions: 4 });
+        write(&path, &plan, learned).unwrap();
+        assert_eq!(read(&path), Some((plan, learned)));
         let sound = fs::read(&path).unwrap();
         for at in (0..sound.len()).step_by(97).chain([sound.len() - 1]) {
             let mut bytes = sound.clone();

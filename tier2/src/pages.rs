@@ -40,6 +40,11 @@ impl Pages {
         Some(page)
     }
 
+    /// Forgets all further pages of a slot.
+    pub(crate) fn clear(&mut self, slot: u32) {
+        self.count -= self.further.remove(&slot).map_or(0, |pages| pages.len());
+    }
+
     pub(crate) fn contains(&self, slot: u32, page: PageId) -> bool {
         self.further.get(&slot).is_some_and(|pages| pages.contains(&page))
     }

@@ -1,14 +1,36 @@
 //! A partition: the entries of one box of length-vector space, and the tables that find them.
 
-use doppel_common::model::PageId;
+use doppel_common::model::{ContentHash, PageId};
+use hashbrown::HashSet;
 
 use crate::bands::{BandTables, Tags};
 use crate::columns::{Columns, Entry};
 use crate::pages::Pages;
+use crate::seed::Seeded;
+
+/// What a partition is good for at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is the home of its box.
+    Serving,
+    /// It is being filled for the next plan, and nobody looks in it.
+    Incoming,
+    /// It was the home under the last plan, and is being taken down.
+    Outgoing,
+    /// There is nothing in it; its number is used again.
+    Free,
+}
 
 /// Entries, their tables and their load.
 #[derive(Debug)]
 pub(crate) struct Partition {
+    pub(crate) state: State,
+    /// Its id in the plan.
+    pub(crate) id: u32,
+    /// Slots below this one were taken down.
+    pub(crate) down_to: u32,
+    /// Contents that changed since they were copied to the next plan's partitions; none while it is not copied.
+    pub(crate) changed: Option<HashSet<ContentHash, Seeded>>,
     pub(crate) columns: Columns,
     pub(crate) bands: BandTables,
     pub(crate) pages: Pages,
@@ -19,8 +41,12 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    pub(crate) fn new(dimensions: usize) -> Self {
+    pub(crate) fn new(id: u32, state: State, dimensions: usize) -> Self {
         Self {
+            state,
+            id,
+            down_to: 0,
+            changed: None,
             columns: Columns::new(dimensions),
             bands: BandTables::new(),
             pages: Pages::default(),
@@ -29,17 +55,32 @@ impl Partition {
         }
     }
 
+    /// Something is said of the entry in `slot` that a copy of it must know.
+    pub(crate) fn note(&mut self, slot: u32) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(self.columns.content(slot));
+        }
+    }
+
     /// Stores an entry that is younger than all others. One that is not comparable has no `tags`.
     pub(crate) fn insert(&mut self, entry: &Entry, tags: &Tags) -> u32 {
         let slot = self.columns.insert(entry);
         self.bands.insert(tags, slot);
+        self.note(slot);
         slot
     }
 
     /// Adds a page to an entry.
     pub(crate) fn add_page(&mut self, slot: u32, page: PageId) {
-        if self.columns.page(slot) != page {
-            self.pages.insert(slot, page);
+        if self.columns.page(slot) != page && self.pages.insert(slot, page) {
+            self.note(slot);
+        }
+    }
+
+    /// Takes a further page from an entry.
+    pub(crate) fn remove_page(&mut self, slot: u32, page: PageId) {
+        if self.pages.remove(slot, page) {
+            self.note(slot);
         }
     }
 

@@ -1,8 +1,8 @@
 //! One pass over a batch of orders: store, then look, then answer.
 //!
 //! All stores and removals come first, in order, then all looks (G4): whatever two pages arrive
-//! together, the later look finds both stored. The index is locked for one order at a time, so that a
-//! probe from outside never waits for a pass.
+//! together, the later look finds both stored, on whatever nodes. The cluster is locked for one order at a time, so
+//! that a probe from outside never waits for a pass. A pass is made under one plan from its beginning to its end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use doppel_common::model::{ContentHash, PageId};
 use doppel_common::signature::Signature;
 use rayon::prelude::*;
 
+use crate::cluster::{Address, Cluster};
 use crate::index::Index;
 use crate::search::{Found, Partner, Scratch};
 use crate::service::Shared;
@@ -33,15 +34,15 @@ struct Wanted {
     look: Look,
     /// Its signature, where the order brought it.
     signature: Option<Arc<Signature>>,
-    /// How it is made; none where the page does not have the content (any more).
-    standing: Option<Standing>,
+    /// The node of its content, and how it is made; none where the page does not have the content (any more).
+    standing: Option<(u32, Standing)>,
 }
 
 /// What a look gives.
 struct Looked {
     pairs: Vec<Pair>,
-    /// What the index is to take in, where it was compared.
-    found: Option<Found>,
+    /// What the nodes are to take in, where it was compared.
+    found: Vec<(u32, Found)>,
 }
 
 /// Carries out a batch.
@@ -70,8 +71,7 @@ fn store(shared: &Shared, commands: Vec<IndexCommand>) -> (Vec<Wanted>, Vec<Look
                 wanted.extend(look.map(|look| Wanted { page, content, look, signature, standing: None }));
             }
             IndexCommand::Remove { page, content } => {
-                let tags = shared.read().tags_to_remove(page, content);
-                let next = shared.write().remove(page, content, tags);
+                let next = remove(shared, page, content);
                 let wish = |page| LookResult { page, content, ticket: Look::AGAIN, pairs: Vec::new() };
                 again.extend(next.map(wish));
             }
@@ -83,14 +83,23 @@ fn store(shared: &Shared, commands: Vec<IndexCommand>) -> (Vec<Wanted>, Vec<Look
     (wanted, again)
 }
 
+/// Takes a content from a page; the page that is its first one now, where that has changed.
+fn remove(shared: &Shared, page: PageId, content: ContentHash) -> Option<PageId> {
+    let cluster = shared.read();
+    let node = cluster.find(content)?.node;
+    let tags = cluster.node(node).tags_to_remove(page, content);
+    drop(cluster);
+    shared.write().node_mut(node).remove(page, content, tags)
+}
+
 /// A look at a page that was put long ago should find it. Where it does not, and tier 1 still says that the
 /// page has this content, the index has missed an order: it is made good.
 fn recover(shared: &Shared, wanted: &[Wanted]) {
     let late = wanted.iter().filter(|wanted| wanted.signature.is_none());
-    let index = shared.read();
-    let missing: Vec<&Wanted> = late.filter(|w| !index.tables.has(w.page, w.content)).collect();
-    let fetch = Arc::clone(&index.fetch);
-    drop(index);
+    let cluster = shared.read();
+    let missing: Vec<&Wanted> = late.filter(|w| !cluster.has(w.page, w.content)).collect();
+    let fetch = Arc::clone(&cluster.fetch);
+    drop(cluster);
     for wanted in missing {
         if let Some(signature) = fetch(wanted.page).filter(|s| s.content() == wanted.content) {
             tracing::warn!(page = ?wanted.page, "a page to look at was not in the index; it is now");
@@ -102,7 +111,11 @@ fn recover(shared: &Shared, wanted: &[Wanted]) {
 /// Settles how every look of the pass is made, and the order of those that compare.
 fn take_turns(shared: &Shared, wanted: &mut [Wanted]) {
     for wanted in wanted {
-        wanted.standing = shared.write().tables.take_turn(wanted.page, wanted.content);
+        let mut cluster = shared.write();
+        let mut nodes = (0..).zip(&mut cluster.nodes);
+        wanted.standing = nodes.find_map(|(node, index)| {
+            index.tables.take_turn(wanted.page, wanted.content).map(|standing| (node, standing))
+        });
     }
 }
 
@@ -114,20 +127,20 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
         if shared.stopping.load(Ordering::Relaxed) {
             break;
         }
-        let index = shared.read();
+        let cluster = shared.read();
         let looked: Vec<Option<Looked>> = match &shared.pool {
-            None => wanted.iter().map(|wanted| look(&index, wanted, &mut scratch)).collect(),
+            None => wanted.iter().map(|wanted| look(&cluster, wanted, &mut scratch)).collect(),
             Some(pool) => pool.install(|| {
                 let looks = wanted.par_iter();
-                looks.map_init(Scratch::default, |scratch, wanted| look(&index, wanted, scratch)).collect()
+                looks.map_init(Scratch::default, |scratch, wanted| look(&cluster, wanted, scratch)).collect()
             }),
         };
-        drop(index);
-        let mut index = shared.write();
+        drop(cluster);
+        let mut cluster = shared.write();
         for (looked, wanted) in looked.into_iter().zip(wanted) {
             let Some(Looked { pairs, found }) = looked else { continue };
-            if let Some(found) = found {
-                index.learn(&found);
+            if !found.is_empty() {
+                cluster.learn(&found);
             }
             let ticket = wanted.look.ticket;
             results.push(LookResult { page: wanted.page, content: wanted.content, ticket, pairs });
@@ -136,16 +149,17 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
     results
 }
 
-fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked> {
+fn look(cluster: &Cluster, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked> {
     give_way();
-    let Some(standing) = wanted.standing else {
+    let Some((node, standing)) = wanted.standing else {
         // Without tokens it is nobody's duplicate, and was not stored.
         let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);
-        return empty.then(|| Looked { pairs: Vec::new(), found: None });
+        return empty.then(|| Looked { pairs: Vec::new(), found: Vec::new() });
     };
+    let index = cluster.node(node);
     let (place, before) = match standing {
         Standing::First { place, before } => (place, before),
-        Standing::Copy(place) => return Some(Looked { pairs: vec![copy(index, place)], found: None }),
+        Standing::Copy(place) => return Some(Looked { pairs: vec![copy(index, place)], found: Vec::new() }),
     };
     let (signature, fetched) = match &wanted.signature {
         Some(signature) => (Arc::clone(signature), false),
@@ -154,38 +168,38 @@ fn look(index: &Index, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked>
             (read.signature, read.fetched)
         }
     };
-    let mut found = index.look(&signature, Some(place), scratch);
-    if fetched {
+    let mut found = cluster.look(&signature, Some(Address { node, place }), scratch);
+    if fetched && let Some((_, found)) = found.iter_mut().find(|(at, _)| *at == node) {
         found.fetched.push((place, signature));
     }
     // It is tied to the copies as well: it may have become the first page after they looked.
     let copies = index.tables.partition(place).pages_of(place.slot).skip(1).take(COPIES_MAX);
     let copies = before.into_iter().chain(copies.filter(|page| Some(*page) != before));
     let same = copy(index, place);
-    let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(index, &found.partners)).collect();
-    Some(Looked { pairs, found: Some(found) })
+    let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(cluster, &found)).collect();
+    Some(Looked { pairs, found })
 }
 
 /// Compares a signature that is not stored.
-pub(crate) fn probe(index: &Index, signature: &Signature) -> Vec<Pair> {
+pub(crate) fn probe(cluster: &Cluster, signature: &Signature) -> Vec<Pair> {
     if signature.tokens() == 0 {
         return Vec::new();
     }
-    match index.tables.find(signature.content()) {
-        Some(place) => vec![copy(index, place)],
-        None => pairs(index, &index.look(signature, None, &mut Scratch::default()).partners).collect(),
+    match cluster.find(signature.content()) {
+        Some(Address { node, place }) => vec![copy(cluster.node(node), place)],
+        None => pairs(cluster, &cluster.look(signature, None, &mut Scratch::default())).collect(),
     }
 }
 
-fn pairs(index: &Index, partners: &[Partner]) -> impl Iterator<Item = Pair> {
-    partners.iter().map(|partner| {
-        let columns = &index.tables.partition(partner.place).columns;
-        let slot = partner.place.slot;
+fn pairs(cluster: &Cluster, found: &[(u32, Found)]) -> impl Iterator<Item = Pair> {
+    let partners = found.iter().flat_map(|(node, found)| found.partners.iter().map(move |p| (*node, p)));
+    partners.map(|(node, Partner { place, shared, .. })| {
+        let columns = &cluster.node(node).tables.partition(*place).columns;
         Pair {
-            page: columns.page(slot),
-            content: columns.content(slot),
-            shared: partner.shared,
-            shingles: columns.total(slot),
+            page: columns.page(place.slot),
+            content: columns.content(place.slot),
+            shared: *shared,
+            shingles: columns.total(place.slot),
         }
     })
 }

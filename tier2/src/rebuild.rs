@@ -1,24 +1,22 @@
-//! What is done between passes: learning a map, re-homing every entry, compaction of the file.
-//!
-//! A new map moves every entry in one step. The worker makes the new tables beside the old ones, under
-//! the lock of a reader, and puts them in their place under the lock of a writer, so a probe sees either
-//! map and never a part of one. That is the simple form for partitions of one process. Partitions on
-//! several nodes would move one by one here: the new home stores an entry before the old one drops it
-//! (G4), and looks of an older epoch are refused and made again.
+//! What is done between passes: the steps of a handover, learning a map, following the load, compaction of the files,
+//! and making the tables of a node anew when their numbers run out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::seed::Seeded;
-use doppel_common::mapping::PartitionMap;
+use doppel_common::mapping::{MappingError, Plan};
 use doppel_common::signature::Signature;
 use hashbrown::HashMap;
 
+use crate::cluster::{Address, Cluster};
 use crate::columns::Center;
 use crate::error::Error;
+use crate::handover::{self, Handover};
 use crate::index::Index;
-use crate::map_file::{self, Learned};
-use crate::open::MAP;
+use crate::map_file::Learned;
+use crate::mapping;
+use crate::partition::State;
+use crate::seed::Seeded;
 use crate::service::Shared;
 use crate::tables::{Place, Tables};
 
@@ -32,87 +30,156 @@ const CONTENTS_MIN: usize = 256;
 /// A map is learned again when the contents have grown by this factor since.
 const GROWTH: usize = 2;
 
-/// Does what is due. Called by the worker alone.
-pub(crate) fn maintain(shared: &Shared) {
-    if shared.stopping.load(Ordering::Relaxed) {
+/// With several nodes a map is learned again only while there are fewer contents per node than this: everything is
+/// dealt anew then. Later the plan follows the load with few moves.
+const DEALT_MAX: usize = 1_000;
+
+/// Does what is due after a pass of `orders` orders. Called by the worker alone.
+pub(crate) fn maintain(shared: &Shared, orders: usize) {
+    // Faster than passes change what was copied.
+    let mut steps = 1 + 2 * orders.div_ceil(shared.config.step);
+    while steps > 0 && work(shared) {
+        steps -= 1;
+    }
+    if shared.stopping.load(Ordering::Relaxed) || is_moving(shared) {
         return;
     }
-    let wanted = shared.config.partitions;
-    let (learn, rebuild, compact) = {
-        let index = shared.read();
-        (is_map_due(&index, wanted), index.tables.want_renewal(), index.file.wants_compaction())
+    let (renew, compact): (Vec<bool>, Vec<bool>) = {
+        let cluster = shared.read();
+        let due = |index: &Index| (index.tables.want_renewal(), index.file.wants_compaction());
+        cluster.nodes.iter().map(due).unzip()
     };
-    if learn {
-        learn_map(shared, wanted);
-    } else if rebuild {
-        let map = shared.read().tables.map.clone();
-        rehome(shared, map);
+    for (node, _) in (0..).zip(renew).filter(|(_, due)| *due) {
+        renew_tables(shared, node);
     }
-    if compact && let Err(error) = compaction(shared) {
-        tracing::error!(%error, "cannot compact the signature file; it goes on growing");
-    }
-}
-
-fn is_map_due(index: &Index, wanted: u32) -> bool {
-    let contents = index.tables.contents.len();
-    let enough = contents >= CONTENTS_MIN.max(CONTENTS_PER_PARTITION * wanted as usize);
-    match index.learned {
-        None => enough && wanted > 1,
-        Some(learned) => enough && (learned.partitions != wanted || contents >= GROWTH * learned.contents),
-    }
-}
-
-fn learn_map(shared: &Shared, wanted: u32) {
-    let index = shared.read();
-    let learned = Learned { contents: index.tables.contents.len(), partitions: wanted };
-    let map = {
-        let sample = sample(&index);
-        let map = &index.tables.map;
-        PartitionMap::learn(&sample, wanted as usize, map.tau(), map.lexicon().dimensions(), map.epoch() + 1)
-    };
-    drop(index);
-    match map {
-        Ok(map) => {
-            tracing::info!(
-                epoch = map.epoch(),
-                contents = learned.contents,
-                partitions = map.partitions(),
-                imbalance = map.sample().imbalance(),
-                sends_saved = map.sample().sends_saved(),
-                "learned a partition map"
-            );
-            if let Err(error) = map_file::write(&shared.config.dir.join(MAP), &map, learned) {
-                tracing::error!(%error, "the partition map is not stored; it is learned again at the next start");
-            }
-            rehome(shared, map);
+    for (node, _) in (0..).zip(compact).filter(|(_, due)| *due) {
+        if let Err(error) = compaction(shared, node) {
+            tracing::error!(%error, "cannot compact the signature file; it goes on growing");
         }
-        Err(error) => tracing::error!(%error, "cannot learn a partition map"),
     }
-    shared.write().learned = Some(learned);
 }
 
-/// The signatures of the contents with the least hashes: the same for the same collection.
-fn sample(index: &Index) -> Vec<Arc<Signature>> {
-    let tables = &index.tables;
-    let content = |place: &Place| tables.partition(*place).columns.content(place.slot);
-    let mut places: Vec<Place> = tables.contents.iter().copied().collect();
-    if places.len() > SAMPLE_MAX {
-        places.select_nth_unstable_by_key(SAMPLE_MAX, content);
-        places.truncate(SAMPLE_MAX);
+/// One step of what changes the mapping; whether there was anything to do.
+pub(crate) fn work(shared: &Shared) -> bool {
+    if shared.stopping.load(Ordering::Relaxed) {
+        return false;
     }
-    places.sort_unstable_by_key(content);
+    let mut handover = shared.handover();
+    if let Some(present) = handover.as_mut() {
+        if present.step(shared) {
+            *handover = None;
+        }
+        return true;
+    }
+    if handover::take_down(shared) {
+        return true;
+    }
+    let Some((plan, learned)) = due(shared) else { return false };
+    let mut cluster = shared.write();
+    let partitions = plan.map().partitions();
+    match Handover::begin(&mut cluster, plan, learned) {
+        Ok(begun) => {
+            let progress = begun.progress(cluster.plan.map().epoch());
+            tracing::info!(
+                epoch = progress.next_epoch,
+                partitions,
+                to_copy = progress.contents,
+                "a new plan begins"
+            );
+            *handover = Some(begun);
+            true
+        }
+        Err(error) => {
+            tracing::error!(%error, "a plan cannot be carried out");
+            false
+        }
+    }
+}
+
+fn is_moving(shared: &Shared) -> bool {
+    let outgoing = |index: &Index| index.tables.partitions.iter().any(|p| p.state == State::Outgoing);
+    shared.handover().is_some() || shared.read().nodes.iter().any(outgoing)
+}
+
+/// The plan that is to be carried out next, if any: what an operator wishes, or what the load asks for.
+fn due(shared: &Shared) -> Option<(Plan, Learned)> {
+    let wanted = shared.config.partitions;
+    let wished = shared.take_wished();
+    let cluster = shared.read();
+    if let Some(wished) = wished {
+        return Some((wished, cluster.learned.unwrap_or_else(|| learned_now(&cluster, wanted))));
+    }
+    if is_map_due(&cluster, wanted) {
+        let learned = learned_now(&cluster, wanted);
+        let plan = learn(&cluster, wanted);
+        drop(cluster);
+        return plan
+            .map(|plan| (plan, learned))
+            .map_err(|error| {
+                tracing::error!(%error, "cannot learn a partition map");
+                shared.write().learned = Some(learned);
+            })
+            .ok();
+    }
+    let learned = cluster.learned.filter(|_| mapping::is_due(&cluster))?;
+    let plan = mapping::follow(&cluster);
+    // More rounds may be needed; none where nothing can be made better.
+    let followed = if plan.is_some() { 0 } else { cluster.len() };
+    drop(cluster);
+    shared.write().followed = followed;
+    plan.map(|plan| (plan, learned))
+}
+
+fn learned_now(cluster: &Cluster, partitions: u32) -> Learned {
+    Learned { contents: cluster.len(), partitions }
+}
+
+fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
+    let contents = cluster.len();
+    let enough = contents >= CONTENTS_MIN.max(CONTENTS_PER_PARTITION * wanted as usize);
+    match cluster.learned {
+        None => enough && wanted > 1,
+        Some(learned) => {
+            let deals = cluster.nodes.len() == 1 || contents < DEALT_MAX * cluster.nodes.len();
+            let grown = deals && contents >= GROWTH * learned.contents;
+            enough && (learned.partitions != wanted || grown)
+        }
+    }
+}
+
+/// A plan for the nodes that serve, of `wanted` partitions in all.
+fn learn(cluster: &Cluster, wanted: u32) -> Result<Plan, MappingError> {
+    let present = &cluster.plan;
     let mut buffer = Vec::new();
-    places.iter().filter_map(|place| Some(index.read(*place, &mut buffer)?.signature)).collect()
+    let read = |(address, _): (Address, u32)| cluster.node(address.node).read(address.place, &mut buffer);
+    let chosen = mapping::choose(cluster, SAMPLE_MAX).into_iter();
+    let sample: Vec<Arc<Signature>> = chosen.filter_map(read).map(|read| read.signature).collect();
+    let serving: Vec<u32> = present.serving().collect();
+    let nodes = serving.len() as u32;
+    let map = present.map();
+    let each = wanted.div_ceil(nodes).max(1);
+    let mut plan =
+        Plan::learn(&sample, (nodes, each), map.tau(), map.lexicon().dimensions(), map.epoch() + 1)?
+            .after(present);
+    plan.extend(present.nodes())?;
+    for number in (0..plan.map().partitions() as u32).rev() {
+        plan.place(number, serving[plan.node(number) as usize])?;
+    }
+    for node in present.drained() {
+        plan.set_drained(*node, true)?;
+    }
+    Ok(plan)
 }
 
-/// Makes all tables anew under a map. Entries keep their order of birth and their centers; births and
+/// Makes the tables of a node anew under the same plan. Entries keep their order of birth and their centers; births and
 /// turns start again.
-pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
-    let index = shared.read();
+pub(crate) fn renew_tables(shared: &Shared, node: u32) {
+    let cluster = shared.read();
+    let index = cluster.node(node);
     let old = &index.tables;
-    let mut new = Tables::new(old.policy, map);
-    let birth = |place: &Place| old.partition(*place).columns.birth(place.slot);
-    let mut places: Vec<Place> = old.contents.iter().copied().collect();
+    let mut new = Tables::new(old.policy, Arc::clone(&cluster.plan), node);
+    let birth = |place: &Place| old.birth(*place);
+    let mut places: Vec<Place> = old.places().collect();
     places.sort_unstable_by_key(birth);
 
     let mut births: HashMap<u32, u32, Seeded> = HashMap::default();
@@ -125,7 +192,10 @@ pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
             tracing::warn!(%content, "no page has this content any more; it is dropped");
             continue;
         };
-        let at = new.insert(host.columns.page(place.slot), &read.signature, host.columns.record(place.slot));
+        let lengths = old.map().lexicon().lengths(&read.signature);
+        let Some(home) = new.local(old.map().home(&lengths)) else { continue };
+        let page = host.columns.page(place.slot);
+        let at = new.insert((home, lengths), page, &read.signature, host.columns.record(place.slot));
         if read.fetched {
             fetched.push((at, read.signature));
         }
@@ -145,20 +215,22 @@ pub(crate) fn rehome(shared: &Shared, map: PartitionMap) {
             new.keep_hub(at);
         }
     }
-    drop(index);
-    let mut index = shared.write();
+    drop(cluster);
+    let mut cluster = shared.write();
+    let index = cluster.node_mut(node);
     let old = std::mem::replace(&mut index.tables, new);
     for (place, signature) in fetched {
         index.heal(place, &signature);
     }
-    drop(index);
+    drop(cluster);
     // Not under the lock: it may be gigabytes.
     drop(old);
 }
 
 /// Writes the signatures in use to a new file, in their order.
-fn compaction(shared: &Shared) -> Result<(), Error> {
-    let index = shared.read();
+fn compaction(shared: &Shared, node: u32) -> Result<(), Error> {
+    let cluster = shared.read();
+    let index = cluster.node(node);
     let tables = &index.tables;
     let record = |place: &Place| tables.partition(*place).columns.record(place.slot);
     let mut places: Vec<Place> = tables.contents.iter().copied().collect();
@@ -172,8 +244,9 @@ fn compaction(shared: &Shared) -> Result<(), Error> {
             moved.push((place, file.append(&read.signature)));
         }
     }
-    drop(index);
-    let mut index = shared.write();
+    drop(cluster);
+    let mut cluster = shared.write();
+    let index = cluster.node_mut(node);
     let before = index.file.bytes();
     index.file.replace(file)?;
     for (place, record) in moved {

@@ -32,7 +32,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use doppel_common::mapping::BoundingSpace;
+use doppel_common::mapping::{BoundingSpace, LengthVector};
 use doppel_common::model::Tau;
 use doppel_common::pairwise::Comparison;
 use doppel_common::signature::Signature;
@@ -50,7 +50,8 @@ const LAST_TURN: u32 = u32::MAX - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     buffer: Vec<u8>,
-    contacts: Vec<u32>,
+    /// For who asks the plan.
+    pub(crate) contacts: Vec<u32>,
 }
 
 /// A verified partner.
@@ -67,7 +68,7 @@ pub(crate) struct Partner {
 pub(crate) struct Found {
     /// Oldest first.
     pub(crate) partners: Vec<Partner>,
-    /// Partitions looked at, and exact comparisons in each.
+    /// Partitions of the node that were looked in, and exact comparisons in each.
     pub(crate) contacts: Vec<(u32, u32)>,
     pub(crate) tags: Tags,
     /// The center of the entry that looked.
@@ -122,14 +123,18 @@ impl PartialEq for Cursor<'_> {
 impl Eq for Cursor<'_> {}
 
 impl Index {
-    /// Looks for the partners of `signature`, which is stored at `own`, or nowhere.
-    pub(crate) fn look(&self, signature: &Signature, own: Option<Place>, scratch: &mut Scratch) -> Found {
+    /// Looks for the partners of `signature` in some partitions of this node; it is stored at `own`, or not on this
+    /// node.
+    pub(crate) fn look(
+        &self,
+        signature: &Signature,
+        lengths: LengthVector,
+        contacts: impl Iterator<Item = u32>,
+        own: Option<Place>,
+        scratch: &mut Scratch,
+    ) -> Found {
         let mut found = Found::default();
-        let lengths = self.tables.map.lexicon().lengths(signature);
-        let mut contacts = std::mem::take(&mut scratch.contacts);
-        self.tables.map.contacts(&lengths, &mut contacts);
-        found.contacts.extend(contacts.iter().map(|partition| (*partition, 0)));
-        scratch.contacts = contacts;
+        found.contacts.extend(contacts.map(|partition| (partition, 0)));
         if !self.tables.policy.comparable(signature) {
             return found;
         }

@@ -5,19 +5,22 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use doppel_common::api::{IndexCommand, LoadReport, LookResult, Pair, Placement, Tier2Api};
-use doppel_common::mapping::{MappingError, PARTITIONS_MAX};
+use doppel_common::api::{IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Tier2Api};
+use doppel_common::give_way;
+use doppel_common::mapping::{MappingError, NODES_MAX, PARTITIONS_MAX, Plan};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
 
+use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::index::{Fetch, Index};
+use crate::handover::Handover;
+use crate::index::Fetch;
 use crate::{load, open, pass, rebuild};
 
 /// Takes the answers of a pass. Called on the index's own thread, with nothing locked.
@@ -30,7 +33,9 @@ pub struct Config {
     pub dir: PathBuf,
     /// How contents are compared.
     pub policy: Policy,
-    /// Partitions wanted. There is one until there are enough contents to learn a map from.
+    /// Nodes, each with tables and files of its own.
+    pub nodes: u32,
+    /// Partitions wanted, on all nodes together. There is one until there are enough contents to learn a map from.
     pub partitions: u32,
     /// Sub-dictionaries of a length vector, N.
     pub dimensions: usize,
@@ -40,23 +45,24 @@ pub struct Config {
     pub batch_age: Duration,
     /// Threads that compare.
     pub threads: usize,
-    /// This node's name in reports.
-    pub node: String,
+    /// Contents copied or taken down at a time when the mapping changes.
+    pub step: usize,
 }
 
 impl Config {
-    /// The defaults: 16 partitions, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
+    /// The defaults: one node, 16 partitions, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>, policy: Policy) -> Self {
         Self {
             dir: dir.into(),
             policy,
+            nodes: 1,
             partitions: 16,
             dimensions: 3,
             batch_max: 5_000,
             batch_age: Duration::from_millis(50),
             threads: thread::available_parallelism().map_or(1, usize::from),
-            node: "local".to_owned(),
+            step: 256,
         }
     }
 
@@ -65,6 +71,7 @@ impl Config {
             ("partitions", self.partitions as usize),
             ("batch_max", self.batch_max),
             ("threads", self.threads),
+            ("step", self.step),
         ];
         if let Some((name, _)) = settings.into_iter().find(|(_, value)| *value == 0) {
             return Err(Error::Zero(name));
@@ -72,20 +79,27 @@ impl Config {
         if self.partitions as usize > PARTITIONS_MAX {
             return Err(MappingError::Partitions(self.partitions as usize).into());
         }
+        if !(1..=NODES_MAX).contains(&self.nodes) {
+            return Err(MappingError::Nodes(self.nodes).into());
+        }
         Ok(())
     }
 }
 
-/// The index of one node.
+/// The index, on one node or several.
 pub struct Tier2 {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     orders: Sender<Order>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the callers and the worker share.
 pub(crate) struct Shared {
-    index: RwLock<Index>,
+    cluster: RwLock<Cluster>,
+    /// The change of the plan that is under way. Taken before the cluster where both are.
+    handover: Mutex<Option<Handover>>,
+    /// The plan that somebody wishes to come next.
+    wished: Mutex<Option<Plan>>,
     pub(crate) answer: Answer,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<rayon::ThreadPool>,
@@ -97,9 +111,11 @@ pub(crate) struct Shared {
     _lock: File,
 }
 
-enum Order {
+pub(crate) enum Order {
     Commands(Vec<IndexCommand>),
     Hurry,
+    /// There is something to do between passes.
+    Wake,
     Stop,
 }
 
@@ -150,10 +166,14 @@ impl Tier2 {
         }
     }
 
+    pub(crate) fn order(&self, order: Order) -> Result<(), mpsc::SendError<Order>> {
+        self.orders.send(order)
+    }
+
     /// Memory of all columns and tables, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.shared.read().tables.bytes()
+        self.shared.read().bytes()
     }
 }
 
@@ -175,19 +195,26 @@ impl Tier2Api for Tier2 {
     }
 
     fn placement(&self, signature: &Signature) -> Placement {
-        let index = self.shared.read();
-        let lengths = index.tables.map.lexicon().lengths(signature);
+        let plan = Arc::clone(&self.shared.read().plan);
+        let lengths = plan.map().lexicon().lengths(signature);
         let mut contacts = Vec::new();
-        index.tables.map.contacts(&lengths, &mut contacts);
-        Placement { home: index.tables.map.home(&lengths), lengths: lengths.as_slice().to_vec(), contacts }
+        plan.map().contacts(&lengths, &mut contacts);
+        let id = |number: u32| plan.places()[number as usize].id;
+        contacts.iter_mut().for_each(|contact| *contact = id(*contact));
+        let home = id(plan.map().home(&lengths));
+        Placement { home, lengths: lengths.as_slice().to_vec(), contacts }
     }
 
     fn load(&self) -> LoadReport {
-        load::report(&self.shared.read(), &self.shared.config.node)
+        load::report(&self.shared.read())
     }
 
     fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    fn mapping(&self) -> Option<&dyn MappingApi> {
+        Some(self)
     }
 
     fn hurry(&self) {
@@ -211,62 +238,103 @@ impl Shared {
                 Some(pool.map_err(|e| Error::Threads(e.to_string()))?)
             }
         };
-        let (index, lock) = open::open(&config, contents, fetch)?;
-        let stopping = AtomicBool::new(false);
-        let (index, waiting) = (RwLock::new(index), AtomicUsize::new(0));
-        let shared = Self { index, answer, pool, stopping, waiting, config, _lock: lock };
-        rebuild::maintain(&shared);
-        Ok(shared)
+        let (cluster, lock) = open::open(&config, contents, fetch)?;
+        Ok(Self {
+            cluster: RwLock::new(cluster),
+            handover: Mutex::new(None),
+            wished: Mutex::new(None),
+            answer,
+            pool,
+            stopping: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            config,
+            _lock: lock,
+        })
     }
 
     /// Never held across a call to tier 1's `answer`.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Cluster> {
+        self.cluster.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Taken by the worker alone.
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Index> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Cluster> {
+        self.cluster.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The change of the plan that is under way.
+    pub(crate) fn handover(&self) -> MutexGuard<'_, Option<Handover>> {
+        self.handover.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan that is wished, once.
+    pub(crate) fn take_wished(&self) -> Option<Plan> {
+        self.wished.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Has a plan carried out as soon as no other one is under way; false where one is wished already. It is dropped if
+    /// it does not follow the present one then.
+    pub(crate) fn wish(&self, plan: Plan) -> bool {
+        let mut wished = self.wished.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = wished.is_none();
+        wished.get_or_insert(plan);
+        free
+    }
+
+    /// Writes what is in memory alone to the files.
+    pub(crate) fn flush(&self) {
+        self.write().nodes.iter_mut().for_each(|index| index.file.flush());
     }
 }
 
-/// The worker: collects orders by count or age, and makes passes, until it is stopped.
+/// The worker: collects orders by count or age, and makes passes, until it is stopped. Between them it changes the
+/// mapping, one step after the other.
 fn work(shared: &Shared, received: &Receiver<Order>) {
     let mut waiting: Vec<IndexCommand> = Vec::new();
-    let batch_max = shared.config.batch_max;
-    while collect(received, &mut waiting, batch_max, shared.config.batch_age) {
+    rebuild::maintain(shared, 0);
+    while collect(shared, received, &mut waiting) {
+        let batch_max = shared.config.batch_max;
         while !waiting.is_empty() && !shared.stopping.load(Ordering::Relaxed) {
             let rest = waiting.split_off(batch_max.min(waiting.len()));
             let batch = std::mem::replace(&mut waiting, rest);
             let orders = batch.len();
             pass::run(shared, batch);
             shared.waiting.fetch_sub(orders, Ordering::Relaxed);
-            rebuild::maintain(shared);
+            rebuild::maintain(shared, orders);
         }
     }
-    shared.write().file.flush();
+    shared.flush();
 }
 
 /// Waits until a pass is due; false when it is time to stop.
-fn collect(
-    received: &Receiver<Order>,
-    waiting: &mut Vec<IndexCommand>,
-    batch_max: usize,
-    batch_age: Duration,
-) -> bool {
-    let mut deadline = None;
+fn collect(shared: &Shared, received: &Receiver<Order>, waiting: &mut Vec<IndexCommand>) -> bool {
+    let Config { batch_max, batch_age, .. } = shared.config;
+    let mut deadline: Option<Instant> = None;
     while waiting.len() < batch_max {
         let order = match deadline {
-            None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(deadline) => {
-                received.recv_timeout(Instant::saturating_duration_since(&deadline, Instant::now()))
-            }
+            Some(deadline) if deadline <= Instant::now() => Err(RecvTimeoutError::Timeout),
+            _ => match received.try_recv() {
+                Ok(order) => Ok(order),
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+                // Nobody waits for this.
+                Err(TryRecvError::Empty) if rebuild::work(shared) => {
+                    give_way();
+                    continue;
+                }
+                Err(TryRecvError::Empty) => match deadline {
+                    None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                    Some(deadline) => {
+                        received.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                    }
+                },
+            },
         };
         match order {
             Ok(Order::Commands(commands)) => {
                 waiting.extend(commands);
                 deadline = deadline.or_else(|| Instant::now().checked_add(batch_age));
             }
+            Ok(Order::Wake) => {}
             Ok(Order::Hurry) if waiting.is_empty() => (),
             Ok(Order::Hurry) | Err(RecvTimeoutError::Timeout) => return true,
             Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return false,

@@ -1,4 +1,4 @@
-//! The index without its thread, for the simulation (feature `simulation`): passes, re-homing and
+//! The index without its thread, for the simulation (feature `simulation`): passes, changes of the plan and
 //! reopening happen when they are asked for.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use doppel_common::api::{IndexCommand, LookResult, Pair};
-use doppel_common::mapping::PartitionMap;
+use doppel_common::mapping::MappingError;
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::signature::Signature;
 
-use crate::map_file::{self, Learned};
+use crate::open::node_dir;
 use crate::service::Shared;
-use crate::{Config, Error, Fetch, open, pass, rebuild};
+use crate::{Config, Error, Fetch, any_plan, open, pass, rebuild};
 
 /// An open index.
 pub struct Index {
@@ -38,11 +38,11 @@ impl Index {
         Ok(Self { shared: Shared::open(config, contents, fetch, Box::new(answer))?, answers })
     }
 
-    /// One pass over a batch of orders.
+    /// One pass over a batch of orders, and what is due after it.
     #[must_use]
     pub fn pass(&self, orders: Vec<IndexCommand>) -> Vec<LookResult> {
         pass::run(&self.shared, orders);
-        rebuild::maintain(&self.shared);
+        rebuild::maintain(&self.shared, 0);
         std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -52,56 +52,56 @@ impl Index {
         pass::probe(&self.shared.read(), signature)
     }
 
-    /// Makes all partitions anew under another map, and stores the map.
+    /// Begins a change of the plan, whichever; false while there is another one.
     ///
     /// # Errors
-    /// When the map cannot be written.
-    pub fn rehome(&self, map: PartitionMap) -> Result<(), Error> {
-        let learned = Learned {
-            contents: self.shared.read().tables.contents.len(),
-            partitions: self.shared.config.partitions,
-        };
-        map_file::write(&self.shared.config.dir.join(open::MAP), &map, learned)?;
-        rebuild::rehome(&self.shared, map);
-        self.shared.write().learned = Some(learned);
-        Ok(())
+    /// When there cannot be such a plan.
+    pub fn change(&self, dice: u64) -> Result<bool, MappingError> {
+        any_plan::begin(&self.shared, dice)
+    }
+
+    /// One step of a change of the plan, or of the cleaning up after it; whether there was anything to do.
+    pub fn work(&self) -> bool {
+        rebuild::work(&self.shared)
     }
 
     /// Writes what is in memory alone to the files. Without it, it is lost with the index.
     pub fn flush(&self) {
-        self.shared.write().file.flush();
+        self.shared.flush();
     }
 
     /// The epoch of the present map.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.shared.read().tables.map.epoch()
+        self.shared.read().plan.map().epoch()
     }
 
     /// Whether a page is in the index, under any content.
     #[must_use]
     pub fn has(&self, page: PageId) -> bool {
-        let index = self.shared.read();
-        index.tables.contents.iter().any(|place| index.tables.partition(*place).has_page(place.slot, page))
+        self.pages().iter().any(|(stored, _)| *stored == page)
     }
 
     /// Every content and page that is stored.
     #[must_use]
     pub fn pages(&self) -> Vec<(PageId, ContentHash)> {
-        let index = self.shared.read();
+        let cluster = self.shared.read();
         let mut pages = Vec::new();
-        for place in &index.tables.contents {
-            let partition = index.tables.partition(*place);
-            let content = partition.columns.content(place.slot);
-            pages.extend(partition.pages_of(place.slot).map(|page| (page, content)));
+        for tables in cluster.nodes.iter().map(|index| &index.tables) {
+            for place in tables.places() {
+                let partition = tables.partition(place);
+                let content = partition.columns.content(place.slot);
+                pages.extend(partition.pages_of(place.slot).map(|page| (page, content)));
+            }
         }
         pages.sort_unstable();
         pages
     }
 }
 
-/// The files of an index: the signatures, the map.
+/// The files of an index: the signatures of each node, the plan.
 #[must_use]
-pub fn files(config: &Config) -> [PathBuf; 2] {
-    [config.dir.join(open::SIGNATURES), config.dir.join(open::MAP)]
+pub fn files(config: &Config) -> Vec<PathBuf> {
+    let signatures = (0..config.nodes).map(|node| config.dir.join(node_dir(node)).join(open::SIGNATURES));
+    signatures.chain([config.dir.join(open::MAP)]).collect()
 }

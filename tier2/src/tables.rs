@@ -1,15 +1,17 @@
-//! The tables of one node under one partition map: its partitions, and which content is where.
+//! The tables of one node under one plan: its partitions, and which content is where.
 //!
 //! Invariants:
-//! - a content is in at most one slot, at the home of its length vector;
+//! - a content is in at most one slot of a serving partition, at the home of its length vector, and in at most one
+//!   of an incoming partition;
 //! - a comparable entry is in the bucket of each of its band keys, and every list of a bucket is in
 //!   order of birth;
 //! - all members of a run have the run's center, and none is a hub.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use crate::seed::Seeded;
-use doppel_common::mapping::PartitionMap;
+use doppel_common::mapping::{LengthVector, PartitionMap, PartitionPlace, Plan};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::{Bands, Policy};
 use doppel_common::signature::Signature;
@@ -18,7 +20,7 @@ use hashbrown::{HashSet, HashTable};
 use crate::bands::{self, Tags};
 use crate::columns::{Center, Entry, FIRST_BIRTH, Record};
 use crate::nibbles;
-use crate::partition::Partition;
+use crate::partition::{Partition, State};
 
 /// Births and turns are numbered anew above this; what one pass adds is far less than what is left.
 const NUMBERS_MAX: u32 = u32::MAX - (1 << 28);
@@ -30,6 +32,7 @@ const FIRST_TURN: u32 = 2;
 /// Where an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
+    /// The number of its partition on this node.
     pub(crate) partition: u32,
     pub(crate) slot: u32,
 }
@@ -48,18 +51,22 @@ pub(crate) enum Standing {
     Copy(Place),
 }
 
-/// All partitions.
+/// Stands for a partition of the map that is not on this node.
+const ELSEWHERE: u32 = u32::MAX;
+
+/// All partitions of a node.
 pub(crate) struct Tables {
     pub(crate) policy: Policy,
     /// Those of the policy.
     pub(crate) bands: Bands,
-    pub(crate) map: PartitionMap,
+    plan: Arc<Plan>,
+    /// This node's number in the plan.
+    node: u32,
+    /// The number here of each partition of the map.
+    local: Vec<u32>,
     pub(crate) partitions: Vec<Partition>,
     /// Where each content is.
     pub(crate) contents: HashTable<Place>,
-    /// Looks made, and partitions they were sent to.
-    pub(crate) looks: u64,
-    pub(crate) sends: u64,
     /// Births of the entries that are centers.
     hubs: HashSet<u32, Seeded>,
     hasher: Seeded,
@@ -70,27 +77,124 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn new(policy: Policy, map: PartitionMap) -> Self {
-        let partitions = (0..map.partitions()).map(|_| Partition::new(map.lexicon().dimensions())).collect();
-        Self {
+    /// Empty partitions, as the plan has them on a node.
+    pub(crate) fn new(policy: Policy, plan: Arc<Plan>, node: u32) -> Self {
+        let mut this = Self {
             policy,
             bands: policy.bands(),
-            map,
-            partitions,
+            plan,
+            node,
+            local: Vec::new(),
+            partitions: Vec::new(),
             contents: HashTable::new(),
-            looks: 0,
-            sends: 0,
             hubs: HashSet::default(),
             hasher: Seeded::default(),
             next_birth: FIRST_BIRTH,
             next_turn: FIRST_TURN,
             unclean: false,
+        };
+        let plan = Arc::clone(&this.plan);
+        for place in plan.places().iter().filter(|place| place.node == node) {
+            this.add_partition(place.id, State::Serving, plan.map().lexicon().dimensions());
+        }
+        this.find_partitions();
+        this
+    }
+
+    /// The map of the plan.
+    pub(crate) fn map(&self) -> &PartitionMap {
+        self.plan.map()
+    }
+
+    /// Adds an empty partition for length vectors of so many dimensions; returns its number here.
+    pub(crate) fn add_partition(&mut self, id: u32, state: State, dimensions: usize) -> u32 {
+        let new = Partition::new(id, state, dimensions);
+        match self.partitions.iter().position(|partition| partition.state == State::Free) {
+            Some(free) => {
+                self.partitions[free] = new;
+                free as u32
+            }
+            None => {
+                self.partitions.push(new);
+                self.partitions.len() as u32 - 1
+            }
         }
     }
 
-    /// Stores a content that is not stored yet, as the youngest entry.
-    pub(crate) fn insert(&mut self, page: PageId, signature: &Signature, record: Record) -> Place {
-        let lengths = self.map.lexicon().lengths(signature);
+    /// The next plan is the present one: its partitions serve, the others go.
+    pub(crate) fn adopt(&mut self, plan: Arc<Plan>) {
+        let here: HashSet<u32, Seeded> =
+            plan.places().iter().filter(|place| place.node == self.node).map(|place| place.id).collect();
+        for partition in &mut self.partitions {
+            partition.state = match partition.state {
+                State::Incoming => State::Serving,
+                // What is copied elsewhere is outgoing, also where its id stays.
+                State::Serving if here.contains(&partition.id) && partition.changed.is_none() => {
+                    State::Serving
+                }
+                State::Serving => State::Outgoing,
+                other => other,
+            };
+            partition.changed = None;
+            (partition.received, partition.comparisons) = (0, 0);
+        }
+        self.plan = plan;
+        self.find_partitions();
+    }
+
+    /// The next plan is not taken: what was made for it goes.
+    pub(crate) fn give_up(&mut self) {
+        for partition in &mut self.partitions {
+            partition.changed = None;
+            if partition.state == State::Incoming {
+                partition.state = State::Outgoing;
+            }
+        }
+    }
+
+    fn find_partitions(&mut self) {
+        let serving = |id: u32| {
+            self.partitions
+                .iter()
+                .position(|partition| partition.id == id && partition.state == State::Serving)
+        };
+        let local = |place: &PartitionPlace| match place.node == self.node {
+            true => serving(place.id).map_or(ELSEWHERE, |number| number as u32),
+            false => ELSEWHERE,
+        };
+        self.local = self.plan.places().iter().map(local).collect();
+    }
+
+    /// The number here of a partition of the map; none where it is on another node.
+    #[inline]
+    pub(crate) fn local(&self, number: u32) -> Option<u32> {
+        self.local.get(number as usize).copied().filter(|local| *local != ELSEWHERE)
+    }
+
+    /// The partitions that serve.
+    pub(crate) fn serving(&self) -> impl Iterator<Item = &Partition> + '_ {
+        self.partitions.iter().filter(|partition| partition.state == State::Serving)
+    }
+
+    /// Every content of the serving partitions.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        let serves = |place: &&Place| self.partition(**place).state == State::Serving;
+        self.contents.iter().filter(serves).copied()
+    }
+
+    /// Contents of the serving partitions.
+    pub(crate) fn len(&self) -> usize {
+        self.serving().map(|partition| partition.columns.len()).sum()
+    }
+
+    /// Stores a content that is not stored yet in a partition of this node, as the youngest entry.
+    pub(crate) fn insert(
+        &mut self,
+        (partition, lengths): (u32, LengthVector),
+        page: PageId,
+        signature: &Signature,
+        record: Record,
+    ) -> Place {
         let entry = Entry {
             content: signature.content(),
             lengths,
@@ -101,7 +205,6 @@ impl Tables {
             comparable: self.policy.comparable(signature),
         };
         let tags = if entry.comparable { self.tags(signature) } else { Tags::new() };
-        let partition = self.map.home(&lengths);
         let slot = self.partitions[partition as usize].insert(&entry, &tags);
         let place = Place { partition, slot };
         let (hasher, partitions) = (&self.hasher, &self.partitions);
@@ -120,6 +223,7 @@ impl Tables {
         partition.bands.remove(tags, place.slot, &partition.columns);
         partition.columns.renew(place.slot, birth, page);
         partition.bands.insert(tags, place.slot);
+        partition.note(place.slot);
     }
 
     /// The entry goes.
@@ -139,6 +243,7 @@ impl Tables {
     }
 
     fn forget(&mut self, place: Place) {
+        self.partition_mut(place).note(place.slot);
         self.hubs.remove(&self.birth(place));
         let content = self.partition(place).columns.content(place.slot);
         if let Ok(found) = self.contents.find_entry(self.hasher.hash_one(content), |p| *p == place) {
@@ -146,9 +251,41 @@ impl Tables {
         }
     }
 
+    /// Forgets up to `entries` of an outgoing partition; their records, and whether that was all. Then the partition
+    /// is free, and what it was is in the second part.
+    pub(crate) fn take_down(&mut self, partition: u32, entries: usize) -> (Vec<Record>, Option<Partition>) {
+        let host = &mut self.partitions[partition as usize];
+        let slots: Vec<u32> = host.columns.slots_from(host.down_to).take(entries).collect();
+        let mut records = Vec::with_capacity(slots.len());
+        for slot in &slots {
+            let place = Place { partition, slot: *slot };
+            let content = self.partition(place).columns.content(*slot);
+            self.hubs.remove(&self.birth(place));
+            if let Ok(found) = self.contents.find_entry(self.hasher.hash_one(content), |p| *p == place) {
+                found.remove();
+                records.push(self.partition(place).columns.record(*slot));
+            }
+        }
+        let host = &mut self.partitions[partition as usize];
+        if slots.len() == entries {
+            host.down_to = slots.last().map_or(0, |slot| slot + 1);
+            return (records, None);
+        }
+        let free = Partition::new(0, State::Free, 1);
+        (records, Some(std::mem::replace(host, free)))
+    }
+
     /// Where a content is.
     pub(crate) fn find(&self, content: ContentHash) -> Option<Place> {
-        let same = |place: &Place| self.partition(*place).columns.content(place.slot) == content;
+        self.find_in(State::Serving, content)
+    }
+
+    /// Where a content is among the partitions of a state.
+    pub(crate) fn find_in(&self, state: State, content: ContentHash) -> Option<Place> {
+        let same = |place: &Place| {
+            let partition = self.partition(*place);
+            partition.columns.content(place.slot) == content && partition.state == state
+        };
         self.contents.find(self.hasher.hash_one(content), same).copied()
     }
 
@@ -175,6 +312,7 @@ impl Tables {
             return Some(Standing::Copy(place));
         };
         partition.columns.set_turn(place.slot, turn);
+        partition.note(place.slot);
         self.next_turn += 1;
         Some(Standing::First { place, before })
     }
@@ -191,6 +329,7 @@ impl Tables {
             partition.bands.loosen(tags, place.slot, &partition.columns);
         }
         partition.columns.set_center(place.slot, center);
+        partition.note(place.slot);
     }
 
     /// The entry is somebody's center from now on.
@@ -203,7 +342,9 @@ impl Tables {
     /// The entry is somebody's center, and in no run.
     pub(crate) fn keep_hub(&mut self, place: Place) {
         self.hubs.insert(self.birth(place));
-        self.partition_mut(place).columns.set_hub(place.slot);
+        let partition = self.partition_mut(place);
+        partition.columns.set_hub(place.slot);
+        partition.note(place.slot);
     }
 
     /// Whether there was a center, and it has left.
@@ -212,8 +353,14 @@ impl Tables {
         center.is_entry() && !self.hubs.contains(&center.birth)
     }
 
-    fn birth(&self, place: Place) -> u32 {
+    pub(crate) fn birth(&self, place: Place) -> u32 {
         self.partition(place).columns.birth(place.slot)
+    }
+
+    /// Whether the entry of that birth is still in a place.
+    pub(crate) fn is_alive(&self, place: Place, birth: u32) -> bool {
+        let partition = self.partitions.get(place.partition as usize);
+        partition.is_some_and(|p| p.state == State::Serving && p.columns.has_birth(place.slot, birth))
     }
 
     /// Whether the numbers run out or slots were left behind.

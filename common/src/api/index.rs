@@ -86,9 +86,9 @@ pub struct Pair {
 pub struct Placement {
     /// Distinct shingles per sub-dictionary.
     pub lengths: Vec<u32>,
-    /// The partition that stores it.
+    /// The id of the partition that stores it.
     pub home: u32,
-    /// The partitions it is compared in, ascending, the home among them.
+    /// The ids of the partitions it is compared in, neighbours in order, the home among them.
     pub contacts: Vec<u32>,
 }
 

@@ -19,6 +19,13 @@ pub enum Rebalance {
         /// The node, from 0.
         node: u32,
     },
+    /// One partition goes to another node.
+    Move {
+        /// The partition's id.
+        partition: u32,
+        /// The node, from 0.
+        node: u32,
+    },
     /// This node may have partitions again, and gets its part.
     Join {
         /// The node, from 0.

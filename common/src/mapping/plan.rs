@@ -9,11 +9,11 @@
 //! with few moves: by [`split`](Plan::split), [`join`](Plan::join) and [`place`](Plan::place).
 
 use std::borrow::Borrow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{LengthVector, MappingError, MappingLoad, PARTITIONS_MAX, PartitionMap};
+use super::{Bounds, LengthVector, MappingError, MappingLoad, PARTITIONS_MAX, PartitionMap};
 use crate::model::Tau;
 use crate::signature::Signature;
 
@@ -96,6 +96,25 @@ impl Plan {
         self
     }
 
+    /// Whether this plan can take the place of `before`: partitions of one id have one box, and the epoch is later.
+    ///
+    /// # Errors
+    /// [`MappingError::Epoch`], or [`MappingError::Partition`] with the id that names another box.
+    pub fn check_follows(&self, before: &Self) -> Result<(), MappingError> {
+        if self.map.epoch() <= before.map.epoch() {
+            return Err(MappingError::Epoch(self.map.epoch()));
+        }
+        let lexicon_stays = self.map.lexicon() == before.map.lexicon();
+        let boxes: HashMap<u32, &Bounds> =
+            before.places.iter().map(|place| place.id).zip(before.map.bounds()).collect();
+        let stays = |(place, bounds): (&PartitionPlace, &Bounds)| match boxes.get(&place.id) {
+            Some(earlier) => lexicon_stays && *earlier == bounds,
+            None => place.id >= before.next_id,
+        };
+        let wrong = self.places.iter().zip(self.map.bounds()).find(|pair| !stays(*pair));
+        wrong.map_or(Ok(()), |(place, _)| Err(MappingError::Partition(place.id)))
+    }
+
     /// The map.
     #[must_use]
     pub fn map(&self) -> &PartitionMap {
@@ -163,6 +182,27 @@ impl Plan {
         }
         self.nodes = self.nodes.max(nodes);
         Ok(())
+    }
+
+    /// The same over so many nodes: partitions of nodes that there are no more are dealt to the others in turn.
+    ///
+    /// # Errors
+    /// When `nodes` is 0 or more than [`NODES_MAX`].
+    pub fn over_nodes(mut self, nodes: u32) -> Result<Self, MappingError> {
+        if !(1..=NODES_MAX).contains(&nodes) {
+            return Err(MappingError::Nodes(nodes));
+        }
+        self.drained.retain(|node| *node < nodes);
+        if self.drained.len() == nodes as usize {
+            self.drained.clear();
+        }
+        self.nodes = nodes;
+        let serving: Vec<u32> = self.serving().collect();
+        let homeless = self.places.iter_mut().filter(|place| place.node >= nodes);
+        for (place, node) in homeless.zip(serving.iter().cycle()) {
+            place.node = *node;
+        }
+        Ok(self)
     }
 
     /// Gives the map its next epoch, once the changes to it are done.

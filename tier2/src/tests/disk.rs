@@ -7,7 +7,10 @@ use doppel_common::pairwise::Policy;
 use proptest::prelude::*;
 
 use super::model::{World, page, signature_of, text};
-use crate::open::{MAP, SIGNATURES};
+use crate::open::MAP;
+
+/// The signatures of the only node.
+const SIGNATURES: &str = "node-0/signatures.dat";
 
 fn filled(pages: usize) -> World {
     let mut world = World::new(Policy::default(), 8, 1);
@@ -21,14 +24,14 @@ fn filled(pages: usize) -> World {
 #[test]
 fn a_reopened_index_has_everything_and_fetches_nothing() {
     let mut world = filled(600);
-    let map = world.shared.read().tables.map.clone();
-    assert_eq!(map.partitions(), 8);
+    let plan = world.shared.read().plan.clone();
+    assert_eq!(plan.map().partitions(), 8);
     world = world.reopen();
-    let bytes = world.shared.read().file.bytes();
-    assert_eq!(world.shared.read().tables.map, map);
+    let bytes = world.shared.read().nodes[0].file.bytes();
+    assert_eq!(world.shared.read().plan, plan);
     world.look_at_all();
     world.pass();
-    assert_eq!(world.shared.read().file.bytes(), bytes);
+    assert_eq!(world.shared.read().nodes[0].file.bytes(), bytes);
 }
 
 #[test]
@@ -40,13 +43,13 @@ fn lost_files_are_made_anew() {
     let mut world = world.reopen();
     world.look_at_all();
     world.pass();
-    assert_eq!(world.shared.read().tables.map.partitions(), 8);
+    assert_eq!(world.shared.read().plan.map().partitions(), 8);
 }
 
 #[test]
 fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
     let mut world = filled(100);
-    world.shared.write().file.flush();
+    world.shared.flush();
     let path = world.dir.path().join(SIGNATURES);
     let length = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -60,7 +63,7 @@ fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
         world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
     }
     world.pass();
-    assert!(world.shared.read().file.bytes() > length);
+    assert!(world.shared.read().nodes[0].file.bytes() > length);
     world.look_at_all();
     world.pass();
 }
@@ -75,7 +78,7 @@ fn a_file_that_is_mostly_dead_is_compacted() {
             world.pass();
         }
     }
-    let file_bytes = world.shared.read().file.bytes();
+    let file_bytes = world.shared.read().nodes[0].file.bytes();
     let live: u64 = world.pages.lock().unwrap().values().map(|s| s.as_bytes().len() as u64 + 4).sum();
     assert!(file_bytes < 1_000 * 10_000 && file_bytes <= 3 * live, "{file_bytes} for {live}");
     let mut world = world.reopen();
@@ -101,7 +104,7 @@ proptest! {
         cut in any::<bool>(),
     ) {
         let world = filled(330);
-        world.shared.write().file.flush();
+        world.shared.flush();
         let path = world.dir.path().join(name);
         let mut bytes = fs::read(&path).unwrap();
         let at = at.index(bytes.len());

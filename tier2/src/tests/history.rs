@@ -32,6 +32,14 @@ enum Step {
         members: u32,
     },
     Pass,
+    /// Another plan begins, if none is under way.
+    Change {
+        dice: u64,
+    },
+    /// Steps of the change.
+    Work {
+        steps: usize,
+    },
     Reopen,
 }
 
@@ -45,6 +53,8 @@ fn step(removals: bool) -> impl Strategy<Value = Step> {
         1 => (0usize..400, 0u32..24, 20u32..120)
             .prop_map(|(page, family, members)| Step::Flood { page, family, members }),
         2 => Just(Step::Pass),
+        1 => any::<u64>().prop_map(|dice| Step::Change { dice }),
+        2 => (1usize..4).prop_map(|steps| Step::Work { steps }),
         removes => Just(Step::Reopen),
     ]
 }
@@ -53,8 +63,8 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop::sample::select(vec!["0.5", "0.8", "0.9"]).prop_map(|tau| Policy { tau: tau.parse().unwrap() })
 }
 
-fn run(policy: Policy, partitions: u32, threads: usize, removals: bool, steps: &[Step]) {
-    let mut world = World::new(policy, partitions, threads);
+fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals: bool, steps: &[Step]) {
+    let mut world = World::on_nodes(policy, nodes, partitions, threads);
     let mut answered = Components::default();
     let free = |world: &World, number| removals || !world.pages.lock().unwrap().contains_key(&page(number));
     for step in steps {
@@ -73,6 +83,8 @@ fn run(policy: Policy, partitions: u32, threads: usize, removals: bool, steps: &
             Step::Put { .. } => (),
             Step::Remove { page: number } => world.remove(page(number)),
             Step::Look { page: number } => world.look(page(number)),
+            Step::Change { dice } => world.change_plan(dice),
+            Step::Work { steps } => world.work(steps),
             Step::Pass => answered.take(&world.pass()),
             Step::Reopen => {
                 world.pass();
@@ -98,21 +110,23 @@ proptest! {
     #[test]
     fn answers_close_to_the_components(
         policy in policies(),
+        nodes in 1u32..=4,
         partitions in 1u32..=64,
         threads in 1usize..=3,
         steps in vec(step(false), 1..120),
     ) {
-        run(policy, partitions, threads, false, &steps);
+        run(policy, (nodes, partitions), threads, false, &steps);
     }
 
     #[test]
     fn every_answer_is_whole_under_removals(
         policy in policies(),
+        nodes in 1u32..=4,
         partitions in 1u32..=64,
         threads in 1usize..=3,
         steps in vec(step(true), 1..120),
     ) {
-        run(policy, partitions, threads, true, &steps);
+        run(policy, (nodes, partitions), threads, true, &steps);
     }
 }
 
@@ -153,7 +167,7 @@ fn copies_of_a_center_do_not_compare_its_cluster() {
         world.put(page(n), signature_of(&words), true);
     }
     world.pass();
-    let comparisons = |world: &World| world.shared.read().tables.partitions[0].comparisons;
+    let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
     let before = comparisons(&world);
     for n in MEMBERS..2 * MEMBERS {
         world.put(page(n), Arc::clone(&center), true);
@@ -178,7 +192,7 @@ fn a_cluster_finds_another_center() {
     world.pass();
     world.remove(page(0));
     world.look_at_all();
-    let comparisons = |world: &World| world.shared.read().tables.partitions[0].comparisons;
+    let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
     let before = comparisons(&world);
     let mut answered = Components::default();
     answered.take(&world.pass());
@@ -199,8 +213,9 @@ fn a_look_does_not_compare_a_whole_cluster() {
         (words[n % 400], words[n / 7 % 400]) = (1_000 + n as u32, 9_000 + n as u32 % 11);
         signature_of(&words)
     };
-    let comparisons =
-        |world: &World| -> u64 { world.shared.read().tables.partitions.iter().map(|p| p.comparisons).sum() };
+    let comparisons = |world: &World| -> u64 {
+        world.shared.read().nodes[0].tables.partitions.iter().map(|p| p.comparisons).sum()
+    };
     for threads in [1, 2] {
         let mut world = World::new(Policy::default(), 1, threads);
         world.unchecked = true;

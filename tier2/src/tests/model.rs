@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use doppel_common::api::{IndexCommand, Look, LookResult, Pair};
+use doppel_common::mapping::LengthVector;
 use doppel_common::model::{ContentHash, PageId, stable_hash64};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::{Builder, Signature};
 use tempfile::TempDir;
 
+use crate::cluster::Address;
 use crate::service::Shared;
-use crate::{Config, pass, rebuild};
+use crate::{Config, any_plan, pass, rebuild};
 
 /// Tier 1 in small: the present signature of every page.
 pub(super) type Pages = Arc<Mutex<BTreeMap<PageId, Arc<Signature>>>>;
@@ -48,6 +50,8 @@ pub(super) struct World {
     pub(super) dir: TempDir,
     /// Whether answers are left unchecked: that takes time in the square of the collection.
     pub(super) unchecked: bool,
+    /// Whether the mapping changes only when it is told to, and not after every pass until it is done.
+    patient: bool,
     tickets: u32,
     /// Every pair that was answered since the index was opened.
     tied: BTreeSet<(Version, Version)>,
@@ -57,13 +61,37 @@ pub(super) struct World {
 type Version = (PageId, ContentHash);
 
 pub(super) fn config(dir: &TempDir, policy: Policy, partitions: u32, threads: usize) -> Config {
-    Config { partitions, threads, ..Config::new(dir.path(), policy) }
+    Config { partitions, threads, step: 16, ..Config::new(dir.path(), policy) }
 }
 
 impl World {
     pub(super) fn new(policy: Policy, partitions: u32, threads: usize) -> Self {
         let dir = TempDir::new().unwrap();
         Self::open(config(&dir, policy, partitions, threads), dir, Pages::default())
+    }
+
+    /// The same on several nodes, and the mapping changes when it is told to.
+    pub(super) fn on_nodes(policy: Policy, nodes: u32, partitions: u32, threads: usize) -> Self {
+        let dir = TempDir::new().unwrap();
+        let config = Config { nodes, ..config(&dir, policy, partitions, threads) };
+        let mut world = Self::open(config, dir, Pages::default());
+        world.patient = true;
+        world
+    }
+
+    /// Begins a change of the plan, unless there is one.
+    pub(super) fn change_plan(&mut self, dice: u64) {
+        any_plan::begin(&self.shared, dice).unwrap();
+    }
+
+    /// Steps of what changes the mapping.
+    pub(super) fn work(&mut self, steps: usize) {
+        for _ in 0..steps {
+            rebuild::work(&self.shared);
+        }
+        if self.commands.is_empty() {
+            self.check_tables(&self.pages.lock().unwrap().clone());
+        }
     }
 
     fn open(config: Config, dir: TempDir, pages: Pages) -> Self {
@@ -78,6 +106,7 @@ impl World {
             config,
             dir,
             unchecked: false,
+            patient: false,
             tickets: 0,
             tied: BTreeSet::new(),
         }
@@ -85,10 +114,10 @@ impl World {
 
     /// Closes the index and opens it again.
     pub(super) fn reopen(self) -> Self {
-        self.shared.write().file.flush();
-        let Self { shared, pages, config, dir, .. } = self;
+        self.shared.flush();
+        let Self { shared, pages, config, dir, patient, .. } = self;
         drop(shared);
-        Self::open(config, dir, pages)
+        Self { patient, ..Self::open(config, dir, pages) }
     }
 
     pub(super) fn policy(&self) -> Policy {
@@ -151,7 +180,9 @@ impl World {
         for answer in answers.iter().filter(|_| !self.unchecked) {
             self.check(answer, &pages, &tied);
         }
-        rebuild::maintain(&self.shared);
+        if !self.patient {
+            rebuild::maintain(&self.shared, usize::MAX / 4);
+        }
         self.check_tables(&pages);
         answers
     }
@@ -175,9 +206,9 @@ impl World {
         }
         let has_copies = pages.iter().any(|(page, s)| *page != answer.page && s.content() == answer.content);
         assert_eq!(partners.contains(&answer.content), has_copies, "exact copies are tied");
-        let index = self.shared.read();
-        let tables = &index.tables;
-        let place = tables.find(answer.content).unwrap();
+        let cluster = self.shared.read();
+        let Address { node, place } = cluster.find(answer.content).unwrap();
+        let tables = &cluster.node(node).tables;
         let first = tables.partition(place).columns.page(place.slot);
         if first != answer.page {
             let named: Vec<PageId> = answer.pairs.iter().map(|pair| pair.page).collect();
@@ -186,11 +217,9 @@ impl World {
             return;
         }
         let turn = tables.partition(place).columns.turn(place.slot);
-        let births: BTreeSet<u32> = partners
-            .iter()
-            .map(|content| tables.find(*content).unwrap())
-            .map(|place| tables.partition(place).columns.birth(place.slot))
-            .collect();
+        let birth = |Address { node, place }: Address| (node, cluster.node(node).tables.birth(place));
+        let births: BTreeSet<(u32, u32)> =
+            partners.iter().map(|content| birth(cluster.find(*content).unwrap())).collect();
         for other in pages.values() {
             let content = other.content();
             if content == answer.content || partners.contains(&content) {
@@ -200,10 +229,10 @@ impl World {
             if !policy.similar(own, other) || !policy.linked(own, other) {
                 continue;
             }
-            let at = tables.find(content).unwrap();
-            let columns = &tables.partition(at).columns;
-            let later = columns.turn(at.slot) > turn;
-            let settled = births.contains(&columns.center(at.slot).birth)
+            let Address { node: there, place: at } = cluster.find(content).unwrap();
+            let columns = &cluster.node(there).tables.partition(at).columns;
+            let later = there == node && columns.turn(at.slot) > turn;
+            let settled = births.contains(&(there, columns.center(at.slot).birth))
                 || partners.iter().any(|partner| tied.contains(&(content, *partner)));
             assert!(later || settled, "{own:?} misses {other:?}");
         }
@@ -211,19 +240,24 @@ impl World {
 
     /// The tables hold the model's contents and pages, and nothing else.
     fn check_tables(&self, pages: &BTreeMap<PageId, Arc<Signature>>) {
-        let index = self.shared.read();
-        let tables = &index.tables;
+        let cluster = self.shared.read();
         let mut expected: BTreeMap<ContentHash, BTreeSet<PageId>> = BTreeMap::new();
         for (page, signature) in pages.iter().filter(|(_, s)| s.tokens() > 0) {
             expected.entry(signature.content()).or_default().insert(*page);
         }
-        assert_eq!(tables.contents.len(), expected.len());
-        let stored: u64 = tables.partitions.iter().map(|p| (p.columns.len() + p.pages.len()) as u64).sum();
-        assert_eq!(stored as usize, expected.values().map(BTreeSet::len).sum::<usize>());
+        assert_eq!(cluster.len(), expected.len());
+        let serving = cluster.nodes.iter().flat_map(|index| index.tables.serving());
+        let stored: usize = serving.map(|p| p.columns.len() + p.pages.len()).sum();
+        assert_eq!(stored, expected.values().map(BTreeSet::len).sum::<usize>());
         for (content, pages) in expected {
-            let place = tables.find(content).unwrap();
-            let has: BTreeSet<PageId> = tables.partition(place).pages_of(place.slot).collect();
+            let Address { node, place } = cluster.find(content).unwrap();
+            let partition = cluster.node(node).tables.partition(place);
+            let has: BTreeSet<PageId> = partition.pages_of(place.slot).collect();
             assert_eq!(has, pages);
+            let lengths = LengthVector::new(partition.columns.lengths(place.slot)).unwrap();
+            let number = cluster.plan.map().home(&lengths);
+            let home = (cluster.plan.node(number), cluster.node(node).tables.local(number));
+            assert_eq!(home, (node, Some(place.partition)), "a content is at its home");
         }
     }
 }

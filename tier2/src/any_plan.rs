@@ -1,0 +1,58 @@
+//! Changes of the plan that nobody would ask for, for tests and the simulation.
+
+use doppel_common::mapping::{MappingError, Plan};
+use doppel_common::model::stable_hash64;
+
+use crate::cluster::Cluster;
+use crate::handover::Handover;
+use crate::map_file::Learned;
+use crate::mapping::choose;
+use crate::service::Shared;
+
+/// Begins a change, unless there is one; whether it has begun.
+pub(crate) fn begin(shared: &Shared, dice: u64) -> Result<bool, MappingError> {
+    let mut handover = shared.handover();
+    if handover.is_some() {
+        return Ok(false);
+    }
+    let mut cluster = shared.write();
+    let plan = any(&cluster, dice)?;
+    let learned = Learned { contents: cluster.len(), partitions: shared.config.partitions };
+    *handover = Some(Handover::begin(&mut cluster, plan, learned)?);
+    Ok(true)
+}
+
+/// A plan that can follow the present one: a few partitions split, joined and placed, or everything learned anew.
+fn any(cluster: &Cluster, dice: u64) -> Result<Plan, MappingError> {
+    let present = &cluster.plan;
+    let map = present.map();
+    let epoch = map.epoch() + 1;
+    let mut buffer = Vec::new();
+    let chosen = choose(cluster, usize::MAX).into_iter();
+    let sample: Vec<_> = chosen
+        .filter_map(|(at, _)| cluster.node(at.node).read(at.place, &mut buffer))
+        .map(|read| read.signature)
+        .collect();
+    if dice.is_multiple_of(4) {
+        let size = (present.nodes(), 1 + (dice >> 8) as u32 % 8);
+        let plan = Plan::learn(&sample, size, map.tau(), map.lexicon().dimensions(), epoch)?;
+        return Ok(plan.after(present));
+    }
+    let mut plan = (**present).clone();
+    for turn in 0..1 + dice % 5 {
+        let dice = stable_hash64(&dice.wrapping_add(turn).to_le_bytes());
+        let partition = (dice >> 8) as u32 % plan.map().partitions() as u32;
+        match dice % 3 {
+            0 => plan.place(partition, (dice >> 40) as u32 % plan.nodes())?,
+            // Where there is no sibling, or too many, this is a smaller change.
+            1 => drop(plan.join(partition)),
+            _ => {
+                let total =
+                    sample.get((dice >> 20) as usize % sample.len().max(1)).map_or(40, |s| s.shingles());
+                drop(plan.split(partition, 0, i64::from(total)));
+            }
+        }
+    }
+    plan.set_epoch(epoch);
+    Ok(plan)
+}

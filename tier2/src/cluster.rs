@@ -1,0 +1,133 @@
+//! The nodes of tier 2 and the plan that says which of them stores and compares what.
+//!
+//! A node has tables and a signature file of its own and knows nothing of the others. A content is stored on one node;
+//! a look goes to every node that has a partition it meets, and its answer is all of theirs together. Stars and turns
+//! ([`search`](crate::search)) are a matter of one node: to another one, who looks is a stranger.
+
+use std::sync::Arc;
+
+use doppel_common::mapping::{LengthVector, Plan};
+use doppel_common::model::{ContentHash, PageId};
+use doppel_common::signature::Signature;
+
+use crate::index::{Fetch, Index};
+use crate::map_file::Learned;
+use crate::search::{Found, Scratch};
+use crate::tables::Place;
+
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// The node's number in the plan.
+    pub(crate) node: u32,
+    pub(crate) place: Place,
+}
+
+/// All nodes of a process.
+pub(crate) struct Cluster {
+    pub(crate) plan: Arc<Plan>,
+    /// By their numbers in the plan.
+    pub(crate) nodes: Vec<Index>,
+    pub(crate) fetch: Fetch,
+    /// When and for what the map was learned.
+    pub(crate) learned: Option<Learned>,
+    /// Contents when the load last asked for a plan.
+    pub(crate) followed: usize,
+    /// Looks made under this plan, and partitions and nodes they were sent to.
+    pub(crate) looks: u64,
+    pub(crate) sends: u64,
+    pub(crate) node_sends: u64,
+}
+
+impl Cluster {
+    pub(crate) fn new(plan: Arc<Plan>, nodes: Vec<Index>, fetch: Fetch, learned: Option<Learned>) -> Self {
+        Self { plan, nodes, fetch, learned, followed: 0, looks: 0, sends: 0, node_sends: 0 }
+    }
+
+    pub(crate) fn node(&self, node: u32) -> &Index {
+        &self.nodes[node as usize]
+    }
+
+    pub(crate) fn node_mut(&mut self, node: u32) -> &mut Index {
+        &mut self.nodes[node as usize]
+    }
+
+    /// The node of a signature, and its home there.
+    pub(crate) fn home(&self, signature: &Signature) -> (u32, (u32, LengthVector)) {
+        let lengths = self.plan.map().lexicon().lengths(signature);
+        let number = self.plan.map().home(&lengths);
+        let node = self.plan.node(number);
+        let local = self.node(node).tables.local(number);
+        (node, (local.unwrap_or_default(), lengths))
+    }
+
+    /// `page` has this content. Contents without tokens are nobody's duplicate and are not kept.
+    pub(crate) fn put(&mut self, page: PageId, signature: &Signature) {
+        if signature.tokens() > 0 {
+            let (node, home) = self.home(signature);
+            self.node_mut(node).put(page, signature, home);
+        }
+    }
+
+    /// Where a content is.
+    pub(crate) fn find(&self, content: ContentHash) -> Option<Address> {
+        let mut nodes = (0..).zip(&self.nodes);
+        nodes.find_map(|(node, index)| index.tables.find(content).map(|place| Address { node, place }))
+    }
+
+    /// Whether a page has a content.
+    pub(crate) fn has(&self, page: PageId, content: ContentHash) -> bool {
+        self.nodes.iter().any(|index| index.tables.has(page, content))
+    }
+
+    /// Looks for the partners of `signature`, which is stored at `own`, or nowhere. What every node found.
+    pub(crate) fn look(
+        &self,
+        signature: &Signature,
+        own: Option<Address>,
+        scratch: &mut Scratch,
+    ) -> Vec<(u32, Found)> {
+        let lengths = self.plan.map().lexicon().lengths(signature);
+        let mut contacts = std::mem::take(&mut scratch.contacts);
+        self.plan.map().contacts(&lengths, &mut contacts);
+        let mut found = Vec::new();
+        for (number, index) in (0..).zip(&self.nodes) {
+            let mut here = contacts.iter().filter_map(|number| index.tables.local(*number)).peekable();
+            if here.peek().is_some() {
+                let own = own.filter(|own| own.node == number).map(|own| own.place);
+                found.push((number, index.look(signature, lengths, here, own, scratch)));
+            }
+        }
+        scratch.contacts = contacts;
+        found
+    }
+
+    /// Takes in what a look found out.
+    pub(crate) fn learn(&mut self, found: &[(u32, Found)]) {
+        self.looks += 1;
+        self.node_sends += found.len() as u64;
+        for (node, found) in found {
+            self.sends += found.contacts.len() as u64;
+            self.node_mut(*node).learn(found);
+        }
+    }
+
+    /// Contents stored.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.iter().map(|index| index.tables.len()).sum()
+    }
+
+    /// Memory of all columns and tables, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes.iter().map(|index| index.tables.bytes()).sum()
+    }
+
+    /// The next plan is the present one.
+    pub(crate) fn adopt(&mut self, plan: Arc<Plan>) {
+        for index in &mut self.nodes {
+            index.tables.adopt(Arc::clone(&plan));
+        }
+        self.plan = plan;
+        (self.looks, self.sends, self.node_sends) = (0, 0, 0);
+    }
+}
