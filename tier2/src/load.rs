@@ -32,25 +32,45 @@ pub(crate) fn report(cluster: &Cluster) -> LoadReport {
             bytes: (partition.bytes() + directory) as u64,
         });
     }
-    // The noise floor.
-    let dealer = &foldhash::fast::FixedState::with_seed(0);
-    let serving = cluster.nodes.iter().flat_map(|index| index.tables.serving());
-    let hashes = serving.flat_map(|partition| {
-        let columns = &partition.columns;
-        columns.slots().map(move |slot| dealer.hash_one(columns.content(slot)))
-    });
-    let dealt = MappingLoad::dealt(count, hashes);
+    let serving: Vec<u32> = cluster.plan.serving().collect();
     let stored = partitions.iter().map(|p| p.contents).collect();
-    let broadcast = cluster.looks * count as u64;
+    let of_node = |node: &u32| cluster.node(*node).tables.serving().map(|p| p.columns.len() as u64).sum();
+    let node_stored = serving.iter().map(of_node).collect();
     LoadReport {
         epoch: map.epoch(),
         dimensions: map.lexicon().dimensions() as u32,
         partitions,
         looks: cluster.looks,
         sends: cluster.sends,
-        imbalance: MappingLoad { stored, received: Vec::new() }.imbalance(),
-        imbalance_floor: dealt.imbalance(),
-        sends_saved: if broadcast == 0 { 0.0 } else { 1.0 - cluster.sends as f64 / broadcast as f64 },
+        imbalance: imbalance(stored),
+        imbalance_floor: floor(cluster, count),
+        sends_saved: saved(cluster.sends, cluster.looks, count),
+        serving: serving.len() as u32,
+        node_sends: cluster.node_sends,
+        node_imbalance: imbalance(node_stored),
+        node_imbalance_floor: floor(cluster, serving.len()),
+        node_sends_saved: saved(cluster.node_sends, cluster.looks, serving.len()),
         file_bytes: cluster.nodes.iter().map(|index| index.file.bytes()).sum(),
     }
+}
+
+fn imbalance(stored: Vec<u64>) -> f64 {
+    MappingLoad { stored, received: Vec::new() }.imbalance()
+}
+
+/// The noise floor: the imbalance of the same contents dealt at random to so many.
+fn floor(cluster: &Cluster, parts: usize) -> f64 {
+    let dealer = &foldhash::fast::FixedState::with_seed(0);
+    let serving = cluster.nodes.iter().flat_map(|index| index.tables.serving());
+    let hashes = serving.flat_map(|partition| {
+        let columns = &partition.columns;
+        columns.slots().map(move |slot| dealer.hash_one(columns.content(slot)))
+    });
+    MappingLoad::dealt(parts, hashes).imbalance()
+}
+
+/// Share of sends saved against sending every look to all of so many.
+fn saved(sends: u64, looks: u64, parts: usize) -> f64 {
+    let broadcast = looks * parts as u64;
+    if broadcast == 0 { 0.0 } else { 1.0 - sends as f64 / broadcast as f64 }
 }

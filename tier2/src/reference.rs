@@ -134,6 +134,11 @@ impl Tier2Api for Exhaustive {
             imbalance: 1.0,
             imbalance_floor: 1.0,
             sends_saved: 0.0,
+            serving: 1,
+            node_sends: 0,
+            node_imbalance: 1.0,
+            node_imbalance_floor: 1.0,
+            node_sends_saved: 0.0,
             file_bytes: 0,
         }
     }

@@ -53,6 +53,16 @@ pub struct LoadReport {
     pub imbalance_floor: f64,
     /// Share of sends saved against comparing every page in every partition, 0 to 1.
     pub sends_saved: f64,
+    /// Nodes that may have partitions.
+    pub serving: u32,
+    /// Nodes those looks were sent to, together: a node with several of the partitions has a look once.
+    pub node_sends: u64,
+    /// Largest over mean of contents per serving node; 1 is even.
+    pub node_imbalance: f64,
+    /// The same contents dealt at random to as many nodes: the noise floor of `node_imbalance`.
+    pub node_imbalance_floor: f64,
+    /// Share of sends saved against comparing every page on every serving node, 0 to 1.
+    pub node_sends_saved: f64,
     /// Bytes of the signature file on disk.
     pub file_bytes: u64,
 }

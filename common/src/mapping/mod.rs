@@ -28,6 +28,7 @@ mod partition_map;
 mod plan;
 mod sample;
 mod topics;
+mod what_if;
 
 pub use bounding_space::{BoundingSpace, Bounds};
 pub use follow::{Follow, Followed};
@@ -38,6 +39,7 @@ pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
 pub use plan::{NODES_MAX, PartitionPlace, Plan};
 pub use sample::{Drift, Sample};
+pub use what_if::{WhatIf, what_if};
 
 /// Why there is no such lexicon or map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +65,9 @@ pub enum MappingError {
     /// A feature or a boundary is out of range.
     #[error("a cut over feature {0} at {1} is not possible")]
     Cut(usize, i64),
+    /// A plan is not later than the one it is to follow.
+    #[error("a plan of epoch {0} cannot follow the present one")]
+    Epoch(u64),
     /// A stored plan is of another version.
     #[error("the plan is of version {0}")]
     Version(u32),

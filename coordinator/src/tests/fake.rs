@@ -508,6 +508,11 @@ impl Tier2Api for Fake {
             imbalance: 1.17,
             imbalance_floor: 1.1,
             sends_saved: 0.5,
+            serving: 3,
+            node_sends: 12,
+            node_imbalance: 2.0,
+            node_imbalance_floor: 1.2,
+            node_sends_saved: 0.6,
             file_bytes: 4_096,
         }
     }
