@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `accuracy` | errors of the groups while crawls come in |
 //! | `incremental` | what incremental work saves, as the collection grows |
+//! | `mapping` | balance, sends and work of mappings to machines, and pairs lost |
 //! | `served` | whether every reported duplicate is one, at that moment |
 //! | `exact` | the baseline: separate code, exact |
 //! | `replay` | crawls read once, for the engine and for the baseline |
@@ -21,6 +22,7 @@ mod exact;
 mod from_scratch;
 mod generator;
 pub(crate) mod incremental;
+pub(crate) mod mapping;
 mod processor;
 mod replay;
 pub(crate) mod served;

@@ -11,6 +11,7 @@ mod eval;
 mod exit;
 mod extracted;
 mod interrupt;
+mod layout;
 mod manifest;
 mod output;
 mod progress;

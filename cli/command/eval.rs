@@ -7,11 +7,12 @@ use clap::{Args, Subcommand};
 use crate::destination::Destination;
 use crate::eval::accuracy::Accuracy;
 use crate::eval::incremental::Incremental;
+use crate::eval::mapping::Mapping;
 use crate::eval::served::Served;
 use crate::eval::{Form, give};
 
 /// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every
-/// answer holds.
+/// answer holds, how evenly contents lie on machines.
 ///
 /// Each measure replays the crawls through the engine in this process, in temporary directories that are
 /// removed, and holds it against separate, exact code.
@@ -39,6 +40,7 @@ pub(crate) struct Eval {
 enum Measure {
     Accuracy(Accuracy),
     Incremental(Incremental),
+    Mapping(Mapping),
     Served(Served),
 }
 
@@ -53,6 +55,7 @@ impl Eval {
         match self.measure {
             Measure::Accuracy(accuracy) => give(&accuracy.run()?, form, plot.as_ref()),
             Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
+            Measure::Mapping(mapping) => give(&mapping.run()?, form, plot.as_ref()),
             Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
         }
     }

@@ -1,0 +1,233 @@
+//! `doppel eval mapping`: how evenly contents lie on machines, what is sent and compared, and what is lost.
+
+mod collection;
+mod later;
+mod report;
+
+use std::time::Instant;
+
+use clap::Args;
+use doppel_common::mapping::{MappingLoad, Rho};
+use doppel_common::model::{Tau, stable_hash64};
+use doppel_common::signature::Signature;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::replay::{Replay, ReplayArgs};
+use crate::args;
+use crate::layout::{Layout, Shape};
+use crate::progress;
+use collection::{Bin, Collection};
+use later::Later;
+
+/// Measure mappings of contents to machines: balance, sends, work, and pairs lost.
+///
+/// Takes each distinct content that is live after the last input once. For each number of machines a mapping is
+/// learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
+/// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for itself from
+/// fine intervals, a grid of boxes, intervals widened by rho). Every pair of contents with F true, found by separate exact
+/// code, is looked up: lost is what is not compared. Then mappings are learned from a random part, and ten data sets are made
+/// of the rest. A pair that ours or the control loses makes the command fail.
+#[derive(Debug, Args)]
+pub(crate) struct Mapping {
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Thresholds.
+    #[arg(long, value_name = "TAU,...", value_delimiter = ',', default_value = "0.8,0.9")]
+    tau: Vec<Tau>,
+    /// Numbers of machines.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2,4,8,16,32,64",
+        value_parser = clap::value_parser!(u32).range(1..=4096))]
+    machines: Vec<u32>,
+    /// Dimensions: of ours all from 2, of the paper's all up to 4.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = args::dimensions)]
+    dimensions: Vec<usize>,
+    /// Partitions of a machine in ours and the control.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    partitions_per_node: u32,
+    /// By how much the paper's intervals are widened, 1 to 10.
+    #[arg(long, value_name = "RHO", default_value = "1.1")]
+    rho: Rho,
+    /// Machines for the later data sets.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..=4096))]
+    later_machines: u32,
+    /// Share of the contents, in percent, that is learned from before the later data sets come.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
+    learned_percent: u8,
+    /// Random splits of which the figures of later data sets are means; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    splits: u32,
+    /// Of the splits.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+/// A kind of mapping in so many dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Design {
+    /// The paper's grid.
+    Paper,
+    /// One dimension at equal depth, with the exact bound.
+    Control,
+    /// Learned cuts.
+    Ours,
+}
+
+/// A design in so many dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Variant {
+    design: Design,
+    dimensions: usize,
+}
+
+/// A mapping, measured on what it was learned from.
+#[derive(Debug, Serialize)]
+struct Run {
+    tau: Tau,
+    #[serde(flatten)]
+    variant: Variant,
+    machines: u32,
+    /// Most over mean stored, and the same of contents dealt at random.
+    imbalance: f64,
+    imbalance_floor: f64,
+    /// Share of sends saved against comparing everything everywhere.
+    sends_saved: f64,
+    /// All pairs over the work of the busiest machine (stored x received).
+    speed_up: f64,
+    /// Looks of one content of a pair that do not reach the other; a pair has two looks.
+    lost: u64,
+}
+
+/// Pairs of contents with F true.
+#[derive(Debug, Serialize)]
+struct Pairs {
+    tau: Tau,
+    pairs: u64,
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Result {
+    contents: usize,
+    rho: Rho,
+    /// Contents by length.
+    lengths: Vec<Bin>,
+    pairs: Vec<Pairs>,
+    runs: Vec<Run>,
+    later_machines: u32,
+    learned_percent: u8,
+    splits: u32,
+    later: Vec<Later>,
+    seconds: f64,
+}
+
+impl Mapping {
+    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+        let begin = Instant::now();
+        self.machines.sort_unstable();
+        self.machines.dedup();
+        let replay = Replay::read(&self.replay)?;
+        replay.tally.verdict(self.replay.inputs.strict, 0)?;
+        let bar = progress::waiting("measuring");
+        let collection = Collection::new(&replay)?;
+        let mut pairs = Vec::new();
+        let mut runs = Vec::new();
+        for tau in &self.tau {
+            let truth = collection.pairs(&replay, *tau);
+            pairs.push(Pairs { tau: *tau, pairs: truth.len() as u64 });
+            let shapes: Vec<(Variant, u32)> = self
+                .variants()
+                .into_iter()
+                .flat_map(|variant| self.machines.iter().map(move |machines| (variant, *machines)))
+                .collect();
+            let measured: Vec<Run> = shapes
+                .into_par_iter()
+                .map(|(variant, machines)| self.measure(&collection, &truth, *tau, variant, machines))
+                .collect::<anyhow::Result<_>>()?;
+            runs.extend(measured);
+        }
+        let mut later = Vec::new();
+        for tau in self.tau.iter().filter(|_| self.splits > 0) {
+            later.extend(later::measure(&self, &collection.contents, *tau)?);
+        }
+        bar.finish_and_clear();
+        Ok(Result {
+            contents: collection.contents.len(),
+            rho: self.rho,
+            lengths: collection.lengths(),
+            pairs,
+            runs,
+            later_machines: self.later_machines,
+            learned_percent: self.learned_percent,
+            splits: self.splits,
+            later,
+            seconds: begin.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// What is measured, the paper's first.
+    fn variants(&self) -> Vec<Variant> {
+        let paper = self.dimensions.iter().filter(|n| **n <= 4);
+        let paper = paper.map(|n| Variant { design: Design::Paper, dimensions: *n });
+        let control = Variant { design: Design::Control, dimensions: 1 };
+        let ours = self.dimensions.iter().filter(|n| **n > 1);
+        let ours = ours.map(|n| Variant { design: Design::Ours, dimensions: *n });
+        paper.chain([control]).chain(ours).collect()
+    }
+
+    fn learn(
+        &self,
+        sample: &[&Signature],
+        tau: Tau,
+        variant: Variant,
+        machines: u32,
+    ) -> anyhow::Result<Layout> {
+        let shape =
+            Shape { nodes: machines, each: self.partitions_per_node, tau, dimensions: variant.dimensions };
+        Ok(match variant.design {
+            Design::Paper => Layout::paper(sample, shape, self.rho)?,
+            Design::Control | Design::Ours => Layout::learned(sample, shape)?,
+        })
+    }
+
+    fn measure(
+        &self,
+        collection: &Collection,
+        truth: &[(u32, u32)],
+        tau: Tau,
+        variant: Variant,
+        machines: u32,
+    ) -> anyhow::Result<Run> {
+        let contents: Vec<&Signature> = collection.contents.iter().map(|content| &**content).collect();
+        let layout = self.learn(&contents, tau, variant, machines)?;
+        let load = layout.measure(contents.iter().copied());
+        let hashes = contents.iter().map(|content| stable_hash64(&content.content().0));
+        Ok(Run {
+            tau,
+            variant,
+            machines,
+            imbalance: load.imbalance(),
+            imbalance_floor: MappingLoad::dealt(machines as usize, hashes).imbalance(),
+            sends_saved: load.sends_saved(),
+            speed_up: load.speed_up(),
+            lost: lost(&layout, &contents, truth),
+        })
+    }
+}
+
+/// Looks that do not reach the partner.
+fn lost(layout: &Layout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
+    let mut reached = Vec::new();
+    let place = |content: &&Signature| {
+        let place = layout.place(content, &mut reached);
+        (place.node, reached.clone())
+    };
+    let places: Vec<(u32, Vec<u32>)> = contents.iter().map(place).collect();
+    let looks = truth.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    let missed = looks.filter(|(a, b)| {
+        let (home, (_, reached)) = (places[**b as usize].0, &places[**a as usize]);
+        reached.binary_search(&home).is_err()
+    });
+    missed.count() as u64
+}

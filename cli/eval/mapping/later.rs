@@ -1,0 +1,116 @@
+//! Data that come after a mapping was learned: how even they lie, and how that varies.
+//!
+//! A random part of the contents is learned from, the rest is dealt into ten data sets. The floor is what chance
+//! alone gives: the same data sets dealt at random to machines of equal shares. No mapping can know the shares better than
+//! its sample tells them, so there is a *limit* above the floor: contents on a line, each at a random place, and the line cut
+//! into parts with the same number of the sample in each.
+
+use std::sync::Arc;
+
+use doppel_common::mapping::MappingLoad;
+use doppel_common::model::Tau;
+use doppel_common::signature::Signature;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{Design, Mapping, Variant};
+use crate::eval::generator::Random;
+
+/// Data sets of a split.
+const SETS: usize = 10;
+/// Places on the line.
+const LINE: usize = 1 << 53;
+
+/// A mapping on later data sets: means over all splits.
+#[derive(Debug, Serialize)]
+pub(super) struct Later {
+    pub(super) tau: Tau,
+    #[serde(flatten)]
+    pub(super) variant: Variant,
+    /// Of the contents that it was learned from.
+    pub(super) learned: f64,
+    pub(super) ours: Spread,
+    /// Dealt at random.
+    pub(super) floor: Spread,
+    /// On a line that is cut at the quantiles of the sample.
+    pub(super) limit: Spread,
+}
+
+/// Imbalance of ten data sets.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Spread {
+    /// Mean.
+    pub(super) imbalance: f64,
+    /// Standard deviation over mean.
+    pub(super) variation: f64,
+}
+
+/// Measures the paper's mapping in one and three dimensions, the control, and ours in three.
+pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> anyhow::Result<Vec<Later>> {
+    let variants = [(Design::Paper, 1), (Design::Paper, 3), (Design::Control, 1), (Design::Ours, 3)];
+    variants
+        .map(|(design, dimensions)| Variant { design, dimensions })
+        .iter()
+        .map(|variant| {
+            let splits: Vec<[Spread; 4]> = (0..args.splits)
+                .into_par_iter()
+                .map(|split| args.split(contents, tau, *variant, split))
+                .collect::<anyhow::Result<_>>()?;
+            let mean = |which: usize| {
+                let of = |value: fn(&Spread) -> f64| {
+                    splits.iter().map(|split| value(&split[which])).sum::<f64>() / splits.len() as f64
+                };
+                Spread { imbalance: of(|spread| spread.imbalance), variation: of(|spread| spread.variation) }
+            };
+            Ok(Later {
+                tau,
+                variant: *variant,
+                learned: mean(0).imbalance,
+                ours: mean(1),
+                floor: mean(2),
+                limit: mean(3),
+            })
+        })
+        .collect()
+}
+
+impl Mapping {
+    /// One split: the imbalance of what was learned from, and the later data sets under the mapping, dealt at random, and at
+    /// the limit.
+    fn split(
+        &self,
+        contents: &[Arc<Signature>],
+        tau: Tau,
+        variant: Variant,
+        split: u32,
+    ) -> anyhow::Result<[Spread; 4]> {
+        let machines = self.later_machines as usize;
+        let mut random = Random::new(self.seed << 32 | u64::from(split));
+        let mut order: Vec<&Signature> = contents.iter().map(|content| &**content).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, random.below(i + 1));
+        }
+        let (sample, rest) = order.split_at(order.len() * usize::from(self.learned_percent) / 100);
+        let layout = self.learn(sample, tau, variant, self.later_machines)?;
+        let mut line: Vec<usize> = sample.iter().map(|_| random.below(LINE)).collect();
+        line.sort_unstable();
+        let (mut ours, mut floor, mut limit) = (Vec::new(), Vec::new(), Vec::new());
+        for set in 0..SETS {
+            let later: Vec<&Signature> = rest.iter().skip(set).step_by(SETS).copied().collect();
+            let equal = later.iter().map(|_| random.below(machines) as u64);
+            floor.push(MappingLoad::dealt(machines, equal).imbalance());
+            let part = |place| line.partition_point(|known| *known < place) * machines / (line.len() + 1);
+            let parts = later.iter().map(|_| part(random.below(LINE)) as u64);
+            limit.push(MappingLoad::dealt(machines, parts).imbalance());
+            ours.push(layout.measure(later.into_iter()).imbalance());
+        }
+        let learned = layout.measure(sample.iter().copied()).imbalance();
+        Ok([Spread { imbalance: learned, variation: 0.0 }, spread(&ours), spread(&floor), spread(&limit)])
+    }
+}
+
+fn spread(values: &[f64]) -> Spread {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Spread { imbalance: mean, variation: (squares / (values.len() - 1) as f64).sqrt() / mean }
+}
