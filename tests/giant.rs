@@ -10,12 +10,11 @@
 
 mod harness;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use harness::OwnServer;
+use harness::asker::Asker;
 use harness::pages::{Random, text};
 use serde_json::{Value, json};
 
@@ -57,70 +56,25 @@ impl Pusher<'_> {
             })
             .collect();
         for batch in pages.chunks(500) {
-            let mut left = batch.to_vec();
-            while !left.is_empty() {
-                let answers = self.server.push(&left);
-                let refused = |answer: &Value| answer["retry"] == true;
-                left =
-                    left.into_iter().zip(answers).filter(|(_, a)| refused(a)).map(|(page, _)| page).collect();
-            }
+            self.server.push_all(batch);
         }
     }
 }
 
-/// Asks for the status of the other pages again and again.
-struct Asker {
-    stop: Arc<AtomicBool>,
-    thread: thread::JoinHandle<Vec<Duration>>,
-}
-
-impl Asker {
-    fn start(server: &OwnServer) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (url, stopped) = (server.url.clone(), Arc::clone(&stop));
-        let thread = thread::spawn(move || {
-            let client = reqwest::blocking::Client::new();
-            let mut random = Random::new(3);
-            let mut times = Vec::new();
-            while !stopped.load(Ordering::Relaxed) {
-                let page = format!("http://other.example/{}", random.below(OTHERS as usize));
-                let began = Instant::now();
-                let answer = client.get(format!("{url}/v1/status")).query(&[("url", &page)]).send().unwrap();
-                assert_eq!(answer.status(), 200);
-                let answer: Value = answer.json().unwrap();
-                times.push(began.elapsed());
-                assert_eq!(answer["status"], "unique", "{answer}");
-                thread::sleep(Duration::from_millis(2));
-            }
-            times
-        });
-        Self { stop, thread }
-    }
-
-    /// The 99th percentile.
-    fn stop(self) -> Duration {
-        self.stop.store(true, Ordering::Relaxed);
-        let mut times = self.thread.join().unwrap();
-        times.sort_unstable();
-        times[times.len() * 99 / 100]
-    }
-}
-
-/// Runs `act` while other pages are asked for; prints and gives the time and their 99th percentile.
-fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> Duration {
-    let asker = Asker::start(server);
+/// Runs `act` while other pages are asked for; prints the time, and prints and gives their 99th percentile in
+/// milliseconds.
+fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
+    let asker = Asker::start(server, |n| {
+        format!("http://other.example/{}", Random::new(n).below(usize::try_from(OTHERS).unwrap()))
+    });
     let began = Instant::now();
     act();
     let took = began.elapsed();
     let p99 = asker.stop();
     let memory =
         server.peak_memory().map_or_else(String::new, |bytes| format!(", at most {} MB", bytes >> 20));
-    println!("{what}: {:.1} s, status of other pages p99 {:.1} ms{memory}", took.as_secs_f64(), ms(p99));
+    println!("{what}: {:.1} s, status of other pages p99 {p99:.1} ms{memory}", took.as_secs_f64());
     p99
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1_000.0
 }
 
 fn url(family: u64, page: u64) -> String {
@@ -137,7 +91,7 @@ fn giants_come_to_rest_and_disturb_nobody() {
     pusher.push((0..OTHERS).map(other));
     server.flush();
     let quiet = timed(&server, "quiet", || thread::sleep(Duration::from_secs(3)));
-    let mut worst = Duration::ZERO;
+    let mut worst = 0.0_f64;
 
     worst = worst.max(timed(&server, &format!("two groups of {}", size / 2), || {
         for family in [0, 1] {
@@ -214,5 +168,5 @@ fn giants_come_to_rest_and_disturb_nobody() {
         }
         server.flush();
     }));
-    println!("p99 of other pages' status: quiet {:.1} ms, at worst {:.1} ms", ms(quiet), ms(worst));
+    println!("p99 of other pages' status: quiet {quiet:.1} ms, at worst {worst:.1} ms");
 }

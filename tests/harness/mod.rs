@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
+pub mod asker;
 pub mod pages;
 pub mod warc;
 
@@ -194,6 +195,16 @@ impl Server {
         let response = self.post("/v1/pages", "application/x-ndjson", body);
         assert_eq!(response.status(), 200, "{}", response.text().unwrap());
         lines_of(&response.text().unwrap())
+    }
+
+    /// Pushes pages, those that are to be sent again too, until all are taken.
+    pub fn push_all(&self, pages: &[Value]) {
+        let mut left = pages.to_vec();
+        while !left.is_empty() {
+            let answers = self.push(&left);
+            let refused = |answer: &Value| answer["retry"] == true;
+            left = left.into_iter().zip(answers).filter(|(_, a)| refused(a)).map(|(page, _)| page).collect();
+        }
     }
 
     /// Decides everything accepted.

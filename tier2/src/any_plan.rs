@@ -15,10 +15,9 @@ pub(crate) fn begin(shared: &Shared, dice: u64) -> Result<bool, MappingError> {
     if handover.is_some() {
         return Ok(false);
     }
-    let mut cluster = shared.write();
-    let plan = any(&cluster, dice)?;
-    let learned = Learned { contents: cluster.len(), partitions: shared.config.partitions };
-    *handover = Some(Handover::begin(&mut cluster, plan, learned)?);
+    let plan = any(&shared.read(), dice)?;
+    let learned = Learned { contents: shared.read().len(), partitions: shared.config.partitions };
+    *handover = Some(Handover::begin(shared, plan, learned)?);
     Ok(true)
 }
 

@@ -21,7 +21,7 @@ use doppel_common::api::Moving;
 use doppel_common::mapping::{MappingError, Plan};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::signature::Signature;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::bands::Tags;
 use crate::cluster::{Address, Cluster};
@@ -77,7 +77,8 @@ impl Handover {
     ///
     /// # Errors
     /// When the plan is not one that can follow the present one.
-    pub(crate) fn begin(cluster: &mut Cluster, next: Plan, learned: Learned) -> Result<Self, MappingError> {
+    pub(crate) fn begin(shared: &Shared, next: Plan, learned: Learned) -> Result<Self, MappingError> {
+        let mut cluster = shared.write();
         let present = Arc::clone(&cluster.plan);
         next.check_follows(&present)?;
         if next.nodes() as usize != cluster.nodes.len() {
@@ -88,23 +89,21 @@ impl Handover {
         for (number, place) in (0..).zip(next.places()) {
             if !present.places().contains(place) {
                 let tables = &mut cluster.node_mut(place.node).tables;
-                targets.insert(
-                    number,
-                    (place.node, tables.add_partition(place.id, State::Incoming, dimensions)),
-                );
+                let local = tables.add_partition(place.id, State::Incoming, dimensions);
+                targets.insert(number, (place.node, local));
             }
         }
         let mut sources = Vec::new();
-        let mut queue = Vec::new();
         for (number, place) in (0..).zip(present.places()) {
             let tables = &mut cluster.node_mut(place.node).tables;
-            let Some(local) = tables.local(number).filter(|_| !next.places().contains(place)) else {
-                continue;
-            };
-            tables.partitions[local as usize].changed = Some(hashbrown::HashSet::default());
+            let goes = !next.places().contains(place);
+            let Some(local) = tables.local(number).filter(|_| goes) else { continue };
+            tables.partitions[local as usize].changed = Some(HashSet::default());
             sources.push((place.node, local));
         }
-        for (node, index) in (0..).zip(&cluster.nodes) {
+        drop(cluster);
+        let mut queue = Vec::new();
+        for (node, index) in (0..).zip(&shared.read().nodes) {
             let tables = &index.tables;
             let going = tables.places().filter(|place| tables.partition(*place).changed.is_some());
             queue.extend(going.map(|place| (node, tables.birth(place), place)));

@@ -7,7 +7,7 @@ use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, Mappi
 use doppel_common::signature::Signature;
 
 use crate::cluster::{Address, Cluster};
-use crate::service::{Order, Tier2};
+use crate::service::{Order, Shared, Tier2};
 
 /// Length vectors that a next plan is made from, at most.
 const VECTORS_MAX: usize = 200_000;
@@ -34,8 +34,9 @@ pub(crate) fn is_due(cluster: &Cluster) -> bool {
 }
 
 /// The next plan that the load asks for.
-pub(crate) fn follow(cluster: &Cluster) -> Option<Plan> {
-    next(cluster, &cluster.plan).map(|followed| followed.plan)
+pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
+    let stored = Stored::of(&shared.read());
+    stored.next(&stored.plan).map(|followed| followed.plan)
 }
 
 /// Contents of every node.
@@ -49,79 +50,109 @@ fn settings(cluster: &Cluster) -> Follow {
     Follow { each: partitions.div_ceil(nodes).max(1), ..Follow::default() }
 }
 
-/// The plan after `plan` for the contents as they are.
-fn next(cluster: &Cluster, plan: &Plan) -> Option<Followed> {
-    let weight = cluster.len().div_ceil(VECTORS_MAX).max(1);
-    let mut lengths = Vec::with_capacity(cluster.len() / weight);
-    for index in &cluster.nodes {
-        for partition in index.tables.serving() {
-            let vectors =
-                partition.columns.slots().map(|slot| LengthVector::new(partition.columns.lengths(slot)));
+/// What a next plan is made from. It takes a while, so nothing is locked meanwhile.
+struct Stored {
+    plan: Arc<Plan>,
+    lengths: Vec<LengthVector>,
+    /// Contents for each of the length vectors.
+    weight: u64,
+    follow: Follow,
+    by_node: Vec<u64>,
+    /// By partition of the map.
+    by_partition: Vec<u64>,
+}
+
+impl Stored {
+    fn of(cluster: &Cluster) -> Self {
+        let weight = cluster.len().div_ceil(VECTORS_MAX).max(1);
+        let mut lengths = Vec::with_capacity(cluster.len() / weight);
+        let mut by_partition = Vec::new();
+        for (number, place) in (0..).zip(cluster.plan.places()) {
+            let tables = &cluster.node(place.node).tables;
+            let Some(local) = tables.local(number) else { continue };
+            let columns = &tables.partitions[local as usize].columns;
+            by_partition.push(columns.len() as u64);
+            let vectors = columns.slots().map(|slot| LengthVector::new(columns.lengths(slot)));
             lengths.extend(vectors.step_by(weight).filter_map(Result::ok));
         }
-    }
-    settings(cluster).next(plan, &lengths, weight as u64)
-}
-
-/// The plan that a wish asks for, and what it takes; none where everything is as it is wished.
-fn wished(cluster: &Cluster, wish: Rebalance) -> Result<Option<Followed>, MappingError> {
-    let mut plan = (*cluster.plan).clone();
-    match wish {
-        Rebalance::Balance => {}
-        Rebalance::Drain { node } => plan.set_drained(node, true)?,
-        Rebalance::Join { node } => plan.set_drained(node, false)?,
-        Rebalance::Move { partition, node } => {
-            let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
-            plan.place(number, node)?;
-            return Ok((plan != *cluster.plan).then(|| by_hand(cluster, plan)));
+        Self {
+            plan: Arc::clone(&cluster.plan),
+            lengths,
+            weight: weight as u64,
+            follow: settings(cluster),
+            by_node: node_contents(cluster),
+            by_partition,
         }
     }
-    if let Some(followed) = next(cluster, &plan) {
-        return Ok(Some(followed));
-    }
-    // Nothing moves, but a node is marked.
-    Ok((plan != *cluster.plan).then(|| by_hand(cluster, plan)))
-}
 
-/// A plan of the same partitions with other places or marks.
-fn by_hand(cluster: &Cluster, mut plan: Plan) -> Followed {
-    let mut stored = node_contents(cluster);
-    let mut change = unchanged(cluster);
-    let mut moves = Vec::new();
-    for (number, (before, after)) in (0..).zip(cluster.plan.places().iter().zip(plan.places())) {
-        let tables = &cluster.node(before.node).tables;
-        let Some(local) = tables.local(number).filter(|_| before.node != after.node) else { continue };
-        let contents = tables.partitions[local as usize].columns.len() as u64;
-        stored[before.node as usize] -= contents;
-        stored[after.node as usize] += contents;
-        moves.push(PartitionMove { partition: after.id, from: before.node, to: after.node, contents });
+    /// The plan after `plan` for the contents as they are.
+    fn next(&self, plan: &Plan) -> Option<Followed> {
+        self.follow.next(plan, &self.lengths, self.weight)
     }
-    change.contents_moved = moves.iter().map(|one| one.contents).sum();
-    change.imbalance_after = imbalance(&plan, &stored);
-    change.moves = moves;
-    plan.set_epoch(plan.map().epoch() + 1);
-    Followed { plan, change }
+
+    /// The plan that a wish asks for, and what it takes; none where everything is as it is wished.
+    fn wished(&self, wish: Rebalance) -> Result<Option<Followed>, MappingError> {
+        let mut plan = (*self.plan).clone();
+        match wish {
+            Rebalance::Balance => {}
+            Rebalance::Drain { node } => plan.set_drained(node, true)?,
+            Rebalance::Join { node } => plan.set_drained(node, false)?,
+            Rebalance::Move { partition, node } => {
+                let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
+                plan.place(number, node)?;
+                return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
+            }
+        }
+        if let Some(followed) = self.next(&plan) {
+            return Ok(Some(followed));
+        }
+        // Nothing moves, but a node is marked.
+        Ok((plan != *self.plan).then(|| self.by_hand(plan)))
+    }
+
+    /// A plan of the same partitions with other places or marks.
+    fn by_hand(&self, mut plan: Plan) -> Followed {
+        let mut by_node = self.by_node.clone();
+        let mut moves = Vec::new();
+        let places = self.plan.places().iter().zip(plan.places());
+        for ((before, after), contents) in
+            places.zip(&self.by_partition).filter(|((a, b), _)| a.node != b.node)
+        {
+            by_node[before.node as usize] -= contents;
+            by_node[after.node as usize] += contents;
+            let contents = *contents;
+            moves.push(PartitionMove { partition: after.id, from: before.node, to: after.node, contents });
+        }
+        let change = Rebalanced {
+            contents_moved: moves.iter().map(|one| one.contents).sum(),
+            imbalance_after: imbalance(&plan, &by_node),
+            moves,
+            ..self.unchanged()
+        };
+        plan.set_epoch(plan.map().epoch() + 1);
+        Followed { plan, change }
+    }
+
+    fn unchanged(&self) -> Rebalanced {
+        let imbalance = imbalance(&self.plan, &self.by_node);
+        Rebalanced {
+            epoch: self.plan.map().epoch(),
+            started: false,
+            splits: 0,
+            joins: 0,
+            moves: Vec::new(),
+            contents_moved: 0,
+            contents: self.by_node.iter().sum(),
+            imbalance_before: imbalance,
+            imbalance_after: imbalance,
+        }
+    }
 }
 
 /// Most over mean of contents on the nodes that serve.
-fn imbalance(plan: &Plan, stored: &[u64]) -> f64 {
-    let stored = plan.serving().map(|node| stored[node as usize]).collect();
+fn imbalance(plan: &Plan, by_node: &[u64]) -> f64 {
+    let stored = plan.serving().map(|node| by_node[node as usize]).collect();
     MappingLoad { stored, received: Vec::new() }.imbalance()
-}
-
-fn unchanged(cluster: &Cluster) -> Rebalanced {
-    let imbalance = imbalance(&cluster.plan, &node_contents(cluster));
-    Rebalanced {
-        epoch: cluster.plan.map().epoch(),
-        started: false,
-        splits: 0,
-        joins: 0,
-        moves: Vec::new(),
-        contents_moved: 0,
-        contents: cluster.len() as u64,
-        imbalance_before: imbalance,
-        imbalance_after: imbalance,
-    }
 }
 
 impl MappingApi for Tier2 {
@@ -149,9 +180,8 @@ impl MappingApi for Tier2 {
         if let Some(moving) = self.moving().filter(|_| !dry_run) {
             return Err(RebalanceError::Busy(moving.next_epoch));
         }
-        let cluster = self.shared.read();
-        let Some(Followed { plan, change }) = wished(&cluster, wish)? else { return Ok(unchanged(&cluster)) };
-        drop(cluster);
+        let stored = Stored::of(&self.shared.read());
+        let Some(Followed { plan, change }) = stored.wished(wish)? else { return Ok(stored.unchanged()) };
         if dry_run {
             return Ok(change);
         }

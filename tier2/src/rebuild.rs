@@ -75,11 +75,10 @@ pub(crate) fn work(shared: &Shared) -> bool {
         return true;
     }
     let Some((plan, learned)) = due(shared) else { return false };
-    let mut cluster = shared.write();
-    let partitions = plan.map().partitions();
-    match Handover::begin(&mut cluster, plan, learned) {
+    let (epoch, partitions) = (plan.map().epoch(), plan.map().partitions());
+    match Handover::begin(shared, plan, learned) {
         Ok(begun) => {
-            let progress = begun.progress(cluster.plan.map().epoch());
+            let progress = begun.progress(epoch);
             tracing::info!(
                 epoch = progress.next_epoch,
                 partitions,
@@ -122,11 +121,12 @@ fn due(shared: &Shared) -> Option<(Plan, Learned)> {
             .ok();
     }
     let learned = cluster.learned.filter(|_| mapping::is_due(&cluster))?;
-    let plan = mapping::follow(&cluster);
+    drop(cluster);
+    let plan = mapping::follow(shared);
+    let mut cluster = shared.write();
     // More rounds may be needed; none where nothing can be made better.
     let followed = if plan.is_some() { 0 } else { cluster.len() };
-    drop(cluster);
-    shared.write().followed = followed;
+    cluster.followed = followed;
     plan.map(|plan| (plan, learned))
 }
 

@@ -3,6 +3,7 @@
 mod bands;
 mod disk;
 mod history;
+mod mapping;
 mod model;
 mod real;
 mod service;

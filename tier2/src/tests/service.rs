@@ -5,17 +5,30 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use doppel_common::api::{IndexCommand, Look, LookResult, Tier2Api};
+use doppel_common::api::{IndexCommand, Look, LookResult, MappingApi, Tier2Api};
+use doppel_common::model::PageId;
 use doppel_common::pairwise::Policy;
+use doppel_common::signature::Signature;
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, check_pair, page, signature_of, text};
 use crate::reference::{Exhaustive, Rule};
 use crate::{Config, Error, Tier2};
 
-const LONG: Duration = Duration::from_secs(60);
+pub(super) const LONG: Duration = Duration::from_secs(60);
 
-fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<LookResult>>) {
+/// Waits until the mapping changes no more.
+pub(super) fn come_to_rest(tier2: &Tier2) {
+    let begin = Instant::now();
+    let mut quiet = 0;
+    while quiet < 20 {
+        assert!(begin.elapsed() < LONG, "the mapping goes on changing");
+        std::thread::sleep(Duration::from_millis(5));
+        quiet = if tier2.moving().is_some() { 0 } else { quiet + 1 };
+    }
+}
+
+pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<LookResult>>) {
     let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
     let tier1 = Arc::clone(pages);
     let (sender, receiver) = mpsc::channel();
@@ -29,7 +42,7 @@ fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<LookRe
 }
 
 /// Puts of a collection of families, each with a look.
-fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
+pub(super) fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
     let mut pages = BTreeMap::new();
     let mut commands = Vec::new();
     for number in 0..count {
@@ -109,6 +122,18 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
         assert_eq!(placement.lengths[0], unseen.shingles());
     }
 
+    // The map comes after the pass; its figures are of the looks under it.
+    come_to_rest(&tier2);
+    let look = |(page, signature): (&PageId, &Arc<Signature>)| {
+        let (page, content, look) = (*page, signature.content(), Look { ticket: 1 });
+        IndexCommand::Look { page, content, look }
+    };
+    tier2.submit(pages.iter().map(look).collect());
+    drop(pages);
+    tier2.hurry();
+    while tier2.waiting() > 0 {
+        let _ = answers.recv_timeout(LONG).unwrap();
+    }
     let load = tier2.load();
     assert_eq!(load.epoch, 1);
     assert_eq!(load.partitions.len(), 12);

@@ -1,0 +1,234 @@
+//! A partition moves to another node while pages stream in: nothing is lost or doubled, the groups are right, and
+//! nobody's question waits for it; also when the process is killed in the middle.
+//!
+//! Small unless `DOPPEL_MOVE` gives the signatures of the partition (1,000,000 is the size that counts); prints how
+//! long the move took and how long status took before it and meanwhile:
+//!
+//! `DOPPEL_MOVE=1000000 cargo test --release --test moving -- --nocapture`
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::asker::Asker;
+use harness::pages::{Random, near_copy, text};
+use harness::{OwnServer, Server, wait_until};
+use serde_json::{Value, json};
+
+/// Pages that stream in per second.
+const STREAM: u64 = 2_000;
+
+/// Batches per second.
+const BATCHES: u64 = 20;
+
+/// Every so manyth page is never changed: others are near copies of it, and it is asked for.
+const ANCHORS: u64 = 10;
+
+fn size() -> u64 {
+    std::env::var("DOPPEL_MOVE").map_or(4_000, |text| text.parse().expect("DOPPEL_MOVE is a number"))
+}
+
+/// Pages that come, change and go, and what must be there in the end.
+struct Stream {
+    random: Random,
+    seconds: u64,
+    /// The content of every live page by its number: a seed, and the number of a near copy of it.
+    live: BTreeMap<u64, (u64, Option<u64>)>,
+    next_page: u64,
+    next_seed: u64,
+}
+
+impl Stream {
+    fn new() -> Self {
+        Self { random: Random::new(5), seconds: 0, live: BTreeMap::new(), next_page: 0, next_seed: 0 }
+    }
+
+    fn page(&mut self, number: u64, content: (u64, Option<u64>)) -> Value {
+        let mut words = text(content.0, 60);
+        if let Some(copy) = content.1 {
+            words = near_copy(&words, copy);
+        }
+        self.live.insert(number, content);
+        json!({"url": url(number), "fetched_at": self.date(), "text": words.join(" ")})
+    }
+
+    fn date(&self) -> String {
+        let minutes = self.seconds / 60;
+        let (days, hours) = (minutes / 1_440, minutes / 60 % 24);
+        format!(
+            "2024-{:02}-{:02}T{hours:02}:{:02}:{:02}Z",
+            1 + days / 28,
+            1 + days % 28,
+            minutes % 60,
+            self.seconds % 60
+        )
+    }
+
+    fn new_page(&mut self) -> Value {
+        self.next_page += 1;
+        self.next_seed += 1;
+        self.page(self.next_page - 1, (self.next_seed, None))
+    }
+
+    /// A new page, a near copy of an anchor, another content for a page, or the end of one.
+    fn any_page(&mut self) -> Value {
+        self.seconds += 1;
+        let number = 1 + self.random.below(usize::try_from(self.next_page - 1).unwrap()) as u64;
+        match self.random.below(10) {
+            0 if number % ANCHORS != 0 => {
+                self.live.remove(&number);
+                json!({"url": url(number), "fetched_at": self.date(), "dead": true})
+            }
+            1 if number % ANCHORS != 0 => {
+                self.next_seed += 1;
+                self.page(number, (self.next_seed, None))
+            }
+            2 | 3 => {
+                let anchor = number - number % ANCHORS;
+                // The first ones are asked for, and stay unique.
+                let anchor = if anchor < 100 * ANCHORS { 100 * ANCHORS } else { anchor };
+                let seed = self.live[&anchor].0;
+                self.next_page += 1;
+                self.page(self.next_page - 1, (seed, Some(self.next_page)))
+            }
+            _ => self.new_page(),
+        }
+    }
+
+    /// Streams batches for as long as `until` says; gives the pages per second.
+    fn run(&mut self, server: &Server, mut until: impl FnMut() -> bool) -> f64 {
+        let (began, mut batches) = (Instant::now(), 0);
+        while !until() {
+            let pages: Vec<Value> = (0..STREAM / BATCHES).map(|_| self.any_page()).collect();
+            server.push_all(&pages);
+            batches += 1;
+            let due = began + Duration::from_secs(1) * batches / u32::try_from(BATCHES).unwrap();
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
+        f64::from(batches) * (STREAM / BATCHES) as f64 / began.elapsed().as_secs_f64()
+    }
+
+    /// Everything that is live is there once, with its group.
+    fn check(&self, server: &Server) {
+        server.flush();
+        let contents: std::collections::BTreeSet<_> = self.live.values().collect();
+        let nodes = contents_by_node(server);
+        assert_eq!(nodes.values().sum::<u64>(), contents.len() as u64, "{nodes:?}");
+        let copies: Vec<(&u64, &(u64, Option<u64>))> =
+            self.live.iter().filter(|(_, content)| content.1.is_some()).collect();
+        let anchors: BTreeMap<u64, u64> = self
+            .live
+            .iter()
+            .filter(|(n, c)| *n % ANCHORS == 0 && c.1.is_none())
+            .map(|(n, c)| (c.0, *n))
+            .collect();
+        for (number, content) in copies.iter().step_by(copies.len().div_ceil(300).max(1)) {
+            let (copy, anchor) = (server.status(&url(**number)), server.status(&url(anchors[&content.0])));
+            assert!(copy["group"].is_string() && copy["group"] == anchor["group"], "{copy} {anchor}");
+        }
+    }
+}
+
+fn url(number: u64) -> String {
+    format!("http://site{}.example/{number}", number % 97)
+}
+
+/// Contents by the node that has them.
+fn contents_by_node(server: &Server) -> BTreeMap<String, u64> {
+    let load = server.ask("/v1/reports/load-balance", &[]);
+    let mut nodes = BTreeMap::new();
+    for partition in load["partitions"].as_array().unwrap() {
+        let node = partition["node"].as_str().unwrap().to_owned();
+        *nodes.entry(node).or_insert(0) += partition["contents"].as_u64().unwrap();
+    }
+    nodes.retain(|_, contents| *contents > 0);
+    nodes
+}
+
+/// Has the only partition moved to a node.
+fn start_move(server: &Server, node: u64) -> Value {
+    let load = server.ask("/v1/reports/load-balance", &[]);
+    let partition = load["partitions"][0]["partition"].clone();
+    let moved =
+        server.post_json("/v1/rebalance", &json!({"wish": "move", "partition": partition, "node": node}));
+    assert_eq!(moved["started"], true, "{moved}");
+    moved
+}
+
+fn is_moving(server: &Server) -> bool {
+    !server.ask("/v1/rebalance", &[])["moving"].is_null()
+}
+
+/// Two nodes, and one partition of `size` signatures.
+fn filled(server: &Server, size: u64) -> Stream {
+    let mut stream = Stream::new();
+    let mut left = size;
+    while left > 0 {
+        let some = left.min(500);
+        let pages: Vec<Value> = (0..some).map(|_| stream.new_page()).collect();
+        server.push_all(&pages);
+        left -= some;
+    }
+    server.flush();
+    stream
+}
+
+const NODES: [&str; 4] = ["--index-nodes", "2", "--partitions", "1"];
+
+#[test]
+fn a_partition_moves_while_pages_stream_in() {
+    let size = size();
+    let server = OwnServer::start(&NODES);
+    let mut stream = filled(&server, size);
+    assert_eq!(contents_by_node(&server).keys().collect::<Vec<_>>(), ["0"]);
+    let anchor = |n: u64| url(n % 100 * ANCHORS);
+
+    let before = Asker::start(&server, anchor);
+    let (began, length) = (Instant::now(), if size > 100_000 { 20 } else { 2 });
+    let rate_before = stream.run(&server, || began.elapsed() > Duration::from_secs(length));
+    let before = before.stop();
+
+    let meanwhile = Asker::start(&server, anchor);
+    let moved = start_move(&server, 1);
+    assert!(moved["contents_moved"].as_u64().unwrap() >= size / 2, "{moved}");
+    let began = Instant::now();
+    // Some more after its end, so that the taking down of the old partition is in it.
+    let mut ended: Option<Instant> = None;
+    let rate = stream.run(&server, || {
+        if ended.is_none() && !is_moving(&server) {
+            ended = Some(Instant::now());
+        }
+        ended.is_some_and(|ended| ended.elapsed() > Duration::from_secs(2))
+    });
+    let meanwhile = meanwhile.stop();
+    let took = ended.unwrap() - began;
+    println!(
+        "{size} signatures moved in {:.1} s while {rate:.0} pages/s came ({rate_before:.0} before); status p99 {before:.1} ms before, {meanwhile:.1} ms meanwhile",
+        took.as_secs_f64()
+    );
+    stream.check(&server);
+    assert_eq!(contents_by_node(&server).keys().collect::<Vec<_>>(), ["1"]);
+}
+
+#[test]
+fn a_move_that_is_killed_is_made_or_not() {
+    let data = tempfile::tempdir().unwrap();
+    let mut server = Server::start(data.path(), &NODES);
+    let mut stream = filled(&server, 3_000);
+    let mut at = 0;
+    for turn in 0..6 {
+        start_move(&server, 1 - at);
+        let (began, pause) = (Instant::now(), Duration::from_millis(10 << turn));
+        stream.run(&server, || began.elapsed() > pause);
+        server.kill();
+        server = Server::start(data.path(), &NODES);
+        let nodes = contents_by_node(&server);
+        assert_eq!(nodes.len(), 1, "{nodes:?}");
+        at = nodes.keys().next().unwrap().parse().unwrap();
+        stream.check(&server);
+    }
+    wait_until("a move to its end", Duration::from_secs(60), || (!is_moving(&server)).then_some(()));
+}

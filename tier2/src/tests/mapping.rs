@@ -1,0 +1,117 @@
+//! Several nodes: the load is followed, nodes are drained and join, and answers stay the same.
+
+use std::sync::Arc;
+
+use doppel_common::api::{IndexCommand, Look, LookResult, MappingApi, Rebalance, RebalanceError, Tier2Api};
+use doppel_common::pairwise::Policy;
+use tempfile::TempDir;
+
+use super::model::{Components, Pages, page, signature_of};
+use super::service::{LONG, come_to_rest, open};
+use crate::{Config, Tier2};
+
+/// Contents of about `words` words, in pairs of near-duplicates.
+fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexCommand> {
+    let mut orders = Vec::new();
+    for number in from..from + count {
+        let (pair, copy) = (number as u32 / 2, number as u32 % 2);
+        let length = words as u32 + pair % 97;
+        let mut text: Vec<u32> = (0..length).map(|word| pair * 1_000 + word).collect();
+        text[10] += copy * 500;
+        let signature = signature_of(&text);
+        pages.lock().unwrap().insert(page(number), Arc::clone(&signature));
+        orders.push(IndexCommand::Put { page: page(number), signature, look: Some(Look { ticket: 1 }) });
+    }
+    orders
+}
+
+fn by_node(tier2: &Tier2, nodes: usize) -> Vec<u64> {
+    let mut contents = vec![0; nodes];
+    for partition in tier2.load().partitions {
+        contents[partition.node.parse::<usize>().unwrap()] += partition.contents;
+    }
+    contents
+}
+
+fn imbalance(contents: &[u64]) -> f64 {
+    *contents.iter().max().unwrap() as f64 * contents.len() as f64 / contents.iter().sum::<u64>() as f64
+}
+
+#[test]
+fn the_plan_follows_the_load_and_the_operator() {
+    let dir = TempDir::new().unwrap();
+    let pages = Pages::default();
+    let config = Config { nodes: 4, partitions: 16, ..Config::new(dir.path(), Policy::default()) };
+    let (tier2, answers) = open(config.clone(), &pages);
+    let mut answered: Vec<LookResult> = Vec::new();
+    let mut feed = |orders: Vec<IndexCommand>| {
+        tier2.submit(orders);
+        tier2.hurry();
+        while tier2.waiting() > 0 {
+            answered.extend(answers.recv_timeout(LONG).unwrap());
+        }
+        come_to_rest(&tier2);
+    };
+    feed(add(&pages, 0, 4_200, 60));
+    let first = by_node(&tier2, 4);
+    assert!(imbalance(&first) < 1.2, "{first:?}");
+    // Then only long ones come, and most of the boxes stay as they are.
+    let epoch = tier2.plan().map().epoch();
+    for step in 0..10 {
+        feed(add(&pages, 4_200 + step * 400, 400, 300));
+    }
+    let grown = by_node(&tier2, 4);
+    assert!(imbalance(&grown) <= 1.35 && tier2.plan().map().epoch() > epoch, "{grown:?}");
+    assert_eq!(grown.iter().sum::<u64>(), 8_200);
+
+    // Dry runs change nothing.
+    let dry = tier2.rebalance(Rebalance::Drain { node: 2 }, true).unwrap();
+    assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().drained().is_empty());
+    let started = tier2.rebalance(Rebalance::Drain { node: 2 }, false).unwrap();
+    assert!(started.started);
+    come_to_rest(&tier2);
+    let drained = by_node(&tier2, 4);
+    assert_eq!((drained[2], drained.iter().sum::<u64>()), (0, 8_200), "{drained:?}");
+    let joined = tier2.rebalance(Rebalance::Join { node: 2 }, false).unwrap();
+    assert!(joined.started);
+    come_to_rest(&tier2);
+    let joined = by_node(&tier2, 4);
+    assert!(imbalance(&joined) <= 1.35, "{joined:?}");
+
+    // One partition by hand.
+    let place = tier2.plan().places()[0];
+    let to = (place.node + 1) % 4;
+    let moved = tier2.rebalance(Rebalance::Move { partition: place.id, node: to }, true).unwrap();
+    assert_eq!((moved.moves.len(), moved.moves[0].from, moved.moves[0].to), (1, place.node, to));
+    for wish in [
+        Rebalance::Move { partition: 9_999_999, node: 0 },
+        Rebalance::Move { partition: place.id, node: 4 },
+        Rebalance::Drain { node: 4 },
+    ] {
+        assert!(matches!(tier2.rebalance(wish, true), Err(RebalanceError::Mapping(_))), "{wish:?}");
+    }
+
+    // All that was answered meanwhile ties what belongs together.
+    let mut components = Components::default();
+    components.take(&answered);
+    let all = pages.lock().unwrap();
+    for number in (0..8_200).step_by(2) {
+        let content = |number: usize| all[&page(number)].content();
+        let pair = [content(number), content(number + 1)];
+        assert_eq!(components.find(pair[0]), components.find(pair[1]), "{number}");
+    }
+    drop(all);
+
+    // The plan is there again at the next start, also on another number of nodes.
+    let plan = tier2.plan();
+    tier2.stop();
+    drop(tier2);
+    let (tier2, _answers) = open(config.clone(), &pages);
+    assert_eq!(tier2.plan().map(), plan.map());
+    assert_eq!(by_node(&tier2, 4), joined);
+    tier2.stop();
+    drop(tier2);
+    let (tier2, _answers) = open(Config { nodes: 2, ..config }, &pages);
+    assert_eq!(by_node(&tier2, 2).iter().sum::<u64>(), 8_200);
+    assert!(!dir.path().join("node-2").exists());
+}
