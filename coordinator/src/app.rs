@@ -13,12 +13,13 @@ use doppel_common::pairwise::Policy;
 use prometheus_client::registry::Registry;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::advise::Advisor;
 use crate::body::{self, Held};
 use crate::ingest::Ingest;
-use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, Limits, REPAIRS};
+use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS};
+use crate::load::History;
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::placement::ShardTable;
@@ -80,6 +81,8 @@ struct Inner {
     backups: Arc<Semaphore>,
     flushes: Arc<Semaphore>,
     repairs: Arc<Semaphore>,
+    planners: Arc<Semaphore>,
+    history: History,
     group_report: Arc<Mutex<CachedGroups>>,
     draining: watch::Sender<bool>,
 }
@@ -133,6 +136,8 @@ impl App {
             backups: Arc::new(Semaphore::new(BACKUPS)),
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
             repairs: Arc::new(Semaphore::new(REPAIRS)),
+            planners: Arc::new(Semaphore::new(PLANNERS)),
+            history: History::default(),
             group_report: Arc::default(),
             draining: watch::Sender::new(false),
             limits,
@@ -262,6 +267,31 @@ impl App {
         &self.0.group_report
     }
 
+    pub(crate) fn history(&self) -> &History {
+        &self.0.history
+    }
+
+    /// Notes the load once a minute; ends with the service.
+    pub(crate) async fn note_load(self) {
+        let mut draining = self.0.draining.subscribe();
+        let mut ticks = tokio::time::interval(HISTORY_STEP);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = draining.wait_for(|draining| *draining) => return,
+                _ = ticks.tick() => {}
+            }
+            // A minute without a point says as much as one with it: there was no place for the call.
+            let noted = self.blocking_for_health(|app| {
+                app.history().note(app.now(), &app.tier2().load());
+                Ok(())
+            });
+            if let Err(problem) = noted.await {
+                tracing::warn!(detail = problem.detail(), "the load was not noted");
+            }
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.0.clock)()
     }
@@ -284,6 +314,11 @@ impl App {
     /// The place for a backup.
     pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place(&self.0.backups, "another backup is under way; try again later")
+    }
+
+    /// The place for whoever makes plans.
+    pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.planners, "another plan is being made; try again later")
     }
 
     /// A place among the flushes.

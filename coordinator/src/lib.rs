@@ -25,6 +25,8 @@ pub mod ingest;
 pub mod limits;
 mod line;
 mod lines;
+mod load;
+mod mapping;
 mod market;
 mod memory;
 mod metrics;

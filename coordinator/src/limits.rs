@@ -163,6 +163,18 @@ pub const REPORT_AGE: Duration = Duration::from_secs(10);
 /// The same in multiples of the time it took: making reports takes at most a twentieth of a core.
 pub const REPORT_AGE_TIMES: u32 = 20;
 
+/// Time between two points of the load's history.
+pub const HISTORY_STEP: Duration = Duration::from_secs(60);
+
+/// Points of the load's history: 24 hours, some 150 kB.
+pub const HISTORY_POINTS: usize = 24 * 60;
+
+/// Contents that what-if figures are made from, at most: at 2.5 kB each, 250 MB for some seconds.
+pub const WHAT_IF_CONTENTS: usize = 100_000;
+
+/// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503.
+pub const PLANNERS: usize = 1;
+
 /// Bytes of lines that the export sorts in memory at a time.
 pub const EXPORT_CHUNK_BYTES: usize = 32 << 20;
 

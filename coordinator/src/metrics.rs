@@ -11,7 +11,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
-use doppel_common::api::{Backlog, Counters, Outcome, PartitionLoad, Tier1Api, Tier2Api};
+use doppel_common::api::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -251,10 +251,31 @@ impl Tiers {
         gauge(out, "doppel_tier2_looks", "Looks made under the present map", load.looks)?;
         gauge(out, "doppel_tier2_sends", "Partitions those looks were sent to", load.sends)?;
         gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
+        gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving.into())?;
+        gauge(out, "doppel_tier2_node_sends", "Nodes those looks were sent to", load.node_sends)?;
+        let moving = self.tier2.mapping().and_then(MappingApi::moving);
+        let (copied, wanted) = moving.map_or((0, 0), |moving| (moving.copied, moving.contents));
+        gauge(out, "doppel_tier2_moving_contents", "Contents to copy to other nodes", wanted)?;
+        gauge(out, "doppel_tier2_moved_contents", "Contents of them that are copied", copied)?;
         for (name, help, value) in [
             ("doppel_tier2_imbalance_ratio", "Largest over mean of contents per partition", load.imbalance),
             ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", load.imbalance_floor),
             ("doppel_tier2_sends_saved_ratio", "Share of sends saved against a broadcast", load.sends_saved),
+            (
+                "doppel_tier2_node_imbalance_ratio",
+                "Largest over mean of contents per node",
+                load.node_imbalance,
+            ),
+            (
+                "doppel_tier2_node_imbalance_floor_ratio",
+                "The same dealt to nodes at random",
+                load.node_imbalance_floor,
+            ),
+            (
+                "doppel_tier2_node_sends_saved_ratio",
+                "Share of sends to nodes saved against a broadcast",
+                load.node_sends_saved,
+            ),
         ] {
             ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }

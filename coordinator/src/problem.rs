@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use doppel_common::api::Refused;
+use doppel_common::api::{RebalanceError, Refused};
+use doppel_common::mapping::MappingError;
 use serde::Serialize;
 
 use crate::limits::RETRY_AFTER_S;
@@ -135,6 +136,18 @@ impl From<Refused> for Problem {
                 tracing::error!(%detail, "a request met a damaged record");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
             }
+        }
+    }
+}
+
+impl From<RebalanceError> for Problem {
+    fn from(error: RebalanceError) -> Self {
+        let detail = error.to_string();
+        match error {
+            RebalanceError::Busy(_) => Self::new(StatusCode::CONFLICT, "rebalancing", detail).later(),
+            RebalanceError::Mapping(MappingError::Partition(_)) => Self::field("partition", detail),
+            RebalanceError::Mapping(_) => Self::field("node", detail),
+            RebalanceError::Stopping => Refused::Stopping.into(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/reports/*`: load of the partitions, quality of the groups, sizes of the groups.
+//! `GET /v1/reports/quality` and `/groups`: quality and sizes of the groups.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,81 +6,14 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{Backlog, Counters, GroupFilter, GroupSummary, LoadReport, Refused, Tier1Api};
+use doppel_common::api::{Backlog, Counters, GroupFilter, GroupSummary, Refused, Tier1Api};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::groups::Group;
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_AGE, REPORT_AGE_TIMES, REPORT_GROUPS};
-use crate::placement::ShardRow;
 use crate::problem::Problem;
-
-/// Load per partition and node, and who owns which shard.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LoadBalance {
-    #[serde(flatten)]
-    load: LoadReport,
-    /// The partitions' figures added up per tier-2 node.
-    nodes: Vec<NodeLoad>,
-    /// Number of the table of shards.
-    shard_epoch: u64,
-    /// The tier-1 node of every shard.
-    shards: Vec<ShardRow>,
-}
-
-/// One tier-2 node's load.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NodeLoad {
-    /// The node.
-    node: String,
-    /// Its partitions.
-    partitions: u64,
-    /// Contents stored.
-    contents: u64,
-    /// Pages stored.
-    pages: u64,
-    /// Pages received for comparison.
-    received: u64,
-    /// Exact comparisons.
-    comparisons: u64,
-    /// Memory, in bytes.
-    bytes: u64,
-}
-
-/// How evenly is the load spread?
-#[utoipa::path(get, path = "/v1/reports/load-balance", tag = "reports", responses((status = 200, body = LoadBalance)))]
-pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBalance>, Problem> {
-    app.blocking(|app| {
-        let load = app.tier2().load();
-        let nodes = per_node(&load);
-        let table = app.placement();
-        Ok(Json(LoadBalance { load, nodes, shard_epoch: table.epoch(), shards: table.rows() }))
-    })
-    .await
-}
-
-fn per_node(load: &LoadReport) -> Vec<NodeLoad> {
-    let mut nodes: BTreeMap<&str, NodeLoad> = BTreeMap::new();
-    for partition in &load.partitions {
-        let node = nodes.entry(&partition.node).or_insert_with(|| NodeLoad {
-            node: partition.node.clone(),
-            partitions: 0,
-            contents: 0,
-            pages: 0,
-            received: 0,
-            comparisons: 0,
-            bytes: 0,
-        });
-        node.partitions += 1;
-        node.contents += partition.contents;
-        node.pages += partition.pages;
-        node.received += partition.received;
-        node.comparisons += partition.comparisons;
-        node.bytes += partition.bytes;
-    }
-    nodes.into_values().collect()
-}
 
 /// Totals, shares of them, and what is still to be done.
 #[derive(Debug, Serialize, ToSchema)]

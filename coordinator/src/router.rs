@@ -16,7 +16,8 @@ use crate::app::App;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
-    backup, changes, explain, groups, metrics, operations, pages, repair, repairs, reports, status, winners,
+    backup, changes, explain, groups, load, mapping, metrics, operations, pages, repair, repairs, reports,
+    status, winners,
 };
 
 /// The public contract.
@@ -33,7 +34,7 @@ use crate::{
         (name = "feed", description = "Changes and the whole"),
         (name = "groups", description = "Inspect and repair groups"),
         (name = "reports", description = "Load, quality and sizes"),
-        (name = "operations", description = "Flush, backup, health, metrics"),
+        (name = "operations", description = "Flush, rebalancing, backup, health, metrics"),
     ),
 )]
 struct Contract;
@@ -55,9 +56,11 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(repair::repair_many))
         .routes(routes!(repairs::list))
         .routes(routes!(repairs::get))
-        .routes(routes!(reports::load_balance))
+        .routes(routes!(load::load_balance))
+        .routes(routes!(mapping::what_if))
         .routes(routes!(reports::quality))
         .routes(routes!(reports::groups))
+        .routes(routes!(mapping::present, mapping::rebalance))
         .routes(routes!(operations::flush))
         .routes(routes!(backup::backup))
         .routes(routes!(operations::healthz))

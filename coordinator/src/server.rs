@@ -38,6 +38,7 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    tokio::spawn(state.clone().note_load());
     let mut failures = 0;
     let mut shutdown = pin!(shutdown);
     loop {

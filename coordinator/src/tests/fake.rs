@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use doppel_common::api::{
     Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
-    GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MemberView, Outcome,
-    PageView, Pair, PartitionLoad, Placement, Rank, Refused, RepairDetails, RepairId, RepairPosition,
-    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier2Api, Unresolved, WinnerOrder, WinnerView,
+    GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MappingApi, MemberView,
+    Moving, Outcome, PageView, Pair, PartitionLoad, Placement, Rank, Rebalance, RebalanceError, Rebalanced,
+    Refused, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Status, Submission,
+    Tier1Api, Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
+use doppel_common::mapping::{Follow, LengthVector, MappingError, Plan};
 use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
@@ -44,6 +46,9 @@ pub(super) struct State {
     /// What is written down of repairs, oldest first.
     pub(super) trail: Vec<RepairDetails>,
     pub(super) hurried: u32,
+    /// The mapping, where there is one.
+    pub(super) plan: Option<Plan>,
+    pub(super) moving: Option<Moving>,
     pub(super) winners: WinnerOrder,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
@@ -517,8 +522,50 @@ impl Tier2Api for Fake {
         }
     }
 
+    fn mapping(&self) -> Option<&dyn MappingApi> {
+        self.state().plan.is_some().then_some(self)
+    }
+
     fn hurry(&self) {
         self.state().hurried += 1;
+    }
+}
+
+impl MappingApi for Fake {
+    fn plan(&self) -> Plan {
+        self.state().plan.clone().unwrap()
+    }
+
+    fn sample(&self, limit: usize) -> Vec<Arc<Signature>> {
+        self.gate.pass("sample");
+        self.state().pages.values().filter_map(|page| page.signature.clone()).take(limit).collect()
+    }
+
+    /// Moves at once.
+    fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError> {
+        if let Some(moving) = &self.state().moving {
+            return Err(RebalanceError::Busy(moving.next_epoch));
+        }
+        let (mut plan, sample) = (self.plan(), self.sample(usize::MAX));
+        match wish {
+            Rebalance::Balance => {}
+            Rebalance::Drain { node } => plan.set_drained(node, true)?,
+            Rebalance::Join { node } => plan.set_drained(node, false)?,
+            Rebalance::Move { partition, node } => {
+                let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
+                plan.place(number, node)?;
+            }
+        }
+        let lengths: Vec<LengthVector> = sample.iter().map(|s| plan.map().lexicon().lengths(s)).collect();
+        let followed = Follow::default().wished().next(&plan, &lengths, 1).unwrap();
+        if !dry_run {
+            self.state().plan = Some(followed.plan);
+        }
+        Ok(Rebalanced { started: !dry_run, ..followed.change })
+    }
+
+    fn moving(&self) -> Option<Moving> {
+        self.state().moving.clone()
     }
 }
 

@@ -9,6 +9,7 @@ mod gate;
 mod gone;
 mod groups;
 mod limits;
+mod mapping;
 mod operations;
 mod pages;
 mod repairs;

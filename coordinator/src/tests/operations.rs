@@ -65,6 +65,9 @@ async fn metrics_count_what_happened() {
         "doppel_tier1_confirmed_updates_total 3",
         "doppel_tier1_pending_limit_pages 1000",
         "doppel_tier2_imbalance_ratio 1.17",
+        "doppel_tier2_node_imbalance_ratio 2.0",
+        "doppel_tier2_serving_nodes 3",
+        "doppel_tier2_moving_contents 0",
         "doppel_tier2_partition_contents{partition=\"2\",node=\"x\"} 7",
     ] {
         assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");

@@ -1,0 +1,185 @@
+//! `GET /v1/reports/load-balance`: who has how much to do, now and in the last hours.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Json;
+use axum::extract::State;
+use doppel_common::api::{LoadReport, MappingApi, Moving};
+use doppel_common::mapping::Plan;
+use doppel_common::model::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::limits::HISTORY_POINTS;
+use crate::placement::ShardRow;
+use crate::problem::Problem;
+
+/// Load per partition and node, and who owns which shard.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LoadBalance {
+    #[serde(flatten)]
+    load: LoadReport,
+    /// The partitions' figures added up per tier-2 node.
+    nodes: Vec<NodeLoad>,
+    /// Nodes that are to have no partitions.
+    drained: Vec<u32>,
+    /// The change of the mapping that is under way.
+    moving: Option<Moving>,
+    /// A point per minute for as long as the service runs, the last 24 hours of it, oldest first.
+    history: Vec<LoadPoint>,
+    /// Standard deviation over mean of `node_imbalance` in the history; null where there is none.
+    variation: Option<f64>,
+    /// Number of the table of shards.
+    shard_epoch: u64,
+    /// The tier-1 node of every shard.
+    shards: Vec<ShardRow>,
+}
+
+/// One tier-2 node's load.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct NodeLoad {
+    /// The node.
+    node: String,
+    /// Its partitions.
+    partitions: u64,
+    /// Contents stored.
+    contents: u64,
+    /// Pages stored.
+    pages: u64,
+    /// Pages received for comparison, by all its partitions together.
+    received: u64,
+    /// Exact comparisons.
+    comparisons: u64,
+    /// Memory, in bytes.
+    bytes: u64,
+}
+
+/// The load at some moment.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LoadPoint {
+    /// When.
+    at: String,
+    /// Number of the map.
+    epoch: u64,
+    /// All contents.
+    contents: u64,
+    /// Largest over mean of contents per serving node.
+    node_imbalance: f64,
+    /// The same contents dealt at random.
+    node_imbalance_floor: f64,
+    /// Share of sends to nodes saved against a broadcast.
+    node_sends_saved: f64,
+}
+
+/// The points of the last hours.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History(Arc<Mutex<VecDeque<LoadPoint>>>);
+
+impl History {
+    /// Adds a point; the oldest one goes when there are too many.
+    pub(crate) fn note(&self, at: Timestamp, load: &LoadReport) {
+        let point = LoadPoint {
+            at: at.to_string(),
+            epoch: load.epoch,
+            contents: load.partitions.iter().map(|partition| partition.contents).sum(),
+            node_imbalance: load.node_imbalance,
+            node_imbalance_floor: load.node_imbalance_floor,
+            node_sends_saved: load.node_sends_saved,
+        };
+        let mut points = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if points.len() >= HISTORY_POINTS {
+            points.pop_front();
+        }
+        points.push_back(point);
+    }
+
+    fn points(&self) -> Vec<LoadPoint> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+/// How evenly is the load spread?
+#[utoipa::path(get, path = "/v1/reports/load-balance", tag = "reports", responses((status = 200, body = LoadBalance)))]
+pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBalance>, Problem> {
+    app.blocking(|app| {
+        let load = app.tier2().load();
+        let mapping = app.tier2().mapping();
+        let plan = mapping.map(MappingApi::plan);
+        let all = plan.as_ref().map_or(0, Plan::nodes);
+        let history = app.history().points();
+        let table = app.placement();
+        Ok(Json(LoadBalance {
+            nodes: per_node(&load, all),
+            load,
+            drained: plan.map_or_else(Vec::new, |plan| plan.drained().to_vec()),
+            moving: mapping.and_then(MappingApi::moving),
+            variation: variation(history.iter().map(|point| point.node_imbalance)),
+            history,
+            shard_epoch: table.epoch(),
+            shards: table.rows(),
+        }))
+    })
+    .await
+}
+
+/// Adds up, with a row for each of `all` nodes of a plan, whether or not it has partitions.
+fn per_node(load: &LoadReport, all: u32) -> Vec<NodeLoad> {
+    // By length first: nodes of a plan are numbers.
+    let mut nodes: BTreeMap<(usize, String), NodeLoad> = BTreeMap::new();
+    nodes.extend((0..all).map(|node| node.to_string()).map(|node| ((node.len(), node), NodeLoad::default())));
+    for partition in &load.partitions {
+        let key = (partition.node.len(), partition.node.clone());
+        let node = nodes.entry(key).or_default();
+        node.partitions += 1;
+        node.contents += partition.contents;
+        node.pages += partition.pages;
+        node.received += partition.received;
+        node.comparisons += partition.comparisons;
+        node.bytes += partition.bytes;
+    }
+    nodes.into_iter().map(|((_, node), load)| NodeLoad { node, ..load }).collect()
+}
+
+/// Standard deviation over mean.
+fn variation(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let count = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let square = values.map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    (count > 0.0 && mean > 0.0).then(|| square.sqrt() / mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_bounded_and_its_variation_right() {
+        assert_eq!(variation([].into_iter()), None);
+        assert_eq!(variation([2.0, 2.0].into_iter()), Some(0.0));
+        assert_eq!(variation([1.0, 3.0].into_iter()), Some(0.5));
+        let history = History::default();
+        let load = |epoch| LoadReport {
+            epoch,
+            dimensions: 3,
+            partitions: Vec::new(),
+            looks: 0,
+            sends: 0,
+            imbalance: 1.0,
+            imbalance_floor: 1.0,
+            sends_saved: 0.0,
+            serving: 1,
+            node_sends: 0,
+            node_imbalance: 1.0,
+            node_imbalance_floor: 1.0,
+            node_sends_saved: 0.0,
+            file_bytes: 0,
+        };
+        let count = HISTORY_POINTS as u64 + 10;
+        (0..count).for_each(|epoch| history.note(Timestamp::from_millis(epoch as i64), &load(epoch)));
+        let points = history.points();
+        assert_eq!(points.len(), HISTORY_POINTS);
+        assert_eq!((points[0].epoch, points[HISTORY_POINTS - 1].epoch), (10, count - 1));
+    }
+}

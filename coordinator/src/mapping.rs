@@ -1,0 +1,182 @@
+//! `/v1/rebalance` and `GET /v1/reports/load-balance/what-if`: the mapping as an operator sees and changes it.
+//!
+//! A plan takes seconds to make, so one at a time is made. What it costs to carry one out is tier 2's affair,
+//! which goes on answering meanwhile (G7).
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use doppel_common::api::{MappingApi, Moving, Rebalance, Rebalanced};
+use doppel_common::mapping::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
+use doppel_common::model::stable_hash64;
+use doppel_common::signature::Signature;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::extract::JsonBody;
+use crate::limits::WHAT_IF_CONTENTS;
+use crate::problem::Problem;
+
+/// What is wished.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RebalanceRequest {
+    /// Even load with few moves, nothing on a node any more, a part for a node that had none, or one partition on
+    /// another node.
+    wish: Wish,
+    /// The node that is drained, joined or moved to, from 0.
+    node: Option<u32>,
+    /// The id of the partition that is moved.
+    partition: Option<u32>,
+    /// Only say what would be done.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wish {
+    Balance,
+    Drain,
+    Join,
+    Move,
+}
+
+impl RebalanceRequest {
+    fn wish(&self) -> Result<Rebalance, Problem> {
+        match (self.wish, self.node, self.partition) {
+            (Wish::Balance, None, None) => Ok(Rebalance::Balance),
+            (Wish::Drain, Some(node), None) => Ok(Rebalance::Drain { node }),
+            (Wish::Join, Some(node), None) => Ok(Rebalance::Join { node }),
+            (Wish::Move, Some(node), Some(partition)) => Ok(Rebalance::Move { partition, node }),
+            (Wish::Balance, Some(_), _) => Err(Problem::field("node", "balance is for all nodes; name none")),
+            (Wish::Drain | Wish::Join | Wish::Move, None, _) => {
+                Err(Problem::field("node", "which node? a number from 0"))
+            }
+            (Wish::Move, _, None) => Err(Problem::field("partition", "which partition? its id")),
+            (Wish::Balance | Wish::Drain | Wish::Join, _, Some(_)) => {
+                Err(Problem::field("partition", "only a move is of one partition; name none"))
+            }
+        }
+    }
+}
+
+/// The mapping at present.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Present {
+    /// Number of the plan that is served.
+    epoch: u64,
+    /// Nodes, those that are drained among them.
+    nodes: u32,
+    /// Nodes that are to have no partitions.
+    drained: Vec<u32>,
+    /// The change that is under way; null where there is none.
+    moving: Option<Moving>,
+}
+
+fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
+    let none = || Problem::not_found("this service's index has no mapping that can be changed");
+    app.tier2().mapping().ok_or_else(none)
+}
+
+/// Is the mapping being changed?
+#[utoipa::path(
+    get, path = "/v1/rebalance", tag = "operations",
+    responses(
+        (status = 200, body = Present),
+        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
+    app.blocking(|app| {
+        let mapping = mapping(app)?;
+        let (plan, moving) = (mapping.plan(), mapping.moving());
+        let (epoch, nodes, drained) = (plan.map().epoch(), plan.nodes(), plan.drained().to_vec());
+        Ok(Json(Present { epoch, nodes, drained, moving }))
+    })
+    .await
+}
+
+/// Change the mapping while everything goes on, or say what that would take.
+#[utoipa::path(
+    post, path = "/v1/rebalance", tag = "operations", request_body = RebalanceRequest,
+    responses(
+        (status = 200, description = "What is done, or would be; GET says how far it is", body = Rebalanced),
+        (status = 400, description = "No such node or partition, or the last node that may have partitions", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "A change is under way", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn rebalance(
+    State(app): State<App>,
+    JsonBody(request, _share): JsonBody<RebalanceRequest>,
+) -> Result<Json<Rebalanced>, Problem> {
+    let (wish, dry_run) = (request.wish()?, request.dry_run);
+    let place = app.enter_planning()?;
+    app.blocking(move |app| {
+        let _place = place;
+        let answer = mapping(app)?.rebalance(wish, dry_run)?;
+        let (started, moved) = (answer.started, answer.contents_moved);
+        tracing::info!(?wish, started, moved, epoch = answer.epoch, "rebalance");
+        Ok(Json(answer))
+    })
+    .await
+}
+
+/// What other numbers of sub-dictionaries and nodes would make of the present contents.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WhatIfs {
+    /// Contents that the figures are from, those with the least hashes: all, or 100,000.
+    sample: u64,
+    /// The present plan on the same contents.
+    present: WhatIf,
+    /// For 1 to 4 sub-dictionaries and 2 to 128 nodes.
+    rows: Vec<WhatIf>,
+}
+
+/// What would other numbers of sub-dictionaries and nodes make of the present contents?
+///
+/// Takes some seconds, so one is made at a time.
+#[utoipa::path(
+    get, path = "/v1/reports/load-balance/what-if", tag = "reports",
+    responses(
+        (status = 200, body = WhatIfs),
+        (status = 404, description = "The index has no mapping", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {
+    let place = app.enter_planning()?;
+    app.blocking(move |app| {
+        let _place = place;
+        let mapping = mapping(app)?;
+        let (plan, sample) = (mapping.plan(), mapping.sample(WHAT_IF_CONTENTS));
+        let rows = figures(&sample, plan.map().tau()).map_err(|error| {
+            tracing::error!(%error, "the what-if report was not made");
+            Problem::internal()
+        })?;
+        Ok(Json(WhatIfs { sample: sample.len() as u64, present: of_plan(&plan, &sample), rows }))
+    })
+    .await
+}
+
+/// The figures of a plan.
+fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
+    let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
+    let all = plan.measure(&lengths);
+    let serving = |counts: &[u64]| plan.serving().map(|node| counts[node as usize]).collect::<Vec<u64>>();
+    let load = MappingLoad { stored: serving(&all.stored), received: serving(&all.received) };
+    let nodes = load.stored.len();
+    let hashes = sample.iter().map(|one| stable_hash64(&one.content().0));
+    WhatIf {
+        dimensions: plan.map().lexicon().dimensions() as u32,
+        nodes: nodes as u32,
+        imbalance: load.imbalance(),
+        imbalance_floor: MappingLoad::dealt(nodes, hashes).imbalance(),
+        sends_saved: load.sends_saved(),
+        speed_up: load.speed_up(),
+    }
+}

@@ -1,0 +1,149 @@
+//! The load by node, its history, what-if figures, and changes of the mapping.
+
+use doppel_common::api::Moving;
+use doppel_common::mapping::{PartitionMap, Plan};
+use doppel_common::model::Tau;
+
+use super::*;
+
+/// Pages of many lengths on the first of three nodes.
+async fn with_plan() -> Arc<Door> {
+    let door = Door::new();
+    let text =
+        |n: usize| json!({"url": format!("http://a/{n}"), "text": words(&format!("t{n}x"), 0, 20 + n)});
+    door.store(&(0..120).map(text).collect::<Vec<_>>()).await;
+    let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
+    door.tiers.state().plan = Some(Plan::on_first(map, 3).unwrap());
+    Arc::new(door)
+}
+
+fn moving() -> Moving {
+    Moving { epoch: 1, next_epoch: 2, copied: 30, contents: 40, changed: 3, seconds: 1.5 }
+}
+
+#[tokio::test]
+async fn a_wish_is_tried_and_then_done() {
+    let door = with_plan().await;
+    let ask = json!({"wish": "balance", "dry_run": true});
+    let dry = door.post_json("/v1/rebalance", &ask).await.json();
+    assert_eq!((&dry["started"], &dry["contents"]), (&json!(false), &json!(120)));
+    assert!(dry["imbalance_before"].as_f64().unwrap() > 2.9, "{dry}");
+    assert!(dry["imbalance_after"].as_f64().unwrap() < 1.2, "{dry}");
+    assert!(!dry["moves"].as_array().unwrap().is_empty());
+    let present = door.get("/v1/rebalance").await.json();
+    assert_eq!(present, json!({"epoch": 0, "nodes": 3, "drained": [], "moving": null}));
+
+    let done = door.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.json();
+    assert_eq!(done, {
+        let mut same = dry.clone();
+        same["started"] = true.into();
+        same
+    });
+    assert_eq!(door.get("/v1/rebalance").await.json()["epoch"], 1);
+
+    let drained = door.post_json("/v1/rebalance", &json!({"wish": "drain", "node": 1})).await.json();
+    assert!(drained["moves"].as_array().unwrap().iter().any(|one| one["from"] == 1), "{drained}");
+    let plan = door.tiers.state().plan.clone().unwrap();
+    assert!(plan.places().iter().all(|place| place.node != 1));
+    assert_eq!(door.get("/v1/rebalance").await.json()["drained"], json!([1]));
+    assert_eq!(door.get("/v1/reports/load-balance").await.json()["drained"], json!([1]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_wished_is_a_problem() {
+    let door = with_plan().await;
+    for (body, field) in [
+        (json!({"wish": "drain"}), "node"),
+        (json!({"wish": "join"}), "node"),
+        (json!({"wish": "balance", "node": 1}), "node"),
+        (json!({"wish": "drain", "node": 3}), "node"),
+        (json!({"wish": "drain", "node": 1, "partition": 0}), "partition"),
+        (json!({"wish": "move", "partition": 0}), "node"),
+        (json!({"wish": "move", "node": 0}), "partition"),
+        (json!({"wish": "move", "node": 0, "partition": 99}), "partition"),
+        (json!({"wish": "join", "node": 4_000_000_000_u32}), "node"),
+    ] {
+        let problem = door.post_json("/v1/rebalance", &body).await.problem(400);
+        assert_eq!(problem["field"], field, "{body}");
+    }
+    for body in [json!({}), json!({"wish": "more"}), json!({"wish": "balance", "dry": true}), json!([])] {
+        door.post_json("/v1/rebalance", &body).await.problem(400);
+    }
+    door.tiers.state().moving = Some(moving());
+    let busy = door.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.problem(409);
+    assert!(busy["detail"].as_str().unwrap().contains("epoch 2"), "{busy}");
+
+    let bare = Door::new();
+    bare.get("/v1/rebalance").await.problem(404);
+    bare.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.problem(404);
+    bare.get("/v1/reports/load-balance/what-if").await.problem(404);
+}
+
+#[tokio::test]
+async fn a_change_under_way_is_shown() {
+    let door = with_plan().await;
+    door.tiers.state().moving = Some(moving());
+    let expected = json!({
+        "epoch": 1, "next_epoch": 2, "copied": 30, "contents": 40, "changed": 3, "seconds": 1.5,
+    });
+    assert_eq!(door.get("/v1/rebalance").await.json()["moving"], expected);
+    assert_eq!(door.get("/v1/reports/load-balance").await.json()["moving"], expected);
+    let metrics = door.get("/metrics").await;
+    for line in ["doppel_tier2_moving_contents 40", "doppel_tier2_moved_contents 30"] {
+        assert!(metrics.text().lines().any(|have| have == line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_report_has_a_row_for_every_node_and_a_history() {
+    let door = with_plan().await;
+    let load = door.get("/v1/reports/load-balance").await.json();
+    let nodes: Vec<&str> =
+        load["nodes"].as_array().unwrap().iter().map(|node| node["node"].as_str().unwrap()).collect();
+    // Those of the plan, and those that the load knows.
+    assert_eq!(nodes, ["0", "1", "2", "x", "y"]);
+    assert_eq!(
+        (&load["serving"], &load["node_sends"], &load["node_imbalance"]),
+        (&json!(3), &json!(12), &json!(2.0))
+    );
+    assert_eq!((&load["history"], &load["variation"]), (&json!([]), &Value::Null));
+    let noting = tokio::spawn(door.app.clone().note_load());
+    gate::until(async || {
+        let load = door.get("/v1/reports/load-balance").await.json();
+        load["history"].as_array().unwrap().len() == 1 && load["variation"] == 0.0
+    })
+    .await;
+    let load = door.get("/v1/reports/load-balance").await.json();
+    let point = json!({
+        "at": "2027-01-15T08:00:00Z", "epoch": 4, "contents": 18, "node_imbalance": 2.0,
+        "node_imbalance_floor": 1.2, "node_sends_saved": 0.6,
+    });
+    assert_eq!(load["history"], json!([point]));
+    door.app.drain();
+    noting.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_if_is_made_one_at_a_time() {
+    let door = with_plan().await;
+    let closed = door.tiers.gate.close("sample");
+    let first = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/reports/load-balance/what-if").await }
+    });
+    door.tiers.gate.begun("sample", 1).await;
+    door.get("/v1/reports/load-balance/what-if").await.problem(503);
+    door.post_json("/v1/rebalance", &json!({"wish": "balance", "dry_run": true})).await.problem(503);
+    drop(closed);
+    let answer = first.await.unwrap().json();
+    assert_eq!(answer["sample"], 120);
+    let rows = answer["rows"].as_array().unwrap();
+    let of = |row: &Value| (row["dimensions"].as_u64().unwrap(), row["nodes"].as_u64().unwrap());
+    let expected: Vec<(u64, u64)> = (1..=4).flat_map(|n| (1..=7).map(move |power| (n, 1 << power))).collect();
+    assert_eq!(rows.iter().map(of).collect::<Vec<_>>(), expected);
+    // Everything is on the first of three nodes.
+    let present = &answer["present"];
+    assert_eq!((of(present), &present["imbalance"]), ((3, 3), &json!(3.0)));
+    assert!((present["sends_saved"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{present}");
+    assert!(rows.iter().all(|row| row["imbalance"].as_f64().unwrap() >= 1.0));
+}
