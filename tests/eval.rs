@@ -140,10 +140,61 @@ fn every_reported_duplicate_is_one_while_updates_stream_in() {
 }
 
 #[test]
+fn mappings_are_measured_on_a_crawl() {
+    let Some(data) = crawls("eval mapping") else { return };
+    let options = ["--tau", "0.8,0.9", "--machines", "2,16", "--dimensions", "1,3", "--splits", "3"];
+    let (report, plot) = eval("mapping", &options, &crawl(&data, "quick"));
+    let contents = report["contents"].as_u64().unwrap();
+    let lengths: u64 = numbers(&report, "lengths").map(|bin| bin["contents"].as_u64().unwrap()).sum();
+    assert!(contents > 400 && lengths == contents, "{report:#}");
+    // The paper's in one and three dimensions, the control and ours, on two numbers of machines, at two thresholds.
+    assert_eq!(numbers(&report, "runs").count(), 16);
+    for run in numbers(&report, "runs") {
+        let figure = |name: &str| run[name].as_f64().unwrap();
+        assert!(figure("imbalance") >= 1.0 && (0.0..1.0).contains(&figure("sends_saved")), "{run}");
+        if run["design"] == "ours" {
+            assert!(run["lost"] == 0 && figure("imbalance") < 1.3 && figure("sends_saved") > 0.3, "{run}");
+        }
+    }
+    let speed_up = |design: &str| {
+        let run = numbers(&report, "runs").filter(|run| run["design"] == design && run["machines"] == 16);
+        run.map(|run| run["speed_up"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(speed_up("ours") > speed_up("paper"), "{report:#}");
+    assert!(numbers(&report, "pairs").all(|pairs| pairs["pairs"].as_u64().unwrap() >= 10));
+    assert_eq!(numbers(&report, "later").count(), 8);
+    for later in numbers(&report, "later") {
+        // About 25 contents of a set on 16 machines: what chance alone makes of it is far from even.
+        assert!(later["floor"]["imbalance"].as_f64().unwrap() > 1.5, "{later}");
+        assert!(later["ours"]["variation"].as_f64().unwrap() > 0.0, "{later}");
+    }
+    assert!(plot.contains("Figure 1") && plot.contains("Figure 6"));
+}
+
+/// Pages whose copies are longer in one sub-dictionary alone: the paper's intervals part some of them.
+#[test]
+fn pairs_that_a_mapping_loses_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = (0..300).flat_map(|family| {
+        let text = (0..70 + family % 50).map(|n| format!("f{family}w{n} ")).collect::<String>();
+        ["", "z z z z z"]
+            .map(|end| json!({"url": format!("http://a/{family}{end}"), "text": format!("{text}{end}")}))
+    });
+    let file = write(dir.path(), "pages.jsonl", &pages.collect::<Vec<_>>());
+    let options = ["--tau", "0.8", "--machines", "64", "--dimensions", "4", "--rho", "1", "--splits", "0"];
+    let (report, _) = eval("mapping", &options, &[&file]);
+    let lost = |design: &str| {
+        numbers(&report, "runs").find(|run| run["design"] == design).unwrap()["lost"].as_u64().unwrap()
+    };
+    assert_eq!(report["pairs"][0]["pairs"], 300);
+    assert!(lost("paper") > 0 && lost("ours") == 0 && lost("control") == 0, "{report:#}");
+}
+
+#[test]
 fn nothing_to_replay_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = write(dir.path(), "pages.jsonl", &[json!({"url": "http://a/x", "text": "x"})]);
-    for measure in ["accuracy", "incremental", "served"] {
+    for measure in ["accuracy", "incremental", "mapping", "served"] {
         let path = file.to_str().unwrap();
         let output = run(["eval", measure, "--versions", "http://b/", path]);
         assert_eq!(output.status.code(), Some(1), "{measure}");
