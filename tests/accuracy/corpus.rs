@@ -44,6 +44,25 @@ pub(crate) static TRACE: Corpus = Corpus::new(
     ],
 );
 
+/// Both of these, the crawl of several sites first.
+pub(crate) static MID_AND_TRACE: Corpus = Corpus::new(
+    "mid and trace",
+    &[
+        "mid/mid-00.warc.gz",
+        "mid/mid-01.warc.gz",
+        "trace/round-00.warc.gz",
+        "trace/round-01.warc.gz",
+        "trace/round-02.warc.gz",
+        "trace/round-03.warc.gz",
+        "trace/round-04.warc.gz",
+        "trace/round-05.warc.gz",
+        "trace/round-06.warc.gz",
+        "trace/round-07.warc.gz",
+        "trace/round-08.warc.gz",
+        "trace/round-09.warc.gz",
+    ],
+);
+
 impl Corpus {
     const fn new(name: &'static str, files: &'static [&'static str]) -> Self {
         Self { name, files, collection: OnceLock::new(), output: OnceLock::new() }

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 
-use crate::accuracy::corpus::{Corpus, QUICK, TRACE};
+use crate::accuracy::corpus::{Corpus, MID_AND_TRACE, QUICK, TRACE};
 use crate::oracle::Truth;
 use crate::oracle::collection::Page;
 
@@ -31,8 +31,9 @@ fn assignments(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Resul
     Ok(Some(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?))
 }
 
-fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<()> {
-    let Some(assignments) = assignments(corpus, nodes, dimensions, tau)? else { return Ok(()) };
+/// No pair is lost; gives the assignments.
+fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Vec<Assignment>> {
+    let Some(assignments) = assignments(corpus, nodes, dimensions, tau)? else { return Ok(Vec::new()) };
     let truth = Truth::new(corpus.collection()?, tau.parse()?);
     let mut places: BTreeMap<usize, &Assignment> = BTreeMap::new();
     for assignment in &assignments {
@@ -52,17 +53,64 @@ fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<()> 
         pairs += 1;
     }
     ensure!(pairs > 0, "nothing to compare");
-    Ok(())
+    Ok(assignments)
+}
+
+/// What the assignments say of the load.
+struct Load {
+    /// Most over mean stored.
+    imbalance: f64,
+    /// Share of a broadcast that is not sent.
+    saved: f64,
+    /// All pairs over the work of the busiest node.
+    speed_up: f64,
+}
+
+impl Load {
+    fn of(assignments: &[Assignment], nodes: u32) -> Self {
+        let (mut stored, mut received) = (vec![0_u64; nodes as usize], vec![0_u64; nodes as usize]);
+        for assignment in assignments {
+            stored[assignment.node as usize] += 1;
+            assignment.contacts.iter().for_each(|node| received[*node as usize] += 1);
+        }
+        let contents = assignments.len() as f64;
+        let busiest = stored.iter().zip(&received).map(|(stored, received)| stored * received).max();
+        Self {
+            imbalance: stored.iter().max().map_or(0.0, |most| *most as f64 * f64::from(nodes) / contents),
+            saved: 1.0 - received.iter().sum::<u64>() as f64 / (contents * f64::from(nodes)),
+            speed_up: contents * contents / busiest.unwrap_or(0) as f64,
+        }
+    }
 }
 
 #[test]
 fn no_pair_of_quick_is_lost() -> Result<()> {
-    (1..=8).try_for_each(|dimensions| check(&QUICK, 64, dimensions, "0.8"))?;
-    check(&QUICK, 7, 3, "0.9")
+    for dimensions in 1..=8 {
+        check(&QUICK, 64, dimensions, "0.8")?;
+    }
+    check(&QUICK, 7, 3, "0.9").map(drop)
 }
 
 #[test]
 fn no_pair_of_trace_is_lost() -> Result<()> {
     check(&TRACE, 64, 3, "0.8")?;
-    check(&TRACE, 64, 3, "0.9")
+    check(&TRACE, 64, 3, "0.9").map(drop)
+}
+
+/// And the load is even, the sends are few, and the busiest node has less to do than under the control.
+#[test]
+fn the_plan_of_mid_and_trace_is_good_and_loses_no_pair() -> Result<()> {
+    for (tau, saved) in [("0.8", 0.88), ("0.9", 0.93)] {
+        let assignments = check(&MID_AND_TRACE, 64, 3, tau)?;
+        if assignments.is_empty() {
+            return Ok(());
+        }
+        let control = self::assignments(&MID_AND_TRACE, 64, 1, tau)?.unwrap_or_default();
+        let (ours, control) = (Load::of(&assignments, 64), Load::of(&control, 64));
+        ensure!(ours.imbalance <= 1.1, "imbalance {}", ours.imbalance);
+        ensure!(ours.saved >= saved, "{} of the sends are saved", ours.saved);
+        ensure!(control.imbalance <= 1.1, "the control is not what it could be: {}", control.imbalance);
+        ensure!(ours.speed_up >= 1.3 * control.speed_up, "{} and {}", ours.speed_up, control.speed_up);
+    }
+    Ok(())
 }
