@@ -11,7 +11,7 @@ use doppel_common::model::{ContentHash, GroupId, PageId};
 
 use super::{HandedOver, Machine, Message};
 use crate::key;
-use crate::record::{Evidence, Forward, GroupRecord, Member, decode, encode};
+use crate::record::{Evidence, Forward, Group, GroupRecord, Member, decode, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -98,16 +98,18 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         match self.txn.group(into)? {
             None => {
-                // The survivor dissolved before they came: each looks for its partners anew.
-                for (page, member) in members {
-                    let seat = member.seat;
-                    self.send_to_page(page, Message::Unseat { page, seat, compare: true });
-                }
                 // Who found the pair finds it anew: nobody else may report it.
                 if let Some(HandedOver { evidence: Evidence { page, content, .. }, .. }) = done {
                     self.send_to_page(page, Message::LookAgain { page, content });
                 }
-                Ok(())
+                if members.is_empty() {
+                    return Ok(());
+                }
+                // The survivor dissolved before they came. They are still tied to each other, and were all compared:
+                // sending each off to be compared anew would undo a giant group for one page that left.
+                let mut record = self.revived();
+                self.adopt_members(into, &mut record, members)?;
+                self.put_active(into, record)
             }
             Some(GroupRecord::Forward(forward)) => {
                 let (group, into) = (into, forward.into);
@@ -131,6 +133,15 @@ impl Machine<'_, '_> {
                 self.put_active(into, record)
             }
         }
+    }
+
+    /// A group under an id that was dissolved. It is to be recomputed, and its numbers are none of those that a
+    /// recomputation of the dissolved one may name.
+    fn revived(&mut self) -> Group {
+        let meta = self.meta();
+        meta.groups_minted += 1;
+        let number = meta.groups_minted << 32;
+        Group { changes: number, losses: number, touched: true, ..Group::new() }
     }
 
     /// A page asks where its word arrives: here, or further on.
