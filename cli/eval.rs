@@ -26,7 +26,7 @@ pub(crate) mod mapping;
 mod processor;
 mod replay;
 pub(crate) mod served;
-mod svg;
+pub(crate) mod svg;
 
 use std::io::{self, Write};
 

@@ -10,6 +10,7 @@ mod export;
 mod group;
 mod load;
 mod plan;
+mod rebalance;
 mod repair;
 mod repairs;
 mod report;
@@ -33,6 +34,7 @@ pub(crate) enum Command {
     Repair(repair::Repair),
     Repairs(repairs::Repairs),
     Report(report::Report),
+    Rebalance(rebalance::Rebalance),
     Explain(explain::Explain),
     Export(export::Export),
     Check(check::Check),
@@ -57,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Repair(repair) => repair.run(),
         Command::Repairs(repairs) => repairs.run(),
         Command::Report(report) => report.run(),
+        Command::Rebalance(rebalance) => rebalance.run(),
         Command::Explain(explain) => explain.run(),
         Command::Export(export) => export.run(),
         Command::Check(check) => check.run(),

@@ -1,9 +1,14 @@
 //! `doppel report`: load of the partitions, quality and sizes of the groups.
 
-use std::io::{self, Write};
+mod load_balance;
 
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
 use clap::{Args, ValueEnum};
-use doppel_common::api::{Backlog, Counters, LoadReport};
+use doppel_common::api::{Backlog, Counters};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,18 +16,30 @@ use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
 use crate::client::Client;
-use crate::output::{Output, bytes, count, plural, redirects, table};
+use crate::destination::Destination;
+use crate::eval::svg::{self, Panel};
+use crate::exit::Failure;
+use crate::output::{Output, count, plural, redirects, table};
+pub(crate) use load_balance::progress;
+use load_balance::{LoadBalance, WhatIfs};
 
 /// Show how a server is doing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel report load-balance
+  doppel report load-balance --what-if --svg plots
   doppel report quality --json")]
 pub(crate) struct Report {
     /// Which report.
     #[arg(value_enum)]
     kind: Kind,
+    /// Of the load: what 1 to 4 dimensions and 2 to 128 nodes would make of the present contents. Takes some seconds.
+    #[arg(long)]
+    what_if: bool,
+    /// Of the load: draw it into this directory, too, which is made if it is not there: load-balance.svg, or what-if.svg.
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
     #[command(flatten)]
     ask: AskArgs,
 }
@@ -72,56 +89,44 @@ struct Group {
 
 impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if (self.what_if || self.svg.is_some()) && !matches!(self.kind, Kind::LoadBalance) {
+            let text = "--what-if and --svg are for the report load-balance";
+            return Err(Failure::Usage(text.to_owned()).into());
+        }
         match self.kind {
-            Kind::LoadBalance => self.show("load-balance", load_balance),
-            Kind::Quality => self.show("quality", quality),
-            Kind::Groups => self.show("groups", groups),
+            Kind::LoadBalance if self.what_if => {
+                let path = ["v1", "reports", "load-balance", "what-if"];
+                self.show(&path, WhatIfs::print, |report| self.draw("what-if.svg", &report.panels()))
+            }
+            Kind::LoadBalance => {
+                let path = ["v1", "reports", "load-balance"];
+                self.show(&path, LoadBalance::print, |report| self.draw("load-balance.svg", &report.panels()))
+            }
+            Kind::Quality => self.show(&["v1", "reports", "quality"], quality, |_| Ok(())),
+            Kind::Groups => self.show(&["v1", "reports", "groups"], groups, |_| Ok(())),
         }
     }
 
     fn show<T: DeserializeOwned>(
         &self,
-        name: &str,
+        path: &[&str],
         human: impl FnOnce(&T, &mut dyn Write) -> io::Result<()>,
+        draw: impl FnOnce(&T) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
-        let answer: Box<RawValue> = client.json(client.request(Method::GET, &["v1", "reports", name]))?;
+        let answer: Box<RawValue> = client.json(client.request(Method::GET, path))?;
         let report: T = serde_json::from_str(answer.get())?;
+        draw(&report)?;
         Output { json: self.ask.json }.print(&answer, |out| human(&report, out))?;
         Ok(())
     }
-}
 
-fn load_balance(report: &LoadReport, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{} in {} dimensions, map {}",
-        plural(report.partitions.len() as u64, "partition"),
-        report.dimensions,
-        report.epoch
-    )?;
-    writeln!(
-        out,
-        "imbalance {:.2} (largest over mean; dealt at random: {:.2}), sends saved {:.1} %",
-        report.imbalance,
-        report.imbalance_floor,
-        report.sends_saved * 100.0
-    )?;
-    let heading =
-        ["partition", "node", "contents", "pages", "received", "comparisons", "bytes"].map(str::to_owned);
-    let mut rows = vec![heading.to_vec()];
-    rows.extend(report.partitions.iter().map(|load| {
-        vec![
-            load.partition.to_string(),
-            load.node.clone(),
-            count(load.contents),
-            count(load.pages),
-            count(load.received),
-            count(load.comparisons),
-            bytes(load.bytes),
-        ]
-    }));
-    table(out, &rows)
+    fn draw(&self, name: &str, panels: &[Panel]) -> anyhow::Result<()> {
+        let Some(dir) = self.svg.as_deref() else { return Ok(()) };
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let file = Destination::open(&dir.join(name))?;
+        file.write(|out| Ok(out.write_all(svg::document(panels).as_bytes())?))
+    }
 }
 
 fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {

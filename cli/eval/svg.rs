@@ -1,4 +1,4 @@
-//! Line plots as SVG text: panels side by side with axes, lines and a legend; readable on light and dark.
+//! Plots as SVG text: panels side by side with axes, lines, boxes and a legend; readable on light and dark.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const LEGEND_ROW: f64 = 18.0;
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:13px}.axis{stroke:#666;fill:none}\
 .grid{stroke:#ddd;fill:none}.line{fill:none;stroke-width:2}.mark{stroke-dasharray:2 4;stroke:#666;fill:none}\
-.dashed{stroke-dasharray:7 4}.c0{stroke:#0072b2}.c1{stroke:#d55e00}.c2{stroke:#009e73}.c3{stroke:#cc79a7}\
+.dashed{stroke-dasharray:7 4}.box{fill:#888;fill-opacity:.06}.c0{stroke:#0072b2}.c1{stroke:#d55e00}.c2{stroke:#009e73}.c3{stroke:#cc79a7}\
 .c4{stroke:#b07d00}.c5{stroke:#444}\
 @media (prefers-color-scheme:dark){text{fill:#ddd}.axis,.mark{stroke:#999}.grid{stroke:#3a3a3a}\
 .c0{stroke:#56b4e9}.c4{stroke:#f0e442}.c5{stroke:#ccc}}";
@@ -30,6 +30,17 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
+/// A rectangle from its least to its greatest corner.
+#[derive(Debug, Clone)]
+pub(crate) struct Rectangle {
+    /// Shown when one points at it.
+    pub(crate) name: String,
+    /// Rectangles of one group have one colour; there are fewer colours than groups may be.
+    pub(crate) group: usize,
+    pub(crate) least: (f64, f64),
+    pub(crate) greatest: (f64, f64),
+}
+
 /// A figure of its own. Values that are not finite are left out, on a logarithmic axis also those up to 0.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Panel {
@@ -39,6 +50,7 @@ pub(crate) struct Panel {
     pub(crate) logarithmic_x: bool,
     pub(crate) logarithmic_y: bool,
     pub(crate) series: Vec<Series>,
+    pub(crate) boxes: Vec<Rectangle>,
     /// Horizontal lines to compare with.
     pub(crate) marks: Vec<(f64, String)>,
 }
@@ -71,7 +83,8 @@ pub(crate) fn document(panels: &[Panel]) -> String {
 
 impl Panel {
     fn draw(&self, svg: &mut String) {
-        let points = || self.series.iter().flat_map(|series| series.points.iter().copied());
+        let corners = || self.boxes.iter().flat_map(|one| [one.least, one.greatest]);
+        let points = || self.series.iter().flat_map(|series| series.points.iter().copied()).chain(corners());
         let x = Scale::over(points().map(|(x, _)| x), self.logarithmic_x);
         let marks = self.marks.iter().map(|(value, _)| *value);
         let y = Scale::over(points().map(|(_, y)| y).chain(marks), self.logarithmic_y);
@@ -88,6 +101,19 @@ impl Panel {
             let at = across(*tick);
             line(svg, "axis", &[(at, bottom), (at, bottom + 4.0)]);
             text(svg, (at, bottom + 18.0), "middle", "", &label(*tick));
+        }
+        for one in &self.boxes {
+            let (left, top) = (across(one.least.0), up(one.greatest.1));
+            let (width, height) = (across(one.greatest.0) - left, up(one.least.1) - top);
+            let class = one.group % COLOURS;
+            push(
+                svg,
+                format_args!(
+                    "<rect class=\"box c{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>"
+                ),
+            );
+            escape(svg, &one.name);
+            svg.push_str("</title></rect>\n");
         }
         line(svg, "axis", &[(LEFT, TOP), (LEFT, bottom), (PANEL_WIDTH - RIGHT, bottom)]);
         text(svg, ((LEFT + PANEL_WIDTH - RIGHT) / 2.0, bottom + 36.0), "middle", "", &self.x);
@@ -113,28 +139,29 @@ impl Panel {
 }
 
 impl Scale {
-    /// A scale that holds all values; from 0 where it is not logarithmic.
+    /// A scale that holds all values, and 0 where it is not logarithmic.
     fn over(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
         let all = Self { logarithmic, from: 0.0, to: 0.0, ticks: Vec::new() };
         let values: Vec<f64> = values.filter(|value| all.has(*value)).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         match (values.is_empty(), logarithmic) {
-            (true, _) => Self::linear(1.0),
-            (false, false) => Self::linear(most),
+            (true, _) => Self::linear(0.0, 1.0),
+            (false, false) => Self::linear(least.min(0.0), most.max(0.0)),
             (false, true) => Self::logarithmic(least, most),
         }
     }
 
-    fn linear(most: f64) -> Self {
-        let most = if most > 0.0 { most } else { 1.0 };
-        // A tick is 1, 2 or 5 times a power of ten, with three to seven of them.
-        let power = 10_f64.powf((most / 3.0).log10().floor());
-        let step = [5.0, 2.0, 1.0].into_iter().map(|n| n * power).find(|step| most / step >= 2.5);
+    fn linear(least: f64, most: f64) -> Self {
+        let most = if most > least { most } else { 1.0 };
+        // A tick is 1, 2 or 5 times a power of ten, with three to seven of them, or eight on both sides of 0.
+        let range = most - least;
+        let power = 10_f64.powf((range / 3.0).log10().floor());
+        let step = [5.0, 2.0, 1.0].into_iter().map(|n| n * power).find(|step| range / step >= 2.5);
         let step = step.unwrap_or(power);
-        let count = (most / step - 1e-9).ceil();
-        let ticks = (0..=count as u32).map(|n| f64::from(n) * step).collect();
-        Self { logarithmic: false, from: 0.0, to: count * step, ticks }
+        let (first, last) = ((least / step + 1e-9).floor(), (most / step - 1e-9).ceil());
+        let ticks = (first as i32..=last as i32).map(|n| f64::from(n) * step).collect();
+        Self { logarithmic: false, from: first * step, to: last * step, ticks }
     }
 
     fn logarithmic(least: f64, most: f64) -> Self {
@@ -179,6 +206,11 @@ fn line(svg: &mut String, class: &str, points: &[(f64, f64)]) {
 
 fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
     push(svg, format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">"));
+    escape(svg, text);
+    svg.push_str("</text>\n");
+}
+
+fn escape(svg: &mut String, text: &str) {
     for c in text.chars() {
         match c {
             '<' => svg.push_str("&lt;"),
@@ -188,7 +220,6 @@ fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, text: &
             c => svg.push(c),
         }
     }
-    svg.push_str("</text>\n");
 }
 
 fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
@@ -214,6 +245,9 @@ mod tests {
             );
             assert!((0.0..=1.0).contains(&scale.place(most)));
         }
+        let scale = Scale::over([-300.0, 450.0].into_iter(), false);
+        assert_eq!(scale.ticks, [-400.0, -200.0, 0.0, 200.0, 400.0, 600.0]);
+        assert!((0.0..=1.0).contains(&scale.place(-300.0)) && (0.0..=1.0).contains(&scale.place(450.0)));
         let scale = Scale::over([300.0, 0.0, f64::NAN, 300_000.0].into_iter(), true);
         assert_eq!(scale.ticks, [100.0, 1e3, 1e4, 1e5, 1e6]);
     }
@@ -228,5 +262,10 @@ mod tests {
         // The first point is at the origin, the last at the upper right corner.
         assert!(svg.contains("<polyline class=\"line c0\" points=\"64.0,280.0 440.0,40.0 \"/>"), "{svg}");
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+        let one = Rectangle { name: "p<1>".to_owned(), group: 7, least: (0.0, 0.0), greatest: (10.0, 4.0) };
+        let svg = document(&[Panel { boxes: vec![one], ..Panel::default() }]);
+        let drawn =
+            "<rect class=\"box c1\" x=\"64.0\" y=\"40.0\" width=\"376.0\" height=\"240.0\"><title>p&lt;1>";
+        assert!(svg.contains(drawn), "{svg}");
     }
 }

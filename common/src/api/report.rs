@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total; feature m adds the lengths of
-/// the sub-dictionaries whose number has an even number of bits in common with m, and takes off the others.
+/// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total; feature m is what the m-th half of
+/// the dictionary has in a page, less what the other half has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LengthBox {
     /// Smallest value of each feature; null is no limit.
