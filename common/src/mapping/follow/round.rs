@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::Follow;
 use super::leaves::Leaves;
 use super::sends::Sends;
-use crate::mapping::PARTITIONS_MAX;
+use crate::mapping::{MappingLoad, PARTITIONS_MAX};
 
 /// Contents per serving node below which nothing but drained nodes is looked after: imbalance is chance.
 const CONTENTS_MIN: f64 = 32.0;
@@ -83,8 +83,8 @@ impl<'l> Round<'l> {
 
     /// Most over mean of the serving nodes.
     pub(super) fn imbalance(&self) -> f64 {
-        let most = self.serving.iter().map(|node| self.load(*node)).max().unwrap_or(0);
-        if self.total == 0 { 1.0 } else { most as f64 / self.mean() }
+        let stored = self.serving.iter().map(|node| self.load(*node)).collect();
+        MappingLoad { stored, received: Vec::new() }.imbalance()
     }
 
     pub(super) fn is_due(&self) -> bool {

@@ -65,9 +65,9 @@ fn homes(plan: &Plan, lengths: &[LengthVector]) -> Vec<(u32, u32)> {
 /// Most over mean of the nodes that serve, counted anew.
 fn imbalance(plan: &Plan, lengths: &[LengthVector]) -> f64 {
     let stored = plan.measure(lengths).stored;
-    let stored = plan.serving().map(|node| stored[node as usize]).collect::<Vec<_>>();
-    let most = *stored.iter().max().unwrap() as f64;
-    if lengths.is_empty() { 1.0 } else { most * stored.len() as f64 / lengths.len() as f64 }
+    let stored: Vec<u64> = plan.serving().map(|node| stored[node as usize]).collect();
+    let (most, sum) = (*stored.iter().max().unwrap() as f64, stored.iter().sum::<u64>() as f64);
+    if sum == 0.0 { 1.0 } else { most * stored.len() as f64 / sum }
 }
 
 /// All that holds of any plan and the one that follows it.
