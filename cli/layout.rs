@@ -15,7 +15,8 @@ pub(crate) struct LayoutArgs {
     /// Of the paper's mapping: by how much the interval of a length is widened, 1 to 10.
     #[arg(long, value_name = "RHO", default_value = "1.1", conflicts_with_all = ["delta", "epsilon"])]
     rho: Rho,
-    /// In place of rho: by what share near-duplicates may be less alike in one sub-dictionary than as a whole.
+    /// In place of rho: by what share near-duplicates may be less alike in one sub-dictionary than as a
+    /// whole.
     #[arg(long, value_name = "SHARE", requires = "epsilon")]
     delta: Option<f64>,
     /// In place of rho, with delta: by what share a length may be wrong.

@@ -28,8 +28,8 @@ const SAMPLE_MAX: usize = 50_000;
 
 /// Learn a partition map from crawls and show what it makes of them.
 ///
-/// Takes each distinct content that is live after the last input once; redirects and dead pages are left
-/// out. A content is stored on one node and compared on the nodes that may hold a near-duplicate of it; none is
+/// Takes each distinct content that is live after the last input once; redirects and dead pages are left out.
+/// A content is stored on one node and compared on the nodes that may hold a near-duplicate of it; none is
 /// ever missed, whatever map was learned. The same inputs give the same map.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -42,7 +42,8 @@ pub(crate) struct Plan {
     /// Machines that share the collection, 1 to 4096.
     #[arg(long, value_name = "M", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: u32,
-    /// Partitions of a node, fewer where that would be more than 4096 in all: a node's partitions can move one by one.
+    /// Partitions of a node, fewer where that would be more than 4096 in all: a node's partitions can move
+    /// one by one.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: u32,
     /// The threshold: pages are near-duplicates when their Jaccard coefficient is above it, 0.5 to 0.9999.
@@ -56,8 +57,8 @@ pub(crate) struct Plan {
     /// Learn from this crawl, given once or more, and not from the inputs: they are then later data.
     #[arg(long, value_name = "FILE")]
     learn_from: Vec<PathBuf>,
-    /// Write a line of JSON for every content to this file, sorted by URL: one of its URLs, the partition and node it
-    /// is stored on, and the nodes it is compared on; `-` is standard output.
+    /// Write a line of JSON for every content to this file, sorted by URL: one of its URLs, the partition and
+    /// node it is stored on, and the nodes it is compared on; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     assignments: Option<PathBuf>,
     /// Write the map to this file as JSON.

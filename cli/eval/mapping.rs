@@ -22,12 +22,13 @@ use later::Later;
 
 /// Measure mappings of contents to machines: balance, sends, work, and pairs lost.
 ///
-/// Takes each distinct content that is live after the last input once. For each number of machines a mapping is
-/// learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
-/// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for itself from
-/// fine intervals, a grid of boxes, intervals widened by rho). Every pair of contents with F true, found by separate exact
-/// code, is looked up: lost is what is not compared. Then mappings are learned from a random part, and ten data sets are made
-/// of the rest. A pair that ours or the control loses makes the command fail.
+/// Takes each distinct content that is live after the last input once. For each number of machines a mapping
+/// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
+/// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for
+/// itself from fine intervals, a grid of boxes, intervals widened by rho). Every pair of contents with F
+/// true, found by separate exact code, is looked up: lost is what is not compared. Then mappings are learned
+/// from a random part, and ten data sets are made of the rest. A pair that ours or the control loses makes
+/// the command fail.
 #[derive(Debug, Args)]
 pub(crate) struct Mapping {
     #[command(flatten)]

@@ -1,9 +1,9 @@
 //! Data that come after a mapping was learned: how even they lie, and how that varies.
 //!
-//! A random part of the contents is learned from, the rest is dealt into ten data sets. The floor is what chance
-//! alone gives: the same data sets dealt at random to machines of equal shares. No mapping can know the shares better than
-//! its sample tells them, so there is a *limit* above the floor: contents on a line, each at a random place, and the line cut
-//! into parts with the same number of the sample in each.
+//! A random part of the contents is learned from, the rest is dealt into ten data sets. The floor is what
+//! chance alone gives: the same data sets dealt at random to machines of equal shares. No mapping can know
+//! the shares better than its sample tells them, so there is a *limit* above the floor: contents on a line,
+//! each at a random place, and the line cut into parts with the same number of the sample in each.
 
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ use crate::eval::generator::Random;
 
 /// Data sets of a split.
 const SETS: usize = 10;
+/// How often they are dealt at random, for what chance makes of them is a mean, too.
+const DEALS: usize = 10;
 /// Places on the line.
 const LINE: usize = 1 << 53;
 
@@ -56,12 +58,8 @@ pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> 
                 .into_par_iter()
                 .map(|split| args.split(contents, tau, *variant, split))
                 .collect::<anyhow::Result<_>>()?;
-            let mean = |which: usize| {
-                let of = |value: fn(&Spread) -> f64| {
-                    splits.iter().map(|split| value(&split[which])).sum::<f64>() / splits.len() as f64
-                };
-                Spread { imbalance: of(|spread| spread.imbalance), variation: of(|spread| spread.variation) }
-            };
+            let mean =
+                |which: usize| Spread::mean(&splits.iter().map(|split| split[which]).collect::<Vec<_>>());
             Ok(Later {
                 tau,
                 variant: *variant,
@@ -75,8 +73,8 @@ pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> 
 }
 
 impl Mapping {
-    /// One split: the imbalance of what was learned from, and the later data sets under the mapping, dealt at random, and at
-    /// the limit.
+    /// One split: the imbalance of what was learned from, and the later data sets under the mapping, dealt at
+    /// random, and at the limit.
     fn split(
         &self,
         contents: &[Arc<Signature>],
@@ -92,25 +90,45 @@ impl Mapping {
         }
         let (sample, rest) = order.split_at(order.len() * usize::from(self.learned_percent) / 100);
         let layout = self.learn(sample, tau, variant, self.later_machines)?;
-        let mut line: Vec<usize> = sample.iter().map(|_| random.below(LINE)).collect();
-        line.sort_unstable();
-        let (mut ours, mut floor, mut limit) = (Vec::new(), Vec::new(), Vec::new());
-        for set in 0..SETS {
-            let later: Vec<&Signature> = rest.iter().skip(set).step_by(SETS).copied().collect();
-            let equal = later.iter().map(|_| random.below(machines) as u64);
-            floor.push(MappingLoad::dealt(machines, equal).imbalance());
+        let sets: Vec<Vec<&Signature>> =
+            (0..SETS).map(|set| rest.iter().skip(set).step_by(SETS).copied().collect()).collect();
+        let sizes: Vec<usize> = sets.iter().map(Vec::len).collect();
+        let (mut floor, mut limit) = (Vec::new(), Vec::new());
+        for _ in 0..DEALS {
+            floor.push(deal(&sizes, machines, || random.below(machines)));
+            let mut line: Vec<usize> = sample.iter().map(|_| random.below(LINE)).collect();
+            line.sort_unstable();
             let part = |place| line.partition_point(|known| *known < place) * machines / (line.len() + 1);
-            let parts = later.iter().map(|_| part(random.below(LINE)) as u64);
-            limit.push(MappingLoad::dealt(machines, parts).imbalance());
-            ours.push(layout.measure(later.into_iter()).imbalance());
+            limit.push(deal(&sizes, machines, || part(random.below(LINE))));
         }
         let learned = layout.measure(sample.iter().copied()).imbalance();
-        Ok([Spread { imbalance: learned, variation: 0.0 }, spread(&ours), spread(&floor), spread(&limit)])
+        let ours = sets.into_iter().map(|set| layout.measure(set.into_iter()).imbalance());
+        Ok([
+            Spread { imbalance: learned, variation: 0.0 },
+            Spread::of(&ours.collect::<Vec<_>>()),
+            Spread::mean(&floor),
+            Spread::mean(&limit),
+        ])
     }
 }
 
-fn spread(values: &[f64]) -> Spread {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Spread { imbalance: mean, variation: (squares / (values.len() - 1) as f64).sqrt() / mean }
+/// Data sets of these sizes, their contents dealt to the machines that `machine` gives.
+fn deal(sizes: &[usize], machines: usize, mut machine: impl FnMut() -> usize) -> Spread {
+    let mut imbalance =
+        |size: &usize| MappingLoad::dealt(machines, (0..*size).map(|_| machine() as u64)).imbalance();
+    Spread::of(&sizes.iter().map(&mut imbalance).collect::<Vec<_>>())
+}
+
+impl Spread {
+    /// Of the imbalances of data sets.
+    fn of(values: &[f64]) -> Self {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self { imbalance: mean, variation: (squares / (values.len() - 1) as f64).sqrt() / mean }
+    }
+
+    fn mean(spreads: &[Self]) -> Self {
+        let of = |value: fn(&Self) -> f64| spreads.iter().map(value).sum::<f64>() / spreads.len() as f64;
+        Self { imbalance: of(|spread| spread.imbalance), variation: of(|spread| spread.variation) }
+    }
 }

@@ -1,9 +1,10 @@
 //! Parts with equal work.
 //!
-//! What a part has to do is to compare what it receives with what it stores. Parts that store the same do not receive the
-//! same: where pages are alike, most of a box is within reach of its neighbours. The slowest part keeps all waiting, so
-//! it is given less to store, and the others a little more: a space is cut a few times, each time by weights that come of
-//! what the parts received before, and the cuts with the least work of the busiest part are taken.
+//! What a part has to do is to compare what it receives with what it stores. Parts that store the same do not
+//! receive the same: where pages are alike, most of a box is within reach of its neighbours. The slowest part
+//! keeps all waiting, so it is given less to store, and the others a little more: a space is cut a few times,
+//! each time by weights that come of what the parts received before, and the cuts with the least work of the
+//! busiest part are taken.
 
 use super::cut::{Contents, Node, Tree};
 use super::{BoundingSpace, LengthVector};
@@ -17,8 +18,9 @@ const FULLEST: f64 = 1.1;
 /// How often the space is cut.
 const ROUNDS: usize = 6;
 
-/// Cuts the whole space into boxes for `parts` parts and each of these into `each`, as [`grow`](super::cut::grow) does, with
-/// the work of parts balanced. In one dimension all parts have the same to store, as near as can be.
+/// Cuts the whole space into boxes for `parts` parts and each of these into `each`, as
+/// [`grow`](super::cut::grow) does, with the work of parts balanced. In one dimension all parts have the same
+/// to store, as near as can be.
 pub(super) fn learn(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
@@ -52,8 +54,9 @@ fn score(tree: &Tree<'_>, parts: u32) -> (usize, usize) {
     (over, tree.parts.iter().map(|part| part.stored * part.received).max().unwrap_or(0))
 }
 
-/// The weights, moved half the way, on a logarithmic scale, to what the contents' parts received: with parts of equal weight,
-/// stored times received would be equal then, up to parts that have [`ROOM`] more than the mean.
+/// The weights, moved half the way, on a logarithmic scale, to what the contents' parts received: with parts
+/// of equal weight, stored times received would be equal then, up to parts that have [`ROOM`] more than the
+/// mean.
 fn shifted(weights: &[f64], tree: &Tree<'_>) -> Vec<f64> {
     let received = |part: &u32| tree.parts[*part as usize].received.max(1) as f64;
     let mut sorted: Vec<f64> = tree.homes.iter().map(received).collect();

@@ -1,12 +1,15 @@
 //! The part of length-vector space that can hold a near-duplicate, exactly.
 //!
-//! With c = (1 - tau) / (1 + tau): J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|) shingles, so
+//! With c = (1 - tau) / (1 + tau): J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|)
+//! shingles, so
 //!
 //! - tau |A| < |B| < |A| / tau, and
-//! - no feature of their [`LengthVector`]s differs by c (|A| + |B|) or more, as a shingle counts 1 or -1 in each.
+//! - no feature of their [`LengthVector`]s differs by c (|A| + |B|) or more, as a shingle counts 1 or -1 in
+//!   each.
 //!
 //! A box is a range of each feature, the total among them. With the largest total t that the box and the
-//! first bound allow, it can hold such a vector only if no feature of A is c (|A| + t) or farther from the box's range of it.
+//! first bound allow, it can hold such a vector only if no feature of A is c (|A| + t) or farther from the
+//! box's range of it.
 //!
 //! All is counted on the stored sets and decided in integers, times the denominator of 1 + tau.
 
@@ -79,7 +82,8 @@ impl BoundingSpace {
         (self.totals.0..=self.totals.1).contains(&i64::from(total))
     }
 
-    /// Whether a content of these lengths, the total first, may be a near-duplicate. Both must be of one lexicon.
+    /// Whether a content of these lengths, the total first, may be a near-duplicate. Both must be of one
+    /// lexicon.
     #[must_use]
     pub fn admits(&self, lengths: &[u32]) -> bool {
         let Some((&total, halves)) = lengths.split_first() else { return false };

@@ -1,8 +1,8 @@
 //! Joint cuts of length-vector space: a k-d tree (Bentley, CACM 18(9), 1975).
 //!
-//! Features are not independent, so cuts made for each on its own leave many boxes empty and others overfull. Here each box
-//! is cut for itself: among the boundaries of all features that overfill neither side, the one that the fewest bounding
-//! spaces cross.
+//! Features are not independent, so cuts made for each on its own leave many boxes empty and others overfull.
+//! Here each box is cut for itself: among the boundaries of all features that overfill neither side, the one
+//! that the fewest bounding spaces cross.
 
 use super::{BoundingSpace, Bounds, LengthVector, intervals};
 
@@ -38,9 +38,10 @@ pub(super) struct Contents<'s> {
     pub(super) dimensions: usize,
 }
 
-/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each, and each of these into `each`
-/// boxes again. Contents of one vector are never parted, so there may be fewer boxes; each of them then counts
-/// for as many parts as its share is worth. Gives the tree, and the part of every leaf: from 0, in ascending order.
+/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each, and each of these into
+/// `each` boxes again. Contents of one vector are never parted, so there may be fewer boxes; each of them
+/// then counts for as many parts as its share is worth. Gives the tree, and the part of every leaf: from 0,
+/// in ascending order.
 pub(super) fn grow(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],

@@ -1,8 +1,8 @@
 //! Cuts of one dimension at equal depth.
 
-/// At most `parts - 1` boundaries, ascending, that part `values` into intervals of about as many each; values up to a
-/// boundary are to its left. The fullest interval is as small as it can be, for equal values are not parted; with
-/// that, each interval is as near as possible to its share of what is left.
+/// At most `parts - 1` boundaries, ascending, that part `values` into intervals of about as many each; values
+/// up to a boundary are to its left. The fullest interval is as small as it can be, for equal values are not
+/// parted; with that, each interval is as near as possible to its share of what is left.
 pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
     values.sort_unstable();
     let runs: Vec<(i64, usize)> = values.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();

@@ -7,13 +7,13 @@ pub const DIMENSIONS_MAX: usize = 8;
 
 /// Distinct shingles of a content by the sub-dictionary of their first word.
 ///
-/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is a half of the
-/// dictionary, and the halves overlap.
+/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is
+/// a half of the dictionary, and the halves overlap.
 ///
-/// Cuts and bounds are over *features*, one for each length: the total t, and for a half of length l the difference 2 l - t
-/// of it and the other half. Two contents that differ in d shingles differ in no feature by more than d, for a shingle
-/// counts 1 or -1 in each; but a difference is spread twice as far as a length, so a cut over it is crossed
-/// by fewer bounding spaces.
+/// Cuts and bounds are over *features*, one for each length: the total t, and for a half of length l the
+/// difference 2 l - t of it and the other half. Two contents that differ in d shingles differ in no feature
+/// by more than d, for a shingle counts 1 or -1 in each; but a difference is spread twice as far as a length,
+/// so a cut over it is crossed by fewer bounding spaces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LengthVector {
     lengths: [u32; DIMENSIONS_MAX],
@@ -42,8 +42,8 @@ impl LengthVector {
         Ok(Self { lengths: [0; DIMENSIONS_MAX], dimensions })
     }
 
-    /// Counts one shingle: in all, and in the halves whose bits are set in `halves`, the lowest bit for the first half.
-    /// There must be no bits beyond the dimensions.
+    /// Counts one shingle: in all, and in the halves whose bits are set in `halves`, the lowest bit for the
+    /// first half. There must be no bits beyond the dimensions.
     pub(super) fn count(&mut self, halves: u8) {
         // The lowest bit, always set, is the whole dictionary's.
         let bits = u32::from(halves) << 1 | 1;

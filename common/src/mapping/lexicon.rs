@@ -1,7 +1,7 @@
 //! The table of words to sub-dictionaries, by way of buckets.
 //!
-//! The first sub-dictionary is the whole dictionary, the others are halves of it that overlap: the table has one bit per bucket
-//! for each of them.
+//! The first sub-dictionary is the whole dictionary, the others are halves of it that overlap: the table has
+//! one bit per bucket for each of them.
 //!
 //! A stored shingle hash carries the bucket of its first word, so a table over buckets applies to
 //! stored sets, and a new one can be learned without the text. One table serves all languages, or the
@@ -36,8 +36,8 @@ impl Lexicon {
         Ok(Self { version: 0, empty, table })
     }
 
-    /// A table of topics: halves of the dictionary by which the pages of `sample` differ most, those that tell
-    /// most first. A function of the sample and its order alone.
+    /// A table of topics: halves of the dictionary by which the pages of `sample` differ most, those that
+    /// tell most first. A function of the sample and its order alone.
     ///
     /// # Errors
     /// When `dimensions` is not 1 to [`DIMENSIONS_MAX`].

@@ -1,11 +1,11 @@
 //! Where a signature belongs: length vectors, their bounding spaces, and the cut of that space into
 //! partitions.
 //!
-//! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls in
-//! each of N sub-dictionaries of a [`Lexicon`]: the whole dictionary, and N - 1 halves of it. Near-duplicates have similar vectors, so a content
-//! needs comparing only in the partitions that meet its [`BoundingSpace`]. A [`PartitionMap`] is a
-//! lexicon and the cuts: it says where a content is stored (one home) and where it is compared
-//! (its contacts, the home among them).
+//! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls in each of N
+//! sub-dictionaries of a [`Lexicon`]: the whole dictionary, and N - 1 halves of it. Near-duplicates have
+//! similar vectors, so a content needs comparing only in the partitions that meet its [`BoundingSpace`]. A
+//! [`PartitionMap`] is a lexicon and the cuts: it says where a content is stored (one home) and where it is
+//! compared (its contacts, the home among them).
 //!
 //! Invariants, for one map and its tau:
 //! - every vector has exactly one home, and its contacts contain it;

@@ -1,17 +1,21 @@
-//! The mapping of the paper on incremental two-tier clustering, for comparison and for similarities other than Jaccard's.
+//! The mapping of the paper on incremental two-tier clustering, for comparison and for similarities other
+//! than Jaccard's.
 //!
-//! The dictionary is divided into N sub-dictionaries of about equal weight; a content has a length in each. Every dimension
-//! is cut for itself: into fine intervals whose ends have the ratio tau (Theobald, Siddharth, Paepcke: "SpotSigs", SIGIR
-//! 2008), which are merged into coarse ones of about equal shares. The grid of coarse intervals has a box for each node. A
-//! content of lengths L_i is stored in the box of its lengths and compared in all that meet (L_i tau / rho, L_i rho / tau).
+//! The dictionary is divided into N sub-dictionaries of about equal weight; a content has a length in each.
+//! Every dimension is cut for itself: into fine intervals whose ends have the ratio tau (Theobald, Siddharth,
+//! Paepcke: "SpotSigs", SIGIR 2008), which are merged into coarse ones of about equal shares. The grid of
+//! coarse intervals has a box for each node. A content of lengths L_i is stored in the box of its lengths and
+//! compared in all that meet (L_i tau / rho, L_i rho / tau).
 //!
 //! What differs from the paper, and why:
-//! - Lengths are numbers of distinct shingles by their first word, not of tokens: stored signatures give those.
-//! - A length of 0 counts as 1 in a bound. Taken literally its interval is empty, and the content would not be
-//!   compared even with a copy of itself. The same for both contents of a pair, so the relation stays symmetric.
+//! - Lengths are numbers of distinct shingles by their first word, not of tokens: stored signatures give
+//!   those.
+//! - A length of 0 counts as 1 in a bound. Taken literally its interval is empty, and the content would not
+//!   be compared even with a copy of itself. The same for both contents of a pair, so the relation stays
+//!   symmetric.
 //!
-//! **Pairs may be lost** where N > 1: a near-duplicate may differ in one sub-dictionary alone, and by more than rho allows
-//! there. For N = 1 and rho = 1 the interval is the exact one of the Jaccard coefficient.
+//! **Pairs may be lost** where N > 1: a near-duplicate may differ in one sub-dictionary alone, and by more
+//! than rho allows there. For N = 1 and rho = 1 the interval is the exact one of the Jaccard coefficient.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -33,9 +37,9 @@ const RHO_MAX: f64 = 10.0;
 pub struct Rho(f64);
 
 impl Rho {
-    /// From the tolerances it is made of, by our reading: near-duplicates may be less alike in one sub-dictionary than as
-    /// a whole, with a coefficient of tau (1 - delta) there, and a length may be wrong by a share epsilon of it. So
-    /// rho is (1 + epsilon) / (1 - epsilon) / (1 - delta).
+    /// From the tolerances it is made of, by our reading: near-duplicates may be less alike in one
+    /// sub-dictionary than as a whole, with a coefficient of tau (1 - delta) there, and a length may be wrong
+    /// by a share epsilon of it. So rho is (1 + epsilon) / (1 - epsilon) / (1 - delta).
     ///
     /// # Errors
     /// When that is not from 1 to 10.
@@ -98,8 +102,9 @@ pub struct PaperMap {
 }
 
 impl PaperMap {
-    /// A grid of `nodes` boxes for collections like `sample`. Boxes stay empty where a dimension has fewer fine
-    /// intervals than are wanted, and where no content has such lengths. A function of its arguments alone.
+    /// A grid of `nodes` boxes for collections like `sample`. Boxes stay empty where a dimension has fewer
+    /// fine intervals than are wanted, and where no content has such lengths. A function of its arguments
+    /// alone.
     ///
     /// # Errors
     /// When `nodes` or `dimensions` is out of range.
@@ -217,8 +222,8 @@ fn sides(boxes: u32, dimensions: usize) -> Vec<u32> {
     sides
 }
 
-/// A sub-dictionary for each bucket, so that all have about the same number of the sample's shingles: the heaviest bucket
-/// first, each to the lightest one.
+/// A sub-dictionary for each bucket, so that all have about the same number of the sample's shingles: the
+/// heaviest bucket first, each to the lightest one.
 fn balanced<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
     let mut counts = vec![0_u64; BUCKETS];
     for hash in sample.iter().flat_map(|signature| signature.borrow().set()) {
@@ -239,8 +244,8 @@ fn balanced<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
     table
 }
 
-/// The first lengths of at most `parts` coarse intervals but the first: those beginnings of fine intervals before which
-/// the contents are nearest to each multiple of an equal share.
+/// The first lengths of at most `parts` coarse intervals but the first: those beginnings of fine intervals
+/// before which the contents are nearest to each multiple of an equal share.
 fn coarse(mut lengths: Vec<u32>, parts: u32, tau: Tau) -> Vec<u32> {
     lengths.sort_unstable();
     let longest = lengths.last().copied().unwrap_or(0);

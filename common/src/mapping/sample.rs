@@ -13,8 +13,8 @@ const UNLIKE: f64 = 0.1;
 pub struct Sample {
     /// Their number.
     pub contents: u64,
-    /// For each feature of their length vectors, the total first: least, quartiles and greatest value, in shingles. Empty
-    /// where there are no contents.
+    /// For each feature of their length vectors, the total first: least, quartiles and greatest value, in
+    /// shingles. Empty where there are no contents.
     pub features: Vec<[i64; 5]>,
     /// What the map made of them, as it was learned.
     pub load: MappingLoad,
@@ -23,8 +23,8 @@ pub struct Sample {
 /// How differently later contents lie in the partitions of a map from those it was learned from.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Drift {
-    /// The share of the later contents that would have to lie in other partitions for the shares of all partitions to be the
-    /// sample's (the total variation distance), 0 to 1.
+    /// The share of the later contents that would have to lie in other partitions for the shares of all
+    /// partitions to be the sample's (the total variation distance), 0 to 1.
     pub distance: f64,
     /// About what chance alone makes of it, for samples of these sizes.
     pub chance: f64,
@@ -61,8 +61,8 @@ impl Sample {
         }
         let pairs = || known.iter().zip(later).map(|(a, b)| (*a as f64, *b as f64));
         let distance = pairs().map(|(a, b)| (a / n - b / m).abs()).sum::<f64>() / 2.0;
-        // The difference of two shares of a partition that has the share p of both is about normal with the variance
-        // p (1 / n + 1 / m); the mean of its absolute value is sqrt(2 / pi) deviations.
+        // The difference of two shares of a partition that has the share p of both is about normal with the
+        // variance p (1 / n + 1 / m); the mean of its absolute value is sqrt(2 / pi) deviations.
         let deviation = |(a, b): (f64, f64)| ((a + b) / (n + m) * (1.0 / n + 1.0 / m)).sqrt();
         let chance = pairs().map(deviation).sum::<f64>() / (2.0 * std::f64::consts::PI).sqrt();
         Some(Drift { distance, chance: chance.min(1.0) })

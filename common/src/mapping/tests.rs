@@ -245,6 +245,24 @@ fn cuts_are_even_and_deterministic() {
     }
 }
 
+/// Half of the pages are near one another, the others far apart: the parts of the first half receive more.
+#[test]
+fn the_work_of_parts_is_balanced() {
+    let word = |n: u64, i: u64| (stable_hash64(&(n << 32 | i).to_le_bytes()) % 300) as u16;
+    let text = |n: u64| (0..180 + n % 40).map(|i| word(n, i)).collect::<Vec<u16>>();
+    let cluster = (0..450).map(|n| signature_of(&text(n)));
+    let pages: Vec<Signature> = topical_pages().into_iter().step_by(2).chain(cluster).collect();
+    let lexicon = Lexicon::learn(&pages, 3, 1).unwrap();
+    let lengths: Vec<LengthVector> = pages.iter().map(|page| lexicon.lengths(page)).collect();
+    let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
+    let load =
+        |(nodes, _)| PartitionMap::over(lexicon.clone(), nodes, Tau::DEFAULT, 1).unwrap().measure(&lengths);
+    let even = load(cut::grow(&lengths, &spaces, 3, 16, 1));
+    let balanced = load(balance::learn(&lengths, &spaces, 3, (16, 1)));
+    assert!(balanced.imbalance() <= 1.1, "{balanced:?}");
+    assert!(balanced.speed_up() > 1.02 * even.speed_up(), "{} {}", balanced.speed_up(), even.speed_up());
+}
+
 #[test]
 fn a_heavy_point_is_never_parted() {
     let mut pages = topical_pages();
@@ -258,7 +276,8 @@ fn a_heavy_point_is_never_parted() {
     assert_eq!(none.partitions(), 1);
 }
 
-/// Whatever the sample, a map is defined, all contents have a home among their contacts, and it can be stored.
+/// Whatever the sample, a map is defined, all contents have a home among their contacts, and it can be
+/// stored.
 fn is_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
     let plan = Plan::learn(sample, (16, 4), Tau::DEFAULT, dimensions, 1).unwrap();
     let map = plan.map();

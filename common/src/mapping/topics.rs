@@ -1,12 +1,12 @@
 //! Halves of the dictionary by which pages differ.
 //!
-//! The lengths of a page's parts rise and fall together, and the more alike the parts of the dictionary,
-//! the more so: a vector of three such lengths says little more than one. What tells pages apart is the difference
-//! of the shares that two halves of the dictionary have in a page, if the halves are chosen so that it varies
-//! most. With X the page x bucket-share matrix, centred, and w = +-1 per bucket, that is the w with the largest |X w|:
-//! steps w <- sign(X' X w) never make it smaller, for X' X is positive semidefinite (Journee, Nesterov, Richtarik,
-//! Sepulchre, JMLR 11, 2010, section 2), from where power iteration without the sign has come to. The next
-//! direction is found where the scores X w of the earlier ones are taken out.
+//! The lengths of a page's parts rise and fall together, and the more alike the parts of the dictionary, the
+//! more so: a vector of three such lengths says little more than one. What tells pages apart is the
+//! difference of the shares that two halves of the dictionary have in a page, if the halves are chosen so
+//! that it varies most. With X the page x bucket-share matrix, centred, and w = +-1 per bucket, that is the w
+//! with the largest |X w|: steps w <- sign(X' X w) never make it smaller, for X' X is positive semidefinite
+//! (Journee, Nesterov, Richtarik, Sepulchre, JMLR 11, 2010, section 2), from where power iteration without
+//! the sign has come to. The next direction is found where the scores X w of the earlier ones are taken out.
 
 use std::borrow::Borrow;
 
@@ -53,7 +53,8 @@ pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], directions: usize, tabl
 struct Direction {
     /// 1 or -1 per bucket.
     signs: Vec<f64>,
-    /// The difference of the halves' shares per page, less what the earlier directions say of it; of length 1.
+    /// The difference of the halves' shares per page, less what the earlier directions say of it; of length
+    /// 1.
     scores: Vec<f64>,
     /// Its length before.
     spread: f64,
