@@ -12,6 +12,7 @@ mod accuracy {
 
     mod compare_check;
     mod figures;
+    mod follow;
     mod invariance;
     mod oracle_check;
     mod plan;

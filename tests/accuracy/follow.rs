@@ -1,0 +1,190 @@
+//! A collection whose sites arrive one after another, its plan following: how even the nodes are and how much moves.
+//!
+//! Contents come in the order of their URLs. The first plan, its lexicon too, is learned from the first tenth, one
+//! site or two; after that nothing is learned anew. Looked at is after every 400th part of what is stored. What moves in a
+//! tenth of the arrival is held to a share of what is stored then.
+
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::{Context, Result, ensure};
+use doppel_common::input::{self, FetchedBody, Item, Limits};
+use doppel_common::mapping::{Follow, LengthVector, MappingLoad, Plan};
+use doppel_common::model::{PageUrl, Tau, Timestamp};
+use doppel_common::signature::Signature;
+use doppel_common::text::{Extracted, Extractor};
+
+use crate::accuracy::corpus::MID_AND_TRACE;
+
+/// How often is looked, in parts of what is stored.
+const LOOKS: usize = 400;
+
+/// Partitions of a node.
+const EACH: u32 = 8;
+
+/// Nodes, and the largest share of what is stored that may move in a tenth of the arrival.
+const SETTINGS: [(u32, f64); 2] = [(16, 0.2), (64, 0.3)];
+
+/// The distinct contents that are live at the end, in the order of their first URLs.
+fn arrivals() -> Result<Option<Vec<Signature>>> {
+    let Some(files) = MID_AND_TRACE.files()? else { return Ok(None) };
+    let limits = Limits::at(Timestamp::from_millis(1_900_000_000_000));
+    let mut newest: BTreeMap<PageUrl, Option<Signature>> = BTreeMap::new();
+    let mut extractor = Extractor::new().without_language();
+    for file in files {
+        for item in input::open(&file, limits).with_context(|| file.display().to_string())? {
+            let Item::Page(page) = item else { continue };
+            let signature = match page.body {
+                FetchedBody::Html { bytes, charset } => {
+                    match extractor.html(&page.url, &bytes, charset.as_deref()) {
+                        Extracted::Page(page) => Some(page.signature),
+                        Extracted::Redirect(_) => None,
+                    }
+                }
+                FetchedBody::Text(text) => Some(extractor.text(&text).signature),
+                FetchedBody::Redirect(_) | FetchedBody::Dead => None,
+            };
+            newest.insert(page.url, signature);
+        }
+    }
+    let mut seen = HashSet::new();
+    let live = newest.into_values().flatten();
+    Ok(Some(live.filter(|one| one.tokens() > 0 && seen.insert(one.content())).collect()))
+}
+
+/// What came of it.
+struct Arrival {
+    nodes: u32,
+    tau: Tau,
+    tenths: Vec<Tenth>,
+    /// Of all contents at the end, and by a plan that is learned from them.
+    at_end: MappingLoad,
+    learned: MappingLoad,
+}
+
+#[derive(Default)]
+struct Tenth {
+    stored: usize,
+    moved: u64,
+    plans: u32,
+    /// The most at any look, before what is done about it.
+    imbalance: f64,
+    partitions: usize,
+    sends_saved: f64,
+}
+
+impl Tenth {
+    fn moved_share(&self) -> f64 {
+        self.moved as f64 / self.stored as f64
+    }
+}
+
+fn lengths<'s>(plan: &Plan, contents: impl IntoIterator<Item = &'s Signature>) -> Vec<LengthVector> {
+    contents.into_iter().map(|content| plan.map().lexicon().lengths(content)).collect()
+}
+
+fn arrive(contents: &[Signature], nodes: u32, tau: Tau, follow: Follow) -> Result<Arrival> {
+    let first = contents.len() / 10;
+    let mut plan = Plan::learn(&contents[..first], (nodes, EACH), tau, 3, 1)?;
+    let lengths = lengths(&plan, contents);
+    let mut load = plan.measure(&lengths[..first]);
+    let (mut stored, mut tenths) = (first, Vec::new());
+    for tenth in 2..=10 {
+        let end = contents.len() * tenth / 10;
+        let mut now = Tenth { stored: end, ..Tenth::default() };
+        while stored < end {
+            let next = (stored + stored.div_ceil(LOOKS)).min(end);
+            for vector in &lengths[stored..next] {
+                load.stored[plan.node(plan.map().home(vector)) as usize] += 1;
+            }
+            stored = next;
+            now.imbalance = now.imbalance.max(load.imbalance());
+            if load.imbalance() <= follow.limit {
+                continue;
+            }
+            let left = follow.having_moved(now.moved as f64 / stored as f64);
+            if let Some(followed) = left.next(&plan, &lengths[..stored], 1) {
+                plan = followed.plan;
+                now.moved += followed.change.contents_moved;
+                now.plans += 1;
+                load = plan.measure(&lengths[..stored]);
+            }
+        }
+        now.partitions = plan.places().len();
+        now.sends_saved = plan.measure(&lengths[..stored]).sends_saved();
+        tenths.push(now);
+    }
+    let learned = Plan::learn(contents, (nodes, EACH), tau, 3, 1)?;
+    let learned = learned.measure(&self::lengths(&learned, contents));
+    Ok(Arrival { nodes, tau, tenths, at_end: plan.measure(&lengths), learned })
+}
+
+impl Arrival {
+    fn check(&self, moved_max: f64) -> Result<()> {
+        for (number, tenth) in (2..).zip(&self.tenths) {
+            let Tenth { imbalance, .. } = tenth;
+            let about = format!("{} nodes, tau {}, tenth {number}", self.nodes, self.tau);
+            let moved = tenth.moved_share();
+            ensure!(moved <= moved_max, "{about}: {moved:.3} of what is stored moved");
+            ensure!(number <= 5 || *imbalance <= 1.3, "{about}: imbalance {imbalance:.2}");
+        }
+        Ok(())
+    }
+
+    fn print(&self) {
+        for (number, tenth) in (2..).zip(&self.tenths) {
+            println!(
+                "| {} | {} | {number} | {} | {:.2} | {:.1} | {} | {} | {:.1} |",
+                self.nodes,
+                self.tau,
+                tenth.stored,
+                tenth.imbalance,
+                100.0 * tenth.moved_share(),
+                tenth.plans,
+                tenth.partitions,
+                100.0 * tenth.sends_saved
+            );
+        }
+        let (end, learned) = (&self.at_end, &self.learned);
+        println!(
+            "{} nodes, tau {}: at the end imbalance {:.2}, sends saved {:.1} %, all pairs / work {:.0}; a plan learned \
+             from all of it {:.2}, {:.1} %, {:.0}",
+            self.nodes,
+            self.tau,
+            end.imbalance(),
+            100.0 * end.sends_saved(),
+            end.speed_up(),
+            learned.imbalance(),
+            100.0 * learned.sends_saved(),
+            learned.speed_up()
+        );
+    }
+}
+
+/// The runs with some of [`SETTINGS`], each with its share.
+fn runs(contents: &[Signature], settings: &[(u32, f64)]) -> Result<Vec<(Arrival, f64)>> {
+    let mut runs = Vec::new();
+    for &(nodes, moved_max) in settings {
+        for tau in ["0.8", "0.9"] {
+            let follow = Follow { moved_max, each: EACH, ..Follow::default() };
+            runs.push((arrive(contents, nodes, tau.parse()?, follow)?, moved_max));
+        }
+    }
+    Ok(runs)
+}
+
+#[test]
+fn a_plan_follows_sites_that_arrive_one_after_another() -> Result<()> {
+    let Some(contents) = arrivals()? else { return Ok(()) };
+    runs(&contents, &SETTINGS[..1])?.iter().try_for_each(|(run, moved_max)| run.check(*moved_max))
+}
+
+#[test]
+#[ignore = "prints a table of docs/EVALUATION.md"]
+fn follow_report() -> Result<()> {
+    let Some(contents) = arrivals()? else { return Ok(()) };
+    println!("| nodes | tau | tenth | stored | imbalance | moved, % | plans | partitions | sends saved, % |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let runs = runs(&contents, &SETTINGS)?;
+    runs.iter().for_each(|(run, _)| run.print());
+    runs.iter().try_for_each(|(run, moved_max)| run.check(*moved_max))
+}
