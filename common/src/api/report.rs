@@ -15,7 +15,7 @@ pub struct LengthBox {
 /// One partition's load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PartitionLoad {
-    /// Its number.
+    /// Its id.
     pub partition: u32,
     /// The node that hosts it.
     pub node: String,
