@@ -59,6 +59,12 @@ fn the_number_of_partitions_changes_nothing() -> Result<()> {
     ensure_invariant("--partitions", &["1", "8", "64"])
 }
 
+/// Partitions move between them while the pages come.
+#[test]
+fn the_number_of_index_nodes_changes_nothing() -> Result<()> {
+    ensure_invariant("--index-nodes", &["2", "8"])
+}
+
 #[test]
 fn the_order_of_pages_in_a_round_changes_nothing() -> Result<()> {
     let Some(files) = QUICK.files()? else { return Ok(()) };

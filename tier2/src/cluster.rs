@@ -23,6 +23,13 @@ pub(crate) struct Address {
     pub(crate) place: Place,
 }
 
+/// Contents that changed their node since there were `since` contents.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Moved {
+    pub(crate) since: usize,
+    pub(crate) contents: u64,
+}
+
 /// All nodes of a process.
 pub(crate) struct Cluster {
     pub(crate) plan: Arc<Plan>,
@@ -31,8 +38,10 @@ pub(crate) struct Cluster {
     pub(crate) fetch: Fetch,
     /// When and for what the map was learned.
     pub(crate) learned: Option<Learned>,
-    /// Contents when the load last asked for a plan.
+    /// Contents when the load last asked for a plan in vain.
     pub(crate) followed: usize,
+    /// What the load has moved for a while.
+    pub(crate) moved: Moved,
     /// Looks made under this plan, and partitions and nodes they were sent to.
     pub(crate) looks: u64,
     pub(crate) sends: u64,
@@ -41,7 +50,17 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn new(plan: Arc<Plan>, nodes: Vec<Index>, fetch: Fetch, learned: Option<Learned>) -> Self {
-        Self { plan, nodes, fetch, learned, followed: 0, looks: 0, sends: 0, node_sends: 0 }
+        Self {
+            plan,
+            nodes,
+            fetch,
+            learned,
+            followed: 0,
+            moved: Moved::default(),
+            looks: 0,
+            sends: 0,
+            node_sends: 0,
+        }
     }
 
     pub(crate) fn node(&self, node: u32) -> &Index {

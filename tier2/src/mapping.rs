@@ -6,7 +6,7 @@ use doppel_common::api::{MappingApi, Moving, PartitionMove, Rebalance, Rebalance
 use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, MappingLoad, Plan};
 use doppel_common::signature::Signature;
 
-use crate::cluster::{Address, Cluster};
+use crate::cluster::{Address, Cluster, Moved};
 use crate::service::{Order, Shared, Tier2};
 
 /// Length vectors that a next plan is made from, at most.
@@ -14,6 +14,9 @@ const VECTORS_MAX: usize = 200_000;
 
 /// Contents read under one lock for a sample.
 const SAMPLE_STEP: usize = 256;
+
+/// What may move is counted anew when the collection has grown by one in so many.
+const GROWTH: usize = 5;
 
 /// Share of the contents that must have come since a plan was looked for in vain before it is looked for again.
 const NEWS: usize = 50;
@@ -33,10 +36,24 @@ pub(crate) fn is_due(cluster: &Cluster) -> bool {
     news && (uneven || starved || drained)
 }
 
-/// The next plan that the load asks for.
+/// The next plan that the load asks for. What may move is counted until the collection has grown by a part.
 pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
-    let stored = Stored::of(&shared.read());
-    stored.next(&stored.plan).map(|followed| followed.plan)
+    let (stored, mut moved) = {
+        let cluster = shared.read();
+        (Stored::of(&cluster), cluster.moved)
+    };
+    let contents: u64 = stored.by_node.iter().sum();
+    if contents > (moved.since + moved.since / GROWTH) as u64 {
+        moved = Moved { since: contents as usize, contents: 0 };
+    }
+    let follow = stored.follow.having_moved(moved.contents as f64 / contents.max(1) as f64);
+    let followed = follow.next(&stored.plan, &stored.lengths, stored.weight);
+    moved.contents += followed.as_ref().map_or(0, |followed| followed.change.contents_moved);
+    let mut cluster = shared.write();
+    cluster.moved = moved;
+    // More rounds may be needed; none where nothing can be made better.
+    cluster.followed = if followed.is_some() { 0 } else { contents as usize };
+    followed.map(|followed| followed.plan)
 }
 
 /// Contents of every node.
@@ -85,11 +102,6 @@ impl Stored {
         }
     }
 
-    /// The plan after `plan` for the contents as they are.
-    fn next(&self, plan: &Plan) -> Option<Followed> {
-        self.follow.next(plan, &self.lengths, self.weight)
-    }
-
     /// The plan that a wish asks for, and what it takes; none where everything is as it is wished.
     fn wished(&self, wish: Rebalance) -> Result<Option<Followed>, MappingError> {
         let mut plan = (*self.plan).clone();
@@ -103,7 +115,7 @@ impl Stored {
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
         }
-        if let Some(followed) = self.next(&plan) {
+        if let Some(followed) = self.follow.wished().next(&plan, &self.lengths, self.weight) {
             return Ok(Some(followed));
         }
         // Nothing moves, but a node is marked.

@@ -122,12 +122,7 @@ fn due(shared: &Shared) -> Option<(Plan, Learned)> {
     }
     let learned = cluster.learned.filter(|_| mapping::is_due(&cluster))?;
     drop(cluster);
-    let plan = mapping::follow(shared);
-    let mut cluster = shared.write();
-    // More rounds may be needed; none where nothing can be made better.
-    let followed = if plan.is_some() { 0 } else { cluster.len() };
-    cluster.followed = followed;
-    plan.map(|plan| (plan, learned))
+    mapping::follow(shared).map(|plan| (plan, learned))
 }
 
 fn learned_now(cluster: &Cluster, partitions: u32) -> Learned {
