@@ -225,6 +225,7 @@ impl PartitionMap {
         let mut bounds = Vec::with_capacity(self.bounds.len() + 1);
         leaves(&nodes, 0, &Bounds::all(self.lexicon.dimensions()), 0, &mut bounds)?;
         (self.nodes, self.bounds) = (nodes, bounds);
+        self.sample.load = MappingLoad::default();
         Ok(())
     }
 

@@ -16,7 +16,7 @@ pub struct Sample {
     /// For each feature of their length vectors, the total first: least, quartiles and greatest value, in
     /// shingles. Empty where there are no contents.
     pub features: Vec<[i64; 5]>,
-    /// What the map made of them, as it was learned.
+    /// What the map made of them; empty once boxes were split or joined.
     pub load: MappingLoad,
 }
 

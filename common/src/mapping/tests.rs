@@ -334,6 +334,10 @@ fn a_sample_unlike_later_contents_is_told() {
     };
     assert!(!drift(&first[150..]).is_unlike(), "{:?}", drift(&first[150..]));
     assert!(drift(&others).is_unlike(), "{:?}", drift(&others));
+    let mut changed = map.clone();
+    changed.split(0, 0, 5).unwrap();
+    changed.join(0).unwrap();
+    assert_eq!(changed.sample().drift(&map.sample().load), None, "other boxes than were learned");
 }
 
 #[test]
