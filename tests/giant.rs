@@ -55,7 +55,7 @@ impl Pusher<'_> {
                 page
             })
             .collect();
-        for batch in pages.chunks(500) {
+        for batch in pages.chunks(100) {
             self.server.push_all(batch);
         }
     }
@@ -73,7 +73,7 @@ fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     let p99 = asker.stop();
     let memory =
         server.peak_memory().map_or_else(String::new, |bytes| format!(", at most {} MB", bytes >> 20));
-    println!("{what}: {:.1} s, status of other pages p99 {p99:.1} ms{memory}", took.as_secs_f64());
+    println!("{what}: {:.1} s, status of other pages p99 {p99:.2} ms{memory}", took.as_secs_f64());
     p99
 }
 
@@ -168,5 +168,5 @@ fn giants_come_to_rest_and_disturb_nobody() {
         }
         server.flush();
     }));
-    println!("p99 of other pages' status: quiet {quiet:.1} ms, at worst {worst:.1} ms");
+    println!("p99 of other pages' status: quiet {quiet:.2} ms, at worst {worst:.2} ms");
 }

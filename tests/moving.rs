@@ -78,11 +78,11 @@ impl Stream {
         self.seconds += 1;
         let number = 1 + self.random.below(usize::try_from(self.next_page - 1).unwrap()) as u64;
         match self.random.below(10) {
-            0 if number % ANCHORS != 0 => {
+            0 if !number.is_multiple_of(ANCHORS) => {
                 self.live.remove(&number);
                 json!({"url": url(number), "fetched_at": self.date(), "dead": true})
             }
-            1 if number % ANCHORS != 0 => {
+            1 if !number.is_multiple_of(ANCHORS) => {
                 self.next_seed += 1;
                 self.page(number, (self.next_seed, None))
             }
@@ -122,7 +122,7 @@ impl Stream {
         let anchors: BTreeMap<u64, u64> = self
             .live
             .iter()
-            .filter(|(n, c)| *n % ANCHORS == 0 && c.1.is_none())
+            .filter(|(n, c)| n.is_multiple_of(ANCHORS) && c.1.is_none())
             .map(|(n, c)| (c.0, *n))
             .collect();
         for (number, content) in copies.iter().step_by(copies.len().div_ceil(300).max(1)) {

@@ -29,7 +29,7 @@ fn text(kind: &str, number: usize, length: usize) -> String {
 
 /// The summary of a plan for 4 nodes.
 fn plan(options: &[&str], file: &Path) -> Value {
-    let options = ["plan", "--json", "--nodes", "4"].iter().chain(options).map(|option| option.to_string());
+    let options = ["plan", "--json", "--nodes", "4"].iter().chain(options).map(ToString::to_string);
     serde_json::from_str(&run_ok(options.chain([file.display().to_string()]))).unwrap()
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use doppel_common::give_way;
 use doppel_common::mapping::{MappingError, Plan};
 use doppel_common::signature::Signature;
 use hashbrown::HashMap;
@@ -40,6 +41,7 @@ pub(crate) fn maintain(shared: &Shared, orders: usize) {
     let mut steps = 1 + 2 * orders.div_ceil(shared.config.step);
     while steps > 0 && work(shared) {
         steps -= 1;
+        give_way();
     }
     if shared.stopping.load(Ordering::Relaxed) || is_moving(shared) {
         return;

@@ -32,6 +32,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
+use doppel_common::give_way;
 use doppel_common::mapping::{BoundingSpace, LengthVector};
 use doppel_common::model::Tau;
 use doppel_common::pairwise::Comparison;
@@ -45,6 +46,10 @@ use crate::tables::Place;
 
 /// The turn of a look that does not belong to a pass: it is after all others.
 const LAST_TURN: u32 = u32::MAX - 1;
+
+/// Candidates passed between two offers to let other threads run: some tens of microseconds. A look in a giant cluster
+/// would take a processor for milliseconds, and a question to the service would wait for it.
+const STEPS: u32 = 512;
 
 /// Buffers of a thread that looks.
 #[derive(Debug, Default)]
@@ -175,8 +180,12 @@ struct Search<'i, 's> {
 impl<'i> Search<'i, '_> {
     fn run(&mut self) {
         let mut lists = self.lists();
-        let mut last = 0;
+        let (mut last, mut steps) = (0, 0_u32);
         while let Some(mut cursor) = lists.peek_mut() {
+            steps += 1;
+            if steps.is_multiple_of(STEPS) {
+                give_way();
+            }
             let (contact, birth) = (cursor.contact as usize, cursor.birth);
             let partition = self.found.contacts[contact].0;
             if cursor.center.is_some_and(|center| self.is_settled(center)) {

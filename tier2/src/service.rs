@@ -62,7 +62,7 @@ impl Config {
             batch_max: 5_000,
             batch_age: Duration::from_millis(50),
             threads: thread::available_parallelism().map_or(1, usize::from),
-            step: 256,
+            step: 128,
         }
     }
 

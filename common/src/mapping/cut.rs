@@ -5,6 +5,7 @@
 //! that the fewest bounding spaces cross.
 
 use super::{BoundingSpace, Bounds, LengthVector, intervals};
+use crate::give_way;
 
 /// How much more than its share a part may have for every cut above it, where contents can be parted.
 const OVERLOAD: f64 = 0.005;
@@ -192,6 +193,7 @@ impl<'s> Tree<'s> {
     }
 
     fn meeting(&self, bounds: &Bounds, contacts: &[usize]) -> Vec<usize> {
+        give_way();
         contacts.iter().copied().filter(|i| self.contents.spaces[*i].meets(bounds)).collect()
     }
 
@@ -229,6 +231,7 @@ impl<'s> Tree<'s> {
 
     /// Every boundary of a feature between two contents, from left to right.
     fn boundaries(&self, feature: usize, home: &mut [usize], wanted: Wanted) -> Vec<Boundary> {
+        give_way();
         let value = |i: usize| self.contents.lengths[i].feature(feature);
         home.sort_unstable_by_key(|i| (value(*i), *i));
         let all: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
@@ -249,6 +252,7 @@ impl<'s> Tree<'s> {
 
     /// Contents received by both sides together, over a part of `contacts`.
     fn received(&self, bounds: &Bounds, boundary: Boundary, contacts: &[usize]) -> usize {
+        give_way();
         let (left, right) = bounds.split(boundary.feature, boundary.at);
         let step = contacts.len().div_ceil(SPACES_MAX).max(1);
         let spaces = contacts.iter().step_by(step).map(|i| &self.contents.spaces[*i]);

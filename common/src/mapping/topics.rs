@@ -11,6 +11,7 @@
 use std::borrow::Borrow;
 
 use super::lexicon::bucket;
+use crate::give_way;
 use crate::model::stable_hash64;
 use crate::signature::{BUCKETS, Signature};
 
@@ -22,6 +23,9 @@ const PAGES_MIN: u32 = 3;
 
 /// Steps of the power iteration, and at most so many with signs; a dozen usually do.
 const STEPS: usize = 30;
+
+/// Rows gone through between two offers to let other threads run.
+const ROWS: usize = 512;
 
 /// Starts of the iteration, of which the best counts: with signs it ends in a local maximum.
 const STARTS: u64 = 3;
@@ -148,12 +152,13 @@ impl Shares {
     fn scores(&self, weights: &[f64], known: &[Vec<f64>]) -> Vec<f64> {
         let centre = dot(&self.mean, weights);
         let mut start = 0;
-        let score = |&end: &usize| {
+        let score = |(row, &end): (usize, &usize)| {
+            rest(row);
             let row = &self.entries[start..end];
             start = end;
             row.iter().map(|(b, share)| f64::from(*share) * weights[usize::from(*b)]).sum::<f64>() - centre
         };
-        let mut scores: Vec<f64> = self.ends.iter().map(score).collect();
+        let mut scores: Vec<f64> = self.ends.iter().enumerate().map(score).collect();
         for earlier in known {
             let part = dot(&scores, earlier);
             scores.iter_mut().zip(earlier).for_each(|(score, e)| *score -= part * e);
@@ -165,7 +170,8 @@ impl Shares {
     fn back(&self, scores: &[f64]) -> Vec<f64> {
         let mut weights = vec![0.0; BUCKETS];
         let mut start = 0;
-        for (&end, score) in self.ends.iter().zip(scores) {
+        for (row, (&end, score)) in self.ends.iter().zip(scores).enumerate() {
+            rest(row);
             for (bucket, share) in &self.entries[start..end] {
                 weights[usize::from(*bucket)] += f64::from(*share) * score;
             }
@@ -174,6 +180,13 @@ impl Shares {
         let sum: f64 = scores.iter().sum();
         weights.iter_mut().zip(&self.mean).for_each(|(weight, mean)| *weight -= mean * sum);
         weights
+    }
+}
+
+/// Called for each row that is gone through.
+fn rest(row: usize) {
+    if row.is_multiple_of(ROWS) {
+        give_way();
     }
 }
 
