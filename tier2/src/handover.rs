@@ -171,7 +171,9 @@ impl Handover {
                 let source = &mut cluster.node_mut(*node).tables.partitions[*local as usize];
                 let Some(changed) = &mut source.changed else { continue };
                 let some: Vec<ContentHash> = changed.iter().take(limit - contents.len()).copied().collect();
-                changed.retain(|content| !some.contains(content));
+                for content in &some {
+                    changed.remove(content);
+                }
                 left += changed.len();
                 contents.extend(some);
             }
@@ -255,6 +257,9 @@ impl Handover {
             Err(error) => {
                 tracing::error!(%error, "the next plan cannot be stored; the present one stays");
                 cluster.nodes.iter_mut().for_each(|index| index.tables.give_up());
+                // Not again at once: it would copy everything for nothing, for ever.
+                cluster.learned = Some(self.learned);
+                cluster.followed = cluster.len();
             }
         }
         true

@@ -7,10 +7,15 @@ use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, Mappi
 use doppel_common::signature::Signature;
 
 use crate::cluster::{Address, Cluster, Moved};
+use crate::index::Index;
 use crate::service::{Order, Shared, Tier2};
+use crate::tables::Place;
 
 /// Length vectors that a next plan is made from, at most.
 const VECTORS_MAX: usize = 200_000;
+
+/// Bytes of a sample's signatures, about: a hundred thousand of common length.
+const SAMPLE_BYTES: usize = 256 << 20;
 
 /// Contents read under one lock for a sample.
 const SAMPLE_STEP: usize = 256;
@@ -54,6 +59,34 @@ pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
     // More rounds may be needed; none where nothing can be made better.
     cluster.followed = if followed.is_some() { 0 } else { contents as usize };
     followed.map(|followed| followed.plan)
+}
+
+/// The next plan that somebody wishes, of the contents as they are now.
+pub(crate) fn wished(shared: &Shared, wish: Rebalance) -> Option<Plan> {
+    let stored = Stored::of(&shared.read());
+    stored.wished(wish).ok().flatten().map(|followed| followed.plan)
+}
+
+/// Signatures that were read, and how many bytes they have.
+#[derive(Default)]
+pub(crate) struct Sample {
+    pub(crate) signatures: Vec<Arc<Signature>>,
+    bytes: usize,
+    buffer: Vec<u8>,
+}
+
+impl Sample {
+    /// Whether there may be more of them.
+    pub(crate) fn has_room(&self) -> bool {
+        self.bytes < SAMPLE_BYTES
+    }
+
+    pub(crate) fn read(&mut self, index: &Index, place: Place) {
+        if let Some(read) = index.read(place, &mut self.buffer) {
+            self.bytes += read.signature.as_bytes().len();
+            self.signatures.push(read.signature);
+        }
+    }
 }
 
 /// Contents of every node.
@@ -111,6 +144,9 @@ impl Stored {
             Rebalance::Join { node } => plan.set_drained(node, false)?,
             Rebalance::Move { partition, node } => {
                 let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
+                if plan.drained().contains(&node) {
+                    return Err(MappingError::Node(node));
+                }
                 plan.place(number, node)?;
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
@@ -174,18 +210,17 @@ impl MappingApi for Tier2 {
 
     fn sample(&self, limit: usize) -> Vec<Arc<Signature>> {
         let chosen = choose(&self.shared.read(), limit);
-        let mut buffer = Vec::new();
-        let mut sample = Vec::with_capacity(chosen.len());
+        let mut sample = Sample::default();
         for some in chosen.chunks(SAMPLE_STEP) {
             let cluster = self.shared.read();
             for (Address { node, place }, birth) in some {
                 let index = cluster.node(*node);
-                if index.tables.is_alive(*place, *birth) {
-                    sample.extend(index.read(*place, &mut buffer).map(|read| read.signature));
+                if sample.has_room() && index.tables.is_alive(*place, *birth) {
+                    sample.read(index, *place);
                 }
             }
         }
-        sample
+        sample.signatures
     }
 
     fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError> {
@@ -198,7 +233,7 @@ impl MappingApi for Tier2 {
             return Ok(change);
         }
         let next_epoch = plan.map().epoch();
-        if !self.shared.wish(plan) {
+        if !self.shared.wish(wish) {
             return Err(RebalanceError::Busy(next_epoch));
         }
         self.order(Order::Wake).map_err(|_| RebalanceError::Stopping)?;
@@ -207,7 +242,12 @@ impl MappingApi for Tier2 {
 
     fn moving(&self) -> Option<Moving> {
         let epoch = self.shared.read().plan.map().epoch();
-        self.shared.handover().as_ref().map(|handover| handover.progress(epoch))
+        // Before the change itself, so that a wish is never between the two.
+        let wished = self.shared.wished();
+        let moving = self.shared.handover().as_ref().map(|handover| handover.progress(epoch));
+        let planned =
+            Moving { epoch, next_epoch: epoch + 1, copied: 0, contents: 0, changed: 0, seconds: 0.0 };
+        moving.or(wished.map(|_| planned))
     }
 }
 

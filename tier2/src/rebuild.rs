@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use doppel_common::api::Rebalance;
 use doppel_common::give_way;
-use doppel_common::mapping::{MappingError, Plan};
-use doppel_common::signature::Signature;
+use doppel_common::mapping::{MappingError, PARTITIONS_MAX, Plan};
 use hashbrown::HashMap;
 
-use crate::cluster::{Address, Cluster};
+use crate::cluster::Cluster;
 use crate::columns::Center;
 use crate::error::Error;
 use crate::handover::{self, Handover};
 use crate::index::Index;
 use crate::map_file::Learned;
-use crate::mapping;
+use crate::mapping::{self, Sample};
 use crate::partition::State;
 use crate::seed::Seeded;
 use crate::service::Shared;
@@ -66,28 +66,34 @@ pub(crate) fn work(shared: &Shared) -> bool {
     if shared.stopping.load(Ordering::Relaxed) {
         return false;
     }
-    let mut handover = shared.handover();
-    if let Some(present) = handover.as_mut() {
-        if present.step(shared) {
-            *handover = None;
+    {
+        let mut handover = shared.handover();
+        if let Some(present) = handover.as_mut() {
+            if present.step(shared) {
+                *handover = None;
+            }
+            return true;
         }
-        return true;
     }
     if handover::take_down(shared) {
         return true;
     }
-    let Some((plan, learned)) = due(shared) else { return false };
+    // To make a plan takes a while, for which the lock of the handover is not held.
+    let wish = shared.wished();
+    let begun = due(shared, wish).is_some_and(|(plan, learned)| begin(shared, plan, learned));
+    if wish.is_some() {
+        shared.end_wish();
+    }
+    begun
+}
+
+fn begin(shared: &Shared, plan: Plan, learned: Learned) -> bool {
     let (epoch, partitions) = (plan.map().epoch(), plan.map().partitions());
     match Handover::begin(shared, plan, learned) {
         Ok(begun) => {
-            let progress = begun.progress(epoch);
-            tracing::info!(
-                epoch = progress.next_epoch,
-                partitions,
-                to_copy = progress.contents,
-                "a new plan begins"
-            );
-            *handover = Some(begun);
+            let to_copy = begun.progress(epoch).contents;
+            tracing::info!(epoch, partitions, to_copy, "a new plan begins");
+            *shared.handover() = Some(begun);
             true
         }
         Err(error) => {
@@ -103,13 +109,16 @@ fn is_moving(shared: &Shared) -> bool {
 }
 
 /// The plan that is to be carried out next, if any: what an operator wishes, or what the load asks for.
-fn due(shared: &Shared) -> Option<(Plan, Learned)> {
+fn due(shared: &Shared, wish: Option<Rebalance>) -> Option<(Plan, Learned)> {
     let wanted = shared.config.partitions;
-    let wished = shared.take_wished();
-    let cluster = shared.read();
-    if let Some(wished) = wished {
-        return Some((wished, cluster.learned.unwrap_or_else(|| learned_now(&cluster, wanted))));
+    if let Some(wish) = wish {
+        // A map that was never learned is still due after it.
+        let learned = shared.read().learned.unwrap_or(Learned { contents: 0, partitions: 0 });
+        if let Some(plan) = mapping::wished(shared, wish) {
+            return Some((plan, learned));
+        }
     }
+    let cluster = shared.read();
     if is_map_due(&cluster, wanted) {
         let learned = learned_now(&cluster, wanted);
         let plan = learn(&cluster, wanted);
@@ -133,9 +142,9 @@ fn learned_now(cluster: &Cluster, partitions: u32) -> Learned {
 
 fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
     let contents = cluster.len();
-    let enough = contents >= CONTENTS_MIN.max(CONTENTS_PER_PARTITION * wanted as usize);
+    let enough = wanted > 1 && contents >= CONTENTS_MIN.max(CONTENTS_PER_PARTITION * wanted as usize);
     match cluster.learned {
-        None => enough && wanted > 1,
+        None => enough,
         Some(learned) => {
             let deals = cluster.nodes.len() == 1 || contents < DEALT_MAX * cluster.nodes.len();
             let grown = deals && contents >= GROWTH * learned.contents;
@@ -147,14 +156,16 @@ fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
 /// A plan for the nodes that serve, of `wanted` partitions in all.
 fn learn(cluster: &Cluster, wanted: u32) -> Result<Plan, MappingError> {
     let present = &cluster.plan;
-    let mut buffer = Vec::new();
-    let read = |(address, _): (Address, u32)| cluster.node(address.node).read(address.place, &mut buffer);
-    let chosen = mapping::choose(cluster, SAMPLE_MAX).into_iter();
-    let sample: Vec<Arc<Signature>> = chosen.filter_map(read).map(|read| read.signature).collect();
+    let mut sample = Sample::default();
+    let mut chosen = mapping::choose(cluster, SAMPLE_MAX).into_iter();
+    while let Some((address, _)) = chosen.next().filter(|_| sample.has_room()) {
+        sample.read(cluster.node(address.node), address.place);
+    }
+    let sample = sample.signatures;
     let serving: Vec<u32> = present.serving().collect();
     let nodes = serving.len() as u32;
     let map = present.map();
-    let each = wanted.div_ceil(nodes).max(1);
+    let each = wanted.div_ceil(nodes).min(PARTITIONS_MAX as u32 / nodes).max(1);
     let mut plan =
         Plan::learn(&sample, (nodes, each), map.tau(), map.lexicon().dimensions(), map.epoch() + 1)?
             .after(present);

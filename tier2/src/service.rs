@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use doppel_common::api::{IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Tier2Api};
+use doppel_common::api::{
+    IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Rebalance, Tier2Api,
+};
 use doppel_common::give_way;
-use doppel_common::mapping::{MappingError, NODES_MAX, PARTITIONS_MAX, Plan};
+use doppel_common::mapping::{MappingError, NODES_MAX, PARTITIONS_MAX};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::pairwise::Policy;
 use doppel_common::signature::Signature;
@@ -98,8 +100,8 @@ pub(crate) struct Shared {
     cluster: RwLock<Cluster>,
     /// The change of the plan that is under way. Taken before the cluster where both are.
     handover: Mutex<Option<Handover>>,
-    /// The plan that somebody wishes to come next.
-    wished: Mutex<Option<Plan>>,
+    /// What somebody wishes of the mapping.
+    wished: Mutex<Option<Rebalance>>,
     pub(crate) answer: Answer,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<rayon::ThreadPool>,
@@ -257,7 +259,7 @@ impl Shared {
         self.cluster.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taken by the worker alone.
+    /// Taken by the worker alone (and by tests, which have none).
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Cluster> {
         self.cluster.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -267,17 +269,21 @@ impl Shared {
         self.handover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan that is wished, once.
-    pub(crate) fn take_wished(&self) -> Option<Plan> {
-        self.wished.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// What is wished and has not begun.
+    pub(crate) fn wished(&self) -> Option<Rebalance> {
+        *self.wished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a plan carried out as soon as no other one is under way; false where one is wished already. It is dropped if
-    /// it does not follow the present one then.
-    pub(crate) fn wish(&self, plan: Plan) -> bool {
+    /// The wish has begun, or there was nothing to do for it.
+    pub(crate) fn end_wish(&self) {
+        *self.wished.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Has a wish planned and carried out as soon as no other change is under way; false where there is one already.
+    pub(crate) fn wish(&self, wish: Rebalance) -> bool {
         let mut wished = self.wished.lock().unwrap_or_else(PoisonError::into_inner);
         let free = wished.is_none();
-        wished.get_or_insert(plan);
+        wished.get_or_insert(wish);
         free
     }
 

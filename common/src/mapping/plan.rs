@@ -312,6 +312,10 @@ impl TryFrom<Document> for Plan {
         {
             return Err(MappingError::Node(node));
         }
+        // Ids are never used again, and enough are left for all that may come.
+        if next_id > u32::MAX / 2 {
+            return Err(MappingError::Partition(next_id));
+        }
         let mut seen = HashSet::new();
         if let Some(place) = places.iter().find(|place| place.id >= next_id || !seen.insert(place.id)) {
             return Err(MappingError::Partition(place.id));

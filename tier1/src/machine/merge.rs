@@ -99,16 +99,26 @@ impl Machine<'_, '_> {
         match self.txn.group(into)? {
             None => {
                 // Who found the pair finds it anew: nobody else may report it.
-                if let Some(HandedOver { evidence: Evidence { page, content, .. }, .. }) = done {
-                    self.send_to_page(page, Message::LookAgain { page, content });
+                if let Some(HandedOver { evidence: Evidence { page, content, .. }, .. }) = &done {
+                    self.send_to_page(*page, Message::LookAgain { page: *page, content: *content });
                 }
                 if members.is_empty() {
+                    return Ok(());
+                }
+                if !self.shards.settings.rules.recomputation {
+                    for (page, member) in members {
+                        let seat = member.seat;
+                        self.send_to_page(page, Message::Unseat { page, seat, compare: true });
+                    }
                     return Ok(());
                 }
                 // The survivor dissolved before they came. They are still tied to each other, and were all compared:
                 // sending each off to be compared anew would undo a giant group for one page that left.
                 let mut record = self.revived();
                 self.adopt_members(into, &mut record, members)?;
+                if done.is_some_and(|done| done.look_again) {
+                    self.announce(into, &mut record, true);
+                }
                 self.put_active(into, record)
             }
             Some(GroupRecord::Forward(forward)) => {

@@ -4,7 +4,7 @@
 //! being written. Here rows that are asked for again come from memory, and so do those that are being written.
 //!
 //! Invariants:
-//! - whoever has seen a row of a commit sees all of them;
+//! - whoever has got a row of a commit gets all of them (a range of rows is read from the store itself);
 //! - a row is kept only as the last commit left it: what was read before a commit is not kept after it.
 
 use std::collections::HashMap;

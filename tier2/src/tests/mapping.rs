@@ -45,9 +45,10 @@ fn the_plan_follows_the_load_and_the_operator() {
     let (tier2, answers) = open(config.clone(), &pages);
     let mut answered: Vec<LookResult> = Vec::new();
     let mut feed = |orders: Vec<IndexCommand>| {
+        let due = answered.len() + orders.len();
         tier2.submit(orders);
         tier2.hurry();
-        while tier2.waiting() > 0 {
+        while answered.len() < due {
             answered.extend(answers.recv_timeout(LONG).unwrap());
         }
         come_to_rest(&tier2);
