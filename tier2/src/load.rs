@@ -6,6 +6,7 @@ use doppel_common::api::{LengthBox, LoadReport, PartitionLoad};
 use doppel_common::mapping::MappingLoad;
 
 use crate::cluster::Cluster;
+use crate::mapping;
 
 /// The load under the present plan.
 pub(crate) fn report(cluster: &Cluster) -> LoadReport {
@@ -32,30 +33,24 @@ pub(crate) fn report(cluster: &Cluster) -> LoadReport {
             bytes: (partition.bytes() + directory) as u64,
         });
     }
-    let serving: Vec<u32> = cluster.plan.serving().collect();
+    let serving = cluster.plan.serving().count();
     let stored = partitions.iter().map(|p| p.contents).collect();
-    let of_node = |node: &u32| cluster.node(*node).tables.serving().map(|p| p.columns.len() as u64).sum();
-    let node_stored = serving.iter().map(of_node).collect();
     LoadReport {
         epoch: map.epoch(),
         dimensions: map.lexicon().dimensions() as u32,
         partitions,
         looks: cluster.looks,
         sends: cluster.sends,
-        imbalance: imbalance(stored),
+        imbalance: MappingLoad { stored, received: Vec::new() }.imbalance(),
         imbalance_floor: floor(cluster, count),
         sends_saved: saved(cluster.sends, cluster.looks, count),
-        serving: serving.len() as u32,
+        serving: serving as u32,
         node_sends: cluster.node_sends,
-        node_imbalance: imbalance(node_stored),
-        node_imbalance_floor: floor(cluster, serving.len()),
-        node_sends_saved: saved(cluster.node_sends, cluster.looks, serving.len()),
+        node_imbalance: mapping::imbalance(&cluster.plan, &mapping::node_contents(cluster)),
+        node_imbalance_floor: floor(cluster, serving),
+        node_sends_saved: saved(cluster.node_sends, cluster.looks, serving),
         file_bytes: cluster.nodes.iter().map(|index| index.file.bytes()).sum(),
     }
-}
-
-fn imbalance(stored: Vec<u64>) -> f64 {
-    MappingLoad { stored, received: Vec::new() }.imbalance()
 }
 
 /// The noise floor: the imbalance of the same contents dealt at random to so many.

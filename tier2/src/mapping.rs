@@ -90,7 +90,7 @@ impl Sample {
 }
 
 /// Contents of every node.
-fn node_contents(cluster: &Cluster) -> Vec<u64> {
+pub(crate) fn node_contents(cluster: &Cluster) -> Vec<u64> {
     cluster.nodes.iter().map(|index| index.tables.len() as u64).collect()
 }
 
@@ -198,7 +198,7 @@ impl Stored {
 }
 
 /// Most over mean of contents on the nodes that serve.
-fn imbalance(plan: &Plan, by_node: &[u64]) -> f64 {
+pub(crate) fn imbalance(plan: &Plan, by_node: &[u64]) -> f64 {
     let stored = plan.serving().map(|node| by_node[node as usize]).collect();
     MappingLoad { stored, received: Vec::new() }.imbalance()
 }

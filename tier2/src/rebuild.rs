@@ -170,7 +170,7 @@ fn learn(cluster: &Cluster, wanted: u32) -> Result<Plan, MappingError> {
         Plan::learn(&sample, (nodes, each), map.tau(), map.lexicon().dimensions(), map.epoch() + 1)?
             .after(present);
     plan.extend(present.nodes())?;
-    for number in (0..plan.map().partitions() as u32).rev() {
+    for number in 0..plan.map().partitions() as u32 {
         plan.place(number, serving[plan.node(number) as usize])?;
     }
     for node in present.drained() {
