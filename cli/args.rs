@@ -59,11 +59,11 @@ pub(crate) struct EngineArgs {
     /// are those of the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) winners: Option<PathBuf>,
-    /// Tier-2 partitions, 1 to 4096. The groups do not depend on it.
+    /// Tier-2 partitions, 1 to 4096; at least one for each node. The groups do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) partitions: u32,
     /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
-    /// grows. The groups do not depend on it.
+    /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub(crate) index_nodes: u32,
     /// Dimensions of the length vector that pages are placed by, 1 to 8. The groups do not depend on

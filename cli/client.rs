@@ -179,5 +179,8 @@ fn refusal(response: Response) -> Failure {
         Err(_) => text.lines().next().unwrap_or_default().to_owned(),
     };
     let text = format!("the server refused it ({status}): {said}");
-    if status == StatusCode::PAYLOAD_TOO_LARGE { Failure::TooLarge(text) } else { Failure::Refused(text) }
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Failure::TooLarge(text),
+        _ => Failure::Refused { status, text },
+    }
 }

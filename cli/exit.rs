@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use reqwest::StatusCode;
+
 use crate::output::ReaderGone;
 
 /// Shown at the end of `doppel --help`.
@@ -34,8 +36,13 @@ pub(crate) enum Failure {
         reason: String,
     },
     /// The server answered with an error.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{text}")]
+    Refused {
+        /// The status of the answer.
+        status: StatusCode,
+        /// It in words.
+        text: String,
+    },
     /// The server takes no request that is as large; it may take a part of it.
     #[error("{0}")]
     TooLarge(String),
@@ -49,7 +56,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Unreachable { .. } => 3,
-            Self::Refused(_) | Self::TooLarge(_) => 4,
+            Self::Refused { .. } | Self::TooLarge(_) => 4,
             Self::BadInput(_) => 5,
         }
     }

@@ -6,22 +6,48 @@ use doppel_common::model::Tau;
 use doppel_common::signature::Signature;
 use serde::Serialize;
 
+use crate::exit::Failure;
+use crate::output::plural;
+
+/// Contents of a node below which its load is mostly chance.
+const NODE_MIN: usize = 100;
+/// What the figure `speed_up` is, for people.
+pub(crate) const SPEED_UP: &str = "speed-up: all pairs over the work (stored x received) of the busiest node";
+/// Rho unless told otherwise.
+pub(crate) const RHO_DEFAULT: &str = "1.1";
+/// The largest delta and epsilon, in percent, that alone leave rho in its range.
+const DELTA_MAX: u8 = 89;
+const EPSILON_MAX: u8 = 81;
+
 /// Which mapping, and its tolerances.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LayoutArgs {
     /// How contents are mapped to nodes.
     #[arg(long, value_enum, default_value_t = Mapping::Learned)]
     pub(crate) mapping: Mapping,
-    /// Of the paper's mapping: by how much the interval of a length is widened, 1 to 10.
-    #[arg(long, value_name = "RHO", default_value = "1.1", conflicts_with_all = ["delta", "epsilon"])]
-    rho: Rho,
-    /// In place of rho: by what share near-duplicates may be less alike in one sub-dictionary than as a
-    /// whole.
-    #[arg(long, value_name = "SHARE", requires = "epsilon")]
+    /// Of the paper's mapping: by how much the interval of a length is widened, 1 to 10 [default there: 1.1].
+    #[arg(long, value_name = "RHO", default_value_if("mapping", "paper", RHO_DEFAULT),
+        conflicts_with_all = ["delta", "epsilon"], allow_negative_numbers = true)]
+    rho: Option<Rho>,
+    /// Of the paper's mapping, in place of rho: by what share near-duplicates may be less alike in one
+    /// sub-dictionary than as a whole, 0 to 0.89. Rho is (1 + epsilon) / (1 - epsilon) / (1 - delta), and 10
+    /// at most.
+    #[arg(long, value_name = "SHARE", requires = "epsilon", value_parser = share::<DELTA_MAX>,
+        allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// In place of rho, with delta: by what share a length may be wrong.
-    #[arg(long, value_name = "SHARE", requires = "delta")]
+    /// Of the paper's mapping, with delta: by what share a length may be wrong, 0 to 0.81.
+    #[arg(long, value_name = "SHARE", requires = "delta", value_parser = share::<EPSILON_MAX>,
+        allow_negative_numbers = true)]
     epsilon: Option<f64>,
+}
+
+/// A share from 0 to so many percent.
+fn share<const MOST: u8>(text: &str) -> Result<f64, String> {
+    let most = f64::from(MOST) / 100.0;
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..=most).contains(share))
+        .ok_or_else(|| format!("a share from 0 to {most} is expected"))
 }
 
 /// A kind of mapping.
@@ -60,16 +86,48 @@ pub(crate) struct Place {
 }
 
 impl LayoutArgs {
-    /// Learns it from a sample.
-    pub(crate) fn learn(&self, sample: &[&Signature], shape: Shape) -> Result<Layout, MappingError> {
-        match (self.mapping, self.delta, self.epsilon) {
-            (Mapping::Learned, ..) => Layout::learned(sample, shape),
-            (Mapping::Paper, Some(delta), Some(epsilon)) => {
-                Layout::paper(sample, shape, Rho::of(delta, epsilon)?)
+    /// Rho of the paper's mapping; none for a learned one.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] when the options do not go together.
+    pub(crate) fn rho(&self) -> Result<Option<Rho>, Failure> {
+        match (self.mapping, self.rho, self.delta, self.epsilon) {
+            (Mapping::Learned, None, None, None) => Ok(None),
+            (Mapping::Learned, rho, ..) => {
+                let given = if rho.is_some() { "--rho is" } else { "--delta and --epsilon are" };
+                Err(Failure::Usage(format!("{given} for the paper's mapping only; add --mapping paper")))
             }
-            (Mapping::Paper, ..) => Layout::paper(sample, shape, self.rho),
+            (Mapping::Paper, _, Some(delta), Some(epsilon)) => {
+                let rho = Rho::of(delta, epsilon).map(Some);
+                rho.map_err(|_| {
+                    Failure::Usage(format!(
+                        "--delta {delta} and --epsilon {epsilon} make a rho above 10; give a smaller one of them"
+                    ))
+                })
+            }
+            (Mapping::Paper, rho, ..) => Ok(rho),
         }
     }
+}
+
+/// A warning where so many contents are so few on some of these numbers of nodes that their load is mostly
+/// chance. On one node there is no imbalance.
+pub(crate) fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
+    let few = |nodes: &&u32| **nodes > 1 && contents < NODE_MIN * **nodes as usize;
+    let on: Vec<String> = nodes.iter().filter(few).map(u32::to_string).collect();
+    let verb = if contents == 1 { "is" } else { "are" };
+    (!on.is_empty()).then(|| {
+        format!(
+            "{}{what} {verb} fewer than {NODE_MIN} a node on {} nodes; imbalance is mostly chance",
+            plural(contents as u64, "content"),
+            on.join(", ")
+        )
+    })
+}
+
+/// What ends a run whose source has nothing that lies on a node.
+pub(crate) fn no_content(source: &str) -> Failure {
+    Failure::BadInput(format!("no live page of {source} has a text, so there is nothing to map"))
 }
 
 impl Layout {
@@ -126,5 +184,52 @@ impl Layout {
                 map.measure(&contents.map(|content| map.lengths(content)).collect::<Vec<_>>())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        layout: LayoutArgs,
+    }
+
+    fn rho(options: &str) -> Result<Option<f64>, Failure> {
+        let cli = Cli::try_parse_from(["plan"].into_iter().chain(options.split_whitespace())).unwrap();
+        cli.layout.rho().map(|rho| rho.map(Rho::get))
+    }
+
+    #[test]
+    fn rho_is_of_the_papers_mapping() {
+        assert_eq!(rho("").unwrap(), None);
+        assert_eq!(rho("--mapping paper").unwrap(), Some(1.1));
+        assert_eq!(rho("--mapping paper --rho 1.2").unwrap(), Some(1.2));
+        assert_eq!(rho("--mapping paper --delta 0.5 --epsilon 0").unwrap(), Some(2.0));
+        for options in ["--rho 1.1", "--delta 0.1 --epsilon 0", "--mapping paper --delta 0.8 --epsilon 0.5"] {
+            assert!(matches!(rho(options), Err(Failure::Usage(_))), "{options}");
+        }
+    }
+
+    #[test]
+    fn each_share_alone_may_be_as_large_as_its_range() {
+        assert!(rho("--mapping paper --delta 0.89 --epsilon 0").is_ok());
+        assert!(rho("--mapping paper --delta 0 --epsilon 0.81").is_ok());
+    }
+
+    #[test]
+    fn few_contents_are_told() {
+        assert_eq!(few(400, "", &[1, 2, 4]), None);
+        assert_eq!(few(1, "", &[1]), None);
+        let text = few(399, " to learn from", &[1, 2, 4, 8]).unwrap();
+        assert!(
+            text.starts_with("399 contents to learn from are fewer than 100 a node on 4, 8 nodes"),
+            "{text}"
+        );
+        assert!(few(1, "", &[2]).unwrap().starts_with("1 content is fewer"));
     }
 }

@@ -142,12 +142,12 @@ fn every_reported_duplicate_is_one_while_updates_stream_in() {
 #[test]
 fn mappings_are_measured_on_a_crawl() {
     let Some(data) = crawls("eval mapping") else { return };
-    let options = ["--tau", "0.8,0.9", "--machines", "2,16", "--dimensions", "1,3", "--splits", "3"];
+    let options = ["--tau", "0.8,0.9", "--nodes", "2,16", "--dimensions", "1,3", "--splits", "3"];
     let (report, plot) = eval("mapping", &options, &crawl(&data, "quick"));
     let contents = report["contents"].as_u64().unwrap();
     let lengths: u64 = numbers(&report, "lengths").map(|bin| bin["contents"].as_u64().unwrap()).sum();
     assert!(contents > 400 && lengths == contents, "{report:#}");
-    // The paper's in one and three dimensions, the control and ours, on two numbers of machines, at two thresholds.
+    // The paper's in one and three dimensions, the control and ours, on two numbers of nodes, at two thresholds.
     assert_eq!(numbers(&report, "runs").count(), 16);
     for run in numbers(&report, "runs") {
         let figure = |name: &str| run[name].as_f64().unwrap();
@@ -157,14 +157,14 @@ fn mappings_are_measured_on_a_crawl() {
         }
     }
     let speed_up = |design: &str| {
-        let run = numbers(&report, "runs").filter(|run| run["design"] == design && run["machines"] == 16);
+        let run = numbers(&report, "runs").filter(|run| run["design"] == design && run["nodes"] == 16);
         run.map(|run| run["speed_up"].as_f64().unwrap()).fold(0.0, f64::max)
     };
     assert!(speed_up("ours") > speed_up("paper"), "{report:#}");
     assert!(numbers(&report, "pairs").all(|pairs| pairs["pairs"].as_u64().unwrap() >= 10));
     assert_eq!(numbers(&report, "later").count(), 8);
     for later in numbers(&report, "later") {
-        // About 25 contents of a set on 16 machines: what chance alone makes of it is far from even.
+        // About 10 contents of a set on 16 nodes: what chance alone makes of it is far from even.
         assert!(later["floor"]["imbalance"].as_f64().unwrap() > 1.5, "{later}");
         assert!(later["ours"]["variation"].as_f64().unwrap() > 0.0, "{later}");
     }
@@ -181,13 +181,59 @@ fn pairs_that_a_mapping_loses_are_counted() {
             .map(|end| json!({"url": format!("http://a/{family}{end}"), "text": format!("{text}{end}")}))
     });
     let file = write(dir.path(), "pages.jsonl", &pages.collect::<Vec<_>>());
-    let options = ["--tau", "0.8", "--machines", "64", "--dimensions", "4", "--rho", "1", "--splits", "0"];
+    let options = ["--tau", "0.8", "--nodes", "64", "--dimensions", "4", "--rho", "1", "--splits", "0"];
     let (report, _) = eval("mapping", &options, &[&file]);
     let lost = |design: &str| {
         numbers(&report, "runs").find(|run| run["design"] == design).unwrap()["lost"].as_u64().unwrap()
     };
     assert_eq!(report["pairs"][0]["pairs"], 300);
     assert!(lost("paper") > 0 && lost("ours") == 0 && lost("control") == 0, "{report:#}");
+}
+
+/// Pages of 20 words and more, each of its own.
+fn pages(dir: &Path, number: usize) -> std::path::PathBuf {
+    let text = |page: usize| (0..20 + page).map(|n| format!("p{page}w{n} ")).collect::<String>();
+    let page = |page| json!({"url": format!("http://a/{page}"), "text": text(page)});
+    write(dir, &format!("{number}.jsonl"), &(0..number).map(page).collect::<Vec<_>>())
+}
+
+#[test]
+fn tables_of_mappings_fit_a_terminal_and_warn_of_few_contents() {
+    let dir = tempfile::tempdir().unwrap();
+    let print = |options: &[&str], number| {
+        let file = pages(dir.path(), number);
+        let arguments = ["eval", "mapping", "--tau", "0.8", "--dimensions", "1,3", "--splits", "2"];
+        run_ok(arguments.iter().chain(options).copied().chain([file.to_str().unwrap()]))
+    };
+    let text = print(&[], 250);
+    let of_tables = text.lines().filter(|line| !line.starts_with("warning: "));
+    let long: Vec<&str> = of_tables.filter(|line| line.chars().count() > 100).collect();
+    assert!(long.is_empty(), "{long:#?}");
+    assert!(
+        text.contains("warning: 250 contents are fewer than 100 a node on 4, 8, 16, 32, 64 nodes"),
+        "{text}"
+    );
+    assert!(text.contains("warning: 200 contents to learn from are fewer than 100 a node"));
+    assert!(
+        text.contains("speed-up: all pairs over the work (stored x received) of the busiest node"),
+        "{text}"
+    );
+    // There are no pairs, so none can be lost; and one node has no imbalance and saves no sends.
+    let text = print(&["--nodes", "1"], 1);
+    let rows = |text: &str, name: &str| text.lines().filter(|line| line.ends_with(name)).count();
+    assert_eq!(rows(&text, "  -"), 4 * 3, "{text}");
+    assert!(text.contains("1 distinct content;") && !text.contains("NaN"), "{text}");
+    assert!(text.contains("warning: 0 contents to learn from"), "{text}");
+}
+
+#[test]
+fn a_crawl_without_a_text_has_no_mapping() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = [json!({"url": "http://a/x", "text": "..."}), json!({"url": "http://a/y", "dead": true})];
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let output = run(["eval", "mapping", file.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(5) && errors.contains("nothing to map"), "{output:?}");
 }
 
 #[test]
@@ -197,7 +243,7 @@ fn nothing_to_replay_is_an_error() {
     for measure in ["accuracy", "incremental", "mapping", "served"] {
         let path = file.to_str().unwrap();
         let output = run(["eval", measure, "--versions", "http://b/", path]);
-        assert_eq!(output.status.code(), Some(1), "{measure}");
+        assert_eq!(output.status.code(), Some(5), "{measure}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("no page to replay"), "{output:?}");
     }
 }

@@ -3,11 +3,16 @@
 
 mod harness;
 
+mod rebalance {
+    mod waiting;
+}
+
 use std::fs;
 use std::process::Output;
 
-use harness::{Server, crawl, crawls, run, run_ok};
-use serde_json::Value;
+use harness::pages::text;
+use harness::{OwnServer, PATIENCE, Server, crawl, crawls, run, run_ok, wait_until};
+use serde_json::{Value, json};
 
 fn ask(server: &Server, arguments: &[&str]) -> Output {
     run(arguments.iter().copied().chain(["--server", &server.url]))
@@ -21,16 +26,13 @@ fn json(server: &Server, arguments: &[&str]) -> Value {
     serde_json::from_str(&answer(server, arguments)).unwrap()
 }
 
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Changes the mapping to the end, as soon as the service's own change of it is done.
-fn rebalance(server: &Server, arguments: &[&str]) {
-    let all = ["rebalance", "--wait", "--server", &server.url];
-    harness::wait_until("a turn to rebalance", harness::PATIENCE, || {
-        let output = run(all.iter().chain(arguments));
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let is_busy = errors.contains("409") || errors.contains("503");
-        assert!(output.status.success() || is_busy, "{errors}");
-        output.status.success().then_some(())
-    });
+fn rebalance(server: &Server, arguments: &[&str]) -> String {
+    answer(server, &[&["rebalance", "--wait"], arguments].concat())
 }
 
 /// Contents of every node, and of all.
@@ -53,7 +55,7 @@ fn a_node_is_drained_and_joined_and_the_groups_stay() {
     load.extend(crawl(&data, "quick").iter().map(|file| file.display().to_string()));
     run_ok(load);
     // Even, whatever the load has done by itself.
-    harness::wait_until("contents on every node", harness::PATIENCE, || {
+    wait_until("contents on every node", PATIENCE, || {
         contents(&server).0.iter().all(|node| *node > 0).then_some(())
     });
     rebalance(&server, &[]);
@@ -61,16 +63,15 @@ fn a_node_is_drained_and_joined_and_the_groups_stay() {
     let (before, all) = contents(&server);
     assert!(before.len() == 3 && before.iter().all(|node| *node > 0), "{before:?}");
 
-    let dry = json(&server, &["rebalance", "--drain", "1", "--dry-run", "--json"]);
+    let dry = json(&server, &["rebalance", "--drain", "1", "--dry-run", "--wait", "--json"]);
     assert_eq!((&dry["started"], &dry["contents"]), (&Value::Bool(false), &Value::from(all)));
     assert_eq!(contents(&server), (before.clone(), all), "a dry run changes nothing");
 
-    // A round may leave some for the next one, which follows by itself.
     rebalance(&server, &["--drain", "1"]);
-    harness::wait_until("node 1 to be empty", harness::PATIENCE, || {
-        (contents(&server).0[1] == 0).then_some(())
-    });
-    assert_eq!(contents(&server).1, all);
+    let (drained, all_drained) = contents(&server);
+    assert_eq!((drained[1], all_drained), (0, all), "{drained:?}");
+    let again = rebalance(&server, &["--drain", "1"]);
+    assert!(again.starts_with("nothing to do: node 1 is drained already"), "{again}");
     assert!(answer(&server, &["report", "load-balance"]).contains("\ndrained: 1\n"));
     assert_eq!(server.export(), export);
 
@@ -89,27 +90,117 @@ fn the_report_is_drawn_and_says_what_would_be() {
     run_ok(["load", "--flush", "--server", &server.url, file.to_str().unwrap()]);
     let plots = home.path().join("plots");
     let svg = ["--svg", plots.to_str().unwrap()];
-    answer(&server, &[&["report", "load-balance"][..], &svg].concat());
-    let drawn = fs::read_to_string(plots.join("load-balance.svg")).unwrap();
-    let partitions =
-        json(&server, &["report", "load-balance", "--json"])["partitions"].as_array().unwrap().len();
-    assert_eq!(drawn.matches("<rect ").count(), partitions);
+    // A map may be learned between two reports.
+    wait_until("a drawing of the present map", PATIENCE, || {
+        answer(&server, &[&["report", "load-balance"][..], &svg].concat());
+        let drawn = fs::read_to_string(plots.join("load-balance.svg")).unwrap();
+        let report = json(&server, &["report", "load-balance", "--json"]);
+        (drawn.matches("<rect ").count() == report["partitions"].as_array().unwrap().len()).then_some(())
+    });
 
     let what_if = answer(&server, &[&["report", "load-balance", "--what-if"][..], &svg].concat());
-    // A line about the sample, a heading, the present plan, and seven numbers of nodes for each of four dimensions.
-    assert_eq!(what_if.lines().count(), 3 + 28, "{what_if}");
+    // The present plan, and seven numbers of nodes for each of four dimensions.
+    let rows = what_if.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    assert_eq!(rows.count(), 1 + 28, "{what_if}");
+    assert!(what_if.contains("\nspeed-up: ") && what_if.contains("fewer than 100 a node on"), "{what_if}");
     assert!(fs::read_to_string(plots.join("what-if.svg")).unwrap().contains("<polyline "));
 
     for (arguments, code) in [
         (&["report", "quality", "--what-if"][..], 2),
         (&["report", "groups", "--svg", "x"], 2),
         (&["rebalance", "--drain", "0", "--join", "0"], 2),
-        (&["rebalance", "--dry-run", "--wait"], 2),
+        (&["rebalance", "--drain", "0", "--move", "0", "--to", "0"], 2),
+        (&["rebalance", "--move", "0"], 2),
+        (&["rebalance", "--to", "0"], 2),
+        (&["rebalance", "--patience", "9"], 2),
         // There is no node 9, and node 0 is the last one.
         (&["rebalance", "--drain", "9"], 4),
         (&["rebalance", "--drain", "0"], 4),
+        (&["rebalance", "--move", "999999", "--to", "0"], 4),
     ] {
         let output = ask(&server, arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?} {output:?}");
     }
+    let nothing = rebalance(&server, &[]);
+    assert!(nothing.starts_with("nothing to do: there is one node that may have partitions"), "{nothing}");
+}
+
+/// Two nodes with contents on both, and the service at rest.
+fn two_nodes() -> OwnServer {
+    let server = OwnServer::start(&["--index-nodes", "2"]);
+    let page =
+        |n: u64| json!({"url": format!("http://a/{n}"), "text": text(n, 20 + n as usize % 90).join(" ")});
+    for some in (0..4_000).collect::<Vec<u64>>().chunks(500) {
+        server.push_all(&some.iter().map(|n| page(*n)).collect::<Vec<_>>());
+    }
+    server.flush();
+    rebalance(&server, &[]);
+    server
+}
+
+#[test]
+fn one_change_waits_for_another() {
+    let server = two_nodes();
+    // How soon the other one is done is chance.
+    let waited = (0..50).any(|_| {
+        rebalance(&server, &["--join", "1"]);
+        let other = server.post_json("/v1/rebalance", &json!({"wish": "drain", "node": 1}));
+        assert_eq!(other["started"], true, "{other}");
+        let output = ask(&server, &["rebalance", "--join", "1", "--wait"]);
+        assert!(output.status.success(), "{}", errors(&output));
+        assert!(contents(&server).0[1] > 0);
+        let said = errors(&output);
+        let waits = "doppel: another change of the plan is under way; waiting for its end\n";
+        if said.contains(waits) {
+            assert_eq!(said.matches("waiting for its end").count(), 1, "{said}");
+            let told = String::from_utf8(output.stdout).unwrap();
+            assert!(told.contains("joining node 1: ") && told.contains("\ndone in "), "{told}");
+            return true;
+        }
+        false
+    });
+    assert!(waited, "no change was ever met under way");
+}
+
+#[test]
+fn a_partition_is_moved() {
+    let server = two_nodes();
+    let report = json(&server, &["report", "load-balance", "--json"]);
+    let partitions = report["partitions"].as_array().unwrap();
+    let partition = partitions.iter().find(|one| one["node"] == 0 && one["contents"] != 0).unwrap();
+    let id = partition["partition"].to_string();
+    let there = json(&server, &["rebalance", "--move", &id, "--to", "0", "--json"]);
+    assert_eq!(there["nothing"], format!("partition {id} is on node 0 already"));
+
+    let told = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--json"]);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let moved =
+        json!({"partition": partition["partition"], "from": 0, "to": 1, "contents": partition["contents"]});
+    assert_eq!((&told["started"], &told["moves"]), (&json!(true), &json!([moved])));
+    // The load may have moved it back since.
+    assert!(told["done"]["epoch"].as_u64() > told["epoch"].as_u64(), "{told}");
+    assert!(told["done"]["imbalance"].as_f64().unwrap() >= 1.0 && told["done"]["seconds"].is_f64(), "{told}");
+    let text = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--dry-run"]);
+    assert!(text.starts_with("nothing to do") || text.starts_with("a dry run of moving"), "{text}");
+}
+
+#[test]
+fn the_map_is_learned_anew_and_the_groups_stay() {
+    let server = two_nodes();
+    let (before, all) = contents(&server);
+    let epoch = json(&server, &["report", "load-balance", "--json"])["epoch"].as_u64().unwrap();
+    let export = server.export();
+    let dry = answer(&server, &["rebalance", "--learn", "--wait", "--dry-run"]);
+    assert!(dry.starts_with("a dry run of learning the map anew: 4,000 contents to copy, "), "{dry}");
+    assert_eq!(contents(&server), (before, all));
+    let told = rebalance(&server, &["--learn"]);
+    assert!(
+        told.starts_with("learning the map anew: 4,000 contents") && told.contains("\ndone in "),
+        "{told}"
+    );
+    assert!(json(&server, &["report", "load-balance", "--json"])["epoch"].as_u64().unwrap() > epoch);
+    let (after, all_after) = contents(&server);
+    assert!(all_after == all && after.iter().all(|node| *node * 3 > all), "{after:?}");
+    assert_eq!(server.export(), export);
 }

@@ -12,7 +12,7 @@ use crate::eval::served::Served;
 use crate::eval::{Form, give};
 
 /// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every
-/// answer holds, how evenly contents lie on machines.
+/// answer holds, how evenly contents lie on nodes.
 ///
 /// Each measure replays the crawls through the engine in this process, in temporary directories that are
 /// removed, and holds it against separate, exact code.

@@ -1,120 +1,313 @@
-//! `doppel rebalance`: even load, a node drained, a node joined, while the server goes on.
+//! `doppel rebalance`: even load, a node drained or joined, a partition moved, while the server goes on.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use clap::Args;
-use doppel_common::api::{Moving, Rebalanced};
-use reqwest::Method;
-use serde::Deserialize;
-use serde_json::json;
+use doppel_common::api::{Moving, PartitionMove, Rebalance as Wish, Rebalanced};
+use reqwest::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::report::progress;
 use crate::args::AskArgs;
 use crate::client::Client;
+use crate::exit::Failure;
+use crate::interrupt;
 use crate::output::{Output, count, plural, table};
 
 /// How often the server is asked how far it is.
 const ASK: Duration = Duration::from_millis(500);
+/// The first pause; each is a quarter longer than the one before, so that a change is seen however short it is.
+const ASK_FIRST: Duration = Duration::from_millis(2);
+/// How often it is said how far it is.
+const SAY: Duration = Duration::from_secs(2);
+
+const INTERRUPTED: &str = "interrupted; the server goes on with what it has accepted, and `doppel report load-balance` says how far it is";
+const INTERRUPTED_BEFORE: &str =
+    "interrupted before its turn: the server goes on with the other change, and was not asked for this one";
 
 /// Move partitions between the nodes of the index while pages are accepted, compared and answered.
 ///
 /// Without more, the load is made even with as few moves as that takes; the server does so by itself, too, as the
-/// collection grows.
+/// collection grows. What the server has accepted it carries out, also after a crash.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel rebalance --dry-run
   doppel rebalance --drain 3 --wait
-  doppel rebalance --join 3")]
+  doppel rebalance --join 3
+  doppel rebalance --move 17 --to 2
+  doppel rebalance --learn --dry-run")]
 pub(crate) struct Rebalance {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
+    /// Learn the map anew from the present contents: fewer sends, where others have come than it was learned from.
+    /// Nearly everything is copied.
+    #[arg(long, conflicts_with_all = ["drain", "join", "partition"])]
+    learn: bool,
     /// Take everything from this node, and leave it without partitions until it is joined again.
-    #[arg(long, value_name = "NODE", conflicts_with = "join")]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["join", "partition"])]
     drain: Option<u32>,
     /// Give this node its part again.
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", conflicts_with = "partition")]
     join: Option<u32>,
-    /// Wait until it is done.
-    #[arg(long, conflicts_with = "dry_run")]
+    /// Move this partition, by its id in `doppel report load-balance`. The load may move it back later, or at once
+    /// where the move makes the nodes uneven.
+    #[arg(long = "move", value_name = "PARTITION", requires = "to")]
+    partition: Option<u32>,
+    /// The node that --move moves it to.
+    #[arg(long, value_name = "NODE", requires = "partition")]
+    to: Option<u32>,
+    /// Wait for the end of another change that is under way, instead of ending with an error, and then for the end of
+    /// this one, and of those that the load asks for right after it. How far it is goes to standard error; with --json,
+    /// `done` says how it ended.
+    #[arg(long)]
     wait: bool,
+    /// With --wait: give up when the server has not answered, or had no time for this, for so long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "wait",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
     #[command(flatten)]
     ask: AskArgs,
+}
+
+/// What is asked of the server.
+#[derive(Debug, Serialize)]
+struct Request {
+    #[serde(flatten)]
+    wish: Wish,
+    dry_run: bool,
 }
 
 /// What is read of the present mapping.
 #[derive(Debug, Deserialize)]
 struct Present {
+    epoch: u64,
     moving: Option<Moving>,
+}
+
+/// What is read of the load.
+#[derive(Debug, Deserialize)]
+struct Load {
+    node_imbalance: f64,
+}
+
+/// The answer to a wish that was waited for.
+#[derive(Debug, Serialize)]
+struct Ended<'a> {
+    #[serde(flatten)]
+    change: &'a Rebalanced,
+    /// Null where there was nothing to do.
+    done: Option<Done>,
+}
+
+/// How a change ended.
+#[derive(Debug, Serialize)]
+struct Done {
+    /// Number of the plan that is served now.
+    epoch: u64,
+    /// Since the server accepted it.
+    seconds: f64,
+    /// Contents copied; null where it was done too soon to be seen.
+    copied: Option<u64>,
+    /// Most over mean of contents per serving node, now.
+    imbalance: f64,
 }
 
 impl Rebalance {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
-        let (wish, node) = match (self.drain, self.join) {
-            (Some(node), _) => ("drain", Some(node)),
-            (None, Some(node)) => ("join", Some(node)),
-            (None, None) => ("balance", None),
-        };
-        let body = json!({"wish": wish, "node": node, "dry_run": self.dry_run});
-        let answer: Box<RawValue> =
-            client.json(client.request(Method::POST, &["v1", "rebalance"]).json(&body))?;
+        let output = Output { json: self.ask.json };
+        let wish = self.wish();
+        let answer = self.accepted(&client, wish)?;
         let change: Rebalanced = serde_json::from_str(answer.get())?;
-        Output { json: self.ask.json }.print(&answer, |out| print(&change, self.dry_run, out))?;
-        if self.wait && change.started { wait(&client) } else { Ok(()) }
+        let human = |out: &mut dyn Write| print(wish, &change, self.dry_run, out);
+        if !self.wait || self.dry_run {
+            return Ok(output.print(&answer, human)?);
+        }
+        if !output.json {
+            output.print(&answer, human)?;
+        }
+        let done = change.started.then(|| self.until_done(&client, &change)).transpose()?;
+        let ended = Ended { change: &change, done };
+        Ok(output.print(&ended, |out| ended.done.as_ref().map_or(Ok(()), |done| done.print(out)))?)
+    }
+
+    fn wish(&self) -> Wish {
+        match (self.drain, self.join, self.partition.zip(self.to)) {
+            (Some(node), ..) => Wish::Drain { node },
+            (_, Some(node), _) => Wish::Join { node },
+            (.., Some((partition, node))) => Wish::Move { partition, node },
+            (None, None, None) if self.learn => Wish::Learn,
+            (None, None, None) => Wish::Balance,
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.patience)
+    }
+
+    /// The server's answer to the wish; with `--wait` as soon as it has time for it.
+    fn accepted(&self, client: &Client, wish: Wish) -> anyhow::Result<Box<RawValue>> {
+        let body = Request { wish, dry_run: self.dry_run };
+        let mut said = false;
+        let mut busy_since = Instant::now();
+        loop {
+            if self.wait {
+                interrupt::announce(INTERRUPTED)?;
+            }
+            let asked = client.json(client.request(Method::POST, &["v1", "rebalance"]).json(&body));
+            let Err(error) = asked else { return asked };
+            let Some((what, status, text)) = busy(&error) else { return Err(error) };
+            if !self.wait {
+                let text = format!("{text}; with --wait this command waits for its turn");
+                return Err(Failure::Refused { status, text }.into());
+            }
+            if busy_since.elapsed() > self.patience() {
+                return Err(error.context(format!("no turn within {} s", self.patience)));
+            }
+            interrupt::announce(INTERRUPTED_BEFORE)?;
+            if !said {
+                eprintln!("doppel: {what}; waiting for its end");
+                said = true;
+            }
+            sleep(ASK);
+            while self.present(client)?.moving.is_some() {
+                busy_since = Instant::now();
+                sleep(ASK);
+            }
+        }
+    }
+
+    /// The present mapping, once the server answers.
+    fn present(&self, client: &Client) -> anyhow::Result<Present> {
+        self.get(client, &["v1", "rebalance"])
+    }
+
+    fn get<T: for<'de> Deserialize<'de>>(&self, client: &Client, path: &[&str]) -> anyhow::Result<T> {
+        let text = client.send_patiently(&client.request(Method::GET, path), self.patience())?;
+        serde_json::from_str(&text)
+            .context("the answer is not what this program expects; is the server the same version?")
+    }
+
+    /// Asks until the change is done, and says on stderr how far it is.
+    fn until_done(&self, client: &Client, change: &Rebalanced) -> anyhow::Result<Done> {
+        let asked = || {
+            self.present(client).context("gave up waiting; the server carries it out when it goes on again")
+        };
+        let begin = Instant::now();
+        let (mut pause, mut due) = (ASK_FIRST, begin);
+        // By the plan that it is copied to: another change may follow at once.
+        let mut copied = BTreeMap::new();
+        let epoch = loop {
+            let Present { epoch, moving } = asked()?;
+            let Some(moving) = moving else { break epoch };
+            if moving.contents > 0 {
+                copied.insert(moving.next_epoch, moving.contents);
+            }
+            if due <= Instant::now() {
+                eprintln!("doppel: {}", progress(&moving));
+                due = Instant::now() + SAY;
+            }
+            sleep(pause);
+            pause = ASK.min(pause * 5 / 4);
+        };
+        anyhow::ensure!(
+            epoch > change.epoch,
+            "plan {epoch} is still served: the change could not be made, and the server's log says why"
+        );
+        let Load { node_imbalance: imbalance } = self.get(client, &["v1", "reports", "load-balance"])?;
+        let copied = (!copied.is_empty()).then(|| copied.values().sum());
+        Ok(Done { epoch, seconds: begin.elapsed().as_secs_f64(), copied, imbalance })
     }
 }
 
-fn print(change: &Rebalanced, dry_run: bool, out: &mut dyn Write) -> io::Result<()> {
-    if change.moves.is_empty() && !change.started {
-        return writeln!(out, "nothing to do: imbalance {:.2}", change.imbalance_before);
+/// What a server that refused is busy with, and its own words; none where it refused for another reason.
+fn busy(error: &anyhow::Error) -> Option<(&'static str, StatusCode, &str)> {
+    let Some(Failure::Refused { status, text }) = error.downcast_ref() else { return None };
+    let what = match *status {
+        StatusCode::CONFLICT => "another change of the plan is under way",
+        StatusCode::SERVICE_UNAVAILABLE => "the server is busy, mostly with another plan",
+        _ => return None,
+    };
+    Some((what, *status, text))
+}
+
+fn print(wish: Wish, change: &Rebalanced, dry_run: bool, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(why) = &change.nothing {
+        return writeln!(out, "nothing to do: {why} (imbalance {:.2})", change.imbalance_before);
     }
-    let done = if dry_run { "would be" } else { "is being" };
-    let share = 100.0 * change.contents_moved as f64 / change.contents.max(1) as f64;
+    let (what, idle) = match wish {
+        Wish::Balance => ("making the nodes even".to_owned(), ""),
+        Wish::Learn => ("learning the map anew".to_owned(), ""),
+        Wish::Drain { node } => (format!("draining node {node}"), "; it has none, and gets none any more"),
+        Wish::Join { node } => (format!("joining node {node}"), " now; it may have partitions again"),
+        Wish::Move { partition, node } => (format!("moving partition {partition} to node {node}"), ""),
+    };
+    let dry = if dry_run { "a dry run of " } else { "" };
+    if change.moves.is_empty() && wish != Wish::Learn {
+        return writeln!(out, "{dry}{what}: no partition to move{idle}");
+    }
     let (moved, all) = (count(change.contents_moved), plural(change.contents, "content"));
-    writeln!(out, "{moved} of {all} ({share:.1} %) {done} moved, after {}", splits_and_joins(change))?;
-    writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)?;
-    let heading = ["partition", "from", "to", "contents"].map(str::to_owned);
-    let row = |one: &doppel_common::api::PartitionMove| {
+    let share = 100.0 * change.contents_moved as f64 / change.contents.max(1) as f64;
+    let cuts = splits_and_joins(change);
+    match wish {
+        // A new partition has a row for each node that contents of it come from.
+        Wish::Learn => {
+            writeln!(out, "{dry}{what}: {all} to copy, {moved} of them ({share:.1} %) to another node")?;
+        }
+        _ => {
+            let partitions = plural(change.moves.len() as u64, "partition");
+            writeln!(out, "{dry}{what}: {partitions} to move, with {moved} of {all} ({share:.1} %){cuts}")?;
+        }
+    }
+    let heading = ["partition", "from node", "to node", "contents"].map(str::to_owned);
+    let row = |one: &PartitionMove| {
         vec![one.partition.to_string(), one.from.to_string(), one.to.to_string(), count(one.contents)]
     };
     let rows: Vec<_> = std::iter::once(heading.to_vec()).chain(change.moves.iter().map(row)).collect();
-    table(out, &rows)
+    if !change.moves.is_empty() {
+        table(out, &rows)?;
+    }
+    if !cuts.is_empty() {
+        writeln!(
+            out,
+            "ids are those of plan {}; more contents are copied than move: what is split or joined is copied\nwhere it stays, too",
+            change.epoch + 1
+        )?;
+    }
+    writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)
 }
 
+/// `; 1 split and 2 joins of partitions`, as far as there are any.
 fn splits_and_joins(change: &Rebalanced) -> String {
-    format!("{} and {}", plural(change.splits.into(), "split"), plural(change.joins.into(), "join"))
+    let counts = [(change.splits, "split"), (change.joins, "join")];
+    let some = counts.into_iter().filter(|(number, _)| *number > 0);
+    let words: Vec<String> = some.map(|(number, noun)| plural(number.into(), noun)).collect();
+    if words.is_empty() { String::new() } else { format!("; {} of partitions", words.join(" and ")) }
 }
 
-/// Asks until the change is done, and says on stderr how far it is.
-fn wait(client: &Client) -> anyhow::Result<()> {
-    let mut said = String::new();
-    loop {
-        let present: Present = client.json(client.request(Method::GET, &["v1", "rebalance"]))?;
-        let Some(moving) = present.moving else { return Ok(()) };
-        let say = progress(&moving);
-        if say != said {
-            eprintln!("doppel: {say}");
-            said = say;
-        }
-        sleep(ASK);
+impl Done {
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { epoch, seconds, copied, imbalance } = self;
+        let copied =
+            copied.map_or_else(String::new, |copied| format!(", {} copied", plural(copied, "content")));
+        writeln!(out, "done in {seconds:.2} s: plan {epoch}{copied}, imbalance {imbalance:.2}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doppel_common::api::PartitionMove;
 
-    #[test]
-    fn a_change_is_told() {
-        let change = Rebalanced {
+    fn change() -> Rebalanced {
+        Rebalanced {
             epoch: 4,
-            started: false,
             splits: 1,
             joins: 2,
             moves: vec![PartitionMove { partition: 9, from: 0, to: 3, contents: 1_250 }],
@@ -122,18 +315,64 @@ mod tests {
             contents: 10_000,
             imbalance_before: 1.4,
             imbalance_after: 1.08,
+            ..Rebalanced::default()
+        }
+    }
+
+    fn told(wish: Wish, change: &Rebalanced, dry_run: bool) -> String {
+        let mut out = Vec::new();
+        print(wish, change, dry_run, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_change_is_told() {
+        let expected = "a dry run of making the nodes even: 1 partition to move, with 1,250 of 10,000 contents (12.5 %); \
+            1 split and 2 joins of partitions\n\
+            partition  from node  to node  contents\n\
+            9          0          3        1,250\n\
+            ids are those of plan 5; more contents are copied than move: what is split or joined is copied\n\
+            where it stays, too\n\
+            imbalance 1.40 before, 1.08 after\n";
+        assert_eq!(told(Wish::Balance, &change(), true), expected);
+        let moved = Rebalanced { splits: 0, joins: 0, contents: 1, contents_moved: 1, ..change() };
+        let expected = "moving partition 9 to node 3: 1 partition to move, with 1 of 1 content (100.0 %)\n";
+        let text = told(Wish::Move { partition: 9, node: 3 }, &moved, false);
+        assert!(text.starts_with(expected) && !text.contains("plan 5"), "{text}");
+        let one_join = Rebalanced { splits: 0, joins: 1, ..change() };
+        assert!(told(Wish::Drain { node: 0 }, &one_join, false).contains("; 1 join of partitions\n"));
+        let expected = "learning the map anew: 1 content to copy, 1 of them (100.0 %) to another node\n";
+        assert!(told(Wish::Learn, &moved, false).starts_with(expected));
+    }
+
+    #[test]
+    fn nothing_to_do_has_a_reason() {
+        let nothing = Rebalanced {
+            nothing: Some("all is well".to_owned()),
+            imbalance_before: 1.02,
+            ..Rebalanced::default()
         };
-        let told = |change: &Rebalanced, dry_run| {
-            let mut out = Vec::new();
-            print(change, dry_run, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        let expected = "1,250 of 10,000 contents (12.5 %) would be moved, after 1 split and 2 joins\n\
-            imbalance 1.40 before, 1.08 after\n\
-            partition  from  to  contents\n\
-            9          0     3   1,250\n";
-        assert_eq!(told(&change, true), expected);
-        let nothing = Rebalanced { moves: Vec::new(), contents_moved: 0, ..change };
-        assert_eq!(told(&nothing, true), "nothing to do: imbalance 1.40\n");
+        assert_eq!(told(Wish::Balance, &nothing, true), "nothing to do: all is well (imbalance 1.02)\n");
+        let marked = Rebalanced { started: true, ..Rebalanced::default() };
+        let drained = told(Wish::Drain { node: 3 }, &marked, false);
+        assert_eq!(drained, "draining node 3: no partition to move; it has none, and gets none any more\n");
+    }
+
+    #[test]
+    fn a_wish_is_sent_as_the_server_reads_it() {
+        let text = |wish| serde_json::to_string(&Request { wish, dry_run: true }).unwrap();
+        assert_eq!(text(Wish::Balance), r#"{"wish":"balance","dry_run":true}"#);
+        assert_eq!(
+            text(Wish::Move { partition: 9, node: 3 }),
+            r#"{"wish":"move","partition":9,"node":3,"dry_run":true}"#
+        );
+    }
+
+    #[test]
+    fn a_busy_server_is_known() {
+        let said = |status| anyhow::Error::new(Failure::Refused { status, text: "node 503".to_owned() });
+        assert!(busy(&said(StatusCode::CONFLICT)).unwrap().0.contains("another change"));
+        assert!(busy(&said(StatusCode::SERVICE_UNAVAILABLE)).is_some());
+        assert!(busy(&said(StatusCode::BAD_REQUEST)).is_none());
     }
 }

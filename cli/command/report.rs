@@ -1,6 +1,7 @@
 //! `doppel report`: load of the partitions, quality and sizes of the groups.
 
 mod load_balance;
+mod what_if;
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,8 +21,9 @@ use crate::destination::Destination;
 use crate::eval::svg::{self, Panel};
 use crate::exit::Failure;
 use crate::output::{Output, count, plural, redirects, table};
+use load_balance::LoadBalance;
 pub(crate) use load_balance::progress;
-use load_balance::{LoadBalance, WhatIfs};
+use what_if::WhatIfs;
 
 /// Show how a server is doing.
 #[derive(Debug, Args)]

@@ -50,9 +50,7 @@ impl Generator {
             let members = if random.below(4) > 0 { 1 } else { 2 + random.below(10) as u64 };
             made.extend((0..members).map(|member| Origin::Member { family, member }));
         }
-        for i in (1..made.len()).rev() {
-            made.swap(i, random.below(i + 1));
-        }
+        random.shuffle(&mut made);
         let mut pages: Vec<(Origin, u32)> =
             (0..real.len()).map(Origin::Real).chain(made).take(pages).map(|origin| (origin, 0)).collect();
         pages.shrink_to_fit();
@@ -141,6 +139,13 @@ impl Random {
     /// A number below `end`, which is not 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
+    }
+
+    /// Puts them in random order.
+    pub(crate) fn shuffle<T>(&mut self, things: &mut [T]) {
+        for i in (1..things.len()).rev() {
+            things.swap(i, self.below(i + 1));
+        }
     }
 
     fn unit(&mut self) -> f64 {

@@ -1,4 +1,4 @@
-//! `doppel eval mapping`: how evenly contents lie on machines, what is sent and compared, and what is lost.
+//! `doppel eval mapping`: how evenly contents lie on nodes, what is sent and compared, and what is lost.
 
 mod collection;
 mod later;
@@ -8,21 +8,21 @@ use std::time::Instant;
 
 use clap::Args;
 use doppel_common::mapping::{MappingLoad, Rho};
-use doppel_common::model::{Tau, stable_hash64};
+use doppel_common::model::Tau;
 use doppel_common::signature::Signature;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::replay::{Replay, ReplayArgs};
 use crate::args;
-use crate::layout::{Layout, Shape};
+use crate::layout::{self, Layout, RHO_DEFAULT, Shape};
 use crate::progress;
 use collection::{Bin, Collection};
 use later::Later;
 
-/// Measure mappings of contents to machines: balance, sends, work, and pairs lost.
+/// Measure mappings of contents to nodes: balance, sends, work, and pairs lost.
 ///
-/// Takes each distinct content that is live after the last input once. For each number of machines a mapping
+/// Takes each distinct content that is live after the last input once. For each number of nodes a mapping
 /// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
 /// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for
 /// itself from fine intervals, a grid of boxes, intervals widened by rho). Every pair of contents with F
@@ -30,30 +30,37 @@ use later::Later;
 /// from a random part, and ten data sets are made of the rest. A pair that ours or the control loses makes
 /// the command fail.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel eval mapping crawl/round-*.warc.gz
+  doppel eval mapping --tau 0.8 --nodes 4,16 --splits 0 pages.jsonl
+  doppel eval mapping --markdown --plot mapping.svg --dimensions 1,3 crawl/round-*.warc.gz")]
 pub(crate) struct Mapping {
     #[command(flatten)]
     replay: ReplayArgs,
     /// Thresholds.
     #[arg(long, value_name = "TAU,...", value_delimiter = ',', default_value = "0.8,0.9")]
     tau: Vec<Tau>,
-    /// Numbers of machines.
+    /// Numbers of nodes, 1 to 4096.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2,4,8,16,32,64",
         value_parser = clap::value_parser!(u32).range(1..=4096))]
-    machines: Vec<u32>,
+    nodes: Vec<u32>,
     /// Dimensions: of ours all from 2, of the paper's all up to 4.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = args::dimensions)]
     dimensions: Vec<usize>,
-    /// Partitions of a machine in ours and the control.
+    /// Partitions of a node in ours and the control.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: u32,
     /// By how much the paper's intervals are widened, 1 to 10.
-    #[arg(long, value_name = "RHO", default_value = "1.1")]
+    #[arg(long, value_name = "RHO", default_value = RHO_DEFAULT)]
     rho: Rho,
-    /// Machines for the later data sets.
+    /// Nodes for the later data sets.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..=4096))]
-    later_machines: u32,
-    /// Share of the contents, in percent, that is learned from before the later data sets come.
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=99))]
+    later_nodes: u32,
+    /// Share of the contents, in percent, that is learned from before the later data sets come. A map knows
+    /// no more of the shares than its sample tells it: with less, no mapping can be as even on later data as
+    /// a random deal.
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=99))]
     learned_percent: u8,
     /// Random splits of which the figures of later data sets are means; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
@@ -88,13 +95,13 @@ struct Run {
     tau: Tau,
     #[serde(flatten)]
     variant: Variant,
-    machines: u32,
+    nodes: u32,
     /// Most over mean stored, and the same of contents dealt at random.
     imbalance: f64,
     imbalance_floor: f64,
     /// Share of sends saved against comparing everything everywhere.
     sends_saved: f64,
-    /// All pairs over the work of the busiest machine (stored x received).
+    /// All pairs over the work of the busiest node (stored x received).
     speed_up: f64,
     /// Looks of one content of a pair that do not reach the other; a pair has two looks.
     lost: u64,
@@ -116,22 +123,24 @@ pub(crate) struct Result {
     lengths: Vec<Bin>,
     pairs: Vec<Pairs>,
     runs: Vec<Run>,
-    later_machines: u32,
+    later_nodes: u32,
     learned_percent: u8,
     splits: u32,
     later: Vec<Later>,
+    /// What should be known before the figures are believed.
+    warnings: Vec<String>,
     seconds: f64,
 }
 
 impl Mapping {
     pub(crate) fn run(mut self) -> anyhow::Result<Result> {
         let begin = Instant::now();
-        self.machines.sort_unstable();
-        self.machines.dedup();
+        self.nodes.sort_unstable();
+        self.nodes.dedup();
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
-        let bar = progress::waiting("measuring");
         let collection = Collection::new(&replay)?;
+        let bar = progress::waiting("measuring");
         let mut pairs = Vec::new();
         let mut runs = Vec::new();
         for tau in &self.tau {
@@ -140,11 +149,11 @@ impl Mapping {
             let shapes: Vec<(Variant, u32)> = self
                 .variants()
                 .into_iter()
-                .flat_map(|variant| self.machines.iter().map(move |machines| (variant, *machines)))
+                .flat_map(|variant| self.nodes.iter().map(move |nodes| (variant, *nodes)))
                 .collect();
             let measured: Vec<Run> = shapes
                 .into_par_iter()
-                .map(|(variant, machines)| self.measure(&collection, &truth, *tau, variant, machines))
+                .map(|(variant, nodes)| self.measure(&collection, &truth, *tau, variant, nodes))
                 .collect::<anyhow::Result<_>>()?;
             runs.extend(measured);
         }
@@ -159,12 +168,21 @@ impl Mapping {
             lengths: collection.lengths(),
             pairs,
             runs,
-            later_machines: self.later_machines,
+            later_nodes: self.later_nodes,
             learned_percent: self.learned_percent,
             splits: self.splits,
             later,
+            warnings: self.warnings(collection.contents.len()),
             seconds: begin.elapsed().as_secs_f64(),
         })
+    }
+
+    /// Where so many contents are too few.
+    fn warnings(&self, contents: usize) -> Vec<String> {
+        let learned = contents * usize::from(self.learned_percent) / 100;
+        let later = || layout::few(learned, " to learn from", &[self.later_nodes]);
+        let later = (self.splits > 0).then(later).flatten();
+        layout::few(contents, "", &self.nodes).into_iter().chain(later).collect()
     }
 
     /// What is measured, the paper's first.
@@ -177,15 +195,8 @@ impl Mapping {
         paper.chain([control]).chain(ours).collect()
     }
 
-    fn learn(
-        &self,
-        sample: &[&Signature],
-        tau: Tau,
-        variant: Variant,
-        machines: u32,
-    ) -> anyhow::Result<Layout> {
-        let shape =
-            Shape { nodes: machines, each: self.partitions_per_node, tau, dimensions: variant.dimensions };
+    fn learn(&self, sample: &[&Signature], tau: Tau, variant: Variant, nodes: u32) -> anyhow::Result<Layout> {
+        let shape = Shape { nodes, each: self.partitions_per_node, tau, dimensions: variant.dimensions };
         Ok(match variant.design {
             Design::Paper => Layout::paper(sample, shape, self.rho)?,
             Design::Control | Design::Ours => Layout::learned(sample, shape)?,
@@ -198,18 +209,17 @@ impl Mapping {
         truth: &[(u32, u32)],
         tau: Tau,
         variant: Variant,
-        machines: u32,
+        nodes: u32,
     ) -> anyhow::Result<Run> {
         let contents: Vec<&Signature> = collection.contents.iter().map(|content| &**content).collect();
-        let layout = self.learn(&contents, tau, variant, machines)?;
+        let layout = self.learn(&contents, tau, variant, nodes)?;
         let load = layout.measure(contents.iter().copied());
-        let hashes = contents.iter().map(|content| stable_hash64(&content.content().0));
         Ok(Run {
             tau,
             variant,
-            machines,
+            nodes,
             imbalance: load.imbalance(),
-            imbalance_floor: MappingLoad::dealt(machines as usize, hashes).imbalance(),
+            imbalance_floor: MappingLoad::at_random(nodes as usize, contents.len() as u64).imbalance(),
             sends_saved: load.sends_saved(),
             speed_up: load.speed_up(),
             lost: lost(&layout, &contents, truth),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::thread;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use doppel_common::api::Submission;
 use doppel_common::input::{Fetched, FetchedBody};
@@ -15,6 +15,7 @@ use doppel_coordinator::ingest::{Batch, Ingest, Source};
 use super::exact::{Collection, Contents, Taken, Version};
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};
+use crate::exit::Failure;
 
 /// Pages that are read while those before are extracted.
 const AHEAD: usize = 1_024;
@@ -70,7 +71,9 @@ impl Replay {
             Some(prefix) => reader.versions(&args.inputs, prefix, args.keep_versions)?,
         };
         reader.end()?;
-        ensure!(!reader.fetches.is_empty(), "there is no page to replay in what was given");
+        if reader.fetches.is_empty() {
+            return Err(Failure::BadInput("there is no page to replay in what was given".to_owned()).into());
+        }
         Ok(Self { fetches: reader.fetches, rounds, contents: reader.contents, tally })
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Panel {
     pub(crate) x: String,
     pub(crate) y: String,
     pub(crate) logarithmic_x: bool,
+    /// Whether the ticks of a logarithmic x axis are powers of two, not of ten.
+    pub(crate) powers_of_two: bool,
     pub(crate) logarithmic_y: bool,
     pub(crate) series: Vec<Series>,
     pub(crate) boxes: Vec<Rectangle>,
@@ -55,9 +57,17 @@ pub(crate) struct Panel {
     pub(crate) marks: Vec<(f64, String)>,
 }
 
+/// How values lie on an axis, and its ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    Linear,
+    PowersOfTwo,
+    PowersOfTen,
+}
+
 /// An axis from value to place.
 struct Scale {
-    logarithmic: bool,
+    axis: Axis,
     from: f64,
     to: f64,
     ticks: Vec<f64>,
@@ -85,9 +95,14 @@ impl Panel {
     fn draw(&self, svg: &mut String) {
         let corners = || self.boxes.iter().flat_map(|one| [one.least, one.greatest]);
         let points = || self.series.iter().flat_map(|series| series.points.iter().copied()).chain(corners());
-        let x = Scale::over(points().map(|(x, _)| x), self.logarithmic_x);
+        let axis = |logarithmic, two| match (logarithmic, two) {
+            (false, _) => Axis::Linear,
+            (true, true) => Axis::PowersOfTwo,
+            (true, false) => Axis::PowersOfTen,
+        };
+        let x = Scale::over(points().map(|(x, _)| x), axis(self.logarithmic_x, self.powers_of_two));
         let marks = self.marks.iter().map(|(value, _)| *value);
-        let y = Scale::over(points().map(|(_, y)| y).chain(marks), self.logarithmic_y);
+        let y = Scale::over(points().map(|(_, y)| y).chain(marks), axis(self.logarithmic_y, false));
         let bottom = TOP + PLOT_HEIGHT;
         let across = |value| LEFT + x.place(value) * (PANEL_WIDTH - LEFT - RIGHT);
         let up = |value| bottom - y.place(value) * PLOT_HEIGHT;
@@ -140,15 +155,16 @@ impl Panel {
 
 impl Scale {
     /// A scale that holds all values, and 0 where it is not logarithmic.
-    fn over(values: impl Iterator<Item = f64>, logarithmic: bool) -> Self {
-        let all = Self { logarithmic, from: 0.0, to: 0.0, ticks: Vec::new() };
+    fn over(values: impl Iterator<Item = f64>, axis: Axis) -> Self {
+        let all = Self { axis, from: 0.0, to: 0.0, ticks: Vec::new() };
         let values: Vec<f64> = values.filter(|value| all.has(*value)).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        match (values.is_empty(), logarithmic) {
-            (true, _) => Self::linear(0.0, 1.0),
-            (false, false) => Self::linear(least.min(0.0), most.max(0.0)),
-            (false, true) => Self::logarithmic(least, most),
+        match axis {
+            _ if values.is_empty() => Self::linear(0.0, 1.0),
+            Axis::Linear => Self::linear(least.min(0.0), most.max(0.0)),
+            Axis::PowersOfTwo => Self::logarithmic(axis, 2.0, least.log2(), most.log2()),
+            Axis::PowersOfTen => Self::logarithmic(axis, 10.0, least.log10(), most.log10()),
         }
     }
 
@@ -161,27 +177,29 @@ impl Scale {
         let step = step.unwrap_or(power);
         let (first, last) = ((least / step + 1e-9).floor(), (most / step - 1e-9).ceil());
         let ticks = (first as i32..=last as i32).map(|n| f64::from(n) * step).collect();
-        Self { logarithmic: false, from: first * step, to: last * step, ticks }
+        Self { axis: Axis::Linear, from: first * step, to: last * step, ticks }
     }
 
-    fn logarithmic(least: f64, most: f64) -> Self {
-        let powers = least.log10().floor() as i32..=most.log10().ceil() as i32;
-        let ticks: Vec<f64> = powers.map(|power| 10_f64.powi(power)).collect();
+    /// From the least to the most power of `base`.
+    fn logarithmic(axis: Axis, base: f64, least: f64, most: f64) -> Self {
+        let powers = least.floor() as i32..=most.ceil() as i32;
+        let ticks: Vec<f64> = powers.map(|power| base.powi(power)).collect();
         let from = ticks.first().copied().unwrap_or(1.0);
         let to = ticks.last().copied().unwrap_or(1.0);
-        Self { logarithmic: true, from, to: if to > from { to } else { from * 10.0 }, ticks }
+        Self { axis, from, to: if to > from { to } else { from * base }, ticks }
     }
 
     fn has(&self, value: f64) -> bool {
-        value.is_finite() && (!self.logarithmic || value > 0.0)
+        value.is_finite() && (self.axis == Axis::Linear || value > 0.0)
     }
 
     /// 0 at the beginning of the axis, 1 at its end.
     fn place(&self, value: f64) -> f64 {
-        if self.logarithmic {
-            (value / self.from).log10() / (self.to / self.from).log10()
-        } else {
-            (value - self.from) / (self.to - self.from)
+        match self.axis {
+            Axis::Linear => (value - self.from) / (self.to - self.from),
+            Axis::PowersOfTwo | Axis::PowersOfTen => {
+                (value / self.from).log10() / (self.to / self.from).log10()
+            }
         }
     }
 }
@@ -238,18 +256,21 @@ mod tests {
             (7.3, vec![0.0, 2.0, 4.0, 6.0, 8.0]),
             (0.0, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
         ] {
-            let scale = Scale::over([0.0, most].into_iter(), false);
+            let scale = Scale::over([0.0, most].into_iter(), Axis::Linear);
             assert_eq!(
                 scale.ticks.iter().map(|t| label(*t)).collect::<Vec<_>>(),
                 ticks.iter().map(|t| label(*t)).collect::<Vec<_>>()
             );
             assert!((0.0..=1.0).contains(&scale.place(most)));
         }
-        let scale = Scale::over([-300.0, 450.0].into_iter(), false);
+        let scale = Scale::over([-300.0, 450.0].into_iter(), Axis::Linear);
         assert_eq!(scale.ticks, [-400.0, -200.0, 0.0, 200.0, 400.0, 600.0]);
         assert!((0.0..=1.0).contains(&scale.place(-300.0)) && (0.0..=1.0).contains(&scale.place(450.0)));
-        let scale = Scale::over([300.0, 0.0, f64::NAN, 300_000.0].into_iter(), true);
+        let scale = Scale::over([300.0, 0.0, f64::NAN, 300_000.0].into_iter(), Axis::PowersOfTen);
         assert_eq!(scale.ticks, [100.0, 1e3, 1e4, 1e5, 1e6]);
+        let scale = Scale::over([2.0, 0.0, 16.0, 5.0].into_iter(), Axis::PowersOfTwo);
+        assert_eq!(scale.ticks, [2.0, 4.0, 8.0, 16.0]);
+        assert!((scale.place(8.0) - 2.0 / 3.0).abs() < 1e-9);
     }
 
     #[test]

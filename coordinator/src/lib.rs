@@ -38,6 +38,7 @@ mod repair;
 mod repairs;
 mod reports;
 mod router;
+mod sample;
 mod server;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]

@@ -169,8 +169,8 @@ pub const HISTORY_STEP: Duration = Duration::from_secs(60);
 /// Points of the load's history: 24 hours, some 150 kB.
 pub const HISTORY_POINTS: usize = 24 * 60;
 
-/// Contents that what-if figures are made from, at most: at 2.5 kB each, 250 MB for some seconds.
-pub const WHAT_IF_CONTENTS: usize = 100_000;
+/// Contents of a sample, at most: at 2.5 kB each, 250 MB for some seconds.
+pub const SAMPLE_CONTENTS: usize = 100_000;
 
 /// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503.
 pub const PLANNERS: usize = 1;

@@ -40,8 +40,8 @@ pub(crate) struct LoadBalance {
 /// One tier-2 node's load.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct NodeLoad {
-    /// The node.
-    node: String,
+    /// The node, from 0.
+    node: u32,
     /// Its partitions.
     partitions: u64,
     /// Contents stored.
@@ -69,8 +69,8 @@ pub(crate) struct LoadPoint {
     node_imbalance: f64,
     /// The same contents dealt at random.
     node_imbalance_floor: f64,
-    /// Share of sends to nodes saved against a broadcast.
-    node_sends_saved: f64,
+    /// Share of sends to nodes saved against a broadcast; null where there were no looks under the plan.
+    node_sends_saved: Option<f64>,
 }
 
 /// The points of the last hours.
@@ -78,8 +78,11 @@ pub(crate) struct LoadPoint {
 pub(crate) struct History(Arc<Mutex<VecDeque<LoadPoint>>>);
 
 impl History {
-    /// Adds a point; the oldest one goes when there are too many.
+    /// Adds a point, once there are contents; the oldest one goes when there are too many.
     pub(crate) fn note(&self, at: Timestamp, load: &LoadReport) {
+        if load.partitions.iter().all(|partition| partition.contents == 0) {
+            return;
+        }
         let point = LoadPoint {
             at: at.to_string(),
             epoch: load.epoch,
@@ -126,12 +129,9 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
 
 /// Adds up, with a row for each of `all` nodes of a plan, whether or not it has partitions.
 fn per_node(load: &LoadReport, all: u32) -> Vec<NodeLoad> {
-    // By length first: nodes of a plan are numbers.
-    let mut nodes: BTreeMap<(usize, String), NodeLoad> = BTreeMap::new();
-    nodes.extend((0..all).map(|node| node.to_string()).map(|node| ((node.len(), node), NodeLoad::default())));
+    let mut nodes: BTreeMap<u32, NodeLoad> = (0..all).map(|node| (node, NodeLoad::default())).collect();
     for partition in &load.partitions {
-        let key = (partition.node.len(), partition.node.clone());
-        let node = nodes.entry(key).or_default();
+        let node = nodes.entry(partition.node).or_default();
         node.partitions += 1;
         node.contents += partition.contents;
         node.pages += partition.pages;
@@ -139,7 +139,7 @@ fn per_node(load: &LoadReport, all: u32) -> Vec<NodeLoad> {
         node.comparisons += partition.comparisons;
         node.bytes += partition.bytes;
     }
-    nodes.into_iter().map(|((_, node), load)| NodeLoad { node, ..load }).collect()
+    nodes.into_iter().map(|(node, load)| NodeLoad { node, ..load }).collect()
 }
 
 /// Standard deviation over mean.
@@ -152,6 +152,8 @@ fn variation(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use doppel_common::api::{LengthBox, PartitionLoad};
+
     use super::*;
 
     #[test]
@@ -160,24 +162,35 @@ mod tests {
         assert_eq!(variation([2.0, 2.0].into_iter()), Some(0.0));
         assert_eq!(variation([1.0, 3.0].into_iter()), Some(0.5));
         let history = History::default();
+        let partition = PartitionLoad {
+            partition: 0,
+            node: 0,
+            bounds: LengthBox { lo: Vec::new(), hi: Vec::new() },
+            contents: 1,
+            pages: 1,
+            received: 0,
+            comparisons: 0,
+            bytes: 0,
+        };
         let load = |epoch| LoadReport {
             epoch,
             dimensions: 3,
-            partitions: Vec::new(),
+            partitions: vec![partition.clone()],
             looks: 0,
             sends: 0,
             imbalance: 1.0,
             imbalance_floor: 1.0,
-            sends_saved: 0.0,
+            sends_saved: None,
             serving: 1,
             node_sends: 0,
             node_imbalance: 1.0,
             node_imbalance_floor: 1.0,
-            node_sends_saved: 0.0,
+            node_sends_saved: None,
             file_bytes: 0,
         };
         let count = HISTORY_POINTS as u64 + 10;
         (0..count).for_each(|epoch| history.note(Timestamp::from_millis(epoch as i64), &load(epoch)));
+        history.note(Timestamp::from_millis(0), &LoadReport { partitions: Vec::new(), ..load(1) });
         let points = history.points();
         assert_eq!(points.len(), HISTORY_POINTS);
         assert_eq!((points[0].epoch, points[HISTORY_POINTS - 1].epoch), (10, count - 1));

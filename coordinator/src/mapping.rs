@@ -9,22 +9,21 @@ use axum::Json;
 use axum::extract::State;
 use doppel_common::api::{MappingApi, Moving, Rebalance, Rebalanced};
 use doppel_common::mapping::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
-use doppel_common::model::stable_hash64;
 use doppel_common::signature::Signature;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::extract::JsonBody;
-use crate::limits::WHAT_IF_CONTENTS;
+use crate::limits::SAMPLE_CONTENTS;
 use crate::problem::Problem;
 
 /// What is wished.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RebalanceRequest {
-    /// Even load with few moves, nothing on a node any more, a part for a node that had none, or one partition on
-    /// another node.
+    /// Even load with few moves, a map learned anew, nothing on a node any more, a part for a node that had none, or one
+    /// partition on another node.
     wish: Wish,
     /// The node that is drained, joined or moved to, from 0.
     node: Option<u32>,
@@ -39,6 +38,7 @@ pub(crate) struct RebalanceRequest {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wish {
     Balance,
+    Learn,
     Drain,
     Join,
     Move,
@@ -48,15 +48,18 @@ impl RebalanceRequest {
     fn wish(&self) -> Result<Rebalance, Problem> {
         match (self.wish, self.node, self.partition) {
             (Wish::Balance, None, None) => Ok(Rebalance::Balance),
+            (Wish::Learn, None, None) => Ok(Rebalance::Learn),
             (Wish::Drain, Some(node), None) => Ok(Rebalance::Drain { node }),
             (Wish::Join, Some(node), None) => Ok(Rebalance::Join { node }),
             (Wish::Move, Some(node), Some(partition)) => Ok(Rebalance::Move { partition, node }),
-            (Wish::Balance, Some(_), _) => Err(Problem::field("node", "balance is for all nodes; name none")),
+            (Wish::Balance | Wish::Learn, Some(_), _) => {
+                Err(Problem::field("node", "this is for all nodes; name none"))
+            }
             (Wish::Drain | Wish::Join | Wish::Move, None, _) => {
                 Err(Problem::field("node", "which node? a number from 0"))
             }
             (Wish::Move, _, None) => Err(Problem::field("partition", "which partition? its id")),
-            (Wish::Balance | Wish::Drain | Wish::Join, _, Some(_)) => {
+            (Wish::Balance | Wish::Learn | Wish::Drain | Wish::Join, _, Some(_)) => {
                 Err(Problem::field("partition", "only a move is of one partition; name none"))
             }
         }
@@ -76,7 +79,8 @@ pub(crate) struct Present {
     moving: Option<Moving>,
 }
 
-fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
+/// The mapping, if it can be changed.
+pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
     let none = || Problem::not_found("this service's index has no mapping that can be changed");
     app.tier2().mapping().ok_or_else(none)
 }
@@ -103,10 +107,10 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
 #[utoipa::path(
     post, path = "/v1/rebalance", tag = "operations", request_body = RebalanceRequest,
     responses(
-        (status = 200, description = "What is done, or would be; GET says how far it is", body = Rebalanced),
-        (status = 400, description = "No such node or partition, or the last node that may have partitions", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "What is done, or would be, or why there is nothing to do; GET says how far it is", body = Rebalanced),
+        (status = 400, description = "No such node or partition, a drained node, or the last that may have partitions", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "A change is under way", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "A change is under way; also for a dry run, whose plan would be of before it", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -120,7 +124,7 @@ pub(crate) async fn rebalance(
         let _place = place;
         let answer = mapping(app)?.rebalance(wish, dry_run)?;
         let (started, moved) = (answer.started, answer.contents_moved);
-        tracing::info!(?wish, started, moved, epoch = answer.epoch, "rebalance");
+        tracing::info!(?wish, dry_run, started, moved, epoch = answer.epoch, "rebalance");
         Ok(Json(answer))
     })
     .await
@@ -153,7 +157,7 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
     app.blocking(move |app| {
         let _place = place;
         let mapping = mapping(app)?;
-        let (plan, sample) = (mapping.plan(), mapping.sample(WHAT_IF_CONTENTS));
+        let (plan, sample) = (mapping.plan(), mapping.sample(SAMPLE_CONTENTS));
         let rows = figures(&sample, plan.map().tau()).map_err(|error| {
             tracing::error!(%error, "the what-if report was not made");
             Problem::internal()
@@ -167,15 +171,18 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
 fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
     let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
     let all = plan.measure(&lengths);
-    let serving = |counts: &[u64]| plan.serving().map(|node| counts[node as usize]).collect::<Vec<u64>>();
-    let load = MappingLoad { stored: serving(&all.stored), received: serving(&all.received) };
-    let nodes = load.stored.len();
-    let hashes = sample.iter().map(|one| stable_hash64(&one.content().0));
+    // A node that is being drained has partitions still.
+    let serving: Vec<u32> = plan.serving().collect();
+    let has_part = |node: &usize| serving.contains(&(*node as u32)) || all.stored[*node] > 0;
+    let having: Vec<usize> = (0..all.stored.len()).filter(has_part).collect();
+    let of = |counts: &[u64]| having.iter().map(|node| counts[*node]).collect();
+    let load = MappingLoad { stored: of(&all.stored), received: of(&all.received) };
+    let nodes = having.len();
     WhatIf {
         dimensions: plan.map().lexicon().dimensions() as u32,
         nodes: nodes as u32,
         imbalance: load.imbalance(),
-        imbalance_floor: MappingLoad::dealt(nodes, hashes).imbalance(),
+        imbalance_floor: MappingLoad::at_random(nodes, sample.len() as u64).imbalance(),
         sends_saved: load.sends_saved(),
         speed_up: load.speed_up(),
     }

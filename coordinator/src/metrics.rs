@@ -247,29 +247,33 @@ fn encode_tier1(
 impl Tiers {
     fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let load = self.tier2.load();
-        gauge(out, "doppel_tier2_map_epoch", "Number of the partition map", load.epoch)?;
-        gauge(out, "doppel_tier2_looks", "Looks made under the present map", load.looks)?;
+        gauge(out, "doppel_tier2_map_epoch", "Number of the plan of the partitions", load.epoch)?;
+        gauge(out, "doppel_tier2_looks", "Looks made under the present plan", load.looks)?;
         gauge(out, "doppel_tier2_sends", "Partitions those looks were sent to", load.sends)?;
         gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
         gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving.into())?;
         gauge(out, "doppel_tier2_node_sends", "Nodes those looks were sent to", load.node_sends)?;
         let moving = self.tier2.mapping().and_then(MappingApi::moving);
         let (copied, wanted) = moving.map_or((0, 0), |moving| (moving.copied, moving.contents));
-        gauge(out, "doppel_tier2_moving_contents", "Contents to copy to other nodes", wanted)?;
+        gauge(out, "doppel_tier2_moving_contents", "Contents to copy for a change of the plan", wanted)?;
         gauge(out, "doppel_tier2_moved_contents", "Contents of them that are copied", copied)?;
         for (name, help, value) in [
-            ("doppel_tier2_imbalance_ratio", "Largest over mean of contents per partition", load.imbalance),
-            ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", load.imbalance_floor),
+            (
+                "doppel_tier2_imbalance_ratio",
+                "Largest over mean of contents per partition",
+                Some(load.imbalance),
+            ),
+            ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", Some(load.imbalance_floor)),
             ("doppel_tier2_sends_saved_ratio", "Share of sends saved against a broadcast", load.sends_saved),
             (
                 "doppel_tier2_node_imbalance_ratio",
                 "Largest over mean of contents per node",
-                load.node_imbalance,
+                Some(load.node_imbalance),
             ),
             (
                 "doppel_tier2_node_imbalance_floor_ratio",
                 "The same dealt to nodes at random",
-                load.node_imbalance_floor,
+                Some(load.node_imbalance_floor),
             ),
             (
                 "doppel_tier2_node_sends_saved_ratio",
@@ -277,6 +281,7 @@ impl Tiers {
                 load.node_sends_saved,
             ),
         ] {
+            let Some(value) = value else { continue };
             ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         let figures: [(&str, &str, Figure); 5] = [
@@ -290,7 +295,7 @@ impl Tiers {
             let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for partition in &load.partitions {
                 let labels =
-                    [("partition", partition.partition.to_string()), ("node", partition.node.clone())];
+                    [("partition", partition.partition.to_string()), ("node", partition.node.to_string())];
                 ConstGauge::new(value(partition)).encode(family.encode_family(&labels)?)?;
             }
         }

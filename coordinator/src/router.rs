@@ -17,7 +17,7 @@ use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
     backup, changes, explain, groups, load, mapping, metrics, operations, pages, repair, repairs, reports,
-    status, winners,
+    sample, status, winners,
 };
 
 /// The public contract.
@@ -58,6 +58,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(repairs::get))
         .routes(routes!(load::load_balance))
         .routes(routes!(mapping::what_if))
+        .routes(routes!(sample::sample))
         .routes(routes!(reports::quality))
         .routes(routes!(reports::groups))
         .routes(routes!(mapping::present, mapping::rebalance))

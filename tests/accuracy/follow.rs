@@ -146,7 +146,7 @@ impl Arrival {
         }
         let (end, learned) = (&self.at_end, &self.learned);
         println!(
-            "{} nodes, tau {}: at the end imbalance {:.2}, sends saved {:.1} %, all pairs / work {:.0}; a plan learned \
+            "{} nodes, tau {}: at the end imbalance {:.2}, sends saved {:.1} %, speed-up {:.0}; a plan learned \
              from all of it {:.2}, {:.1} %, {:.0}",
             self.nodes,
             self.tau,

@@ -126,6 +126,11 @@ impl IndexSide {
         self.index().change(dice.into()).map(drop).map_err(|e| failed("a plan")(e.into()))
     }
 
+    /// What was changed of the contents that were copied already is forgotten: a planted mistake.
+    pub(crate) fn forget_changes(&self) {
+        self.index().forget_changes();
+    }
+
     /// Steps of the change, or of the cleaning up after it.
     pub(crate) fn work(&mut self, steps: u32) {
         for _ in 0..steps {

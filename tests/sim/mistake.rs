@@ -72,12 +72,14 @@ pub(crate) enum Mistake {
     EventNotSuperseded,
     /// The signature of a page that has no content any more stays.
     SignatureKept,
+    /// What changed of a partition while it was copied is not copied again.
+    LostCatchUp,
     /// The clock of a coordinator dates an old version as new.
     OldVersionAsNew,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -106,6 +108,7 @@ impl Mistake {
         Self::LostDissimilar,
         Self::EventNotSuperseded,
         Self::SignatureKept,
+        Self::LostCatchUp,
         Self::OldVersionAsNew,
     ];
 }

@@ -28,8 +28,7 @@ fn main() {
                 let map = learn(partitions, tau, dimensions);
                 let lengths: Vec<LengthVector> = others.iter().map(|s| map.lexicon().lengths(s)).collect();
                 let load = map.measure(&lengths);
-                let hashes = others.iter().map(|content| u64::from(content.content().0[0]));
-                let dealt = MappingLoad::dealt(partitions, hashes);
+                let dealt = MappingLoad::at_random(partitions, others.len() as u64);
                 println!(
                     "{tau}  {partitions:10}  {dimensions}  {:9.2}  {:11.2}  {:10.1} %",
                     load.imbalance(),

@@ -1,12 +1,14 @@
 //! Changes of the plan that nobody would ask for, for tests and the simulation.
 
+use std::sync::Arc;
+
 use doppel_common::mapping::{MappingError, Plan};
 use doppel_common::model::stable_hash64;
+use doppel_common::signature::Signature;
 
-use crate::cluster::Cluster;
 use crate::handover::Handover;
 use crate::map_file::Learned;
-use crate::mapping::choose;
+use crate::sample;
 use crate::service::Shared;
 
 /// Begins a change, unless there is one; whether it has begun.
@@ -15,29 +17,23 @@ pub(crate) fn begin(shared: &Shared, dice: u64) -> Result<bool, MappingError> {
     if handover.is_some() {
         return Ok(false);
     }
-    let plan = any(&shared.read(), dice)?;
+    let sample = sample::take(shared, usize::MAX);
+    let plan = any(&shared.read().plan, &sample, dice)?;
     let learned = Learned { contents: shared.read().len(), partitions: shared.config.partitions };
-    *handover = Some(Handover::begin(shared, plan, learned)?);
+    *handover = Some(Handover::begin(shared, plan, learned, false)?);
     Ok(true)
 }
 
 /// A plan that can follow the present one: a few partitions split, joined and placed, or everything learned anew.
-fn any(cluster: &Cluster, dice: u64) -> Result<Plan, MappingError> {
-    let present = &cluster.plan;
+fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, MappingError> {
     let map = present.map();
     let epoch = map.epoch() + 1;
-    let mut buffer = Vec::new();
-    let chosen = choose(cluster, usize::MAX).into_iter();
-    let sample: Vec<_> = chosen
-        .filter_map(|(at, _)| cluster.node(at.node).read(at.place, &mut buffer))
-        .map(|read| read.signature)
-        .collect();
     if dice.is_multiple_of(4) {
         let size = (present.nodes(), 1 + (dice >> 8) as u32 % 8);
-        let plan = Plan::learn(&sample, size, map.tau(), map.lexicon().dimensions(), epoch)?;
+        let plan = Plan::learn(sample, size, map.tau(), map.lexicon().dimensions(), epoch)?;
         return Ok(plan.after(present));
     }
-    let mut plan = (**present).clone();
+    let mut plan = present.clone();
     for turn in 0..1 + dice % 5 {
         let dice = stable_hash64(&dice.wrapping_add(turn).to_le_bytes());
         let partition = (dice >> 8) as u32 % plan.map().partitions() as u32;

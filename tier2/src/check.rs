@@ -12,7 +12,8 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::file::{HEADER_BYTES, Records};
 use crate::map_file;
-use crate::open::{MAP, SIGNATURES, node_dir};
+use crate::open::{MAP, SIGNATURES, WISH, node_dir};
+use crate::wish_file;
 
 /// What the files have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -51,6 +52,7 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
         let damage = map_file::damage(&path).map_err(fail)?;
         report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}")));
     }
+    report.damage.extend(wish_file::damage(&dir.join(WISH)).map(|damage| format!("{WISH}: {damage}")));
     Ok(report)
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Handover {
     /// New node and birth of the centers that were copied.
     centers: HashMap<(u32, u32), (u32, u32), Seeded>,
     changed: u64,
+    /// Whether an operator wished it.
+    wished: bool,
     began: Instant,
 }
 
@@ -77,7 +79,12 @@ impl Handover {
     ///
     /// # Errors
     /// When the plan is not one that can follow the present one.
-    pub(crate) fn begin(shared: &Shared, next: Plan, learned: Learned) -> Result<Self, MappingError> {
+    pub(crate) fn begin(
+        shared: &Shared,
+        next: Plan,
+        learned: Learned,
+        wished: bool,
+    ) -> Result<Self, MappingError> {
         let mut cluster = shared.write();
         let present = Arc::clone(&cluster.plan);
         next.check_follows(&present)?;
@@ -118,8 +125,14 @@ impl Handover {
             at: 0,
             centers: HashMap::default(),
             changed: 0,
+            wished,
             began: Instant::now(),
         })
+    }
+
+    /// Whether an operator wished it.
+    pub(crate) fn is_wished(&self) -> bool {
+        self.wished
     }
 
     pub(crate) fn progress(&self, epoch: u64) -> Moving {

@@ -16,8 +16,8 @@
 //! | `index` | a node: its tables and its signature file |
 //! | `tables`, `partition` | which content is where; columns and candidate tables of each partition |
 //! | `columns`, `pages`, `bands`, `buckets`, `nibbles` | what a partition is made of |
-//! | `file`, `map_file`, `open`, `rebuild` | disk, start, re-homing, compaction |
-//! | `mapping` | the next plan, as the load or an operator asks for it |
+//! | `file`, `map_file`, `wish_file`, `replace`, `open`, `rebuild` | disk, start, re-homing, compaction |
+//! | `mapping`, `learn`, `sample` | the next plan, as the load or an operator asks for it |
 //! | `load` | load per partition |
 //! | `check` | whether the files are sound |
 //! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
@@ -39,6 +39,7 @@ mod error;
 mod file;
 mod handover;
 mod index;
+mod learn;
 mod load;
 mod map_file;
 mod mapping;
@@ -49,6 +50,8 @@ mod partition;
 mod pass;
 mod rebuild;
 pub mod reference;
+mod replace;
+mod sample;
 mod search;
 mod seed;
 mod service;
@@ -56,6 +59,7 @@ mod service;
 #[doc(hidden)]
 pub mod simulation;
 mod tables;
+mod wish_file;
 
 pub use error::Error;
 pub use index::Fetch;

@@ -1,15 +1,26 @@
 //! The load of each partition, and what the map saves.
 
-use std::hash::BuildHasher;
-
 use doppel_common::api::{LengthBox, LoadReport, PartitionLoad};
-use doppel_common::mapping::MappingLoad;
+use doppel_common::mapping::{MappingLoad, sends_saved};
 
 use crate::cluster::Cluster;
 use crate::mapping;
+use crate::service::Shared;
 
-/// The load under the present plan.
-pub(crate) fn report(cluster: &Cluster) -> LoadReport {
+/// The load under the present plan, with the noise floors: the imbalance of as many contents dealt at random.
+pub(crate) fn report(shared: &Shared) -> LoadReport {
+    let report = measure(&shared.read());
+    // Every content is dealt, so nothing is locked meanwhile.
+    let contents = report.partitions.iter().map(|partition| partition.contents).sum();
+    let floor = |parts: usize| MappingLoad::at_random(parts, contents).imbalance();
+    LoadReport {
+        imbalance_floor: floor(report.partitions.len()),
+        node_imbalance_floor: floor(report.serving as usize),
+        ..report
+    }
+}
+
+fn measure(cluster: &Cluster) -> LoadReport {
     let map = cluster.plan.map();
     let count = map.partitions();
     let mut partitions = Vec::with_capacity(count);
@@ -21,7 +32,7 @@ pub(crate) fn report(cluster: &Cluster) -> LoadReport {
         let directory = tables.contents.allocation_size() * stored / tables.contents.len().max(1);
         partitions.push(PartitionLoad {
             partition: place.id,
-            node: place.node.to_string(),
+            node: place.node,
             bounds: LengthBox {
                 lo: bounds.ranges().map(|(lo, _)| lo).collect(),
                 hi: bounds.ranges().map(|(_, hi)| hi).collect(),
@@ -42,30 +53,13 @@ pub(crate) fn report(cluster: &Cluster) -> LoadReport {
         looks: cluster.looks,
         sends: cluster.sends,
         imbalance: MappingLoad { stored, received: Vec::new() }.imbalance(),
-        imbalance_floor: floor(cluster, count),
-        sends_saved: saved(cluster.sends, cluster.looks, count),
+        imbalance_floor: 1.0,
+        sends_saved: sends_saved(cluster.looks, cluster.sends, count),
         serving: serving as u32,
         node_sends: cluster.node_sends,
-        node_imbalance: mapping::imbalance(&cluster.plan, &mapping::node_contents(cluster)),
-        node_imbalance_floor: floor(cluster, serving),
-        node_sends_saved: saved(cluster.node_sends, cluster.looks, serving),
+        node_imbalance: cluster.plan.imbalance(&mapping::node_contents(cluster)),
+        node_imbalance_floor: 1.0,
+        node_sends_saved: sends_saved(cluster.looks, cluster.node_sends, serving),
         file_bytes: cluster.nodes.iter().map(|index| index.file.bytes()).sum(),
     }
-}
-
-/// The noise floor: the imbalance of the same contents dealt at random to so many.
-fn floor(cluster: &Cluster, parts: usize) -> f64 {
-    let dealer = &foldhash::fast::FixedState::with_seed(0);
-    let serving = cluster.nodes.iter().flat_map(|index| index.tables.serving());
-    let hashes = serving.flat_map(|partition| {
-        let columns = &partition.columns;
-        columns.slots().map(move |slot| dealer.hash_one(columns.content(slot)))
-    });
-    MappingLoad::dealt(parts, hashes).imbalance()
-}
-
-/// Share of sends saved against sending every look to all of so many.
-fn saved(sends: u64, looks: u64, parts: usize) -> f64 {
-    let broadcast = looks * parts as u64;
-    if broadcast == 0 { 0.0 } else { 1.0 - sends as f64 / broadcast as f64 }
 }

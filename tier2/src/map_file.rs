@@ -9,6 +9,7 @@ use doppel_common::model::stable_hash64;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::replace::replace;
 
 /// The version of the file.
 const VERSION: u32 = 4;
@@ -76,8 +77,7 @@ pub(crate) fn write(path: &Path, plan: &Plan, learned: Learned) -> Result<(), Er
     let map = serde_json::to_string(plan).map_err(|e| fail(e.into()))?;
     let head = Head { doppel_partition_map: VERSION, learned, checksum: checksum(&map) };
     let head = serde_json::to_string(&head).map_err(|e| fail(e.into()))?;
-    let new = path.with_extension("new");
-    fs::write(&new, format!("{head}\n{map}")).and_then(|()| fs::rename(&new, path)).map_err(fail)
+    replace(path, &format!("{head}\n{map}")).map_err(fail)
 }
 
 fn checksum(map: &str) -> String {

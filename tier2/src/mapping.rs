@@ -3,22 +3,16 @@
 use std::sync::Arc;
 
 use doppel_common::api::{MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
-use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, MappingLoad, Plan};
+use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, Plan};
 use doppel_common::signature::Signature;
 
-use crate::cluster::{Address, Cluster, Moved};
-use crate::index::Index;
+use crate::cluster::{Cluster, Moved};
+use crate::map_file::Learned;
 use crate::service::{Order, Shared, Tier2};
-use crate::tables::Place;
+use crate::{learn, sample};
 
 /// Length vectors that a next plan is made from, at most.
 const VECTORS_MAX: usize = 200_000;
-
-/// Bytes of a sample's signatures, about: a hundred thousand of common length.
-const SAMPLE_BYTES: usize = 256 << 20;
-
-/// Contents read under one lock for a sample.
-const SAMPLE_STEP: usize = 256;
 
 /// What may move is counted anew when the collection has grown by one in so many.
 const GROWTH: usize = 5;
@@ -28,25 +22,14 @@ const NEWS: usize = 50;
 
 /// Whether the load may ask for another plan: quickly found out.
 pub(crate) fn is_due(cluster: &Cluster) -> bool {
-    let plan = &cluster.plan;
-    if plan.nodes() == 1 {
-        return false;
-    }
-    let stored = node_contents(cluster);
-    let starved = plan.serving().any(|node| stored[node as usize] == 0);
-    let uneven = imbalance(plan, &stored) > settings(cluster).limit;
-    let drained = plan.places().iter().any(|place| plan.drained().contains(&place.node));
     let contents = cluster.len();
     let news = contents.abs_diff(cluster.followed) * NEWS > contents;
-    news && (uneven || starved || drained)
+    news && cluster.plan.nodes() > 1 && settings(cluster).is_due(&cluster.plan, &node_contents(cluster))
 }
 
 /// The next plan that the load asks for. What may move is counted until the collection has grown by a part.
 pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
-    let (stored, mut moved) = {
-        let cluster = shared.read();
-        (Stored::of(&cluster), cluster.moved)
-    };
+    let (stored, mut moved) = (Stored::of(shared), shared.read().moved);
     let contents: u64 = stored.by_node.iter().sum();
     if contents > (moved.since + moved.since / GROWTH) as u64 {
         moved = Moved { since: contents as usize, contents: 0 };
@@ -62,29 +45,18 @@ pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
 }
 
 /// The next plan that somebody wishes, of the contents as they are now.
-pub(crate) fn wished(shared: &Shared, wish: Rebalance) -> Option<Plan> {
-    let stored = Stored::of(&shared.read());
-    stored.wished(wish).ok().flatten().map(|followed| followed.plan)
-}
-
-/// Signatures that were read, and how many bytes they have.
-#[derive(Default)]
-pub(crate) struct Sample {
-    pub(crate) signatures: Vec<Arc<Signature>>,
-    bytes: usize,
-    buffer: Vec<u8>,
-}
-
-impl Sample {
-    /// Whether there may be more of them.
-    pub(crate) fn has_room(&self) -> bool {
-        self.bytes < SAMPLE_BYTES
-    }
-
-    pub(crate) fn read(&mut self, index: &Index, place: Place) {
-        if let Some(read) = index.read(place, &mut self.buffer) {
-            self.bytes += read.signature.as_bytes().len();
-            self.signatures.push(read.signature);
+pub(crate) fn wished(shared: &Shared, wish: Rebalance) -> Option<(Plan, Learned)> {
+    // A map that was never learned is still due after it.
+    let learned = || shared.read().learned.unwrap_or(Learned { contents: 0, partitions: 0 });
+    let planned = match wish {
+        Rebalance::Learn => learn::learn(shared).map(|followed| Some((followed.plan, learn::now(shared)))),
+        _ => Stored::of(shared).wished(wish).map(|next| next.map(|followed| (followed.plan, learned()))),
+    };
+    match planned {
+        Ok(planned) => planned,
+        Err(error) => {
+            tracing::warn!(?wish, %error, "what was wished is not possible any more");
+            None
         }
     }
 }
@@ -113,39 +85,56 @@ struct Stored {
 }
 
 impl Stored {
-    fn of(cluster: &Cluster) -> Self {
-        let weight = cluster.len().div_ceil(VECTORS_MAX).max(1);
-        let mut lengths = Vec::with_capacity(cluster.len() / weight);
-        let mut by_partition = Vec::new();
-        for (number, place) in (0..).zip(cluster.plan.places()) {
-            let tables = &cluster.node(place.node).tables;
-            let Some(local) = tables.local(number) else { continue };
-            let columns = &tables.partitions[local as usize].columns;
-            by_partition.push(columns.len() as u64);
-            let vectors = columns.slots().map(|slot| LengthVector::new(columns.lengths(slot)));
-            lengths.extend(vectors.step_by(weight).filter_map(Result::ok));
+    /// The lock is given up between partitions; when the plan changes meanwhile it is begun again.
+    fn of(shared: &Shared) -> Self {
+        loop {
+            let mut stored = {
+                let cluster = shared.read();
+                Self {
+                    plan: Arc::clone(&cluster.plan),
+                    lengths: Vec::new(),
+                    weight: cluster.len().div_ceil(VECTORS_MAX).max(1) as u64,
+                    follow: settings(&cluster),
+                    by_node: vec![0; cluster.nodes.len()],
+                    by_partition: Vec::new(),
+                }
+            };
+            let partitions = 0..stored.plan.places().len() as u32;
+            if partitions.into_iter().all(|number| stored.add(&shared.read(), number)) {
+                return stored;
+            }
         }
-        Self {
-            plan: Arc::clone(&cluster.plan),
-            lengths,
-            weight: weight as u64,
-            follow: settings(cluster),
-            by_node: node_contents(cluster),
-            by_partition,
-        }
+    }
+
+    /// Adds a partition; false when the plan is another one by now.
+    fn add(&mut self, cluster: &Cluster, number: u32) -> bool {
+        let node = self.plan.node(number);
+        let tables = &cluster.node(node).tables;
+        let Some(local) = tables.local(number).filter(|_| Arc::ptr_eq(&cluster.plan, &self.plan)) else {
+            return false;
+        };
+        let columns = &tables.partitions[local as usize].columns;
+        // Every so many of all contents, wherever a partition begins.
+        let before: u64 = self.by_node.iter().sum();
+        let skipped = before.next_multiple_of(self.weight) - before;
+        let slots = columns.slots().skip(skipped as usize).step_by(self.weight as usize);
+        self.lengths.extend(slots.filter_map(|slot| LengthVector::new(columns.lengths(slot)).ok()));
+        self.by_partition.push(columns.len() as u64);
+        self.by_node[node as usize] += columns.len() as u64;
+        true
     }
 
     /// The plan that a wish asks for, and what it takes; none where everything is as it is wished.
     fn wished(&self, wish: Rebalance) -> Result<Option<Followed>, MappingError> {
         let mut plan = (*self.plan).clone();
         match wish {
-            Rebalance::Balance => {}
+            Rebalance::Balance | Rebalance::Learn => {}
             Rebalance::Drain { node } => plan.set_drained(node, true)?,
             Rebalance::Join { node } => plan.set_drained(node, false)?,
             Rebalance::Move { partition, node } => {
                 let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
                 if plan.drained().contains(&node) {
-                    return Err(MappingError::Node(node));
+                    return Err(MappingError::Drained(node));
                 }
                 plan.place(number, node)?;
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
@@ -173,34 +162,61 @@ impl Stored {
         }
         let change = Rebalanced {
             contents_moved: moves.iter().map(|one| one.contents).sum(),
-            imbalance_after: imbalance(&plan, &by_node),
+            imbalance_after: plan.imbalance(&by_node),
             moves,
-            ..self.unchanged()
+            ..self.unchanged(None)
         };
         plan.set_epoch(plan.map().epoch() + 1);
         Followed { plan, change }
     }
 
-    fn unchanged(&self) -> Rebalanced {
-        let imbalance = imbalance(&self.plan, &self.by_node);
+    fn unchanged(&self, nothing: Option<String>) -> Rebalanced {
+        let imbalance = self.plan.imbalance(&self.by_node);
         Rebalanced {
             epoch: self.plan.map().epoch(),
-            started: false,
-            splits: 0,
-            joins: 0,
-            moves: Vec::new(),
-            contents_moved: 0,
+            nothing,
             contents: self.by_node.iter().sum(),
             imbalance_before: imbalance,
             imbalance_after: imbalance,
+            ..Rebalanced::default()
         }
     }
-}
 
-/// Most over mean of contents on the nodes that serve.
-pub(crate) fn imbalance(plan: &Plan, by_node: &[u64]) -> f64 {
-    let stored = plan.serving().map(|node| by_node[node as usize]).collect();
-    MappingLoad { stored, received: Vec::new() }.imbalance()
+    /// Why no map can be learned.
+    fn too_few(&self, shared: &Shared) -> Option<String> {
+        let (contents, partitions): (u64, u32) = (self.by_node.iter().sum(), shared.config.wanted());
+        let least = learn::contents_min(partitions);
+        if partitions == 1 {
+            return Some(
+                "one partition is wanted, and one needs no map; start with more --partitions".to_owned(),
+            );
+        }
+        (contents < least as u64).then(|| {
+            format!("a map of {partitions} partitions is learned from {least} contents or more, and there are {contents}")
+        })
+    }
+
+    /// Why there is nothing to do for a wish.
+    fn nothing(&self, wish: Rebalance) -> String {
+        let contents: u64 = self.by_node.iter().sum();
+        let serving = self.plan.serving().count() as u64;
+        match wish {
+            Rebalance::Move { partition, node } => format!("partition {partition} is on node {node} already"),
+            Rebalance::Drain { node } => format!("node {node} is drained already and has no partition"),
+            _ if serving == 1 => "there is one node that may have partitions, and it has them all".to_owned(),
+            _ if contents < serving * Follow::CONTENTS_MIN => format!(
+                "below {} contents a node imbalance is chance, and there are {contents} on {serving} nodes",
+                Follow::CONTENTS_MIN
+            ),
+            _ if self.follow.wished().is_due(&self.plan, &self.by_node) => {
+                "no partition can go where that would make the nodes more even".to_owned()
+            }
+            _ => format!(
+                "the nodes are even: none has more than {} times the mean, or less than half of it",
+                self.follow.target
+            ),
+        }
+    }
 }
 
 impl MappingApi for Tier2 {
@@ -209,32 +225,27 @@ impl MappingApi for Tier2 {
     }
 
     fn sample(&self, limit: usize) -> Vec<Arc<Signature>> {
-        let chosen = choose(&self.shared.read(), limit);
-        let mut sample = Sample::default();
-        for some in chosen.chunks(SAMPLE_STEP) {
-            let cluster = self.shared.read();
-            for (Address { node, place }, birth) in some {
-                let index = cluster.node(*node);
-                if sample.has_room() && index.tables.is_alive(*place, *birth) {
-                    sample.read(index, *place);
-                }
-            }
-        }
-        sample.signatures
+        sample::take(&self.shared, limit)
     }
 
     fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError> {
-        if let Some(moving) = self.moving().filter(|_| !dry_run) {
+        if let Some(moving) = self.moving() {
             return Err(RebalanceError::Busy(moving.next_epoch));
         }
-        let stored = Stored::of(&self.shared.read());
-        let Some(Followed { plan, change }) = stored.wished(wish)? else { return Ok(stored.unchanged()) };
+        let stored = Stored::of(&self.shared);
+        let planned = match (wish, stored.too_few(&self.shared)) {
+            (Rebalance::Learn, Some(why)) => return Ok(stored.unchanged(Some(why))),
+            (Rebalance::Learn, None) => Some(learn::learn(&self.shared)?),
+            _ => stored.wished(wish)?,
+        };
+        let Some(Followed { plan, change }) = planned else {
+            return Ok(stored.unchanged(Some(stored.nothing(wish))));
+        };
         if dry_run {
             return Ok(change);
         }
-        let next_epoch = plan.map().epoch();
-        if !self.shared.wish(wish) {
-            return Err(RebalanceError::Busy(next_epoch));
+        if !self.shared.wish(wish).map_err(|error| RebalanceError::Store(error.to_string()))? {
+            return Err(RebalanceError::Busy(plan.map().epoch()));
         }
         self.order(Order::Wake).map_err(|_| RebalanceError::Stopping)?;
         Ok(Rebalanced { started: true, ..change })
@@ -249,22 +260,4 @@ impl MappingApi for Tier2 {
             Moving { epoch, next_epoch: epoch + 1, copied: 0, contents: 0, changed: 0, seconds: 0.0 };
         moving.or(wished.map(|_| planned))
     }
-}
-
-/// The contents with the least hashes, ascending, each with its birth.
-pub(crate) fn choose(cluster: &Cluster, limit: usize) -> Vec<(Address, u32)> {
-    let content = |(address, _): &(Address, u32)| {
-        cluster.node(address.node).tables.partition(address.place).columns.content(address.place.slot)
-    };
-    let mut places: Vec<(Address, u32)> = Vec::with_capacity(cluster.len());
-    for (node, index) in (0..).zip(&cluster.nodes) {
-        let tables = &index.tables;
-        places.extend(tables.places().map(|place| (Address { node, place }, tables.birth(place))));
-    }
-    if places.len() > limit {
-        places.select_nth_unstable_by_key(limit, content);
-        places.truncate(limit);
-    }
-    places.sort_unstable_by_key(content);
-    places
 }

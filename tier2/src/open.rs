@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::seed::Seeded;
+use doppel_common::api::Rebalance;
 use doppel_common::mapping::{PartitionMap, Plan};
 use doppel_common::model::{ContentHash, PageId};
 use hashbrown::HashMap;
@@ -16,10 +17,12 @@ use crate::file::SignatureFile;
 use crate::index::{Fetch, Index};
 use crate::map_file::{self, Learned};
 use crate::service::Config;
+use crate::wish_file;
 
-/// Names of the files: the signatures of a node, the plan, the lock.
+/// Names of the files: the signatures of a node, the plan, what is wished of it, the lock.
 pub(crate) const SIGNATURES: &str = "signatures.dat";
 pub(crate) const MAP: &str = "map.json";
+pub(crate) const WISH: &str = "wish.json";
 const LOCK: &str = "lock";
 
 /// The pages of each content that is not stored yet.
@@ -90,11 +93,22 @@ fn plan(config: &Config) -> Result<(Plan, Option<Learned>), Error> {
         let map = plan.map();
         map.tau() == config.policy.tau && map.lexicon().dimensions() == config.dimensions
     };
-    let Some((plan, learned)) = map_file::read(&config.dir.join(MAP)).filter(|(plan, _)| usable(plan)) else {
+    let (map_path, wish_path) = (config.dir.join(MAP), config.dir.join(WISH));
+    let Some((plan, learned)) = map_file::read(&map_path).filter(|(plan, _)| usable(plan)) else {
         let map = PartitionMap::one(config.dimensions, config.policy.tau)?;
         return Ok((Plan::on_first(map, config.nodes)?, None));
     };
-    Ok((plan.over_nodes(config.nodes)?, Some(learned)))
+    let (epoch, nodes) = (plan.map().epoch(), plan.nodes());
+    let mut plan = plan.over_nodes(config.nodes)?;
+    if nodes != config.nodes {
+        // Another number of nodes is a wish, too, and a plan of its own. The wish is first: it is not missing then.
+        if wish_file::read(&wish_path).is_none() {
+            wish_file::write(&wish_path, Rebalance::Balance)?;
+        }
+        plan.set_epoch(epoch + 1);
+        map_file::write(&map_path, &plan, learned)?;
+    }
+    Ok((plan, Some(learned)))
 }
 
 /// Removes the files of nodes that there are no more.

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doppel_common::api::Rebalance;
 use doppel_common::give_way;
-use doppel_common::mapping::{MappingError, PARTITIONS_MAX, Plan};
+use doppel_common::mapping::Plan;
 use hashbrown::HashMap;
 
 use crate::cluster::Cluster;
@@ -14,19 +13,13 @@ use crate::columns::Center;
 use crate::error::Error;
 use crate::handover::{self, Handover};
 use crate::index::Index;
+use crate::learn;
 use crate::map_file::Learned;
-use crate::mapping::{self, Sample};
+use crate::mapping;
 use crate::partition::State;
 use crate::seed::Seeded;
 use crate::service::Shared;
 use crate::tables::{Place, Tables};
-
-/// Contents a map is learned from, at most.
-const SAMPLE_MAX: usize = 20_000;
-
-/// A map is learned when there are this many contents per wanted partition, and not for fewer in all.
-const CONTENTS_PER_PARTITION: usize = 4;
-const CONTENTS_MIN: usize = 256;
 
 /// A map is learned again when the contents have grown by this factor since.
 const GROWTH: usize = 2;
@@ -69,8 +62,13 @@ pub(crate) fn work(shared: &Shared) -> bool {
     {
         let mut handover = shared.handover();
         if let Some(present) = handover.as_mut() {
-            if present.step(shared) {
+            let done = present.step(shared).then(|| present.is_wished());
+            if done.is_some() {
                 *handover = None;
+            }
+            drop(handover);
+            if done == Some(true) {
+                shared.end_wish();
             }
             return true;
         }
@@ -79,17 +77,20 @@ pub(crate) fn work(shared: &Shared) -> bool {
         return true;
     }
     // To make a plan takes a while, for which the lock of the handover is not held.
-    let wish = shared.wished();
-    let begun = due(shared, wish).is_some_and(|(plan, learned)| begin(shared, plan, learned));
-    if wish.is_some() {
-        shared.end_wish();
+    if let Some(wish) = shared.wished() {
+        let next = mapping::wished(shared, wish);
+        let begun = next.is_some_and(|(plan, learned)| begin(shared, plan, learned, true));
+        if !begun {
+            shared.end_wish();
+        }
+        return true;
     }
-    begun
+    due(shared).is_some_and(|(plan, learned)| begin(shared, plan, learned, false))
 }
 
-fn begin(shared: &Shared, plan: Plan, learned: Learned) -> bool {
+fn begin(shared: &Shared, plan: Plan, learned: Learned, wished: bool) -> bool {
     let (epoch, partitions) = (plan.map().epoch(), plan.map().partitions());
-    match Handover::begin(shared, plan, learned) {
+    match Handover::begin(shared, plan, learned, wished) {
         Ok(begun) => {
             let to_copy = begun.progress(epoch).contents;
             tracing::info!(epoch, partitions, to_copy, "a new plan begins");
@@ -108,41 +109,29 @@ fn is_moving(shared: &Shared) -> bool {
     shared.handover().is_some() || shared.read().nodes.iter().any(outgoing)
 }
 
-/// The plan that is to be carried out next, if any: what an operator wishes, or what the load asks for.
-fn due(shared: &Shared, wish: Option<Rebalance>) -> Option<(Plan, Learned)> {
-    let wanted = shared.config.partitions;
-    if let Some(wish) = wish {
-        // A map that was never learned is still due after it.
-        let learned = shared.read().learned.unwrap_or(Learned { contents: 0, partitions: 0 });
-        if let Some(plan) = mapping::wished(shared, wish) {
-            return Some((plan, learned));
-        }
-    }
+/// The plan that the load asks for, if any.
+fn due(shared: &Shared) -> Option<(Plan, Learned)> {
     let cluster = shared.read();
-    if is_map_due(&cluster, wanted) {
-        let learned = learned_now(&cluster, wanted);
-        let plan = learn(&cluster, wanted);
-        drop(cluster);
-        return plan
-            .map(|plan| (plan, learned))
+    let learned = cluster.learned.filter(|_| mapping::is_due(&cluster));
+    let map_due = is_map_due(&cluster, shared.config.wanted());
+    drop(cluster);
+    if map_due {
+        let learned = learn::now(shared);
+        return learn::learn(shared)
+            .map(|followed| (followed.plan, learned))
             .map_err(|error| {
                 tracing::error!(%error, "cannot learn a partition map");
                 shared.write().learned = Some(learned);
             })
             .ok();
     }
-    let learned = cluster.learned.filter(|_| mapping::is_due(&cluster))?;
-    drop(cluster);
+    let learned = learned?;
     mapping::follow(shared).map(|plan| (plan, learned))
-}
-
-fn learned_now(cluster: &Cluster, partitions: u32) -> Learned {
-    Learned { contents: cluster.len(), partitions }
 }
 
 fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
     let contents = cluster.len();
-    let enough = wanted > 1 && contents >= CONTENTS_MIN.max(CONTENTS_PER_PARTITION * wanted as usize);
+    let enough = wanted > 1 && contents >= learn::contents_min(wanted);
     match cluster.learned {
         None => enough,
         Some(learned) => {
@@ -151,32 +140,6 @@ fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
             enough && (learned.partitions != wanted || grown)
         }
     }
-}
-
-/// A plan for the nodes that serve, of `wanted` partitions in all.
-fn learn(cluster: &Cluster, wanted: u32) -> Result<Plan, MappingError> {
-    let present = &cluster.plan;
-    let mut sample = Sample::default();
-    let mut chosen = mapping::choose(cluster, SAMPLE_MAX).into_iter();
-    while let Some((address, _)) = chosen.next().filter(|_| sample.has_room()) {
-        sample.read(cluster.node(address.node), address.place);
-    }
-    let sample = sample.signatures;
-    let serving: Vec<u32> = present.serving().collect();
-    let nodes = serving.len() as u32;
-    let map = present.map();
-    let each = wanted.div_ceil(nodes).min(PARTITIONS_MAX as u32 / nodes).max(1);
-    let mut plan =
-        Plan::learn(&sample, (nodes, each), map.tau(), map.lexicon().dimensions(), map.epoch() + 1)?
-            .after(present);
-    plan.extend(present.nodes())?;
-    for number in 0..plan.map().partitions() as u32 {
-        plan.place(number, serving[plan.node(number) as usize])?;
-    }
-    for node in present.drained() {
-        plan.set_drained(*node, true)?;
-    }
-    Ok(plan)
 }
 
 /// Makes the tables of a node anew under the same plan. Entries keep their order of birth and their centers; births and

@@ -117,7 +117,7 @@ impl Tier2Api for Exhaustive {
         let bytes = stored.iter().map(|(_, s)| s.as_bytes().len() as u64).sum();
         let only = PartitionLoad {
             partition: 0,
-            node: "reference".to_owned(),
+            node: 0,
             bounds: LengthBox { lo: vec![None], hi: vec![None] },
             contents: stored.len() as u64,
             pages: stored.len() as u64,
@@ -133,12 +133,12 @@ impl Tier2Api for Exhaustive {
             sends: 0,
             imbalance: 1.0,
             imbalance_floor: 1.0,
-            sends_saved: 0.0,
+            sends_saved: None,
             serving: 1,
             node_sends: 0,
             node_imbalance: 1.0,
             node_imbalance_floor: 1.0,
-            node_sends_saved: 0.0,
+            node_sends_saved: None,
             file_bytes: 0,
         }
     }

@@ -23,7 +23,8 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::handover::Handover;
 use crate::index::Fetch;
-use crate::{load, open, pass, rebuild};
+use crate::open::WISH;
+use crate::{load, open, pass, rebuild, wish_file};
 
 /// Takes the answers of a pass. Called on the index's own thread, with nothing locked.
 pub type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
@@ -37,7 +38,8 @@ pub struct Config {
     pub policy: Policy,
     /// Nodes, each with tables and files of its own.
     pub nodes: u32,
-    /// Partitions wanted, on all nodes together. There is one until there are enough contents to learn a map from.
+    /// Partitions wanted, on all nodes together; at least one for each. There is one until there are enough contents to
+    /// learn a map from.
     pub partitions: u32,
     /// Sub-dictionaries of a length vector, N.
     pub dimensions: usize,
@@ -66,6 +68,11 @@ impl Config {
             threads: thread::available_parallelism().map_or(1, usize::from),
             step: 128,
         }
+    }
+
+    /// Partitions wanted: at least one for each node.
+    pub(crate) fn wanted(&self) -> u32 {
+        self.partitions.max(self.nodes)
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -100,7 +107,7 @@ pub(crate) struct Shared {
     cluster: RwLock<Cluster>,
     /// The change of the plan that is under way. Taken before the cluster where both are.
     handover: Mutex<Option<Handover>>,
-    /// What somebody wishes of the mapping.
+    /// What somebody wishes of the mapping, until it is done. Stored as long as it is here.
     wished: Mutex<Option<Rebalance>>,
     pub(crate) answer: Answer,
     /// Of the comparison; none for a single thread.
@@ -208,7 +215,7 @@ impl Tier2Api for Tier2 {
     }
 
     fn load(&self) -> LoadReport {
-        load::report(&self.shared.read())
+        load::report(&self.shared)
     }
 
     fn waiting(&self) -> usize {
@@ -244,7 +251,7 @@ impl Shared {
         Ok(Self {
             cluster: RwLock::new(cluster),
             handover: Mutex::new(None),
-            wished: Mutex::new(None),
+            wished: Mutex::new(wish_file::read(&config.dir.join(WISH))),
             answer,
             pool,
             stopping: AtomicBool::new(false),
@@ -269,22 +276,28 @@ impl Shared {
         self.handover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is wished and has not begun.
+    /// What is wished and not done.
     pub(crate) fn wished(&self) -> Option<Rebalance> {
         *self.wished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The wish has begun, or there was nothing to do for it.
+    /// The wish is done, or there was nothing to do for it.
     pub(crate) fn end_wish(&self) {
-        *self.wished.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut wished = self.wished.lock().unwrap_or_else(PoisonError::into_inner);
+        wish_file::end(&self.config.dir.join(WISH));
+        *wished = None;
     }
 
-    /// Has a wish planned and carried out as soon as no other change is under way; false where there is one already.
-    pub(crate) fn wish(&self, wish: Rebalance) -> bool {
+    /// Stores a wish and has it planned and carried out as soon as no other change is under way; false where there is a
+    /// wish already.
+    pub(crate) fn wish(&self, wish: Rebalance) -> Result<bool, Error> {
         let mut wished = self.wished.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = wished.is_none();
-        wished.get_or_insert(wish);
-        free
+        if wished.is_some() {
+            return Ok(false);
+        }
+        wish_file::write(&self.config.dir.join(WISH), wish)?;
+        *wished = Some(wish);
+        Ok(true)
     }
 
     /// Writes what is in memory alone to the files.

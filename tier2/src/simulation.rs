@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use doppel_common::api::{IndexCommand, LookResult, Pair};
-use doppel_common::mapping::MappingError;
+use doppel_common::api::{IndexCommand, LookResult, Pair, Rebalance};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::signature::Signature;
+use hashbrown::HashSet;
 
 use crate::open::node_dir;
 use crate::service::Shared;
@@ -52,12 +52,30 @@ impl Index {
         pass::probe(&self.shared.read(), signature)
     }
 
-    /// Begins a change of the plan, whichever; false while there is another one.
+    /// Begins a change of the plan, whichever, or wishes for one; false while there is another one.
     ///
     /// # Errors
-    /// When there cannot be such a plan.
-    pub fn change(&self, dice: u64) -> Result<bool, MappingError> {
-        any_plan::begin(&self.shared, dice)
+    /// When there cannot be such a plan, or a wish cannot be stored.
+    pub fn change(&self, dice: u64) -> Result<bool, Error> {
+        let node = (dice >> 8) as u32 % self.shared.config.nodes;
+        match dice % 16 {
+            7 => self.shared.wish(Rebalance::Drain { node }),
+            11 => self.shared.wish(Rebalance::Learn),
+            15 => self.shared.wish(Rebalance::Join { node }),
+            _ => Ok(any_plan::begin(&self.shared, dice)?),
+        }
+    }
+
+    /// Forgets what passes changed of the contents that were copied already: a mistake, for the proof that it is seen.
+    pub fn forget_changes(&self) {
+        for index in &mut self.shared.write().nodes {
+            index
+                .tables
+                .partitions
+                .iter_mut()
+                .filter_map(|one| one.changed.as_mut())
+                .for_each(HashSet::clear);
+        }
     }
 
     /// One step of a change of the plan, or of the cleaning up after it; whether there was anything to do.
@@ -99,9 +117,9 @@ impl Index {
     }
 }
 
-/// The files of an index: the signatures of each node, the plan.
+/// The files of an index: the signatures of each node, the plan, the wish.
 #[must_use]
 pub fn files(config: &Config) -> Vec<PathBuf> {
     let signatures = (0..config.nodes).map(|node| config.dir.join(node_dir(node)).join(open::SIGNATURES));
-    signatures.chain([config.dir.join(open::MAP)]).collect()
+    signatures.chain([open::MAP, open::WISH].map(|name| config.dir.join(name))).collect()
 }

@@ -16,8 +16,8 @@ use doppel_common::api::page::{LINE_BYTES_MAX, PageItem};
 use doppel_common::input::Reason;
 use doppel_common::model::Timestamp;
 use doppel_coordinator::limits::WIRE_BYTES;
-use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::client::Client;
@@ -191,7 +191,7 @@ impl Post {
                         pages = later;
                         continue;
                     }
-                    Some(Failure::Refused(_)) => return Err(error.context(named(first, sent.len()))),
+                    Some(Failure::Refused { .. }) => return Err(error.context(named(first, sent.len()))),
                     _ => return Err(error),
                 },
             };
@@ -202,7 +202,8 @@ impl Post {
                 if taken > 0 {
                     progress = Instant::now();
                 } else if progress.elapsed() > self.patience {
-                    let refused = Failure::Refused(error.reason.clone());
+                    let (status, text) = (StatusCode::TOO_MANY_REQUESTS, error.reason.clone());
+                    let refused = Failure::Refused { status, text };
                     return Err(anyhow::Error::new(refused).context(named(first, sent.len())));
                 }
                 thread::sleep(BUSY_PAUSE);

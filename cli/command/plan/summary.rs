@@ -6,13 +6,8 @@ use doppel_common::mapping::{Drift, MappingLoad};
 use doppel_common::model::Tau;
 use serde::Serialize;
 
-use crate::layout::{Layout, Mapping, Shape};
-use crate::output::{count, table};
-
-/// Contents of a node below which its load is mostly chance.
-const NODE_MIN: usize = 100;
-/// Imbalance, over that of a random deal, past which it is said.
-const IMBALANCE_MAX: f64 = 1.2;
+use crate::layout::{Layout, Mapping, SPEED_UP};
+use crate::output::{plural, table};
 
 /// What a mapping makes of the contents.
 #[derive(Debug, Serialize)]
@@ -58,78 +53,27 @@ impl Figures {
     }
 }
 
-/// What should be known before the figures of a summary are believed.
-pub(super) fn warnings(summary: &Summary, layout: &Layout, shape: Shape) -> Vec<String> {
-    let Summary { contents, sample, drift, load, imbalance_floor, .. } = summary;
-    let mut warnings = Vec::new();
-    if *sample == 0 {
-        warnings.push("there are no contents to learn from".to_owned());
-    }
-    for (number, name) in [(sample, "contents to learn from"), (contents, "contents")] {
-        if (1..NODE_MIN * shape.nodes as usize).contains(number) {
-            warnings.push(format!(
-                "{} {name} are fewer than {NODE_MIN} a node; imbalance is mostly chance",
-                count(*number as u64)
-            ));
-            break;
-        }
-    }
-    let empty = load.stored.iter().filter(|stored| **stored == 0).count();
-    if empty > 0 && *contents > 0 {
-        warnings.push(format!(
-            "{empty} of {} nodes have nothing to store: no content has such lengths",
-            load.stored.len()
-        ));
-    }
-    let imbalance = load.imbalance();
-    if imbalance > IMBALANCE_MAX * imbalance_floor {
-        warnings.push(format!("the fullest node stores {imbalance:.2} times the mean"));
-    }
-    match layout {
-        Layout::Learned(plan) => {
-            let constant: Vec<String> =
-                plan.map().sample().constant_features().map(|number| (number + 1).to_string()).collect();
-            if !constant.is_empty() {
-                warnings.push(format!(
-                    "no content of the sample differs from another in dimension {} of {}",
-                    constant.join(", "),
-                    shape.dimensions
-                ));
-            }
-        }
-        Layout::Paper(_) if shape.dimensions > 1 => {
-            warnings.push("the paper's mapping may lose pairs; `doppel eval mapping` counts them".to_owned());
-        }
-        Layout::Paper(_) => {}
-    }
-    if let Some(drift) = drift.filter(Drift::is_unlike) {
-        warnings.push(format!(
-            "the contents are unlike the sample: {:.0} % of them lie elsewhere, by chance it were {:.0} %",
-            100.0 * drift.distance,
-            100.0 * drift.chance
-        ));
-    }
-    warnings
-}
-
 impl Summary {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { contents, nodes, tau, sample, imbalance_floor, .. } = self;
-        writeln!(out, "{} distinct contents on {nodes} nodes, tau {tau}", count(*contents as u64))?;
+        let on = plural(u64::from(*nodes), "node");
+        writeln!(out, "{} on {on}, tau {tau}", plural(*contents as u64, "distinct content"))?;
         if sample != contents {
-            writeln!(out, "learned from {} contents", count(*sample as u64))?;
+            writeln!(out, "learned from {}", plural(*sample as u64, "content"))?;
         }
         writeln!(out)?;
-        let head = ["mapping", "dimensions", "partitions", "imbalance", "sends saved", "times less work"];
+        let head = ["mapping", "dimensions", "partitions", "imbalance", "sends saved", "speed-up"];
         let row = |name: &str, figures: &Figures| {
             let Figures { dimensions, partitions, imbalance, sends_saved, speed_up } = figures;
+            // One node stores and is sent everything.
+            let of_several = |figure: String| if *nodes > 1 { figure } else { "-".to_owned() };
             vec![
                 name.to_owned(),
                 dimensions.to_string(),
                 partitions.to_string(),
-                format!("{imbalance:.3}"),
-                format!("{:.1} %", 100.0 * sends_saved),
-                format!("{speed_up:.0}"),
+                of_several(format!("{imbalance:.3}")),
+                of_several(format!("{:.1} %", 100.0 * sends_saved)),
+                format!("{speed_up:.1}"),
             ]
         };
         let name = match self.mapping {
@@ -138,7 +82,14 @@ impl Summary {
         };
         let rows = [head.map(str::to_owned).to_vec(), row(name, &self.plan), row("control", &self.control)];
         table(out, &rows)?;
-        writeln!(out, "\nimbalance is most over mean; {imbalance_floor:.3} if dealt at random")?;
+        writeln!(out)?;
+        if *nodes > 1 {
+            writeln!(
+                out,
+                "imbalance: most over mean stored on a node; {imbalance_floor:.3} if dealt at random"
+            )?;
+        }
+        writeln!(out, "{SPEED_UP}")?;
         for warning in &self.warnings {
             writeln!(out, "warning: {warning}")?;
         }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use anyhow::ensure;
 use doppel_common::api::Body;
 use doppel_common::model::{ContentHash, PageUrl, Tau, Timestamp};
 use doppel_common::signature::Signature;
@@ -11,6 +10,8 @@ use serde::Serialize;
 
 use crate::eval::exact::{ContentId, Version, all_pairs};
 use crate::eval::replay::{Fetch, Replay};
+use crate::exit::Failure;
+use crate::layout;
 
 /// Bins of the length distribution to a doubling.
 const BINS: f64 = 2.0;
@@ -32,7 +33,9 @@ pub(super) struct Bin {
 }
 
 impl Collection {
-    pub(super) fn new(replay: &Replay) -> anyhow::Result<Self> {
+    /// # Errors
+    /// When no content is live in the end.
+    pub(super) fn new(replay: &Replay) -> Result<Self, Failure> {
         let mut newest: HashMap<&PageUrl, (Timestamp, &Fetch)> = HashMap::new();
         for fetch in &replay.fetches {
             let page = &fetch.submission;
@@ -49,7 +52,9 @@ impl Collection {
                 distinct.insert(signature.content(), (Arc::clone(signature), *id));
             }
         }
-        ensure!(!distinct.is_empty(), "there is no page with a text in what was given");
+        if distinct.is_empty() {
+            return Err(layout::no_content("the input"));
+        }
         let places = (0..).zip(distinct.values()).map(|(place, (_, id))| (*id, place)).collect();
         Ok(Self { contents: distinct.into_values().map(|(signature, _)| signature).collect(), places })
     }

@@ -1,7 +1,7 @@
 //! Data that come after a mapping was learned: how even they lie, and how that varies.
 //!
 //! A random part of the contents is learned from, the rest is dealt into ten data sets. The floor is what
-//! chance alone gives: the same data sets dealt at random to machines of equal shares. No mapping can know
+//! chance alone gives: the same data sets dealt at random to nodes of equal shares. No mapping can know
 //! the shares better than its sample tells them, so there is a *limit* above the floor: contents on a line,
 //! each at a random place, and the line cut into parts with the same number of the sample in each.
 
@@ -18,7 +18,8 @@ use crate::eval::generator::Random;
 
 /// Data sets of a split.
 const SETS: usize = 10;
-/// How often they are dealt at random, for what chance makes of them is a mean, too.
+/// How often a split's rest is dealt into data sets, and these to nodes at random: the deviation of ten
+/// imbalances is itself uncertain by a quarter.
 const DEALS: usize = 10;
 /// Places on the line.
 const LINE: usize = 1 << 53;
@@ -82,40 +83,41 @@ impl Mapping {
         variant: Variant,
         split: u32,
     ) -> anyhow::Result<[Spread; 4]> {
-        let machines = self.later_machines as usize;
+        let nodes = self.later_nodes as usize;
         let mut random = Random::new(self.seed << 32 | u64::from(split));
         let mut order: Vec<&Signature> = contents.iter().map(|content| &**content).collect();
-        for i in (1..order.len()).rev() {
-            order.swap(i, random.below(i + 1));
-        }
+        random.shuffle(&mut order);
         let (sample, rest) = order.split_at(order.len() * usize::from(self.learned_percent) / 100);
-        let layout = self.learn(sample, tau, variant, self.later_machines)?;
-        let sets: Vec<Vec<&Signature>> =
-            (0..SETS).map(|set| rest.iter().skip(set).step_by(SETS).copied().collect()).collect();
-        let sizes: Vec<usize> = sets.iter().map(Vec::len).collect();
-        let (mut floor, mut limit) = (Vec::new(), Vec::new());
+        let layout = self.learn(sample, tau, variant, self.later_nodes)?;
+        let mut contacts = Vec::new();
+        let mut homes: Vec<usize> =
+            rest.iter().map(|content| layout.place(content, &mut contacts).node as usize).collect();
+        let sizes: Vec<usize> = (0..SETS).map(|set| homes.iter().skip(set).step_by(SETS).len()).collect();
+        let (mut ours, mut floor, mut limit) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..DEALS {
-            floor.push(deal(&sizes, machines, || random.below(machines)));
+            random.shuffle(&mut homes);
+            let mut next = homes.iter().copied();
+            ours.push(deal(&sizes, nodes, || next.next().unwrap_or_default()));
+            floor.push(deal(&sizes, nodes, || random.below(nodes)));
             let mut line: Vec<usize> = sample.iter().map(|_| random.below(LINE)).collect();
             line.sort_unstable();
-            let part = |place| line.partition_point(|known| *known < place) * machines / (line.len() + 1);
-            limit.push(deal(&sizes, machines, || part(random.below(LINE))));
+            let part = |place| line.partition_point(|known| *known < place) * nodes / (line.len() + 1);
+            limit.push(deal(&sizes, nodes, || part(random.below(LINE))));
         }
         let learned = layout.measure(sample.iter().copied()).imbalance();
-        let ours = sets.into_iter().map(|set| layout.measure(set.into_iter()).imbalance());
         Ok([
             Spread { imbalance: learned, variation: 0.0 },
-            Spread::of(&ours.collect::<Vec<_>>()),
+            Spread::mean(&ours),
             Spread::mean(&floor),
             Spread::mean(&limit),
         ])
     }
 }
 
-/// Data sets of these sizes, their contents dealt to the machines that `machine` gives.
-fn deal(sizes: &[usize], machines: usize, mut machine: impl FnMut() -> usize) -> Spread {
+/// Data sets of these sizes, their contents dealt to the nodes that `node` gives.
+fn deal(sizes: &[usize], nodes: usize, mut node: impl FnMut() -> usize) -> Spread {
     let mut imbalance =
-        |size: &usize| MappingLoad::dealt(machines, (0..*size).map(|_| machine() as u64)).imbalance();
+        |size: &usize| MappingLoad::dealt(nodes, (0..*size).map(|_| node() as u64)).imbalance();
     Spread::of(&sizes.iter().map(&mut imbalance).collect::<Vec<_>>())
 }
 

@@ -3,14 +3,26 @@
 use anyhow::ensure;
 
 use super::later::Later;
-use super::{Design, Result, Run, Variant};
+use super::{Design, Pairs, Result, Run, Variant};
 use crate::eval::svg::{Panel, Series};
 use crate::eval::{Report, Table, percent};
-use crate::output::count;
+use crate::layout::SPEED_UP;
+use crate::output::plural;
 
 /// What the paper states of later data sets.
 const PAPER: &str =
     "the paper states a coefficient of variation of 4.5 % in one dimension and 0.29 % in three";
+
+/// What the columns of later data are.
+const LATER: [&str; 4] = [
+    "learned, later: imbalance of the contents learned from, and of the later data sets",
+    "later / floor: over the imbalance of the same data sets dealt at random",
+    "cv: standard deviation over mean of the data sets' imbalances; cv / floor: over that of the deal",
+    "limit, limit of cv: these ratios for a map that knows what a sample of that size can tell at most",
+];
+
+/// A figure that says nothing.
+const NOTHING: &str = "-";
 
 /// Dimensions that are drawn.
 const SHOWN: [usize; 3] = [1, 3, 4];
@@ -26,14 +38,14 @@ impl Variant {
 }
 
 impl Result {
-    /// The runs of one threshold and variant each, by the number of machines.
+    /// The runs of one threshold and variant each, by the number of nodes.
     fn rows(&self) -> impl Iterator<Item = &[Run]> {
         self.runs.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant))
     }
 
-    fn by_machines(&self, title: &str, cell: impl Fn(&Run) -> String) -> Table {
-        let machines = self.rows().next().unwrap_or_default().iter().map(|run| run.machines.to_string());
-        let head = ["tau".to_owned(), "mapping".to_owned()].into_iter().chain(machines);
+    fn by_nodes(&self, title: &str, cell: impl Fn(&Run) -> String) -> Table {
+        let nodes = self.rows().next().unwrap_or_default().iter().map(|run| run.nodes.to_string());
+        let head = ["tau".to_owned(), "mapping".to_owned()].into_iter().chain(nodes);
         let mut table = Table::new(title, head);
         for row in self.rows() {
             let Some(Run { tau, variant, .. }) = row.first() else { continue };
@@ -46,19 +58,18 @@ impl Result {
         self.pairs.iter().find(|pairs| pairs.tau == run.tau).map_or(0, |pairs| 2 * pairs.pairs)
     }
 
-    /// How a variant compares with the control and the paper's in one dimension on the most machines.
+    /// How a variant compares with the control and the paper's in one dimension on the most nodes.
     fn comparison(&self, ours: &[Run]) -> Option<String> {
         let run = ours.last().filter(|run| run.variant.design == Design::Ours)?;
         let other = |design| {
-            let same = |other: &&Run| other.tau == run.tau && other.machines == run.machines;
+            let same = |other: &&Run| other.tau == run.tau && other.nodes == run.nodes;
             let of = |other: &&Run| other.variant == Variant { design, dimensions: 1 };
             self.runs.iter().filter(same).find(of).map(|other| run.speed_up / other.speed_up)
         };
         let (paper, control) = (other(Design::Paper)?, other(Design::Control)?);
         Some(format!(
-            "{} machines, tau {}, {}: {control:.2} times the work saved by the control, {paper:.1} times that of the \
-             paper's in one dimension",
-            run.machines,
+            "{}, tau {}, {}: speed-up {control:.2} times the control's, {paper:.1} times the paper's at N = 1",
+            plural(run.nodes.into(), "node"),
             run.tau,
             run.variant.name()
         ))
@@ -80,7 +91,7 @@ impl Result {
         }
     }
 
-    /// A figure by the number of machines at the first threshold, of one, three and four dimensions.
+    /// A figure by the number of nodes at the first threshold, of one, three and four dimensions.
     fn panel(&self, title: &str, y: &str, logarithmic_y: bool, value: impl Fn(&Run) -> f64) -> Panel {
         let tau = self.runs.first().map(|run| run.tau);
         let shown = self.rows().filter(|row| row.first().is_some_and(|run| Some(run.tau) == tau));
@@ -89,12 +100,12 @@ impl Result {
             SHOWN.contains(&variant.dimensions).then(|| Series {
                 name: variant.name(),
                 dashed: variant.design == Design::Paper,
-                points: row.iter().map(|run| (f64::from(run.machines), value(run))).collect(),
+                points: row.iter().map(|run| (f64::from(run.nodes), value(run))).collect(),
             })
         });
         Panel {
             title: format!("{title}, tau {}", tau.map_or_else(String::new, |tau| tau.to_string())),
-            x: "machines".to_owned(),
+            x: "nodes".to_owned(),
             y: y.to_owned(),
             logarithmic_y,
             series: series.collect(),
@@ -104,19 +115,21 @@ impl Result {
 
     fn later_table(&self) -> Table {
         let title = format!(
-            "ten later data sets, learned from {} % of the contents, {} machines, means of {} random splits",
-            self.learned_percent, self.later_machines, self.splits
+            "later data: {} % of the contents learned from, the rest in ten sets, {} nodes, {}",
+            self.learned_percent,
+            self.later_nodes,
+            plural(self.splits.into(), "random split")
         );
         let head = [
             "tau",
             "mapping",
-            "imbalance, learned from",
-            "imbalance, later",
-            "over the floor",
-            "limit of any sample",
-            "coefficient of variation, %",
-            "over the floor's",
-            "limit of any sample",
+            "learned",
+            "later",
+            "later / floor",
+            "limit",
+            "cv, %",
+            "cv / floor",
+            "limit of cv",
         ];
         let mut table = Table::new(&title, head);
         for Later { tau, variant, learned, ours, floor, limit } in &self.later {
@@ -125,30 +138,44 @@ impl Result {
                 variant.name(),
                 format!("{learned:.3}"),
                 format!("{:.3}", ours.imbalance),
-                format!("{:.3}", ours.imbalance / floor.imbalance),
-                format!("{:.3}", limit.imbalance / floor.imbalance),
+                over(ours.imbalance, floor.imbalance),
+                over(limit.imbalance, floor.imbalance),
                 percent(ours.variation),
-                format!("{:.3}", ours.variation / floor.variation),
-                format!("{:.3}", limit.variation / floor.variation),
+                over(ours.variation, floor.variation),
+                over(limit.variation, floor.variation),
             ]);
         }
         table
     }
 }
 
+/// A figure that says nothing of one node, which stores and is sent everything.
+fn of_several(nodes: u32, figure: String) -> String {
+    if nodes > 1 { figure } else { NOTHING.to_owned() }
+}
+
+/// A ratio; sets that all lie alike have no variation.
+fn over(value: f64, floor: f64) -> String {
+    if floor > 0.0 { format!("{:.3}", value / floor) } else { NOTHING.to_owned() }
+}
+
 impl Report for Result {
     fn tables(&self) -> Vec<Table> {
         let mut tables = vec![
-            self.by_machines("figure 4: imbalance, by the number of machines", |run| {
-                format!("{:.3}", run.imbalance)
+            self.by_nodes("figure 4: imbalance, by the number of nodes", |run| {
+                of_several(run.nodes, format!("{:.3}", run.imbalance))
             }),
-            self.by_machines("figure 5: sends saved against broadcast, %", |run| percent(run.sends_saved)),
-            self.by_machines("figure 6: throughput, in times of one machine", |run| {
-                format!("{:.1}", run.speed_up)
+            self.by_nodes("figure 5: sends saved against broadcast, %", |run| {
+                of_several(run.nodes, percent(run.sends_saved))
             }),
-            self.by_machines("looks of near-duplicates that do not reach each other, %", |run| {
-                percent(run.lost as f64 / self.looks(run).max(1) as f64)
-            }),
+            self.by_nodes("figure 6: speed-up", |run| format!("{:.1}", run.speed_up)),
+            self.by_nodes(
+                "recall loss: near-duplicates not compared, % of looks (each pair looks twice, once from each side)",
+                |run| match self.looks(run) {
+                    0 => NOTHING.to_owned(),
+                    looks => percent(run.lost as f64 / looks as f64),
+                },
+            ),
         ];
         if !self.later.is_empty() {
             tables.push(self.later_table());
@@ -157,18 +184,24 @@ impl Report for Result {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = vec![format!(
-            "{} distinct contents; the paper's intervals are widened by rho = {}; {PAPER}",
-            count(self.contents as u64),
+        let mut notes = vec![SPEED_UP.to_owned()];
+        if !self.later.is_empty() {
+            notes.extend(LATER.map(str::to_owned));
+            notes.push(PAPER.to_owned());
+        }
+        notes.push(format!(
+            "{}; the paper's intervals are widened by rho = {}",
+            plural(self.contents as u64, "distinct content"),
             self.rho.get()
-        )];
-        notes.extend(
-            self.pairs.iter().map(|pairs| format!("tau {}: {} pairs", pairs.tau, count(pairs.pairs))),
-        );
+        ));
+        let pairs = |pairs: &Pairs| format!("tau {}: {}", pairs.tau, plural(pairs.pairs, "pair"));
+        notes.extend(self.pairs.iter().map(pairs));
         let floors = self.rows().next().unwrap_or_default().iter();
-        let floors: Vec<String> = floors.map(|run| format!("{:.3}", run.imbalance_floor)).collect();
+        let floors: Vec<String> =
+            floors.map(|run| of_several(run.nodes, format!("{:.3}", run.imbalance_floor))).collect();
         notes.push(format!("imbalance of the same contents dealt at random: {}", floors.join(", ")));
         notes.extend(self.rows().filter_map(|row| self.comparison(row)));
+        notes.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         notes
     }
 
@@ -177,14 +210,20 @@ impl Report for Result {
             self.lengths_panel(),
             self.panel("Figure 4: imbalance", "most over mean stored", true, |run| run.imbalance),
             self.panel("Figure 5: sends saved", "% of a broadcast", false, |run| 100.0 * run.sends_saved),
-            self.panel("Figure 6: throughput", "times one machine", true, |run| run.speed_up),
+            self.panel("Figure 6: speed-up", "all pairs over the busiest node's work", true, |run| {
+                run.speed_up
+            }),
         ]
     }
 
     fn verdict(&self) -> anyhow::Result<()> {
         let exact = self.runs.iter().filter(|run| run.variant.design != Design::Paper);
         let lost: u64 = exact.map(|run| run.lost).sum();
-        ensure!(lost == 0, "{} looks do not reach their partner, and the bound is exact", count(lost));
+        ensure!(
+            lost == 0,
+            "ours and the control lose no pair, for their bound is exact, and here they do: {}",
+            plural(lost, "look")
+        );
         Ok(())
     }
 }

@@ -14,6 +14,8 @@ use crate::signature::Signature;
 pub enum Rebalance {
     /// Even load with few moves.
     Balance,
+    /// A map learned anew from the present contents: fewer sends, for which nearly everything moves.
+    Learn,
     /// Nothing on this node any more.
     Drain {
         /// The node, from 0.
@@ -34,19 +36,22 @@ pub enum Rebalance {
 }
 
 /// What a change of the mapping would do, or does now.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Rebalanced {
     /// The epoch of the present plan.
     pub epoch: u64,
     /// Whether it is being carried out.
     pub started: bool,
+    /// Why there is nothing to do; null where there is something.
+    pub nothing: Option<String>,
     /// Partitions that are cut in two.
     pub splits: u32,
     /// Pairs of partitions that become one.
     pub joins: u32,
     /// Partitions that go to another node, in the order of the map.
     pub moves: Vec<PartitionMove>,
-    /// Contents that change their node, about.
+    /// Contents that change their node, about. Those of partitions that are split or joined where they are have to be
+    /// copied as well, so [`Moving`] has more.
     pub contents_moved: u64,
     /// All contents.
     pub contents: u64,
@@ -90,11 +95,14 @@ pub struct Moving {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RebalanceError {
     /// One change at a time.
-    #[error("a change of the mapping is under way (to epoch {0}); wait for its end")]
+    #[error("a change of the mapping is under way (to plan {0}); wait for its end")]
     Busy(u64),
     /// There is no such plan.
     #[error(transparent)]
     Mapping(#[from] MappingError),
+    /// The wish cannot be stored.
+    #[error("the wish cannot be stored: {0}")]
+    Store(String),
     /// The service is ending.
     #[error("the service is shutting down")]
     Stopping,
@@ -108,10 +116,12 @@ pub trait MappingApi: Send + Sync {
     /// Signatures of at most `limit` contents, those with the least hashes: the same for the same collection.
     fn sample(&self, limit: usize) -> Vec<Arc<Signature>>;
 
-    /// Plans what is wished, and unless `dry_run` begins to carry it out while everything goes on.
+    /// Plans what is wished, and unless `dry_run` begins to carry it out while everything goes on. What has begun is not
+    /// forgotten when the process ends.
     ///
     /// # Errors
-    /// See [`RebalanceError`].
+    /// See [`RebalanceError`]. While there is a change under way also of a dry run: the plan it would start from is about to
+    /// go.
     fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError>;
 
     /// How far the present change is; none when there is none.

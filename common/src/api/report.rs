@@ -17,8 +17,8 @@ pub struct LengthBox {
 pub struct PartitionLoad {
     /// Its id.
     pub partition: u32,
-    /// The node that hosts it.
-    pub node: String,
+    /// The node that has it, from 0.
+    pub node: u32,
     /// Its box.
     #[serde(rename = "box")]
     pub bounds: LengthBox,
@@ -26,7 +26,7 @@ pub struct PartitionLoad {
     pub contents: u64,
     /// Pages stored (a content may have several).
     pub pages: u64,
-    /// Pages received for comparison since the start or the last change of the map.
+    /// Pages received for comparison since the start or the last change of the plan.
     pub received: u64,
     /// Exact comparisons made in it.
     pub comparisons: u64,
@@ -37,13 +37,14 @@ pub struct PartitionLoad {
 /// Load of tier 2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LoadReport {
-    /// Number of the map; grows by one whenever the cuts change.
+    /// Number of the plan; grows by one with every change of the cuts, of the partitions' nodes, or of the nodes that
+    /// may have partitions.
     pub epoch: u64,
     /// Sub-dictionaries of the map (N).
     pub dimensions: u32,
     /// Every partition.
     pub partitions: Vec<PartitionLoad>,
-    /// Looks made under this map.
+    /// Looks made since the start or the last change of the plan.
     pub looks: u64,
     /// Partitions those looks were sent to, together.
     pub sends: u64,
@@ -51,8 +52,8 @@ pub struct LoadReport {
     pub imbalance: f64,
     /// The same contents dealt at random to as many partitions: the noise floor of `imbalance`.
     pub imbalance_floor: f64,
-    /// Share of sends saved against comparing every page in every partition, 0 to 1.
-    pub sends_saved: f64,
+    /// Share of sends saved against comparing every page in every partition, 0 to 1; null without looks.
+    pub sends_saved: Option<f64>,
     /// Nodes that may have partitions.
     pub serving: u32,
     /// Nodes those looks were sent to, together: a node with several of the partitions has a look once.
@@ -61,8 +62,8 @@ pub struct LoadReport {
     pub node_imbalance: f64,
     /// The same contents dealt at random to as many nodes: the noise floor of `node_imbalance`.
     pub node_imbalance_floor: f64,
-    /// Share of sends saved against comparing every page on every serving node, 0 to 1.
-    pub node_sends_saved: f64,
+    /// Share of sends saved against comparing every page on every serving node, 0 to 1; null without looks.
+    pub node_sends_saved: Option<f64>,
     /// Bytes of the signature file on disk.
     pub file_bytes: u64,
 }

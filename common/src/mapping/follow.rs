@@ -58,6 +58,19 @@ pub struct Followed {
 }
 
 impl Follow {
+    /// Contents per serving node below which nothing but drained nodes is looked after: imbalance is chance.
+    pub const CONTENTS_MIN: u64 = 32;
+
+    /// Whether a plan is due for nodes that have so many contents: one that serves has more than the limit or less than
+    /// half of the mean, or a drained one has a partition.
+    #[must_use]
+    pub fn is_due(&self, plan: &Plan, by_node: &[u64]) -> bool {
+        let is_drained = |node: u32| plan.drained().binary_search(&node).is_ok();
+        plan.places().iter().any(|place| is_drained(place.node))
+            || round::starved(plan, by_node).next().is_some()
+            || (round::has_enough(plan, by_node) && plan.imbalance(by_node) > self.limit)
+    }
+
     /// The same when this share of the contents has moved already, of what may move in some time: what is left comes
     /// off the fewer sends first.
     #[must_use]
@@ -73,16 +86,14 @@ impl Follow {
     }
 
     /// The plan that follows `plan` for contents of these lengths, each of which stands for `weight` contents; none when
-    /// none is due, or nothing can be made better.
-    ///
-    /// Due is a plan when a serving node has more than the limit or less than half of the mean, or a drained one has a
-    /// partition.
+    /// none is [due](Self::is_due), or nothing can be made better.
     #[must_use]
     pub fn next(&self, plan: &Plan, lengths: &[LengthVector], weight: u64) -> Option<Followed> {
-        let mut round = Round::new(*self, Leaves::new(plan, lengths));
-        if !round.is_due() {
+        let leaves = Leaves::new(plan, lengths);
+        if !self.is_due(plan, &leaves.loads) {
             return None;
         }
+        let mut round = Round::new(*self, leaves);
         let before = round.imbalance();
         round.run();
         let after = round.imbalance();
@@ -96,6 +107,7 @@ impl Follow {
         let change = Rebalanced {
             epoch,
             started: false,
+            nothing: None,
             splits,
             joins,
             contents_moved: moves.iter().map(|one| one.contents).sum(),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::stable_hash64;
+
 /// What a map makes of some contents.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,7 +15,14 @@ pub struct MappingLoad {
 }
 
 impl MappingLoad {
-    /// Contents dealt to `parts` by their hashes: the imbalance of that is chance alone, the noise floor of a map's.
+    /// So many contents dealt to `parts` at random, always in the same way: the imbalance of that is chance alone, the noise
+    /// floor of a map's.
+    #[must_use]
+    pub fn at_random(parts: usize, contents: u64) -> Self {
+        Self::dealt(parts, (0..contents).map(|number| stable_hash64(&number.to_le_bytes())))
+    }
+
+    /// Contents dealt to `parts` by hashes of theirs.
     #[must_use]
     pub fn dealt(parts: usize, hashes: impl IntoIterator<Item = u64>) -> Self {
         let mut stored = vec![0; parts];
@@ -43,10 +52,15 @@ impl MappingLoad {
     /// Share of sends saved against comparing every content in every partition, 0 to 1.
     #[must_use]
     pub fn sends_saved(&self) -> f64 {
-        let contents: u64 = self.stored.iter().sum();
-        let broadcast = contents as f64 * self.received.len() as f64;
-        if broadcast == 0.0 { 0.0 } else { 1.0 - self.received.iter().sum::<u64>() as f64 / broadcast }
+        sends_saved(self.stored.iter().sum(), self.received.iter().sum(), self.received.len()).unwrap_or(0.0)
     }
+}
+
+/// Share of sends saved by so many looks against sending each of them to all of so many parts; none without looks.
+#[must_use]
+pub fn sends_saved(looks: u64, sends: u64, parts: usize) -> Option<f64> {
+    let broadcast = looks as f64 * parts as f64;
+    (broadcast > 0.0).then(|| 1.0 - sends as f64 / broadcast)
 }
 
 /// Largest over mean; 1 where there is nothing.

@@ -34,7 +34,7 @@ pub use bounding_space::{BoundingSpace, Bounds};
 pub use follow::{Follow, Followed};
 pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
-pub use load::MappingLoad;
+pub use load::{MappingLoad, sends_saved};
 pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
 pub use plan::{NODES_MAX, PartitionPlace, Plan};
@@ -56,12 +56,29 @@ pub enum MappingError {
     /// The number of nodes is out of range.
     #[error("a plan has 1 to {NODES_MAX} nodes, not {0}")]
     Nodes(u32),
-    /// There is no such node, or it is the last one that may have partitions.
-    #[error("node {0} is not one of the plan's, or the last that may have partitions")]
-    Node(u32),
-    /// There is no such partition, or its id is given twice, or it has no sibling to join.
-    #[error("partition {0} is not one of the plan's, is there twice, or has no sibling")]
+    /// There is no such node.
+    #[error("there is no node {node}; the plan has {nodes}, counted from 0")]
+    Node {
+        /// The number that was given.
+        node: u32,
+        /// How many there are.
+        nodes: u32,
+    },
+    /// The last node that may have partitions keeps them.
+    #[error("node {0} is the only one that may have partitions; another one must be there or join first")]
+    LastNode(u32),
+    /// A node that is drained gets no partitions.
+    #[error("node {0} is drained; join it first")]
+    Drained(u32),
+    /// There is no such partition.
+    #[error("there is no partition {0}; the load-balance report has their ids")]
     Partition(u32),
+    /// A partition that is not one side of a cut whose other side is the next one.
+    #[error("partition {0} has no sibling next to it")]
+    Sibling(u32),
+    /// An id that names two boxes, or that is not below the next one.
+    #[error("the partition id {0} is given twice, or is none that the plan has given")]
+    Id(u32),
     /// A feature or a boundary is out of range.
     #[error("a cut over feature {0} at {1} is not possible")]
     Cut(usize, i64),

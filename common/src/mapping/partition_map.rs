@@ -196,7 +196,7 @@ impl PartitionMap {
     /// Makes one box of a partition's and the next one's. Later partitions move down by one number.
     pub(super) fn join(&mut self, partition: u32) -> Result<(), MappingError> {
         if !self.is_joinable(partition) {
-            return Err(MappingError::Partition(partition));
+            return Err(MappingError::Sibling(partition));
         }
         let leaf = self.leaf(partition)?;
         let mut nodes = self.nodes.clone();

@@ -99,7 +99,7 @@ impl Plan {
     /// Whether this plan can take the place of `before`: partitions of one id have one box, and the epoch is later.
     ///
     /// # Errors
-    /// [`MappingError::Epoch`], or [`MappingError::Partition`] with the id that names another box.
+    /// [`MappingError::Epoch`], or [`MappingError::Id`] with the id that names another box.
     pub fn check_follows(&self, before: &Self) -> Result<(), MappingError> {
         if self.map.epoch() <= before.map.epoch() {
             return Err(MappingError::Epoch(self.map.epoch()));
@@ -112,7 +112,7 @@ impl Plan {
             None => place.id >= before.next_id,
         };
         let wrong = self.places.iter().zip(self.map.bounds()).find(|pair| !stays(*pair));
-        wrong.map_or(Ok(()), |(place, _)| Err(MappingError::Partition(place.id)))
+        wrong.map_or(Ok(()), |(place, _)| Err(MappingError::Id(place.id)))
     }
 
     /// The map.
@@ -156,13 +156,19 @@ impl Plan {
         (0..self.nodes).filter(|node| self.drained.binary_search(node).is_err())
     }
 
+    fn check_node(&self, node: u32) -> Result<(), MappingError> {
+        let nodes = self.nodes;
+        if node < nodes { Ok(()) } else { Err(MappingError::Node { node, nodes }) }
+    }
+
     /// Says whether a node may have partitions. Those that it has stay until they are placed elsewhere.
     ///
     /// # Errors
     /// When there is no such node, or no other one that may have partitions.
     pub fn set_drained(&mut self, node: u32, drained: bool) -> Result<(), MappingError> {
-        if node >= self.nodes || (drained && self.serving().all(|other| other == node)) {
-            return Err(MappingError::Node(node));
+        self.check_node(node)?;
+        if drained && self.serving().all(|other| other == node) {
+            return Err(MappingError::LastNode(node));
         }
         match (self.drained.binary_search(&node), drained) {
             (Ok(at), false) => drop(self.drained.remove(at)),
@@ -215,9 +221,7 @@ impl Plan {
     /// # Errors
     /// When there is no such partition or node.
     pub fn place(&mut self, partition: u32, node: u32) -> Result<(), MappingError> {
-        if node >= self.nodes {
-            return Err(MappingError::Node(node));
-        }
+        self.check_node(node)?;
         let place = self.places.get_mut(partition as usize);
         place.ok_or(MappingError::Partition(partition))?.node = node;
         Ok(())
@@ -257,6 +261,13 @@ impl Plan {
         out.iter_mut().for_each(|partition| *partition = self.node(*partition));
         out.sort_unstable();
         out.dedup();
+    }
+
+    /// Most over mean of what the nodes that may have partitions have, given by node.
+    #[must_use]
+    pub fn imbalance(&self, by_node: &[u64]) -> f64 {
+        let stored = self.serving().map(|node| by_node[node as usize]).collect();
+        MappingLoad { stored, received: Vec::new() }.imbalance()
     }
 
     /// What the plan makes of contents of these lengths, by node.
@@ -310,15 +321,15 @@ impl TryFrom<Document> for Plan {
         if let Some(node) =
             places.iter().map(|place| place.node).chain(drained.iter().copied()).find(|n| *n >= nodes)
         {
-            return Err(MappingError::Node(node));
+            return Err(MappingError::Node { node, nodes });
         }
         // Ids are never used again, and enough are left for all that may come.
         if next_id > u32::MAX / 2 {
-            return Err(MappingError::Partition(next_id));
+            return Err(MappingError::Id(next_id));
         }
         let mut seen = HashSet::new();
         if let Some(place) = places.iter().find(|place| place.id >= next_id || !seen.insert(place.id)) {
-            return Err(MappingError::Partition(place.id));
+            return Err(MappingError::Id(place.id));
         }
         let plan = Self { map, nodes, places, drained: Vec::new(), next_id };
         drained.into_iter().try_fold(plan, |mut plan, node| plan.set_drained(node, true).map(|()| plan))

@@ -120,7 +120,7 @@ proptest! {
             2 => { json["partitions"][0]["node"] = (u64::from(NODES) + value).into(); "node" }
             3 => { json["partitions"][0]["id"] = (next + value).into(); "partition" }
             4 => { json["partitions"].as_array_mut().unwrap().pop(); "partitions, not" }
-            5 => { json["drained"] = (0..NODES).collect::<Vec<u32>>().into(); "the last" }
+            5 => { json["drained"] = (0..NODES).collect::<Vec<u32>>().into(); "the only one" }
             _ => { json["more"] = value.into(); "unknown field" }
         };
         let error = serde_json::from_value::<Plan>(json).unwrap_err().to_string();
@@ -146,9 +146,9 @@ fn the_last_node_stays() {
     for node in 0..NODES - 1 {
         plan.set_drained(node, true).unwrap();
     }
-    assert_eq!(plan.set_drained(NODES - 1, true), Err(MappingError::Node(NODES - 1)));
+    assert_eq!(plan.set_drained(NODES - 1, true), Err(MappingError::LastNode(NODES - 1)));
     assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1]);
-    assert_eq!(plan.set_drained(NODES, false), Err(MappingError::Node(NODES)));
+    assert_eq!(plan.set_drained(NODES, false), Err(MappingError::Node { node: NODES, nodes: NODES }));
     plan.extend(NODES + 1).unwrap();
     assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1, NODES]);
     assert_eq!(plan.extend(NODES_MAX + 1), Err(MappingError::Nodes(NODES_MAX + 1)));

@@ -21,6 +21,7 @@
 //! Invariant: whoever holds a [`Signature`] holds bytes that [`Signature::from_bytes`] accepts.
 
 mod build;
+mod read;
 mod set;
 
 use std::fmt;
@@ -171,9 +172,14 @@ fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     out
 }
 
+/// Bytes of a signature of so many shingles.
+fn length(shingles: u32) -> u64 {
+    (SET + CHECKSUM_BYTES) as u64 + set::ENTRY_BYTES as u64 * u64::from(shingles)
+}
+
 fn check(bytes: &[u8]) -> Result<(), SignatureError> {
     let length = |shingles: u32| {
-        let expected = (SET + CHECKSUM_BYTES) as u64 + set::ENTRY_BYTES as u64 * u64::from(shingles);
+        let expected = length(shingles);
         if bytes.len() as u64 == expected {
             Ok(())
         } else {

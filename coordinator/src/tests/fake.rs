@@ -494,9 +494,9 @@ impl Tier2Api for Fake {
     }
 
     fn load(&self) -> LoadReport {
-        let partition = |partition, node: &str, contents| PartitionLoad {
+        let partition = |partition, node, contents| PartitionLoad {
             partition,
-            node: node.to_owned(),
+            node,
             bounds: LengthBox { lo: vec![None; 4], hi: vec![Some(9); 4] },
             contents,
             pages: contents + 1,
@@ -507,17 +507,17 @@ impl Tier2Api for Fake {
         LoadReport {
             epoch: 4,
             dimensions: 3,
-            partitions: vec![partition(0, "x", 5), partition(1, "y", 6), partition(2, "x", 7)],
+            partitions: vec![partition(0, 0, 5), partition(1, 3, 6), partition(2, 0, 7)],
             looks: 10,
             sends: 15,
             imbalance: 1.17,
             imbalance_floor: 1.1,
-            sends_saved: 0.5,
+            sends_saved: Some(0.5),
             serving: 3,
             node_sends: 12,
             node_imbalance: 2.0,
             node_imbalance_floor: 1.2,
-            node_sends_saved: 0.6,
+            node_sends_saved: Some(0.6),
             file_bytes: 4_096,
         }
     }
@@ -548,7 +548,7 @@ impl MappingApi for Fake {
         }
         let (mut plan, sample) = (self.plan(), self.sample(usize::MAX));
         match wish {
-            Rebalance::Balance => {}
+            Rebalance::Balance | Rebalance::Learn => {}
             Rebalance::Drain { node } => plan.set_drained(node, true)?,
             Rebalance::Join { node } => plan.set_drained(node, false)?,
             Rebalance::Move { partition, node } => {

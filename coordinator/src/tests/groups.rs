@@ -160,7 +160,7 @@ async fn reports_add_up() {
     let x = &load["nodes"][0];
     assert_eq!(
         (&x["node"], &x["partitions"], &x["contents"], &x["received"]),
-        (&json!("x"), &json!(2), &json!(12), &json!(20))
+        (&json!(0), &json!(2), &json!(12), &json!(20))
     );
     assert_eq!(load["partitions"][0]["box"]["hi"], json!([9, 9, 9, 9]));
 

@@ -3,6 +3,7 @@
 use doppel_common::api::Moving;
 use doppel_common::mapping::{PartitionMap, Plan};
 use doppel_common::model::Tau;
+use doppel_common::signature::Signature;
 
 use super::*;
 
@@ -71,7 +72,7 @@ async fn what_cannot_be_wished_is_a_problem() {
     }
     door.tiers.state().moving = Some(moving());
     let busy = door.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.problem(409);
-    assert!(busy["detail"].as_str().unwrap().contains("epoch 2"), "{busy}");
+    assert!(busy["detail"].as_str().unwrap().contains("plan 2"), "{busy}");
 
     let bare = Door::new();
     bare.get("/v1/rebalance").await.problem(404);
@@ -98,10 +99,10 @@ async fn a_change_under_way_is_shown() {
 async fn the_report_has_a_row_for_every_node_and_a_history() {
     let door = with_plan().await;
     let load = door.get("/v1/reports/load-balance").await.json();
-    let nodes: Vec<&str> =
-        load["nodes"].as_array().unwrap().iter().map(|node| node["node"].as_str().unwrap()).collect();
+    let nodes: Vec<u64> =
+        load["nodes"].as_array().unwrap().iter().map(|node| node["node"].as_u64().unwrap()).collect();
     // Those of the plan, and those that the load knows.
-    assert_eq!(nodes, ["0", "1", "2", "x", "y"]);
+    assert_eq!(nodes, [0, 1, 2, 3]);
     assert_eq!(
         (&load["serving"], &load["node_sends"], &load["node_imbalance"]),
         (&json!(3), &json!(12), &json!(2.0))
@@ -121,6 +122,25 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
     assert_eq!(load["history"], json!([point]));
     door.app.drain();
     noting.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sample_is_signatures_one_after_the_other() {
+    let door = with_plan().await;
+    for (query, contents) in [("", 120), ("?contents=7", 7), ("?contents=100000", 120)] {
+        let reply = door.get(&format!("/v1/sample{query}")).await;
+        assert_eq!(reply.status, 200);
+        let mut input = &*reply.body;
+        let signatures = std::iter::from_fn(|| Signature::read(&mut input).unwrap());
+        assert_eq!(signatures.count(), contents, "{query}");
+        // The place of the one before is given back a moment later.
+        gate::until(async || door.get("/v1/reports/load-balance/what-if").await.status == 200).await;
+    }
+    let problem = door.get("/v1/sample?contents=0").await.problem(400);
+    assert_eq!(problem["field"], "contents");
+    door.get("/v1/sample?contents=100001").await.problem(400);
+    door.get("/v1/sample?limit=1").await.problem(400);
+    Door::new().get("/v1/sample").await.problem(404);
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ async fn metrics_count_what_happened() {
         "doppel_tier2_node_imbalance_ratio 2.0",
         "doppel_tier2_serving_nodes 3",
         "doppel_tier2_moving_contents 0",
-        "doppel_tier2_partition_contents{partition=\"2\",node=\"x\"} 7",
+        "doppel_tier2_partition_contents{partition=\"2\",node=\"0\"} 7",
     ] {
         assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
     }

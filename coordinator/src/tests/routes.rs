@@ -25,6 +25,7 @@ const CONTRACT: &[&str] = &[
     "GET /v1/reports/load-balance",
     "GET /v1/reports/load-balance/what-if",
     "GET /v1/reports/quality",
+    "GET /v1/sample",
     "GET /v1/status",
     "GET /v1/winners",
     "POST /v1/flush",

@@ -28,7 +28,7 @@ fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexComma
 fn by_node(tier2: &Tier2, nodes: usize) -> Vec<u64> {
     let mut contents = vec![0; nodes];
     for partition in tier2.load().partitions {
-        contents[partition.node.parse::<usize>().unwrap()] += partition.contents;
+        contents[partition.node as usize] += partition.contents;
     }
     contents
 }
@@ -68,16 +68,30 @@ fn the_plan_follows_the_load_and_the_operator() {
     // Dry runs change nothing.
     let dry = tier2.rebalance(Rebalance::Drain { node: 2 }, true).unwrap();
     assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().drained().is_empty());
+    assert!(dry.nothing.is_none() && !dir.path().join("wish.json").exists());
     let started = tier2.rebalance(Rebalance::Drain { node: 2 }, false).unwrap();
     assert!(started.started);
     come_to_rest(&tier2);
     let drained = by_node(&tier2, 4);
     assert_eq!((drained[2], drained.iter().sum::<u64>()), (0, 8_200), "{drained:?}");
+    assert!(!dir.path().join("wish.json").exists());
+    let again = tier2.rebalance(Rebalance::Drain { node: 2 }, false).unwrap();
+    assert!(!again.started && again.nothing.unwrap().contains("node 2 is drained already"));
     let joined = tier2.rebalance(Rebalance::Join { node: 2 }, false).unwrap();
     assert!(joined.started);
     come_to_rest(&tier2);
     let joined = by_node(&tier2, 4);
     assert!(imbalance(&joined) <= 1.35, "{joined:?}");
+
+    // A map of what is there now.
+    let epoch = tier2.plan().map().epoch();
+    let dry = tier2.rebalance(Rebalance::Learn, true).unwrap();
+    assert!(!dry.started && dry.contents_moved < 8_200 && dry.imbalance_after < 1.1, "{dry:?}");
+    assert!(tier2.rebalance(Rebalance::Learn, false).unwrap().started);
+    come_to_rest(&tier2);
+    let anew = by_node(&tier2, 4);
+    assert!(imbalance(&anew) <= 1.15 && tier2.plan().map().epoch() > epoch, "{anew:?}");
+    assert_eq!(anew.iter().sum::<u64>(), 8_200);
 
     // One partition by hand.
     let place = tier2.plan().places()[0];
@@ -88,6 +102,7 @@ fn the_plan_follows_the_load_and_the_operator() {
         Rebalance::Move { partition: 9_999_999, node: 0 },
         Rebalance::Move { partition: place.id, node: 4 },
         Rebalance::Drain { node: 4 },
+        Rebalance::Join { node: u32::MAX },
     ] {
         assert!(matches!(tier2.rebalance(wish, true), Err(RebalanceError::Mapping(_))), "{wish:?}");
     }
@@ -109,10 +124,60 @@ fn the_plan_follows_the_load_and_the_operator() {
     drop(tier2);
     let (tier2, _answers) = open(config.clone(), &pages);
     assert_eq!(tier2.plan().map(), plan.map());
-    assert_eq!(by_node(&tier2, 4), joined);
+    assert_eq!(by_node(&tier2, 4), anew);
     tier2.stop();
     drop(tier2);
-    let (tier2, _answers) = open(Config { nodes: 2, ..config }, &pages);
-    assert_eq!(by_node(&tier2, 2).iter().sum::<u64>(), 8_200);
+    let (tier2, _answers) = open(Config { nodes: 2, ..config.clone() }, &pages);
+    come_to_rest(&tier2);
+    let two = by_node(&tier2, 2);
+    assert!(two.iter().sum::<u64>() == 8_200 && imbalance(&two) <= 1.1, "{two:?}");
     assert!(!dir.path().join("node-2").exists());
+    let epoch = tier2.plan().map().epoch();
+    tier2.stop();
+    drop(tier2);
+    // New nodes get their part.
+    let (tier2, _answers) = open(config, &pages);
+    come_to_rest(&tier2);
+    let four = by_node(&tier2, 4);
+    assert!(four.iter().sum::<u64>() == 8_200 && imbalance(&four) <= 1.15, "{four:?}");
+    assert!(tier2.plan().map().epoch() > epoch);
+}
+
+#[test]
+fn a_wish_outlives_the_process() {
+    let dir = TempDir::new().unwrap();
+    let pages = Pages::default();
+    let config = Config { nodes: 2, partitions: 8, ..Config::new(dir.path(), Policy::default()) };
+    let (tier2, answers) = open(config.clone(), &pages);
+    let nothing = tier2.rebalance(Rebalance::Learn, false).unwrap();
+    assert!(!nothing.started && nothing.nothing.unwrap().contains("256 contents or more, and there are 0"));
+    tier2.submit(add(&pages, 0, 2_000, 60));
+    tier2.hurry();
+    let mut answered = 0;
+    while answered < 2_000 {
+        answered += answers.recv_timeout(LONG).unwrap().len();
+    }
+    come_to_rest(&tier2);
+    assert!(by_node(&tier2, 2)[1] > 0);
+    assert!(tier2.rebalance(Rebalance::Drain { node: 1 }, false).unwrap().started);
+    tier2.stop();
+    drop(tier2);
+    let is_stored = dir.path().join("wish.json").exists();
+    let (tier2, _answers) = open(config.clone(), &pages);
+    come_to_rest(&tier2);
+    assert_eq!(
+        (by_node(&tier2, 2), tier2.plan().drained()),
+        (vec![2_000, 0], &[1][..]),
+        "stored: {is_stored}"
+    );
+    assert!(!dir.path().join("wish.json").exists());
+    tier2.stop();
+    drop(tier2);
+
+    // One that is not possible any more ends.
+    crate::wish_file::write(&dir.path().join("wish.json"), Rebalance::Join { node: 7 }).unwrap();
+    let (tier2, _answers) = open(config, &pages);
+    come_to_rest(&tier2);
+    assert_eq!(tier2.plan().drained(), [1]);
+    assert!(!dir.path().join("wish.json").exists());
 }

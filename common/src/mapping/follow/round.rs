@@ -5,10 +5,8 @@ use std::cmp::Reverse;
 use super::Follow;
 use super::leaves::Leaves;
 use super::sends::Sends;
-use crate::mapping::{MappingLoad, PARTITIONS_MAX};
-
-/// Contents per serving node below which nothing but drained nodes is looked after: imbalance is chance.
-const CONTENTS_MIN: f64 = 32.0;
+use crate::give_way;
+use crate::mapping::{PARTITIONS_MAX, Plan};
 
 /// Partitions of this many times the wanted size are split.
 const HOT: f64 = 1.5;
@@ -47,12 +45,8 @@ impl<'l> Round<'l> {
         let serving: Vec<u32> = leaves.plan.serving().collect();
         let total = leaves.lengths.len() as u64;
         let left = (follow.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
-        let mut round = Self { follow, leaves, serving, starved: Vec::new(), total, left };
-        if round.mean() >= CONTENTS_MIN {
-            let is_starved = |node: &u32| (round.load(*node) as f64) < STARVED * round.mean();
-            round.starved = round.serving.iter().copied().filter(is_starved).collect();
-        }
-        round
+        let starved = starved(&leaves.plan, &leaves.loads).collect();
+        Self { follow, leaves, serving, starved, total, left }
     }
 
     pub(super) fn run(&mut self) {
@@ -83,14 +77,7 @@ impl<'l> Round<'l> {
 
     /// Most over mean of the serving nodes.
     pub(super) fn imbalance(&self) -> f64 {
-        let stored = self.serving.iter().map(|node| self.load(*node)).collect();
-        MappingLoad { stored, received: Vec::new() }.imbalance()
-    }
-
-    pub(super) fn is_due(&self) -> bool {
-        self.leaves.plan.places().iter().any(|place| self.is_drained(place.node))
-            || !self.starved.is_empty()
-            || (self.mean() >= CONTENTS_MIN && self.imbalance() > self.follow.limit)
+        self.leaves.plan.imbalance(&self.leaves.loads)
     }
 
     /// Partitions wanted.
@@ -164,6 +151,7 @@ impl<'l> Round<'l> {
             if drained || have as f64 > target { self.serving.clone() } else { self.hungry().collect() };
         let mut best: Option<Move> = None;
         for leaf in self.leaves.of(donor) {
+            give_way();
             let contents = self.leaves.contents(leaf);
             if contents > self.left || (contents == 0 && !drained) {
                 continue;
@@ -200,6 +188,7 @@ impl<'l> Round<'l> {
     fn best_saving(&self, sends: &Sends) -> Option<Move> {
         let mut best = None;
         for (leaf, place) in (0..).zip(self.leaves.plan.places()) {
+            give_way();
             let contents = self.leaves.contents(leaf);
             if contents == 0 || contents > self.left || self.is_drained(place.node) {
                 continue;
@@ -254,6 +243,22 @@ impl<'l> Round<'l> {
             }
         }
     }
+}
+
+/// Serving nodes that have less than their part, where there are enough contents to say so.
+pub(super) fn starved<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
+    let least = if has_enough(plan, by_node) { STARVED * mean(plan, by_node) } else { 0.0 };
+    plan.serving().filter(move |node| (by_node[*node as usize] as f64) < least)
+}
+
+/// Whether there are so many contents that imbalance is more than chance.
+pub(super) fn has_enough(plan: &Plan, by_node: &[u64]) -> bool {
+    mean(plan, by_node) >= Follow::CONTENTS_MIN as f64
+}
+
+/// All contents per serving node.
+fn mean(plan: &Plan, by_node: &[u64]) -> f64 {
+    by_node.iter().sum::<u64>() as f64 / plan.serving().count() as f64
 }
 
 /// Keeps the better of two moves, the earlier one of equals.

@@ -1,0 +1,88 @@
+//! The contents that a plan is for.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::BufReader;
+use std::sync::Arc;
+
+use anyhow::Context;
+use doppel_common::api::Body;
+use doppel_common::model::{ContentHash, PageUrl, Timestamp};
+use doppel_common::signature::Signature;
+use reqwest::Method;
+
+use crate::args::{InputArgs, ServerArgs};
+use crate::client::Client;
+use crate::crawl::Tally;
+use crate::{extracted, layout, progress};
+
+/// A distinct content.
+pub(super) struct Content {
+    /// The first of its URLs; none where a server gave it.
+    pub(super) url: Option<PageUrl>,
+    pub(super) signature: Arc<Signature>,
+}
+
+/// Distinct contents.
+pub(super) type Contents = BTreeMap<ContentHash, Content>;
+
+/// Each distinct content that is live after the last input; there is at least one.
+///
+/// # Errors
+/// When an input is not there, or no content is.
+pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
+    let mut newest: HashMap<PageUrl, (Timestamp, Option<Arc<Signature>>)> = HashMap::new();
+    let tally = extracted::pages(inputs, false, |pages| {
+        for page in pages {
+            let content = match page.body {
+                Body::Content(signature) => Some(signature),
+                Body::Redirect(_) | Body::Dead => None,
+            };
+            let known = newest.get(&page.url).map(|(fetched_at, _)| *fetched_at);
+            if known.is_none_or(|known| known <= page.fetched_at) {
+                newest.insert(page.url, (page.fetched_at, content));
+            }
+        }
+        Ok(())
+    })?;
+    let mut contents = Contents::new();
+    let live = newest.into_iter().filter_map(|(url, (_, signature))| Some((url, signature?)));
+    for (url, signature) in live.filter(|(_, signature)| signature.tokens() > 0) {
+        contents
+            .entry(signature.content())
+            .and_modify(|known| {
+                if known.url.as_ref() > Some(&url) {
+                    known.url = Some(url.clone());
+                }
+            })
+            .or_insert_with(|| Content { url: Some(url), signature });
+    }
+    if contents.is_empty() {
+        tally.verdict(inputs.strict, 0)?;
+        return Err(layout::no_content("the input").into());
+    }
+    Ok((contents, tally))
+}
+
+/// A sample of the contents of a server; there is at least one.
+///
+/// # Errors
+/// When the server does not give one, or has no content.
+pub(super) fn sample(server: &str) -> anyhow::Result<Contents> {
+    let bar = progress::waiting("reading a sample");
+    let client = Client::new(&ServerArgs { server: server.to_owned() })?;
+    let mut answer = BufReader::new(client.send(client.request(Method::GET, &["v1", "sample"]))?);
+    let mut contents = Contents::new();
+    while let Some(signature) = Signature::read(&mut answer).context("the sample broke off; try again")? {
+        contents.insert(signature.content(), Content { url: None, signature: Arc::new(signature) });
+    }
+    bar.finish_and_clear();
+    if contents.is_empty() {
+        return Err(layout::no_content("the server").into());
+    }
+    Ok(contents)
+}
+
+/// Their signatures, in the order of their hashes.
+pub(super) fn signatures(contents: &Contents) -> impl Iterator<Item = &Signature> {
+    contents.values().map(|content| &*content.signature)
+}

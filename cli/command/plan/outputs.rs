@@ -1,0 +1,102 @@
+//! The files that `doppel plan` writes: where each content is, and the map.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use doppel_common::model::PageUrl;
+use doppel_common::signature::Signature;
+use serde::Serialize;
+
+use super::contents::Contents;
+use crate::destination::Destination;
+use crate::exit::Failure;
+use crate::layout::Layout;
+
+/// Where they go.
+pub(super) struct Outputs {
+    assignments: Option<Destination>,
+    map: Option<Destination>,
+}
+
+#[derive(Serialize)]
+struct Assignment<'a> {
+    url: &'a PageUrl,
+    partition: u32,
+    node: u32,
+    contacts: &'a [u32],
+}
+
+impl Outputs {
+    /// Finds out that they can be written, each in a place of its own, without writing anything.
+    ///
+    /// # Errors
+    /// When one cannot be written, or both are the same.
+    pub(super) fn open(assignments: Option<&Path>, map: Option<&Path>) -> anyhow::Result<Self> {
+        let open = |path: Option<&Path>| path.map(Destination::open).transpose();
+        let outputs = Self { assignments: open(assignments)?, map: open(map)? };
+        if let (Some(one), Some(other)) = (assignments, map)
+            && outputs.are_one(one, other)
+        {
+            let (one, other) = (one.display(), other.display());
+            let text = format!("--assignments {one} and --map {other} go to the same place; name two");
+            return Err(Failure::Usage(text).into());
+        }
+        Ok(outputs)
+    }
+
+    fn are_one(&self, assignments: &Path, map: &Path) -> bool {
+        match (&self.assignments, &self.map) {
+            (Some(Destination::Standard), Some(Destination::Standard)) => true,
+            (Some(Destination::Standard), _) | (_, Some(Destination::Standard)) => false,
+            _ => place(assignments).is_some_and(|known| place(map) == Some(known)),
+        }
+    }
+
+    /// Whether standard output is taken.
+    pub(super) fn on_stdout(&self) -> bool {
+        [&self.assignments, &self.map].iter().any(|out| matches!(out, Some(Destination::Standard)))
+    }
+
+    /// Writes what is wanted of them.
+    ///
+    /// # Errors
+    /// When one cannot be written; a file is then as it was.
+    pub(super) fn write(&self, layout: &Layout, contents: &Contents) -> anyhow::Result<()> {
+        if let Some(out) = &self.assignments {
+            out.write(|out| write_assignments(layout, contents, out))?;
+        }
+        if let Some(out) = &self.map {
+            out.write(|out| write_line(layout, out))?;
+        }
+        Ok(())
+    }
+}
+
+/// One name for all spellings of a path, whether there is a file yet or not.
+fn place(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok().or_else(|| {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(fs::canonicalize(dir).ok()?.join(path.file_name()?))
+    })
+}
+
+fn write_assignments(layout: &Layout, contents: &Contents, out: &mut dyn Write) -> anyhow::Result<()> {
+    let with_url = contents.values().filter_map(|content| Some((content.url.as_ref()?, &*content.signature)));
+    let mut by_url: Vec<(&PageUrl, &Signature)> = with_url.collect();
+    by_url.sort_unstable_by_key(|(url, _)| *url);
+    let mut contacts = Vec::new();
+    for (url, signature) in by_url {
+        let place = layout.place(signature, &mut contacts);
+        write_line(
+            &Assignment { url, partition: place.partition, node: place.node, contacts: &contacts },
+            out,
+        )?;
+    }
+    Ok(())
+}
+
+fn write_line(value: &impl Serialize, out: &mut dyn Write) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    Ok(out.write_all(b"\n")?)
+}

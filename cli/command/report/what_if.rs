@@ -1,0 +1,133 @@
+//! The what-if report: as a table, and drawn.
+
+use std::io::{self, Write};
+
+use doppel_common::mapping::WhatIf;
+use serde::Deserialize;
+
+use super::load_balance::{IMBALANCE, NO_FIGURE};
+use crate::eval::svg::{Panel, Series};
+use crate::layout;
+use crate::output::{plural, table};
+
+/// What is read of the report.
+#[derive(Debug, Deserialize)]
+pub(super) struct WhatIfs {
+    sample: u64,
+    present: WhatIf,
+    rows: Vec<WhatIf>,
+}
+
+impl WhatIfs {
+    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "from {}; the present plan first", plural(self.sample, "content"))?;
+        let heading = ["dimensions", "nodes", "imbalance", "at random", "sends saved", "speed-up"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        rows.extend(std::iter::once(&self.present).chain(&self.rows).map(cells));
+        table(out, &rows)?;
+        writeln!(out, "{IMBALANCE}")?;
+        writeln!(out, "sends saved: against comparing every content on every node")?;
+        writeln!(out, "{}", layout::SPEED_UP)?;
+        let mut nodes: Vec<u32> = self.rows.iter().chain([&self.present]).map(|row| row.nodes).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let few = layout::few(usize::try_from(self.sample).unwrap_or(usize::MAX), "", &nodes);
+        few.map_or(Ok(()), |few| writeln!(out, "warning: {few}"))
+    }
+
+    pub(super) fn panels(&self) -> Vec<Panel> {
+        let panel = |title: &str, value: fn(&WhatIf) -> f64| Panel {
+            title: title.to_owned(),
+            x: "nodes".to_owned(),
+            series: self.lines(value),
+            logarithmic_x: true,
+            powers_of_two: true,
+            ..Panel::default()
+        };
+        let mut imbalance = panel("Imbalance: most over mean of contents", |row| row.imbalance);
+        // It is of the number of nodes alone.
+        imbalance.series.extend(self.lines(|row| row.imbalance_floor).into_iter().take(1).map(|line| {
+            Series { name: "the same contents dealt at random".to_owned(), dashed: true, ..line }
+        }));
+        let saved = panel("Sends saved against all nodes, %", |row| row.sends_saved * 100.0);
+        let speed_up = panel("Speed-up: all pairs over the busiest node's work", |row| row.speed_up);
+        vec![imbalance, saved, Panel { logarithmic_y: true, ..speed_up }]
+    }
+
+    /// A figure by the number of nodes, a line for each number of dimensions.
+    fn lines(&self, value: fn(&WhatIf) -> f64) -> Vec<Series> {
+        let rows = self.rows.chunk_by(|a, b| a.dimensions == b.dimensions);
+        let line = |rows: &[WhatIf]| {
+            let name = plural(rows.first()?.dimensions.into(), "dimension");
+            let points = rows.iter().map(|row| (f64::from(row.nodes), value(row))).collect();
+            Some(Series { name, dashed: false, points })
+        };
+        rows.filter_map(line).collect()
+    }
+}
+
+/// One node has everything and gets everything.
+fn cells(row: &WhatIf) -> Vec<String> {
+    let several = |text: String| if row.nodes > 1 { text } else { NO_FIGURE.to_owned() };
+    vec![
+        row.dimensions.to_string(),
+        row.nodes.to_string(),
+        several(format!("{:.2}", row.imbalance)),
+        several(format!("{:.2}", row.imbalance_floor)),
+        several(format!("{:.1} %", row.sends_saved * 100.0)),
+        format!("{:.1}", row.speed_up),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::svg;
+
+    fn report(sample: u64) -> WhatIfs {
+        let row = |dimensions, nodes| WhatIf {
+            dimensions,
+            nodes,
+            imbalance: 1.25,
+            imbalance_floor: 1.1,
+            sends_saved: 0.5,
+            speed_up: 12.34,
+        };
+        let rows = [1, 2].into_iter().flat_map(|n| [2, 4, 8].map(|nodes| row(n, nodes))).collect();
+        WhatIfs { sample, present: row(3, 1), rows }
+    }
+
+    fn text(sample: u64) -> String {
+        let mut out = Vec::new();
+        report(sample).print(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_columns_are_explained_and_chance_is_told() {
+        let text = text(399);
+        for line in [
+            "from 399 contents; the present plan first",
+            "dimensions  nodes  imbalance  at random  sends saved  speed-up",
+            "3           1      -          -          -            12.3",
+            "1           8      1.25       1.10       50.0 %       12.3",
+            layout::SPEED_UP,
+        ] {
+            assert!(text.lines().any(|have| have == line), "{line}\n{text}");
+        }
+        let warning = text.lines().find(|line| line.starts_with("warning: ")).unwrap();
+        assert!(warning.contains("399 contents") && warning.contains(" 4, 8 nodes"), "{warning}");
+        assert!(!self::text(800).contains("warning"));
+        assert!(self::text(1).starts_with("from 1 content;"));
+    }
+
+    #[test]
+    fn plots_have_a_tick_for_every_number_of_nodes() {
+        let svg = svg::document(&report(800).panels());
+        for nodes in [2, 4, 8] {
+            let tick = format!("text-anchor=\"middle\">{nodes}</text>");
+            assert_eq!(svg.matches(&tick).count(), 3, "{nodes} {svg}");
+        }
+        assert_eq!(svg.matches("dashed").count(), 1 + 2, "a style, a line and its name: {svg}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Signatures that follow each other without anything between: each says how long it is.
+
+use std::io::{self, ErrorKind, Read};
+
+use super::{FORMAT, SET, SHINGLES, Signature, SignatureError, array, length};
+
+impl Signature {
+    /// Reads the next signature; none where the input ends.
+    ///
+    /// # Errors
+    /// When the input fails, ends within a signature, or has something else.
+    pub fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
+        let mut bytes = Vec::new();
+        if input.by_ref().take(SET as u64).read_to_end(&mut bytes)? == 0 {
+            return Ok(None);
+        }
+        let format = bytes[0];
+        if format != FORMAT {
+            return Err(io::Error::new(ErrorKind::InvalidData, SignatureError::Format(format)));
+        }
+        if bytes.len() == SET {
+            let rest = length(u32::from_le_bytes(array(&bytes, SHINGLES))) - SET as u64;
+            // Grows with what is there and not with what it says.
+            input.by_ref().take(rest).read_to_end(&mut bytes)?;
+        }
+        Self::from_bytes(&bytes).map(Some).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::Builder;
+
+    #[test]
+    fn one_after_the_other_and_damage_is_told() {
+        let mut builder = Builder::new();
+        let signatures: Vec<Signature> =
+            (0..9u64).map(|n| builder.build(&(0..n * n).collect::<Vec<u64>>())).collect();
+        let bytes: Vec<u8> = signatures.iter().flat_map(|one| one.as_bytes().to_vec()).collect();
+        let read = |bytes: &[u8]| {
+            let mut input = bytes;
+            std::iter::from_fn(|| Signature::read(&mut input).transpose()).collect::<io::Result<Vec<_>>>()
+        };
+        assert_eq!(read(&bytes).unwrap(), signatures);
+        let mut ends = vec![0];
+        signatures.iter().for_each(|one| ends.push(ends[ends.len() - 1] + one.as_bytes().len()));
+        for length in 0..bytes.len() {
+            assert_eq!(read(&bytes[..length]).is_ok(), ends.contains(&length), "{length}");
+            let mut damaged = bytes.clone();
+            damaged[length] ^= 1;
+            assert!(read(&damaged).is_err(), "{length}");
+        }
+    }
+}

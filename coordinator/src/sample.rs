@@ -1,0 +1,54 @@
+//! `GET /v1/sample`: signatures of some of the contents, for whoever plans a mapping elsewhere.
+
+use std::io;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::extract::Query;
+use crate::limits::SAMPLE_CONTENTS;
+use crate::mapping::mapping;
+use crate::problem::Problem;
+use crate::stream::stream;
+
+const CONTENT_TYPE: &str = "application/octet-stream";
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SampleQuery {
+    /// How many, 1 to 100,000; those with the least hashes, which are a random sample and always the same.
+    contents: Option<usize>,
+}
+
+/// Signatures of some of the contents that are stored.
+///
+/// They follow each other without anything between, in the order of their contents' hashes, each in the layout of
+/// doppel-common's `signature`. Without `contents` 100,000, or about 256 MB of them if that is less.
+#[utoipa::path(
+    get, path = "/v1/sample", tag = "reports", params(SampleQuery),
+    responses(
+        (status = 200, description = "The signatures", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 400, description = "Out of range", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "The index has no mapping", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn sample(
+    State(app): State<App>,
+    Query(query): Query<SampleQuery>,
+) -> Result<Response, Problem> {
+    let contents = query.contents.unwrap_or(SAMPLE_CONTENTS);
+    if !(1..=SAMPLE_CONTENTS).contains(&contents) {
+        return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
+    }
+    let place = app.enter_planning()?;
+    let signatures = app.blocking(move |app| Ok(mapping(app)?.sample(contents))).await?;
+    let body = stream(place, "sample", move |out| {
+        signatures.iter().try_for_each(|one| out.write_all(one.as_bytes())).map_err(|error: io::Error| error)
+    });
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
+}

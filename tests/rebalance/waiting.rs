@@ -1,0 +1,199 @@
+//! `doppel rebalance --wait` against a played server, which is busy, away, refuses and goes on as a test wants it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use serde_json::{Value, json};
+
+use crate::harness::{doppel, run};
+
+/// What is played next: how the request must begin, and what is said to it.
+type Step = (&'static str, Answer);
+
+/// What is said to a request.
+#[derive(Clone)]
+enum Answer {
+    Says(u16, String),
+    /// Nothing: the connection is closed.
+    HangUp,
+}
+
+impl Answer {
+    fn of(status: u16, body: &Value) -> Self {
+        Self::Says(status, body.to_string())
+    }
+}
+
+/// A server that answers by a script, one request a connection.
+struct Played {
+    url: String,
+    thread: JoinHandle<()>,
+}
+
+impl Played {
+    fn start(steps: impl IntoIterator<Item = Step>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let steps: Vec<Step> = steps.into_iter().collect();
+        let play = move || {
+            for (request, answer) in steps {
+                play_one(&listener.accept().unwrap().0, request, answer);
+            }
+        };
+        Self { url, thread: thread::spawn(play) }
+    }
+
+    /// The script was played to its end, and every request was the expected one.
+    fn ended(self) {
+        self.thread.join().unwrap();
+    }
+}
+
+fn play_one(mut stream: &TcpStream, request: &str, answer: Answer) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
+    }
+    assert!(head.starts_with(request), "{request}: {head}");
+    let lower = head.to_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body).unwrap();
+    if let Answer::Says(status, body) = answer {
+        let head = format!("HTTP/1.1 {status} Played\r\nContent-Length: {}\r\n", body.len());
+        stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+    }
+}
+
+const WISH: &str = "POST /v1/rebalance ";
+const PRESENT: &str = "GET /v1/rebalance ";
+
+fn errors(stderr: &[u8]) -> String {
+    String::from_utf8_lossy(stderr).into_owned()
+}
+
+/// What a server says of a change that it carries out.
+fn moving(copied: u64) -> Answer {
+    let moving =
+        json!({"epoch": 4, "next_epoch": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
+    Answer::of(200, &json!({"epoch": 4, "moving": moving}))
+}
+
+fn at_rest(epoch: u64) -> Answer {
+    Answer::of(200, &json!({"epoch": epoch, "moving": null}))
+}
+
+fn refused(status: u16, detail: &str) -> Answer {
+    Answer::of(status, &json!({"detail": detail}))
+}
+
+/// The answer to a wish.
+fn accepted() -> Answer {
+    let moves = [json!({"partition": 7, "from": 0, "to": 1, "contents": 20})];
+    Answer::of(
+        200,
+        &json!({
+            "epoch": 4, "started": true, "nothing": null, "splits": 0, "joins": 0, "moves": moves, "contents_moved": 20,
+            "contents": 100, "imbalance_before": 1.4, "imbalance_after": 1.1,
+        }),
+    )
+}
+
+#[test]
+fn waiting_outlasts_whatever_a_server_does() {
+    let server = Played::start([
+        (WISH, refused(503, "another plan is being made")),
+        (PRESENT, at_rest(3)),
+        (WISH, refused(409, "a change of the mapping is under way")),
+        (PRESENT, moving(0)),
+        (PRESENT, at_rest(4)),
+        (WISH, accepted()),
+        (PRESENT, moving(10)),
+        (PRESENT, Answer::HangUp),
+        (PRESENT, refused(503, "starting")),
+        (PRESENT, moving(20)),
+        (PRESENT, at_rest(5)),
+        ("GET /v1/reports/load-balance", Answer::of(200, &json!({"node_imbalance": 1.25}))),
+    ]);
+    let output = run(["rebalance", "--wait", "--json", "--server", &server.url]);
+    let said = errors(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["contents_moved"], &told["done"]["copied"]), (&json!(20), &json!(30)), "{told}");
+    assert_eq!((&told["done"]["epoch"], &told["done"]["imbalance"]), (&json!(5), &json!(1.25)), "{told}");
+    for (words, times) in [
+        ("the server is busy, mostly with another plan; waiting for its end", 1),
+        ("waiting for its end", 1),
+        ("changing to plan 5: 10 of 30 contents copied", 1),
+        ("no server answers", 1),
+        ("the server answers", 1),
+    ] {
+        assert_eq!(said.matches(words).count(), times, "{words}: {said}");
+    }
+    server.ended();
+}
+
+#[test]
+fn waiting_ends_with_a_reason() {
+    let busy = || (WISH, refused(409, "a change is under way"));
+    let gone = (0..20).map(|_| (PRESENT, Answer::HangUp));
+    for (steps, arguments, code, words) in [
+        (vec![busy()], &[][..], 4, "a change is under way; with --wait this command waits for its turn"),
+        (vec![busy()], &["--dry-run"], 4, "with --wait this command waits for its turn"),
+        (
+            [busy(), (PRESENT, at_rest(4))].into_iter().cycle().take(20).collect(),
+            &["--wait", "--patience", "1"],
+            4,
+            "no turn within 1 s: the server refused it (409 Conflict)",
+        ),
+        (
+            [(WISH, accepted())].into_iter().chain(gone).collect(),
+            &["--wait", "--patience", "1"],
+            3,
+            "gave up waiting; the server carries it out when it goes on again: no server answers",
+        ),
+        (
+            vec![(WISH, accepted()), (PRESENT, moving(30)), (PRESENT, at_rest(4))],
+            &["--wait"],
+            1,
+            "plan 4 is still served: the change could not be made",
+        ),
+    ] {
+        let server = Played::start(steps);
+        let output = run(["rebalance", "--server", &server.url].iter().chain(arguments));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?} {output:?}");
+        assert!(errors(&output.stderr).contains(words), "{words}: {}", errors(&output.stderr));
+    }
+}
+
+#[test]
+fn an_interruption_says_that_the_server_goes_on() {
+    let before = vec![(WISH, refused(409, "a change is under way"))];
+    let meanwhile = vec![(WISH, accepted())];
+    for (steps, sign, words) in [
+        (
+            before,
+            "waiting for its end",
+            "interrupted before its turn: the server goes on with the other change",
+        ),
+        (meanwhile, "changing to plan 5", "interrupted; the server goes on with what it has accepted"),
+    ] {
+        let server = Played::start(steps.into_iter().chain((0..1_000).map(|_| (PRESENT, moving(10)))));
+        let mut command = doppel();
+        command.args(["rebalance", "--wait", "--server", &server.url]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains(sign), "{line}");
+        let interrupted = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap();
+        assert!(interrupted.success());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+        assert!(rest.contains(words), "{rest}");
+    }
+}
