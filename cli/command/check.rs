@@ -92,7 +92,7 @@ impl Checked {
         if self.sound {
             None
         } else if counts.is_empty() {
-            Some("nothing is lost, the index is rebuilt at the next start; look after the disk")
+            Some("no page is lost, the index is rebuilt at the next start; look after the disk")
         } else if counts.contains_key(&Invariant::Version) {
             Some(
                 "another version of this program made it; use that one, or load the pages into a new directory",
@@ -130,7 +130,7 @@ impl Checked {
             writeln!(out, "tier 2: none; it is built at the next start")?;
         }
         for damage in &tier2.damage {
-            writeln!(out, "        {damage}; it will be rebuilt")?;
+            writeln!(out, "        {damage}")?;
         }
         if self.sound {
             return writeln!(out, "sound");

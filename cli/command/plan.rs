@@ -39,7 +39,7 @@ Examples:
   doppel plan --nodes 64 crawl-1.warc.gz crawl-2.warc.gz
   doppel plan --nodes 16 --tau 0.9 --assignments where.jsonl --map map.json pages.jsonl
   doppel plan --learn-from crawl-1.warc.gz crawl-2.warc.gz
-  doppel plan --nodes 64 --from-server http://127.0.0.1:7880
+  doppel plan --nodes 64 --from-server http://127.0.0.1:7700
 
 docs/OPERATIONS.md says what is in the files and what the warnings mean.")]
 pub(crate) struct Plan {

@@ -64,7 +64,7 @@ pub(crate) struct Rebalance {
     #[arg(long, value_name = "NODE", requires = "partition")]
     to: Option<u32>,
     /// Wait for the end of another change that is under way, instead of ending with an error, and then for the end of
-    /// this one, and of those that the load asks for right after it. How far it is goes to standard error; with --json,
+    /// this one. How far it is goes to standard error; with --json,
     /// `done` says how it ended.
     #[arg(long)]
     wait: bool,
@@ -161,7 +161,11 @@ impl Rebalance {
             if self.wait {
                 interrupt::announce(INTERRUPTED)?;
             }
-            let asked = client.json(client.request(Method::POST, &["v1", "rebalance"]).json(&body));
+            let mut request = client.request(Method::POST, &["v1", "rebalance"]).json(&body);
+            if self.wait {
+                request = request.timeout(self.patience());
+            }
+            let asked = client.json(request);
             let Err(error) = asked else { return asked };
             let Some((what, status, text)) = busy(&error) else { return Err(error) };
             if !self.wait {

@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, timeout};
 use crate::advise::Advisor;
 use crate::body::{self, Held};
 use crate::ingest::Ingest;
-use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS};
+use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
 use crate::load::History;
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
@@ -82,6 +82,7 @@ struct Inner {
     flushes: Arc<Semaphore>,
     repairs: Arc<Semaphore>,
     planners: Arc<Semaphore>,
+    samples: Arc<Semaphore>,
     history: History,
     group_report: Arc<Mutex<CachedGroups>>,
     draining: watch::Sender<bool>,
@@ -137,6 +138,7 @@ impl App {
             flushes: Arc::new(Semaphore::new(HEAVY_CALLS)),
             repairs: Arc::new(Semaphore::new(REPAIRS)),
             planners: Arc::new(Semaphore::new(PLANNERS)),
+            samples: Arc::new(Semaphore::new(SAMPLES)),
             history: History::default(),
             group_report: Arc::default(),
             draining: watch::Sender::new(false),
@@ -319,6 +321,11 @@ impl App {
     /// The place for whoever makes plans.
     pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place(&self.0.planners, "another plan is being made; try again later")
+    }
+
+    /// The place for a sample, until it is sent.
+    pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        place(&self.0.samples, "another sample is on its way; try again later")
     }
 
     /// A place among the flushes.

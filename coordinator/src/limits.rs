@@ -7,7 +7,7 @@
 //!
 //! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
-//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`]: 405
+//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples [`SAMPLES`]: 406
 //! of the 512, so none of them ever waits for a thread.
 
 use std::time::Duration;
@@ -169,8 +169,11 @@ pub const HISTORY_STEP: Duration = Duration::from_secs(60);
 /// Points of the load's history: 24 hours, some 150 kB.
 pub const HISTORY_POINTS: usize = 24 * 60;
 
-/// Contents of a sample, at most: at 2.5 kB each, 250 MB for some seconds.
+/// Contents of a sample, at most: at 2.5 kB each, 250 MB for as long as it is used.
 pub const SAMPLE_CONTENTS: usize = 100_000;
+
+/// Samples on their way to a client, at the pace of its connection. Past it: 503.
+pub const SAMPLES: usize = 1;
 
 /// Plans and what-if reports being made at once: each keeps all cores busy for seconds. Past it: 503.
 pub const PLANNERS: usize = 1;

@@ -96,7 +96,9 @@ pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
 pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
     app.blocking(|app| {
         let mapping = mapping(app)?;
-        let (plan, moving) = (mapping.plan(), mapping.moving());
+        // A change that ends between the two is then a change to a plan that is served already.
+        let moving = mapping.moving();
+        let plan = mapping.plan();
         let (epoch, nodes, drained) = (plan.map().epoch(), plan.nodes(), plan.drained().to_vec());
         Ok(Json(Present { epoch, nodes, drained, moving }))
     })

@@ -147,11 +147,10 @@ impl From<RebalanceError> for Problem {
             RebalanceError::Busy(_) => Self::new(StatusCode::CONFLICT, "rebalancing", detail).later(),
             RebalanceError::Mapping(MappingError::Partition(_)) => Self::field("partition", detail),
             RebalanceError::Mapping(_) => Self::field("node", detail),
-            RebalanceError::Store(error) => {
-                tracing::error!(%error, "a wish for the mapping was not stored");
-                Self::internal()
+            RebalanceError::Store(_) => {
+                tracing::error!(detail, "a wish for the mapping is refused");
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage", detail)
             }
-            RebalanceError::Stopping => Refused::Stopping.into(),
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct SampleQuery {
         (status = 200, description = "The signatures", body = Vec<u8>, content_type = "application/octet-stream"),
         (status = 400, description = "Out of range", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "The index has no mapping", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Another sample is on its way, or a plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn sample(
@@ -45,8 +45,13 @@ pub(crate) async fn sample(
     if !(1..=SAMPLE_CONTENTS).contains(&contents) {
         return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
     }
-    let place = app.enter_planning()?;
-    let signatures = app.blocking(move |app| Ok(mapping(app)?.sample(contents))).await?;
+    let (place, planning) = (app.enter_sample()?, app.enter_planning()?);
+    // The places are the thread's, which goes on when the caller goes.
+    let sample = move |app: &App| {
+        let _planning = planning;
+        Ok((mapping(app)?.sample(contents), place))
+    };
+    let (signatures, place) = app.blocking(sample).await?;
     let body = stream(place, "sample", move |out| {
         signatures.iter().try_for_each(|one| out.write_all(one.as_bytes())).map_err(|error: io::Error| error)
     });

@@ -1,6 +1,7 @@
 //! Whether the files of an index are sound. Nothing is written.
 //!
-//! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. It is a
+//! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. Only which nodes are
+//! drained, and what is wished of the mapping, is nowhere else. It is a
 //! sign all the same, of the disk at least.
 
 use std::fs::{self, File};
@@ -24,7 +25,7 @@ pub struct Report {
     pub signatures: u64,
     /// Bytes of the files.
     pub bytes: u64,
-    /// What is wrong, by file.
+    /// What is wrong, by file, and what will become of it.
     pub damage: Vec<String>,
 }
 
@@ -42,7 +43,7 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
         let mut records = Records::of(file).map_err(fail)?;
         report.signatures += (&mut records).map(|_| 1_u64).sum::<u64>();
         if let Some((offset, damage)) = records.damage() {
-            report.damage.push(format!("{name} from byte {offset}: {damage}"));
+            report.damage.push(format!("{name} from byte {offset}: {damage}; it will be rebuilt"));
         }
     }
     let path = dir.join(MAP);
@@ -50,9 +51,10 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
         report.bytes += metadata.len();
         let damage = map_file::damage(&path).map_err(fail)?;
-        report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}")));
+        report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}; it will be learned anew")));
     }
-    report.damage.extend(wish_file::damage(&dir.join(WISH)).map(|damage| format!("{WISH}: {damage}")));
+    let wish = wish_file::damage(&dir.join(WISH));
+    report.damage.extend(wish.map(|damage| format!("{WISH}: {damage}; it will be put aside: wish it again")));
     Ok(report)
 }
 

@@ -146,8 +146,8 @@ impl Handover {
         }
     }
 
-    /// Copies some contents, or makes the switch; whether it was made.
-    pub(crate) fn step(&mut self, shared: &Shared) -> bool {
+    /// Copies some contents, or makes the switch; then whether the next plan is the present one.
+    pub(crate) fn step(&mut self, shared: &Shared) -> Option<bool> {
         if self.at < self.queue.len() {
             let end = self.queue.len().min(self.at + shared.config.step);
             let copies = {
@@ -162,16 +162,16 @@ impl Handover {
             };
             self.at = end;
             self.place(&mut shared.write(), copies);
-            return false;
+            return None;
         }
         let mut left = self.take_changed(shared, shared.config.step);
         if left > LAST_MAX {
-            return false;
+            return None;
         }
         while left > 0 {
             left = self.take_changed(shared, shared.config.step);
         }
-        self.switch(shared)
+        Some(self.switch(shared))
     }
 
     /// Copies up to `limit` contents again that changed; how many are left.
@@ -255,7 +255,7 @@ impl Handover {
         }
     }
 
-    /// Stores the next plan and makes it the present one. When it cannot be stored, everything stays as it is.
+    /// Stores the next plan and makes it the present one. When it cannot be stored, everything stays as it is: false.
     fn switch(&self, shared: &Shared) -> bool {
         let stored = map_file::write(&shared.config.dir.join(MAP), &self.next, self.learned);
         let mut cluster = shared.write();
@@ -266,6 +266,7 @@ impl Handover {
                 let (epoch, seconds) = (self.next.map().epoch(), self.began.elapsed().as_secs_f64());
                 let (copied, again) = (self.queue.len(), self.changed);
                 tracing::info!(epoch, copied, again, seconds, "the next plan is the present one");
+                true
             }
             Err(error) => {
                 tracing::error!(%error, "the next plan cannot be stored; the present one stays");
@@ -273,9 +274,9 @@ impl Handover {
                 // Not again at once: it would copy everything for nothing, for ever.
                 cluster.learned = Some(self.learned);
                 cluster.followed = cluster.len();
+                false
             }
         }
-        true
     }
 }
 

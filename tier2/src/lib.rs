@@ -2,7 +2,7 @@
 //!
 //! It keeps the signature of every content and finds, batch by batch, what new and changed pages are
 //! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_common::api::Tier2Api)). Tier 1
-//! sends orders and takes answers; nothing here cannot be rebuilt from tier 1's signatures.
+//! sends orders and takes answers. All but what an operator wishes of the nodes can be rebuilt from tier 1's signatures.
 //!
 //! From the outside in:
 //!

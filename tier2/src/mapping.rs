@@ -247,7 +247,8 @@ impl MappingApi for Tier2 {
         if !self.shared.wish(wish).map_err(|error| RebalanceError::Store(error.to_string()))? {
             return Err(RebalanceError::Busy(plan.map().epoch()));
         }
-        self.order(Order::Wake).map_err(|_| RebalanceError::Stopping)?;
+        // It is stored: where the worker has gone by now, the next start does it.
+        let _ = self.order(Order::Wake);
         Ok(Rebalanced { started: true, ..change })
     }
 

@@ -17,7 +17,7 @@ use crate::file::SignatureFile;
 use crate::index::{Fetch, Index};
 use crate::map_file::{self, Learned};
 use crate::service::Config;
-use crate::wish_file;
+use crate::wish_file::{self, Wishes};
 
 /// Names of the files: the signatures of a node, the plan, what is wished of it, the lock.
 pub(crate) const SIGNATURES: &str = "signatures.dat";
@@ -28,12 +28,21 @@ const LOCK: &str = "lock";
 /// The pages of each content that is not stored yet.
 type Missing = HashMap<ContentHash, SmallVec<[PageId; 1]>, Seeded>;
 
-/// Opens the cluster of `config.dir` for exactly these contents. The file returned holds the lock.
+/// A cluster that was opened.
+pub(crate) struct Opened {
+    pub(crate) cluster: Cluster,
+    /// What is wished of its mapping.
+    pub(crate) wishes: Wishes,
+    /// Held for as long as the cluster is open.
+    pub(crate) lock: File,
+}
+
+/// Opens the cluster of `config.dir` for exactly these contents.
 pub(crate) fn open(
     config: &Config,
     contents: &mut dyn Iterator<Item = (PageId, ContentHash)>,
     fetch: Fetch,
-) -> Result<(Cluster, File), Error> {
+) -> Result<Opened, Error> {
     fs::create_dir_all(&config.dir).map_err(|e| Error::io("create the directory", &config.dir, e))?;
     let lock = lock(&config.dir)?;
     let mut missing = Missing::default();
@@ -41,7 +50,8 @@ pub(crate) fn open(
         missing.entry(content).or_default().push(page);
     }
 
-    let (plan, learned) = plan(config)?;
+    let mut wishes = wish_file::read(&config.dir.join(WISH));
+    let (plan, learned) = plan(config, &mut wishes)?;
     let plan = Arc::new(plan);
     let mut nodes = Vec::new();
     let mut records = Vec::new();
@@ -84,29 +94,46 @@ pub(crate) fn open(
     let read = cluster.len();
     fill(&mut cluster, missing);
     tracing::info!(dir = %config.dir.display(), read, fetched = cluster.len() - read, "tier 2 is open");
-    Ok((cluster, lock))
+    Ok(Opened { cluster, wishes, lock })
 }
 
 /// The stored plan where it is one for this configuration, or the one to begin with.
-fn plan(config: &Config) -> Result<(Plan, Option<Learned>), Error> {
+fn plan(config: &Config, wishes: &mut Wishes) -> Result<(Plan, Option<Learned>), Error> {
     let usable = |plan: &Plan| {
         let map = plan.map();
         map.tau() == config.policy.tau && map.lexicon().dimensions() == config.dimensions
     };
-    let (map_path, wish_path) = (config.dir.join(MAP), config.dir.join(WISH));
-    let Some((plan, learned)) = map_file::read(&map_path).filter(|(plan, _)| usable(plan)) else {
-        let map = PartitionMap::one(config.dimensions, config.policy.tau)?;
-        return Ok((Plan::on_first(map, config.nodes)?, None));
-    };
-    let (epoch, nodes) = (plan.map().epoch(), plan.nodes());
-    let mut plan = plan.over_nodes(config.nodes)?;
-    if nodes != config.nodes {
-        // Another number of nodes is a wish, too, and a plan of its own. The wish is first: it is not missing then.
-        if wish_file::read(&wish_path).is_none() {
-            wish_file::write(&wish_path, Rebalance::Balance)?;
+    let map = PartitionMap::one(config.dimensions, config.policy.tau)?;
+    let (before, learned) = match map_file::read(&config.dir.join(MAP)) {
+        Some((plan, learned)) if usable(&plan) && plan.nodes() == config.nodes => {
+            return Ok((plan, Some(learned)));
         }
-        plan.set_epoch(epoch + 1);
-        map_file::write(&map_path, &plan, learned)?;
+        Some((plan, learned)) => (plan, learned),
+        None => return Ok((Plan::on_first(map, config.nodes)?, None)),
+    };
+    // Nodes that are drained stay so, and another plan has another number.
+    let epoch = before.map().epoch() + 1;
+    if !usable(&before) {
+        let mut plan = Plan::on_first(map, config.nodes)?;
+        for node in before.drained() {
+            // Of nodes that are no more, or of the last one, there is nothing to say.
+            let _ = plan.set_drained(*node, true);
+        }
+        let first = plan.serving().next().unwrap_or_default();
+        plan.place(0, first)?;
+        plan.set_epoch(epoch);
+        return Ok((plan, None));
+    }
+    let mut plan = before.over_nodes(config.nodes)?;
+    plan.set_epoch(epoch);
+    if !wishes.contains(&Rebalance::Balance) {
+        wishes.push_back(Rebalance::Balance);
+    }
+    // The wish is first, so that it is not missing where the plan is there.
+    let stored = wish_file::write(&config.dir.join(WISH), wishes)
+        .and_then(|()| map_file::write(&config.dir.join(MAP), &plan, learned));
+    if let Err(error) = stored {
+        tracing::error!(%error, "the plan for another number of nodes is not stored; the next start makes it again");
     }
     Ok((plan, Some(learned)))
 }

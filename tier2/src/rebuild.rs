@@ -39,15 +39,17 @@ pub(crate) fn maintain(shared: &Shared, orders: usize) {
     if shared.stopping.load(Ordering::Relaxed) || is_moving(shared) {
         return;
     }
-    let (renew, compact): (Vec<bool>, Vec<bool>) = {
-        let cluster = shared.read();
-        let due = |index: &Index| (index.tables.want_renewal(), index.file.wants_compaction());
-        cluster.nodes.iter().map(due).unzip()
-    };
+    let renew: Vec<bool> = shared.read().nodes.iter().map(|index| index.tables.want_renewal()).collect();
     for (node, _) in (0..).zip(renew).filter(|(_, due)| *due) {
         renew_tables(shared, node);
     }
-    for (node, _) in (0..).zip(compact).filter(|(_, due)| *due) {
+    compact(shared);
+}
+
+/// Compacts the files that have more of what is gone than of what is there.
+fn compact(shared: &Shared) {
+    let due: Vec<bool> = shared.read().nodes.iter().map(|index| index.file.wants_compaction()).collect();
+    for (node, _) in (0..).zip(due).filter(|(_, due)| *due) {
         if let Err(error) = compaction(shared, node) {
             tracing::error!(%error, "cannot compact the signature file; it goes on growing");
         }
@@ -62,18 +64,22 @@ pub(crate) fn work(shared: &Shared) -> bool {
     {
         let mut handover = shared.handover();
         if let Some(present) = handover.as_mut() {
-            let done = present.step(shared).then(|| present.is_wished());
-            if done.is_some() {
+            let ended = present.step(shared);
+            let wished = present.is_wished();
+            if ended.is_some() {
                 *handover = None;
             }
             drop(handover);
-            if done == Some(true) {
-                shared.end_wish();
+            if let Some(stored) = ended.filter(|_| wished) {
+                shared.end_wish(stored);
             }
             return true;
         }
     }
     if handover::take_down(shared) {
+        if !is_moving(shared) {
+            compact(shared);
+        }
         return true;
     }
     // To make a plan takes a while, for which the lock of the handover is not held.
@@ -81,7 +87,7 @@ pub(crate) fn work(shared: &Shared) -> bool {
         let next = mapping::wished(shared, wish);
         let begun = next.is_some_and(|(plan, learned)| begin(shared, plan, learned, true));
         if !begun {
-            shared.end_wish();
+            shared.end_wish(true);
         }
         return true;
     }

@@ -1,7 +1,7 @@
 //! Signatures of some of the contents, while passes go on.
 //!
 //! Those with the least hashes are taken, so that the same collection gives the same sample however it is stored. The lock
-//! is given up between partitions and between a few reads: nobody waits for a walk over everything.
+//! is given up between partitions and between a few reads. When the plan changes meanwhile it is begun again.
 
 use std::sync::Arc;
 
@@ -29,6 +29,17 @@ struct Chosen {
 
 /// At most `limit` signatures, in the order of their contents' hashes.
 pub(crate) fn take(shared: &Shared, limit: usize) -> Vec<Arc<Signature>> {
+    loop {
+        let plan = Arc::clone(&shared.read().plan);
+        let sample = once(shared, limit);
+        // What moves meanwhile would be left out.
+        if Arc::ptr_eq(&plan, &shared.read().plan) {
+            return sample;
+        }
+    }
+}
+
+fn once(shared: &Shared, limit: usize) -> Vec<Arc<Signature>> {
     let mut sample = Vec::new();
     let (mut bytes, mut buffer) = (0, Vec::new());
     for some in choose(shared, limit).chunks(STEP) {
@@ -47,7 +58,7 @@ pub(crate) fn take(shared: &Shared, limit: usize) -> Vec<Arc<Signature>> {
     sample
 }
 
-/// The contents with the least hashes, ascending. One that moves meanwhile may be left out.
+/// The contents with the least hashes, ascending.
 fn choose(shared: &Shared, limit: usize) -> Vec<Chosen> {
     let content = |chosen: &Chosen| chosen.content;
     let mut chosen: Vec<Chosen> = Vec::new();
@@ -72,6 +83,5 @@ fn choose(shared: &Shared, limit: usize) -> Vec<Chosen> {
         }
     }
     chosen.sort_unstable_by_key(content);
-    chosen.dedup_by_key(|chosen| chosen.content);
     chosen
 }

@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::handover::Handover;
 use crate::index::Fetch;
 use crate::open::WISH;
+use crate::wish_file::Wishes;
 use crate::{load, open, pass, rebuild, wish_file};
 
 /// Takes the answers of a pass. Called on the index's own thread, with nothing locked.
@@ -107,8 +108,8 @@ pub(crate) struct Shared {
     cluster: RwLock<Cluster>,
     /// The change of the plan that is under way. Taken before the cluster where both are.
     handover: Mutex<Option<Handover>>,
-    /// What somebody wishes of the mapping, until it is done. Stored as long as it is here.
-    wished: Mutex<Option<Rebalance>>,
+    /// What is wished of the mapping, until it is done. Stored as long as it is here.
+    wishes: Mutex<Wishes>,
     pub(crate) answer: Answer,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<rayon::ThreadPool>,
@@ -247,11 +248,11 @@ impl Shared {
                 Some(pool.map_err(|e| Error::Threads(e.to_string()))?)
             }
         };
-        let (cluster, lock) = open::open(&config, contents, fetch)?;
+        let open::Opened { cluster, wishes, lock } = open::open(&config, contents, fetch)?;
         Ok(Self {
             cluster: RwLock::new(cluster),
             handover: Mutex::new(None),
-            wished: Mutex::new(wish_file::read(&config.dir.join(WISH))),
+            wishes: Mutex::new(wishes),
             answer,
             pool,
             stopping: AtomicBool::new(false),
@@ -278,25 +279,34 @@ impl Shared {
 
     /// What is wished and not done.
     pub(crate) fn wished(&self) -> Option<Rebalance> {
-        *self.wished.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wishes().front().copied()
     }
 
-    /// The wish is done, or there was nothing to do for it.
-    pub(crate) fn end_wish(&self) {
-        let mut wished = self.wished.lock().unwrap_or_else(PoisonError::into_inner);
-        wish_file::end(&self.config.dir.join(WISH));
-        *wished = None;
+    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first wish is done, or there was nothing to do for it. One that was not possible `now` is left for the next
+    /// start.
+    pub(crate) fn end_wish(&self, now: bool) {
+        let mut wishes = self.wishes();
+        wishes.pop_front();
+        let stored = now.then(|| wish_file::write(&self.config.dir.join(WISH), &wishes));
+        if let Some(Err(error)) = stored {
+            tracing::error!(%error, "a wish that is done stays stored; the next start carries it out again");
+        }
     }
 
     /// Stores a wish and has it planned and carried out as soon as no other change is under way; false where there is a
     /// wish already.
     pub(crate) fn wish(&self, wish: Rebalance) -> Result<bool, Error> {
-        let mut wished = self.wished.lock().unwrap_or_else(PoisonError::into_inner);
-        if wished.is_some() {
+        let mut wishes = self.wishes();
+        if !wishes.is_empty() {
             return Ok(false);
         }
-        wish_file::write(&self.config.dir.join(WISH), wish)?;
-        *wished = Some(wish);
+        let one = Wishes::from([wish]);
+        wish_file::write(&self.config.dir.join(WISH), &one)?;
+        *wishes = one;
         Ok(true)
     }
 

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::BufReader;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use doppel_common::api::Body;
 use doppel_common::model::{ContentHash, PageUrl, Timestamp};
 use doppel_common::signature::Signature;
+use doppel_coordinator::limits::SAMPLE_CONTENTS;
 use reqwest::Method;
 
 use crate::args::{InputArgs, ServerArgs};
@@ -73,6 +74,10 @@ pub(super) fn sample(server: &str) -> anyhow::Result<Contents> {
     let mut answer = BufReader::new(client.send(client.request(Method::GET, &["v1", "sample"]))?);
     let mut contents = Contents::new();
     while let Some(signature) = Signature::read(&mut answer).context("the sample broke off; try again")? {
+        ensure!(
+            contents.len() < SAMPLE_CONTENTS,
+            "the server sends more than a sample; is it the same version?"
+        );
         contents.insert(signature.content(), Content { url: None, signature: Arc::new(signature) });
     }
     bar.finish_and_clear();

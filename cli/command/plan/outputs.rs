@@ -75,6 +75,9 @@ impl Outputs {
 
 /// One name for all spellings of a path, whether there is a file yet or not.
 fn place(path: &Path) -> Option<PathBuf> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return None; // a pipe or a terminal takes both
+    }
     fs::canonicalize(path).ok().or_else(|| {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some(fs::canonicalize(dir).ok()?.join(path.file_name()?))

@@ -103,9 +103,6 @@ pub enum RebalanceError {
     /// The wish cannot be stored.
     #[error("the wish cannot be stored: {0}")]
     Store(String),
-    /// The service is ending.
-    #[error("the service is shutting down")]
-    Stopping,
 }
 
 /// Tier 2's mapping as the coordinator sees it.

@@ -144,6 +144,25 @@ async fn a_sample_is_signatures_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn a_sample_keeps_its_place_when_its_caller_goes() {
+    let door = with_plan().await;
+    let closed = door.tiers.gate.close("sample");
+    let caller = tokio::spawn({
+        let door = Arc::clone(&door);
+        async move { door.get("/v1/sample").await }
+    });
+    door.tiers.gate.begun("sample", 1).await;
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    for _ in 0..3 {
+        door.get("/v1/sample").await.problem(503);
+        door.get("/v1/reports/load-balance/what-if").await.problem(503);
+    }
+    drop(closed);
+    gate::until(async || door.get("/v1/sample").await.status == 200).await;
+}
+
+#[tokio::test]
 async fn what_if_is_made_one_at_a_time() {
     let door = with_plan().await;
     let closed = door.tiers.gate.close("sample");

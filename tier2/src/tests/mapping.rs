@@ -159,25 +159,36 @@ fn a_wish_outlives_the_process() {
     }
     come_to_rest(&tier2);
     assert!(by_node(&tier2, 2)[1] > 0);
-    assert!(tier2.rebalance(Rebalance::Drain { node: 1 }, false).unwrap().started);
+    let partition = tier2.plan().places().iter().find(|place| place.node == 0).unwrap().id;
     tier2.stop();
     drop(tier2);
-    let is_stored = dir.path().join("wish.json").exists();
-    let (tier2, _answers) = open(config.clone(), &pages);
-    come_to_rest(&tier2);
-    assert_eq!(
-        (by_node(&tier2, 2), tier2.plan().drained()),
-        (vec![2_000, 0], &[1][..]),
-        "stored: {is_stored}"
-    );
-    assert!(!dir.path().join("wish.json").exists());
-    tier2.stop();
-    drop(tier2);
-
+    // As a crash leaves them.
+    let path = dir.path().join("wish.json");
+    let start = |wishes: &[Rebalance], config: &Config| {
+        crate::wish_file::write(&path, &wishes.iter().copied().collect()).unwrap();
+        let (tier2, _answers) = open(config.clone(), &pages);
+        come_to_rest(&tier2);
+        assert!(!path.exists(), "{wishes:?}");
+        let plan = tier2.plan();
+        let stored = by_node(&tier2, config.nodes as usize);
+        assert_eq!(stored.iter().sum::<u64>(), 2_000);
+        tier2.stop();
+        (plan, stored)
+    };
+    let (plan, stored) = start(&[Rebalance::Drain { node: 1 }], &config);
+    assert_eq!((plan.drained(), stored), (&[1][..], vec![2_000, 0]));
     // One that is not possible any more ends.
-    crate::wish_file::write(&dir.path().join("wish.json"), Rebalance::Join { node: 7 }).unwrap();
-    let (tier2, _answers) = open(config, &pages);
-    come_to_rest(&tier2);
-    assert_eq!(tier2.plan().drained(), [1]);
-    assert!(!dir.path().join("wish.json").exists());
+    assert_eq!(start(&[Rebalance::Join { node: 7 }], &config).0.drained(), [1]);
+    // Another number of nodes is another wish.
+    let more = Config { nodes: 4, ..config.clone() };
+    let (four, stored) = start(&[Rebalance::Move { partition, node: 0 }], &more);
+    assert_eq!((four.drained(), stored[1]), (&[1][..], 0));
+    assert!(
+        stored.iter().all(|contents| *contents < 800) && four.map().epoch() > plan.map().epoch(),
+        "{stored:?}"
+    );
+    // Drained nodes stay so whatever is learned anew.
+    let (other, stored) = start(&[], &Config { dimensions: 2, ..more });
+    assert_eq!((other.drained(), stored[1]), (&[1][..], 0));
+    assert!(other.map().epoch() > four.map().epoch());
 }
