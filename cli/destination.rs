@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
+use crate::exit::Failure;
 use crate::interrupt;
 use crate::output::Stdout;
 
@@ -138,4 +139,34 @@ fn is_stdout(metadata: &Metadata) -> bool {
 
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
+}
+
+/// Whether both names are of one file, there or not. What is no file, such as a pipe, takes everything.
+pub(crate) fn is_one(a: &Path, b: &Path) -> bool {
+    place(a).is_some_and(|a| place(b) == Some(a))
+}
+
+/// An output in the place of an input would destroy what it is made from.
+///
+/// # Errors
+/// [`Failure::Usage`] where the path is one of the inputs.
+pub(crate) fn refuse_input(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+    match inputs.iter().find(|input| is_one(input, path)) {
+        Some(input) => {
+            let (path, input) = (path.display(), input.display());
+            Err(Failure::Usage(format!("{option} {path} would replace the input {input}; name another file")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// One name for all spellings of a path, whether there is a file yet or not.
+fn place(path: &Path) -> Option<PathBuf> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return None; // a pipe or a terminal takes both
+    }
+    fs::canonicalize(path).ok().or_else(|| {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(fs::canonicalize(dir).ok()?.join(path.file_name()?))
+    })
 }

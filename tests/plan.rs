@@ -288,3 +288,22 @@ fn a_servers_contents_give_the_same_map_as_the_crawl() {
         assert_eq!(output.status.code(), Some(2), "{more:?} {output:?}");
     }
 }
+
+#[test]
+fn an_output_never_replaces_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = pages(dir.path(), "pages", (0..20).map(|n| text("w", n, 50)));
+    let before = fs::read(&file).unwrap();
+    let spelt = dir.path().join(".").join("pages").display().to_string();
+    let file = file.to_str().unwrap();
+    for command in [
+        &["plan", "--map", &spelt, file][..],
+        &["plan", "--assignments", file, file],
+        &["plan", "--map", file, "--learn-from", file, "other"],
+    ] {
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(2), "{command:?} {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("would replace the input"), "{output:?}");
+    }
+    assert_eq!(fs::read(file).unwrap(), before);
+}

@@ -50,7 +50,8 @@ pub(crate) struct Plan {
     /// End with code 5 when a record could not be read, too.
     #[arg(long)]
     strict: bool,
-    /// In place of crawls: a sample of what this server has, of 100,000 contents at most.
+    /// In place of crawls: a sample of what this server has, of 100,000 contents at most. Give --tau as the server has
+    /// it.
     #[arg(long, value_name = "URL", conflicts_with_all = ["inputs", "strict", "learn_from", "assignments"])]
     from_server: Option<String>,
     /// Nodes that share the collection, 1 to 4096.
@@ -87,7 +88,8 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let rho = self.layout.rho()?;
-        let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref())?;
+        let inputs = [&self.inputs[..], &self.learn_from].concat();
+        let outputs = Outputs::open(self.assignments.as_deref(), self.map.as_deref(), &inputs)?;
         let strict = self.strict;
         let read = |inputs: &[PathBuf]| contents::read(&InputArgs { inputs: inputs.to_vec(), strict });
         let (contents, input) = match &self.from_server {

@@ -1,13 +1,12 @@
 //! `doppel rebalance`: even load, a node drained or joined, a partition moved, while the server goes on.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::api::{Moving, PartitionMove, Rebalance as Wish, Rebalanced};
+use doppel_common::api::{Ended, Moving, PartitionMove, Rebalance as Wish, Rebalanced};
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -89,6 +88,7 @@ struct Request {
 struct Present {
     epoch: u64,
     moving: Option<Moving>,
+    ended: Option<Ended>,
 }
 
 /// What is read of the load.
@@ -99,7 +99,7 @@ struct Load {
 
 /// The answer to a wish that was waited for.
 #[derive(Debug, Serialize)]
-struct Ended<'a> {
+struct Waited<'a> {
     #[serde(flatten)]
     change: &'a Rebalanced,
     /// Null where there was nothing to do.
@@ -113,7 +113,7 @@ struct Done {
     epoch: u64,
     /// Since the server accepted it.
     seconds: f64,
-    /// Contents copied; null where it was done too soon to be seen.
+    /// Contents copied; null where the server was started anew after it.
     copied: Option<u64>,
     /// Most over mean of contents per serving node, now.
     imbalance: f64,
@@ -134,7 +134,7 @@ impl Rebalance {
             output.print(&answer, human)?;
         }
         let done = change.started.then(|| self.until_done(&client, &change)).transpose()?;
-        let ended = Ended { change: &change, done };
+        let ended = Waited { change: &change, done };
         Ok(output.print(&ended, |out| ended.done.as_ref().map_or(Ok(()), |done| done.print(out)))?)
     }
 
@@ -206,14 +206,9 @@ impl Rebalance {
         };
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);
-        // By the plan that it is copied to: another change may follow at once.
-        let mut copied = BTreeMap::new();
-        let epoch = loop {
-            let Present { epoch, moving } = asked()?;
-            let Some(moving) = moving else { break epoch };
-            if moving.contents > 0 {
-                copied.insert(moving.next_epoch, moving.contents);
-            }
+        let (epoch, ended) = loop {
+            let Present { epoch, moving, ended } = asked()?;
+            let Some(moving) = moving else { break (epoch, ended) };
             if due <= Instant::now() {
                 eprintln!("doppel: {}", progress(&moving));
                 due = Instant::now() + SAY;
@@ -221,13 +216,22 @@ impl Rebalance {
             sleep(pause);
             pause = ASK.min(pause * 5 / 4);
         };
-        anyhow::ensure!(
-            epoch > change.epoch,
-            "plan {epoch} is still served: the change could not be made, and the server's log says why"
-        );
+        match &ended {
+            Some(Ended { failed: Some(why), .. }) => anyhow::bail!("it was not carried out: {why}"),
+            None if epoch == change.epoch => {
+                anyhow::bail!(
+                    "plan {epoch} is still served: it was not carried out, and the server's log says why"
+                )
+            }
+            _ => {}
+        }
         let Load { node_imbalance: imbalance } = self.get(client, &["v1", "reports", "load-balance"])?;
-        let copied = (!copied.is_empty()).then(|| copied.values().sum());
-        Ok(Done { epoch, seconds: begin.elapsed().as_secs_f64(), copied, imbalance })
+        Ok(Done {
+            epoch,
+            seconds: begin.elapsed().as_secs_f64(),
+            copied: ended.map(|ended| ended.copied),
+            imbalance,
+        })
     }
 }
 
@@ -285,7 +289,13 @@ fn print(wish: Wish, change: &Rebalanced, dry_run: bool, out: &mut dyn Write) ->
             change.epoch + 1
         )?;
     }
-    writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)
+    writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)?;
+    match (change.sends_saved_before, change.sends_saved_after) {
+        (Some(before), Some(after)) => {
+            writeln!(out, "sends saved {:.1} % before, {:.1} % after", before * 100.0, after * 100.0)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `; 1 split and 2 joins of partitions`, as far as there are any.

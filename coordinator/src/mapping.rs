@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{MappingApi, Moving, Rebalance, Rebalanced};
+use doppel_common::api::{Ended, MappingApi, Moving, Rebalance, Rebalanced};
 use doppel_common::mapping::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
 use doppel_common::signature::Signature;
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,10 @@ pub(crate) struct Present {
     drained: Vec<u32>,
     /// The change that is under way; null where there is none.
     moving: Option<Moving>,
+    /// The wish that is being carried out, or comes next; null where there is none.
+    wish: Option<Rebalance>,
+    /// How the last wish ended since the start; null where there was none.
+    ended: Option<Ended>,
 }
 
 /// The mapping, if it can be changed.
@@ -100,7 +104,8 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
         let moving = mapping.moving();
         let plan = mapping.plan();
         let (epoch, nodes, drained) = (plan.map().epoch(), plan.nodes(), plan.drained().to_vec());
-        Ok(Json(Present { epoch, nodes, drained, moving }))
+        let (wish, ended) = (mapping.wish(), mapping.ended());
+        Ok(Json(Present { epoch, nodes, drained, moving, wish, ended }))
     })
     .await
 }

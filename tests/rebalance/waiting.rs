@@ -83,7 +83,12 @@ fn moving(copied: u64) -> Answer {
 }
 
 fn at_rest(epoch: u64) -> Answer {
-    Answer::of(200, &json!({"epoch": epoch, "moving": null}))
+    Answer::of(200, &json!({"epoch": epoch, "moving": null, "ended": null}))
+}
+
+fn ended(epoch: u64, failed: Option<&str>) -> Answer {
+    let ended = json!({"wish": "balance", "failed": failed, "epoch": epoch, "copied": 30, "seconds": 0.1});
+    Answer::of(200, &json!({"epoch": epoch, "moving": null, "ended": ended}))
 }
 
 fn refused(status: u16, detail: &str) -> Answer {
@@ -115,7 +120,7 @@ fn waiting_outlasts_whatever_a_server_does() {
         (PRESENT, Answer::HangUp),
         (PRESENT, refused(503, "starting")),
         (PRESENT, moving(20)),
-        (PRESENT, at_rest(5)),
+        (PRESENT, ended(5, None)),
         ("GET /v1/reports/load-balance", Answer::of(200, &json!({"node_imbalance": 1.25}))),
     ]);
     let output = run(["rebalance", "--wait", "--json", "--server", &server.url]);
@@ -159,7 +164,13 @@ fn waiting_ends_with_a_reason() {
             vec![(WISH, accepted()), (PRESENT, moving(30)), (PRESENT, at_rest(4))],
             &["--wait"],
             1,
-            "plan 4 is still served: the change could not be made",
+            "plan 4 is still served: it was not carried out",
+        ),
+        (
+            vec![(WISH, accepted()), (PRESENT, ended(6, Some("there is no node 3")))],
+            &["--wait"],
+            1,
+            "it was not carried out: there is no node 3",
         ),
     ] {
         let server = Played::start(steps);

@@ -20,7 +20,7 @@ pub(crate) fn begin(shared: &Shared, dice: u64) -> Result<bool, MappingError> {
     let sample = sample::take(shared, usize::MAX);
     let plan = any(&shared.read().plan, &sample, dice)?;
     let learned = Learned { contents: shared.read().len(), partitions: shared.config.partitions };
-    *handover = Some(Handover::begin(shared, plan, learned, false)?);
+    *handover = Some(Handover::begin(shared, plan, learned, None)?);
     Ok(true)
 }
 

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use doppel_common::api::Moving;
+use doppel_common::api::{Ended, Moving, Rebalance};
 use doppel_common::mapping::{MappingError, Plan};
 use doppel_common::model::{ContentHash, PageId};
 use doppel_common::signature::Signature;
@@ -52,8 +52,8 @@ pub(crate) struct Handover {
     /// New node and birth of the centers that were copied.
     centers: HashMap<(u32, u32), (u32, u32), Seeded>,
     changed: u64,
-    /// Whether an operator wished it.
-    wished: bool,
+    /// The wish that it is for.
+    wish: Option<Rebalance>,
     began: Instant,
 }
 
@@ -83,7 +83,7 @@ impl Handover {
         shared: &Shared,
         next: Plan,
         learned: Learned,
-        wished: bool,
+        wish: Option<Rebalance>,
     ) -> Result<Self, MappingError> {
         let mut cluster = shared.write();
         let present = Arc::clone(&cluster.plan);
@@ -125,14 +125,22 @@ impl Handover {
             at: 0,
             centers: HashMap::default(),
             changed: 0,
-            wished,
+            wish,
             began: Instant::now(),
         })
     }
 
-    /// Whether an operator wished it.
-    pub(crate) fn is_wished(&self) -> bool {
-        self.wished
+    /// How the wish that it is for has ended, now that the next plan is the present one, or cannot be.
+    pub(crate) fn ended(&self, present: &Plan, is_stored: bool) -> Option<Ended> {
+        let failed =
+            "the next plan could not be stored; the server's log says why, and the next start tries again";
+        self.wish.map(|wish| Ended {
+            wish,
+            failed: (!is_stored).then(|| failed.to_owned()),
+            epoch: present.map().epoch(),
+            copied: self.queue.len() as u64,
+            seconds: self.began.elapsed().as_secs_f64(),
+        })
     }
 
     pub(crate) fn progress(&self, epoch: u64) -> Moving {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doppel_common::api::{PartitionMove, Rebalanced};
-use doppel_common::mapping::{Followed, MappingError, PARTITIONS_MAX, Plan};
+use doppel_common::mapping::{Followed, MappingError, PARTITIONS_MAX, Plan, sends_saved};
 
 use crate::map_file::Learned;
 use crate::mapping::node_contents;
@@ -73,8 +73,16 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
             moves.push(PartitionMove { partition, from, to, contents: scaled(count) });
         }
     }
+    let saved = |plan: &Plan| {
+        let lengths: Vec<_> =
+            sample.iter().map(|signature| plan.map().lexicon().lengths(signature)).collect();
+        let load = plan.measure(&lengths);
+        sends_saved(sample.len() as u64, load.received.iter().sum(), serving.len())
+    };
     let change = Rebalanced {
         epoch,
+        sends_saved_before: saved(&present),
+        sends_saved_after: saved(&plan),
         contents_moved: moves.iter().map(|one| one.contents).sum(),
         moves,
         contents,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doppel_common::api::{MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
+use doppel_common::api::{Ended, MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
 use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, Plan};
 use doppel_common::signature::Signature;
 
@@ -44,21 +44,15 @@ pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
     followed.map(|followed| followed.plan)
 }
 
-/// The next plan that somebody wishes, of the contents as they are now.
-pub(crate) fn wished(shared: &Shared, wish: Rebalance) -> Option<(Plan, Learned)> {
-    // A map that was never learned is still due after it.
-    let learned = || shared.read().learned.unwrap_or(Learned { contents: 0, partitions: 0 });
-    let planned = match wish {
-        Rebalance::Learn => learn::learn(shared).map(|followed| Some((followed.plan, learn::now(shared)))),
-        _ => Stored::of(shared).wished(wish).map(|next| next.map(|followed| (followed.plan, learned()))),
-    };
-    match planned {
-        Ok(planned) => planned,
-        Err(error) => {
-            tracing::warn!(?wish, %error, "what was wished is not possible any more");
-            None
-        }
+/// The next plan that somebody wishes, of the contents as they are now; none where there is nothing to do.
+pub(crate) fn wished(shared: &Shared, wish: Rebalance) -> Result<Option<(Plan, Learned)>, MappingError> {
+    if wish == Rebalance::Learn {
+        return learn::learn(shared).map(|followed| Some((followed.plan, learn::now(shared))));
     }
+    let planned = Stored::of(shared).wished(wish)?;
+    // A map that was never learned is still due after it.
+    let learned = shared.read().learned.unwrap_or(Learned { contents: 0, partitions: 0 });
+    Ok(planned.map(|followed| (followed.plan, learned)))
 }
 
 /// Contents of every node.
@@ -140,7 +134,9 @@ impl Stored {
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
         }
-        if let Some(followed) = self.follow.wished().next(&plan, &self.lengths, self.weight) {
+        if let Some(mut followed) = self.follow.wished().next(&plan, &self.lengths, self.weight) {
+            // Of the nodes that serve now, and not of those that will.
+            followed.change.imbalance_before = self.plan.imbalance(&self.by_node);
             return Ok(Some(followed));
         }
         // Nothing moves, but a node is marked.
@@ -250,6 +246,14 @@ impl MappingApi for Tier2 {
         // It is stored: where the worker has gone by now, the next start does it.
         let _ = self.order(Order::Wake);
         Ok(Rebalanced { started: true, ..change })
+    }
+
+    fn wish(&self) -> Option<Rebalance> {
+        self.shared.wished()
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        self.shared.ended()
     }
 
     fn moving(&self) -> Option<Moving> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use doppel_common::api::{Ended, Rebalance};
 use doppel_common::give_way;
 use doppel_common::mapping::Plan;
 use hashbrown::HashMap;
@@ -64,14 +65,12 @@ pub(crate) fn work(shared: &Shared) -> bool {
     {
         let mut handover = shared.handover();
         if let Some(present) = handover.as_mut() {
-            let ended = present.step(shared);
-            let wished = present.is_wished();
-            if ended.is_some() {
-                *handover = None;
-            }
+            let Some(is_stored) = present.step(shared) else { return true };
+            let ended = present.ended(&shared.read().plan, is_stored);
+            *handover = None;
             drop(handover);
-            if let Some(stored) = ended.filter(|_| wished) {
-                shared.end_wish(stored);
+            if let Some(ended) = ended {
+                shared.end_wish(ended, !is_stored);
             }
             return true;
         }
@@ -84,19 +83,30 @@ pub(crate) fn work(shared: &Shared) -> bool {
     }
     // To make a plan takes a while, for which the lock of the handover is not held.
     if let Some(wish) = shared.wished() {
-        let next = mapping::wished(shared, wish);
-        let begun = next.is_some_and(|(plan, learned)| begin(shared, plan, learned, true));
-        if !begun {
-            shared.end_wish(true);
+        // Contents are even on a new map, and are not copied twice.
+        let map_due = wish == Rebalance::Balance && is_map_due(&shared.read(), shared.config.wanted());
+        let next = mapping::wished(shared, if map_due { Rebalance::Learn } else { wish });
+        let failed = match next {
+            Ok(Some((plan, learned))) => match begin(shared, plan, learned, Some(wish)) {
+                true => return true,
+                false => Some("its plan cannot be carried out; the server's log says why".to_owned()),
+            },
+            Ok(None) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(error) = &failed {
+            tracing::warn!(?wish, error, "what was wished is not possible any more");
         }
+        let epoch = shared.read().plan.map().epoch();
+        shared.end_wish(Ended { wish, failed, epoch, copied: 0, seconds: 0.0 }, false);
         return true;
     }
-    due(shared).is_some_and(|(plan, learned)| begin(shared, plan, learned, false))
+    due(shared).is_some_and(|(plan, learned)| begin(shared, plan, learned, None))
 }
 
-fn begin(shared: &Shared, plan: Plan, learned: Learned, wished: bool) -> bool {
+fn begin(shared: &Shared, plan: Plan, learned: Learned, wish: Option<Rebalance>) -> bool {
     let (epoch, partitions) = (plan.map().epoch(), plan.map().partitions());
-    match Handover::begin(shared, plan, learned, wished) {
+    match Handover::begin(shared, plan, learned, wish) {
         Ok(begun) => {
             let to_copy = begun.progress(epoch).contents;
             tracing::info!(epoch, partitions, to_copy, "a new plan begins");

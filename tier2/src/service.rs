@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use doppel_common::api::{
-    IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Rebalance, Tier2Api,
+    Ended, IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Rebalance, Tier2Api,
 };
 use doppel_common::give_way;
 use doppel_common::mapping::{MappingError, NODES_MAX, PARTITIONS_MAX};
@@ -110,6 +110,8 @@ pub(crate) struct Shared {
     handover: Mutex<Option<Handover>>,
     /// What is wished of the mapping, until it is done. Stored as long as it is here.
     wishes: Mutex<Wishes>,
+    /// How the last of them ended.
+    ended: Mutex<Option<Ended>>,
     pub(crate) answer: Answer,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<rayon::ThreadPool>,
@@ -253,6 +255,7 @@ impl Shared {
             cluster: RwLock::new(cluster),
             handover: Mutex::new(None),
             wishes: Mutex::new(wishes),
+            ended: Mutex::new(None),
             answer,
             pool,
             stopping: AtomicBool::new(false),
@@ -286,12 +289,17 @@ impl Shared {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first wish is done, or there was nothing to do for it. One that was not possible `now` is left for the next
-    /// start.
-    pub(crate) fn end_wish(&self, now: bool) {
+    /// How the last wish ended.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The first wish is done, or not possible. One that is to be tried `again` is left for the next start.
+    pub(crate) fn end_wish(&self, ended: Ended, again: bool) {
         let mut wishes = self.wishes();
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         wishes.pop_front();
-        let stored = now.then(|| wish_file::write(&self.config.dir.join(WISH), &wishes));
+        let stored = (!again).then(|| wish_file::write(&self.config.dir.join(WISH), &wishes));
         if let Some(Err(error)) = stored {
             tracing::error!(%error, "a wish that is done stays stored; the next start carries it out again");
         }

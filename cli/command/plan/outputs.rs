@@ -1,6 +1,5 @@
 //! The files that `doppel plan` writes: where each content is, and the map.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +8,7 @@ use doppel_common::signature::Signature;
 use serde::Serialize;
 
 use super::contents::Contents;
-use crate::destination::Destination;
+use crate::destination::{self, Destination};
 use crate::exit::Failure;
 use crate::layout::Layout;
 
@@ -31,8 +30,15 @@ impl Outputs {
     /// Finds out that they can be written, each in a place of its own, without writing anything.
     ///
     /// # Errors
-    /// When one cannot be written, or both are the same.
-    pub(super) fn open(assignments: Option<&Path>, map: Option<&Path>) -> anyhow::Result<Self> {
+    /// When one cannot be written, both are the same, or one is an input.
+    pub(super) fn open(
+        assignments: Option<&Path>,
+        map: Option<&Path>,
+        inputs: &[PathBuf],
+    ) -> anyhow::Result<Self> {
+        for (option, path) in [("--assignments", assignments), ("--map", map)] {
+            path.map_or(Ok(()), |path| destination::refuse_input(option, path, inputs))?;
+        }
         let open = |path: Option<&Path>| path.map(Destination::open).transpose();
         let outputs = Self { assignments: open(assignments)?, map: open(map)? };
         if let (Some(one), Some(other)) = (assignments, map)
@@ -49,7 +55,7 @@ impl Outputs {
         match (&self.assignments, &self.map) {
             (Some(Destination::Standard), Some(Destination::Standard)) => true,
             (Some(Destination::Standard), _) | (_, Some(Destination::Standard)) => false,
-            _ => place(assignments).is_some_and(|known| place(map) == Some(known)),
+            _ => destination::is_one(assignments, map),
         }
     }
 
@@ -71,17 +77,6 @@ impl Outputs {
         }
         Ok(())
     }
-}
-
-/// One name for all spellings of a path, whether there is a file yet or not.
-fn place(path: &Path) -> Option<PathBuf> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return None; // a pipe or a terminal takes both
-    }
-    fs::canonicalize(path).ok().or_else(|| {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(fs::canonicalize(dir).ok()?.join(path.file_name()?))
-    })
 }
 
 fn write_assignments(layout: &Layout, contents: &Contents, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -57,8 +57,13 @@ pub struct Rebalanced {
     pub contents: u64,
     /// Most over mean of contents per serving node, before.
     pub imbalance_before: f64,
-    /// The same, after.
+    /// The same, of the nodes that serve then.
     pub imbalance_after: f64,
+    /// Share of sends to nodes saved against comparing every content on every serving node, 0 to 1, before; null but for a
+    /// map that is learned anew.
+    pub sends_saved_before: Option<f64>,
+    /// The same, after.
+    pub sends_saved_after: Option<f64>,
 }
 
 /// A box that goes to another node.
@@ -88,6 +93,22 @@ pub struct Moving {
     /// Contents that changed after they were copied, and are copied again.
     pub changed: u64,
     /// Seconds since the beginning.
+    pub seconds: f64,
+}
+
+/// How a wish ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Ended {
+    /// What was wished.
+    #[serde(flatten)]
+    pub wish: Rebalance,
+    /// Why it was not carried out; null where it was.
+    pub failed: Option<String>,
+    /// The epoch of the plan that was served at its end.
+    pub epoch: u64,
+    /// Contents copied.
+    pub copied: u64,
+    /// Seconds since it was begun.
     pub seconds: f64,
 }
 
@@ -123,4 +144,10 @@ pub trait MappingApi: Send + Sync {
 
     /// How far the present change is; none when there is none.
     fn moving(&self) -> Option<Moving>;
+
+    /// The wish that is being carried out or comes next.
+    fn wish(&self) -> Option<Rebalance>;
+
+    /// How the last wish ended since the start; none where there was none.
+    fn ended(&self) -> Option<Ended>;
 }

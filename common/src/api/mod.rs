@@ -17,7 +17,7 @@ mod winner_order;
 
 pub use backup::{BackupError, BackupSummary};
 pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
-pub use mapping::{MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
+pub use mapping::{Ended, MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use rank::{Rank, Rule};
 pub use record::{

@@ -7,8 +7,9 @@
 //! 2. Of all pieces of the fullest node, and all nodes with room, the move comes first that costs the fewest sends per
 //!    content: a piece goes where its neighbours are. Pieces of what was hot go before all others, for that is
 //!    where the next contents come, and they are spread then without another move.
-//! 3. Partitions move where that saves the most sends, as far as it may be done.
-//! 4. Cold siblings are joined, so that there are about as many partitions as before.
+//! 3. Where nothing fits, the largest partitions are halved, and it goes on with 2.
+//! 4. Partitions move where that saves the most sends, as far as it may be done.
+//! 5. Cold siblings are joined, so that there are about as many partitions as before.
 //!
 //! What moves is bounded; what did not fit into a round is left for the next one.
 //!
@@ -106,8 +107,6 @@ impl Follow {
         plan.set_epoch(epoch + 1);
         let change = Rebalanced {
             epoch,
-            started: false,
-            nothing: None,
             splits,
             joins,
             contents_moved: moves.iter().map(|one| one.contents).sum(),
@@ -115,6 +114,7 @@ impl Follow {
             contents: lengths.len() as u64 * weight,
             imbalance_before: before,
             imbalance_after: after,
+            ..Rebalanced::default()
         };
         Some(Followed { plan, change })
     }

@@ -1,8 +1,8 @@
 //! What other numbers of sub-dictionaries and nodes would make of a collection.
 //!
-//! Learning a plan for each of them takes minutes. But the cuts for 128 nodes begin with those for 2, 4, 8 and so on, and the
-//! halves of the dictionary are found one after another: so there is one lexicon, one tree for each number of dimensions,
-//! and every content is looked up once in each. The cuts are for equal storage; a plan that is learned balances the work of
+//! Learning a plan for each of them takes minutes. But the halves of the dictionary are found one after another, and the boxes
+//! for 128 nodes, shared out in runs, serve for fewer: so there is one lexicon, one tree for each number of dimensions, and
+//! every content is looked up once in each. The cuts are for equal storage; a plan that is learned balances the work of
 //! the nodes as well, so it is a little better in `speed_up` than what is said here.
 
 use std::borrow::Borrow;
@@ -21,6 +21,9 @@ const DIMENSIONS: [usize; 4] = [1, 2, 3, 4];
 
 /// Numbers of nodes that are looked at: each twice the one before.
 const NODES: [u32; 7] = [2, 4, 8, 16, 32, 64, 128];
+
+/// Boxes of a tree, in times of the most nodes: a node gets neighbouring ones of about its share.
+const BOXES: u32 = 4;
 
 /// Contents that the cuts are learned from, at most.
 const LEARNED_MAX: usize = 25_000;
@@ -89,15 +92,18 @@ fn loads(lengths: &[LengthVector], dimensions: usize, tau: Tau) -> Result<Vec<Ma
         .collect::<Result<_, _>>()?;
     match dimensions {
         // Lengths are few, so that boundaries for more nodes are worse than need be for fewer; and quickly found.
-        1 => NODES.iter().map(|nodes| Ok(below_one_tree(&lengths, 1, tau, &[*nodes])?.remove(0))).collect(),
-        _ => below_one_tree(&lengths, dimensions, tau, &NODES),
+        1 => NODES
+            .iter()
+            .map(|nodes| Ok(below_one_tree(&lengths, (1, 1), tau, &[*nodes])?.remove(0)))
+            .collect(),
+        _ => below_one_tree(&lengths, (dimensions, BOXES), tau, &NODES),
     }
 }
 
 /// The same for some numbers of nodes, ascending, by the cuts for the last of them.
 fn below_one_tree(
     lengths: &[LengthVector],
-    dimensions: usize,
+    (dimensions, boxes): (usize, u32),
     tau: Tau,
     numbers: &[u32],
 ) -> Result<Vec<MappingLoad>, MappingError> {
@@ -105,7 +111,7 @@ fn below_one_tree(
     let learned: Vec<LengthVector> = lengths.iter().copied().step_by(step).collect();
     let spaces: Vec<BoundingSpace> = learned.iter().map(|one| BoundingSpace::new(*one, tau)).collect();
     let most = numbers.last().copied().unwrap_or(1);
-    let (tree, _) = grow(&learned, &spaces, dimensions, most, 1);
+    let (tree, _) = grow(&learned, &spaces, dimensions, most * boxes, 1);
     let map = PartitionMap::over(Lexicon::unlearned(dimensions)?, tree, tau, 0)?;
     let homes: Vec<u32> = lengths.iter().map(|vector| map.home(vector)).collect();
     let with = |nodes: &u32| {
@@ -130,22 +136,33 @@ fn below_one_tree(
     Ok(loads.into_iter().map(|(_, load)| load).collect())
 }
 
-/// The node of each partition: its own, where there are enough; else that of neighbours, so that nodes have about the same
-/// number of contents. With partitions of equal contents those are the neighbours below one cut.
+/// The node of each partition: neighbours go to one node, so that the fullest has as little as may be.
 fn places(homes: &[u32], partitions: usize, nodes: u32) -> Vec<usize> {
-    if partitions <= nodes as usize {
-        return (0..partitions).collect();
-    }
     let mut stored = vec![0u64; partitions];
     homes.iter().for_each(|home| stored[*home as usize] += 1);
-    let (nodes, all) = (u64::from(nodes), homes.len().max(1) as u64);
-    let mut before = 0;
-    let place = |stored: &u64| {
-        let middle = 2 * before + stored;
-        before += stored;
-        (middle * nodes / (2 * all)).min(nodes - 1) as usize
+    // Filled one after the other up to so many contents.
+    let fill = |most: u64| -> Vec<usize> {
+        let (mut node, mut has) = (0, 0);
+        let place = |stored: &u64| {
+            if has + stored > most && has > 0 {
+                (node, has) = (node + 1, 0);
+            }
+            has += stored;
+            node
+        };
+        stored.iter().map(place).collect()
     };
-    stored.iter().map(place).collect()
+    let fits = |most: u64| fill(most).last().is_none_or(|last| *last < nodes as usize);
+    let (mut least, mut most) = (stored.iter().copied().max().unwrap_or(0), homes.len() as u64);
+    while least < most {
+        let middle = least.midpoint(most);
+        if fits(middle) {
+            most = middle;
+        } else {
+            least = middle + 1;
+        }
+    }
+    fill(most)
 }
 
 #[cfg(test)]

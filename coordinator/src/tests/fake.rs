@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doppel_common::api::{
-    Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
+    Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, Ended, GroupFilter, GroupPosition,
     GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MappingApi, MemberView,
     Moving, Outcome, PageView, Pair, PartitionLoad, Placement, Rank, Rebalance, RebalanceError, Rebalanced,
     Refused, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Status, Submission,
@@ -562,6 +562,14 @@ impl MappingApi for Fake {
             self.state().plan = Some(followed.plan);
         }
         Ok(Rebalanced { started: !dry_run, ..followed.change })
+    }
+
+    fn wish(&self) -> Option<Rebalance> {
+        None
+    }
+
+    fn ended(&self) -> Option<Ended> {
+        None
     }
 
     fn moving(&self) -> Option<Moving> {

@@ -32,7 +32,10 @@ async fn a_wish_is_tried_and_then_done() {
     assert!(dry["imbalance_after"].as_f64().unwrap() < 1.2, "{dry}");
     assert!(!dry["moves"].as_array().unwrap().is_empty());
     let present = door.get("/v1/rebalance").await.json();
-    assert_eq!(present, json!({"epoch": 0, "nodes": 3, "drained": [], "moving": null}));
+    assert_eq!(
+        present,
+        json!({"epoch": 0, "nodes": 3, "drained": [], "moving": null, "wish": null, "ended": null})
+    );
 
     let done = door.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.json();
     assert_eq!(done, {

@@ -169,26 +169,39 @@ fn a_wish_outlives_the_process() {
         let (tier2, _answers) = open(config.clone(), &pages);
         come_to_rest(&tier2);
         assert!(!path.exists(), "{wishes:?}");
-        let plan = tier2.plan();
+        let (plan, ended) = (tier2.plan(), tier2.ended());
+        assert_eq!(tier2.wish(), None);
         let stored = by_node(&tier2, config.nodes as usize);
         assert_eq!(stored.iter().sum::<u64>(), 2_000);
         tier2.stop();
-        (plan, stored)
+        (plan, stored, ended)
     };
-    let (plan, stored) = start(&[Rebalance::Drain { node: 1 }], &config);
+    let (plan, stored, ended) = start(&[Rebalance::Drain { node: 1 }], &config);
     assert_eq!((plan.drained(), stored), (&[1][..], vec![2_000, 0]));
+    let ended = ended.unwrap();
+    assert_eq!(
+        (ended.wish, ended.failed, ended.epoch),
+        (Rebalance::Drain { node: 1 }, None, plan.map().epoch())
+    );
+    assert!(ended.copied > 0);
     // One that is not possible any more ends.
-    assert_eq!(start(&[Rebalance::Join { node: 7 }], &config).0.drained(), [1]);
+    let (plan, _, ended) = start(&[Rebalance::Join { node: 7 }], &config);
+    assert_eq!(plan.drained(), [1]);
+    assert!(ended.unwrap().failed.unwrap().contains("no node 7"));
     // Another number of nodes is another wish.
     let more = Config { nodes: 4, ..config.clone() };
-    let (four, stored) = start(&[Rebalance::Move { partition, node: 0 }], &more);
+    let (four, stored, _) = start(&[Rebalance::Move { partition, node: 0 }], &more);
     assert_eq!((four.drained(), stored[1]), (&[1][..], 0));
     assert!(
         stored.iter().all(|contents| *contents < 800) && four.map().epoch() > plan.map().epoch(),
         "{stored:?}"
     );
     // Drained nodes stay so whatever is learned anew.
-    let (other, stored) = start(&[], &Config { dimensions: 2, ..more });
+    let (other, stored, _) = start(&[], &Config { dimensions: 2, ..more.clone() });
     assert_eq!((other.drained(), stored[1]), (&[1][..], 0));
     assert!(other.map().epoch() > four.map().epoch());
+    // More nodes than partitions: one map for them, and everything is copied once.
+    let (many, stored, ended) = start(&[], &Config { dimensions: 2, nodes: 20, ..more });
+    assert!(stored.iter().all(|contents| *contents < 200), "{stored:?}");
+    assert_eq!((ended.unwrap().wish, many.map().epoch()), (Rebalance::Balance, other.map().epoch() + 2));
 }

@@ -11,6 +11,9 @@ use crate::mapping::{PARTITIONS_MAX, Plan};
 /// Partitions of this many times the wanted size are split.
 const HOT: f64 = 1.5;
 
+/// How often partitions are halved where none fits elsewhere.
+const HALVINGS: usize = 4;
+
 /// A serving node with less than this share of the mean is filled.
 const STARVED: f64 = 0.5;
 
@@ -53,6 +56,13 @@ impl<'l> Round<'l> {
         self.split();
         let mut sends = Sends::new(&self.leaves);
         self.level(&mut sends);
+        for _ in 0..HALVINGS {
+            if !self.halve() {
+                break;
+            }
+            sends = Sends::new(&self.leaves);
+            self.level(&mut sends);
+        }
         self.tidy(&mut sends);
         self.join();
     }
@@ -131,6 +141,26 @@ impl<'l> Round<'l> {
             .into_iter()
             .filter(|(_, parts)| *parts > 1)
             .for_each(|(leaf, parts)| self.leaves.split(leaf, parts));
+    }
+
+    /// Halves the largest partition of every node that still gives and has none that fits elsewhere, as long as there may
+    /// be more; whether there was one.
+    fn halve(&mut self) -> bool {
+        let largest =
+            |node| self.leaves.of(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
+        let mut largest: Vec<u32> = self.donors().into_iter().filter_map(largest).collect();
+        largest.retain(|leaf| self.leaves.contents(*leaf) > 1);
+        let most = (2 * self.wanted()).min(PARTITIONS_MAX);
+        largest.truncate(if self.left == 0 {
+            0
+        } else {
+            most.saturating_sub(self.leaves.plan.places().len())
+        });
+        // From the last number to the first, for a split moves the later ones up.
+        largest.sort_unstable_by_key(|leaf| Reverse(*leaf));
+        let before = self.leaves.splits;
+        largest.into_iter().for_each(|leaf| self.leaves.split(leaf, 2));
+        self.leaves.splits > before
     }
 
     /// Moves pieces until there is no donor, nothing helps, or enough has moved.

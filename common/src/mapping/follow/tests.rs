@@ -236,3 +236,19 @@ fn sends_are_counted_as_they_are() {
         assert_eq!(received(&leaves) - before, cost);
     }
 }
+
+/// Few large partitions on more nodes: none of them fits anywhere, but their halves do.
+#[test]
+fn what_fits_nowhere_is_halved() {
+    let lengths: Vec<LengthVector> =
+        (0..6_000).map(|n| LengthVector::new(&[100 + n, 40 + n / 3, 30 + n / 5]).unwrap()).collect();
+    for (nodes, each) in [(6, 3), (5, 4), (9, 2), (63, 1)] {
+        let follow = Follow { each, ..Follow::default() };
+        let coarse = Follow { each: 4, ..follow };
+        let four = settled(young(4), coarse.wished(), &lengths, 10);
+        let mut more = four.clone();
+        more.extend(nodes).unwrap();
+        let next = follow.wished().next(&more, &lengths, 1).unwrap();
+        assert!(next.change.imbalance_after <= 1.2, "{nodes} nodes: {:?}", next.change);
+    }
+}
