@@ -24,7 +24,8 @@ const NEWS: usize = 50;
 pub(crate) fn is_due(cluster: &Cluster) -> bool {
     let contents = cluster.len();
     let news = contents.abs_diff(cluster.followed) * NEWS > contents;
-    news && cluster.plan.nodes() > 1 && settings(cluster).is_due(&cluster.plan, &node_contents(cluster))
+    news && cluster.plan.nodes() > 1
+        && settings(&cluster.plan, cluster.learned).is_due(&cluster.plan, &node_contents(cluster))
 }
 
 /// The next plan that the load asks for. What may move is counted until the collection has grown by a part.
@@ -34,7 +35,8 @@ pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
     if contents > (moved.since + moved.since / GROWTH) as u64 {
         moved = Moved { since: contents as usize, contents: 0 };
     }
-    let follow = stored.follow.having_moved(moved.contents as f64 / contents.max(1) as f64);
+    let follow =
+        settings(&stored.plan, stored.learned).having_moved(moved.contents as f64 / contents.max(1) as f64);
     let followed = follow.next(&stored.plan, &stored.lengths, stored.weight);
     moved.contents += followed.as_ref().map_or(0, |followed| followed.change.contents_moved);
     let mut cluster = shared.write();
@@ -60,9 +62,10 @@ pub(crate) fn node_contents(cluster: &Cluster) -> Vec<u64> {
     cluster.nodes.iter().map(|index| index.tables.len() as u64).collect()
 }
 
-fn settings(cluster: &Cluster) -> Follow {
-    let partitions = cluster.learned.map_or(1, |learned| learned.partitions);
-    let nodes = cluster.plan.serving().count() as u32;
+/// For as many partitions as are wanted, shared by the nodes that may have some under this plan.
+fn settings(plan: &Plan, learned: Option<Learned>) -> Follow {
+    let partitions = learned.map_or(1, |learned| learned.partitions);
+    let nodes = plan.serving().count() as u32;
     Follow { each: partitions.div_ceil(nodes).max(1), ..Follow::default() }
 }
 
@@ -72,7 +75,7 @@ struct Stored {
     lengths: Vec<LengthVector>,
     /// Contents for each of the length vectors.
     weight: u64,
-    follow: Follow,
+    learned: Option<Learned>,
     by_node: Vec<u64>,
     /// By partition of the map.
     by_partition: Vec<u64>,
@@ -88,7 +91,7 @@ impl Stored {
                     plan: Arc::clone(&cluster.plan),
                     lengths: Vec::new(),
                     weight: cluster.len().div_ceil(VECTORS_MAX).max(1) as u64,
-                    follow: settings(&cluster),
+                    learned: cluster.learned,
                     by_node: vec![0; cluster.nodes.len()],
                     by_partition: Vec::new(),
                 }
@@ -134,7 +137,8 @@ impl Stored {
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
         }
-        if let Some(mut followed) = self.follow.wished().next(&plan, &self.lengths, self.weight) {
+        let follow = settings(&plan, self.learned).wished();
+        if let Some(mut followed) = follow.next(&plan, &self.lengths, self.weight) {
             // Of the nodes that serve now, and not of those that will.
             followed.change.imbalance_before = self.plan.imbalance(&self.by_node);
             return Ok(Some(followed));
@@ -204,12 +208,12 @@ impl Stored {
                 "below {} contents a node imbalance is chance, and there are {contents} on {serving} nodes",
                 Follow::CONTENTS_MIN
             ),
-            _ if self.follow.wished().is_due(&self.plan, &self.by_node) => {
+            _ if settings(&self.plan, self.learned).wished().is_due(&self.plan, &self.by_node) => {
                 "no partition can go where that would make the nodes more even".to_owned()
             }
             _ => format!(
                 "the nodes are even: none has more than {} times the mean, or less than half of it",
-                self.follow.target
+                Follow::default().target
             ),
         }
     }
