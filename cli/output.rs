@@ -94,6 +94,14 @@ pub(crate) fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
+/// What is in the place of a figure that says nothing.
+pub(crate) const NO_FIGURE: &str = "-";
+
+/// A figure of how several nodes share something: one node has everything and gets everything.
+pub(crate) fn of_several(nodes: u32, figure: String) -> String {
+    if nodes > 1 { figure } else { NO_FIGURE.to_owned() }
+}
+
 /// `1 page`, `2 pages`.
 pub(crate) fn plural(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })

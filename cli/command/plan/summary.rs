@@ -7,7 +7,7 @@ use doppel_common::model::Tau;
 use serde::Serialize;
 
 use crate::layout::{Layout, Mapping, SPEED_UP};
-use crate::output::{plural, table};
+use crate::output::{of_several, plural, table};
 
 /// What a mapping makes of the contents.
 #[derive(Debug, Serialize)]
@@ -65,14 +65,12 @@ impl Summary {
         let head = ["mapping", "dimensions", "partitions", "imbalance", "sends saved", "speed-up"];
         let row = |name: &str, figures: &Figures| {
             let Figures { dimensions, partitions, imbalance, sends_saved, speed_up } = figures;
-            // One node stores and is sent everything.
-            let of_several = |figure: String| if *nodes > 1 { figure } else { "-".to_owned() };
             vec![
                 name.to_owned(),
                 dimensions.to_string(),
                 partitions.to_string(),
-                of_several(format!("{imbalance:.3}")),
-                of_several(format!("{:.1} %", 100.0 * sends_saved)),
+                of_several(*nodes, format!("{imbalance:.3}")),
+                of_several(*nodes, format!("{:.1} %", 100.0 * sends_saved)),
                 format!("{speed_up:.1}"),
             ]
         };

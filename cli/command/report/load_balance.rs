@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use doppel_common::api::{LengthBox, LoadReport, Moving, PartitionLoad};
 use serde::Deserialize;
 
-use crate::output::{bytes, count, plural, table};
+use crate::output::{NO_FIGURE, bytes, count, plural, table};
 
 /// What is read of the report.
 #[derive(Debug, Deserialize)]
@@ -47,9 +47,6 @@ struct Evenness {
     sends: u64,
     saved: Option<f64>,
 }
-
-/// What is in the place of a figure that says nothing.
-pub(super) const NO_FIGURE: &str = "-";
 
 /// What the columns of evenness are.
 pub(super) const IMBALANCE: &str = "\

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use doppel_common::mapping::WhatIf;
 use serde::Deserialize;
 
-use super::load_balance::{IMBALANCE, NO_FIGURE};
+use super::load_balance::IMBALANCE;
 use crate::eval::svg::{Panel, Series};
 use crate::layout;
-use crate::output::{plural, table};
+use crate::output::{of_several, plural, table};
 
 /// What is read of the report.
 #[derive(Debug, Deserialize)]
@@ -68,7 +68,7 @@ impl WhatIfs {
 
 /// One node has everything and gets everything.
 fn cells(row: &WhatIf) -> Vec<String> {
-    let several = |text: String| if row.nodes > 1 { text } else { NO_FIGURE.to_owned() };
+    let several = |text: String| of_several(row.nodes, text);
     vec![
         row.dimensions.to_string(),
         row.nodes.to_string(),

@@ -7,7 +7,7 @@ use super::{Design, Pairs, Result, Run, Variant};
 use crate::eval::svg::{Panel, Series};
 use crate::eval::{Report, Table, percent};
 use crate::layout::SPEED_UP;
-use crate::output::plural;
+use crate::output::{NO_FIGURE, of_several, plural};
 
 /// What the paper states of later data sets.
 const PAPER: &str =
@@ -20,9 +20,6 @@ const LATER: [&str; 4] = [
     "cv: standard deviation over mean of the data sets' imbalances; cv / floor: over that of the deal",
     "limit, limit of cv: these ratios for a map that knows what a sample of that size can tell at most",
 ];
-
-/// A figure that says nothing.
-const NOTHING: &str = "-";
 
 /// Dimensions that are drawn.
 const SHOWN: [usize; 3] = [1, 3, 4];
@@ -149,14 +146,9 @@ impl Result {
     }
 }
 
-/// A figure that says nothing of one node, which stores and is sent everything.
-fn of_several(nodes: u32, figure: String) -> String {
-    if nodes > 1 { figure } else { NOTHING.to_owned() }
-}
-
 /// A ratio; sets that all lie alike have no variation.
 fn over(value: f64, floor: f64) -> String {
-    if floor > 0.0 { format!("{:.3}", value / floor) } else { NOTHING.to_owned() }
+    if floor > 0.0 { format!("{:.3}", value / floor) } else { NO_FIGURE.to_owned() }
 }
 
 impl Report for Result {
@@ -172,7 +164,7 @@ impl Report for Result {
             self.by_nodes(
                 "recall loss: near-duplicates not compared, % of looks (each pair looks twice, once from each side)",
                 |run| match self.looks(run) {
-                    0 => NOTHING.to_owned(),
+                    0 => NO_FIGURE.to_owned(),
                     looks => percent(run.lost as f64 / looks as f64),
                 },
             ),
