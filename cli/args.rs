@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
-use doppel_common::mapping::DIMENSIONS_MAX;
-use doppel_common::model::Tau;
+use doppel_model::Tau;
+use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
 use crate::command::Command;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use doppel_common::input::{self, CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason, Skip};
-use doppel_common::model::Timestamp;
+use doppel_crawls::{CrawlClock, Fetched, FetchedBody, InputError, Item, Limits, Reason, Skip};
+use doppel_model::Timestamp;
 use serde::Serialize;
 
 use crate::args::InputArgs;
@@ -149,7 +149,7 @@ pub(crate) fn read_numbered(
     let mut tally = Tally::default();
     let mut before = 0;
     for (number, path) in inputs.inputs.iter().enumerate() {
-        let mut input = match input::open(path, limits) {
+        let mut input = match doppel_crawls::open(path, limits) {
             Ok(input) => input,
             Err(error) => {
                 bar.suspend(|| tally.bad(&error));

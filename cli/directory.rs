@@ -7,8 +7,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use doppel_common::api::Tier1Api;
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
+use doppel_protocol::Tier1Api;
 use reqwest::Url;
 use walkdir::{DirEntry, WalkDir};
 

@@ -5,8 +5,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::{Context, anyhow};
-use doppel_common::api::Submission;
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
+use doppel_protocol::Submission;
 
 use crate::args::InputArgs;
 use crate::crawl::{self, Tally};

@@ -1,9 +1,9 @@
 //! How contents lie on nodes: by a learned plan, or by the paper's grid.
 
 use clap::{Args, ValueEnum};
-use doppel_common::mapping::{MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, Plan, Rho};
-use doppel_common::model::Tau;
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, Plan, Rho};
 use serde::Serialize;
 
 use crate::exit::Failure;

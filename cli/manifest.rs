@@ -13,9 +13,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use doppel_common::api::WinnerOrder;
-use doppel_common::model::{Tau, stable_hash64};
-use doppel_common::text::TOKENISER_VERSION;
+use doppel_model::{Tau, stable_hash64};
+use doppel_protocol::WinnerOrder;
+use doppel_text::TOKENISER_VERSION;
 use serde::{Deserialize, Serialize};
 
 /// The layout of the data directory that this program reads and writes.
@@ -337,7 +337,7 @@ fn random() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use doppel_common::api::Rule;
+    use doppel_protocol::Rule;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doppel_common::api::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
+use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
 use serde::Serialize;
 
 use crate::crawl::Tally;

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use doppel_common::api::{Market, Markets, Rule, WinnerOrder};
+use doppel_protocol::{Market, Markets, Rule, WinnerOrder};
 use serde::Deserialize;
 use toml::Spanned;
 

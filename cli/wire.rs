@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use doppel_common::api::{Markets, Tier1Api, Tier2Api, WinnerOrder};
-use doppel_common::pairwise::Policy;
 use doppel_coordinator::app::{Services, system_clock};
 use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::placement::ShardTable;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::{Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;

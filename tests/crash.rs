@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use doppel_common::model::Timestamp;
+use doppel_model::Timestamp;
 use harness::pages::{Random, ndjson, rounds};
 use harness::{PATIENCE, Server, crawl, crawls, doppel, lines_of, meaning, wait_until};
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ mod harness;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use doppel_common::mapping::Plan;
-use doppel_common::model::stable_hash64;
+use doppel_model::stable_hash64;
+use doppel_partitioning::Plan;
 use harness::{Server, doppel, run, run_ok};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ mod harness;
 use std::collections::BTreeSet;
 use std::fs;
 
-use doppel_common::model::Timestamp;
+use doppel_model::Timestamp;
 use doppel_tier1::backup::Reader;
 use harness::pages::text;
 use harness::{OwnServer, PATIENCE, Server, doppel, lines_of, run, wait_until};

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
 use harness::Server;
 
 const SECTION: &str = "## A five-minute tour";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::api::BackupSummary;
+use doppel_protocol::BackupSummary;
 use doppel_tier1::backup::{Reader, of_directory};
 use reqwest::Method;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use doppel_common::api::WinnerOrder;
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::WinnerOrder;
 use doppel_tier1::check::{Finding, Invariant};
 use serde::Serialize;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::api::{Body, Outcome, Refused, Submission, Tier1Api, Tier2Api};
 use doppel_coordinator::export::write_export;
+use doppel_protocol::{Body, Outcome, Refused, Submission, Tier1Api, Tier2Api};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl;

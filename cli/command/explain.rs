@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use doppel_common::api::Rule;
 use doppel_coordinator::words;
+use doppel_protocol::Rule;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;

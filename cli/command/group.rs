@@ -1,7 +1,7 @@
 //! `doppel group`: one group and its members.
 
 use clap::Args;
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
-use doppel_common::api::page::{PageBody, PageItem};
-use doppel_common::input::{Fetched, FetchedBody};
-use doppel_common::text::decode;
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_protocol::page::{PageBody, PageItem};
+use doppel_text::decode;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 

@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::mapping::{Drift, MappingLoad};
-use doppel_common::model::Tau;
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{Drift, MappingLoad};
 
 use crate::args::{self, InputArgs};
 use crate::layout::{Layout, LayoutArgs, Shape};

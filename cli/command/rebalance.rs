@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::api::{Ended, Moving, PartitionMove, Rebalance as Wish, Rebalanced};
+use doppel_protocol::{Ended, Moving, PartitionMove, Rebalance as Wish, Rebalanced};
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

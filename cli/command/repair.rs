@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,8 +1,8 @@
 //! `doppel repairs`: the trail of repairs that were applied.
 
 use clap::Args;
-use doppel_common::api::RepairId;
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
+use doppel_protocol::RepairId;
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;

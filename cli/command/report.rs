@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use doppel_common::api::{Backlog, Counters};
+use doppel_protocol::{Backlog, Counters};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use doppel_common::api::BackupSummary;
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::BackupSummary;
 use doppel_tier1::backup::{Reader, restore};
 
 use crate::command::check::Checked;

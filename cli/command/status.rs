@@ -3,8 +3,8 @@
 use std::io::{self, BufRead};
 
 use clap::Args;
-use doppel_common::api::{Rule, Unresolved};
 use doppel_coordinator::words;
+use doppel_protocol::{Rule, Unresolved};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use clap::Args;
-use doppel_common::api::{Outcome, Tier2Api};
-use doppel_common::model::{GroupId, PageUrl, Tau};
+use doppel_model::{GroupId, PageUrl, Tau};
+use doppel_protocol::{Outcome, Tier2Api};
 use doppel_tier1::Rules;
 use indicatif::ProgressBar;
 use serde::Serialize;

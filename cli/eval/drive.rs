@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Parser;
-use doppel_common::api::{GroupState, Outcome, Submission, Tier1Api};
-use doppel_common::model::{GroupId, PageUrl, Tau};
+use doppel_model::{GroupId, PageUrl, Tau};
+use doppel_protocol::{GroupState, Outcome, Submission, Tier1Api};
 use doppel_tier1::Rules;
 
 use crate::args::EngineArgs;

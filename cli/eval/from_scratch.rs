@@ -7,10 +7,10 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use anyhow::Context;
-use doppel_common::api::{IndexCommand, Look, LookResult, Tier2Api};
-use doppel_common::model::{PageId, PageUrl, Tau};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{PageId, PageUrl, Tau};
+use doppel_protocol::{IndexCommand, Look, LookResult, Tier2Api};
 use doppel_tier2::{Config, Tier2};
 
 use super::processor;
@@ -96,7 +96,7 @@ impl Components {
 
 #[cfg(test)]
 mod tests {
-    use doppel_common::text::Extractor;
+    use doppel_text::Extractor;
 
     use super::*;
 

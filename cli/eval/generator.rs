@@ -15,8 +15,8 @@
 
 use std::sync::Arc;
 
-use doppel_common::model::stable_hash64;
-use doppel_common::signature::{Builder, Signature};
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::stable_hash64;
 
 const FAMILY_RATE: f64 = 0.07;
 const UPDATE_RATE: f64 = 0.04;
@@ -171,7 +171,7 @@ mod tests {
         assert!((0..400).all(|page| b.signature(page) == pages[page]));
         let other = Generator::new(real(), 400, 8).signature(399);
         assert_ne!(other, pages[399]);
-        let policy = doppel_common::pairwise::Policy::default();
+        let policy = doppel_model::pairwise::Policy::default();
         let alike = |i: usize| (0..i).any(|j| policy.similar(&pages[i], &pages[j]));
         let alike = (20..400).filter(|i| alike(*i)).count();
         assert!((40..300).contains(&alike), "{alike} of 380 generated pages have an earlier near-duplicate");
@@ -185,7 +185,7 @@ mod tests {
             let before = generator.signature(page);
             let after = generator.update(page);
             assert_eq!(generator.signature(page), after);
-            near += u32::from(doppel_common::pairwise::Policy::default().similar(&before, &after));
+            near += u32::from(doppel_model::pairwise::Policy::default().similar(&before, &after));
         }
         assert!((30..90).contains(&near), "{near} of 100 updates are near-duplicates of the version before");
     }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use doppel_common::api::{Body, Outcome, Submission, Tier2Api};
-use doppel_common::model::{PageUrl, Tau, Timestamp, stable_hash64};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{PageUrl, Tau, Timestamp, stable_hash64};
+use doppel_protocol::{Body, Outcome, Submission, Tier2Api};
 use doppel_tier1::Rules;
 use serde::Serialize;
 
@@ -286,7 +286,7 @@ fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
     let mut words: HashMap<ContentId, Vec<u64>> =
         replay.contents.sequences(|word| stable_hash64(word.as_bytes())).collect();
     words.retain(|_, words| !words.is_empty());
-    let mut builder = doppel_common::signature::Builder::new();
+    let mut builder = doppel_model::signature::Builder::new();
     let mut pages = Vec::new();
     for url in order {
         let fetch = &replay.fetches[newest[url].1];

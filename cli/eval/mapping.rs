@@ -7,9 +7,9 @@ mod report;
 use std::time::Instant;
 
 use clap::Args;
-use doppel_common::mapping::{MappingLoad, Rho};
-use doppel_common::model::Tau;
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{MappingLoad, Rho};
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -6,11 +6,11 @@ use std::thread;
 
 use anyhow::Context;
 use clap::Args;
-use doppel_common::api::Submission;
-use doppel_common::input::{Fetched, FetchedBody};
-use doppel_common::model::{PageUrl, Timestamp};
-use doppel_common::text::{Extractor, HtmlText};
 use doppel_coordinator::ingest::{Batch, Ingest, Source};
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::{PageUrl, Timestamp};
+use doppel_protocol::Submission;
+use doppel_text::{Extractor, HtmlText};
 
 use super::exact::{Collection, Contents, Taken, Version};
 use crate::args::InputArgs;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use doppel_common::api::{Status, Tier1Api};
-use doppel_common::model::{PageUrl, Tau};
+use doppel_model::{PageUrl, Tau};
+use doppel_protocol::{Status, Tier1Api};
 use doppel_tier1::Rules;
 use reqwest::blocking::Client;
 use serde::Serialize;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use doppel_common::api::page::{PageBody, PageItem};
-use doppel_common::input::{self, Fetched, FetchedBody, Item, Limits};
-use doppel_common::model::Timestamp;
-use doppel_common::text::decode;
 use doppel_coordinator::ingest::{Ingest, Source};
+use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
+use doppel_model::Timestamp;
+use doppel_protocol::page::{PageBody, PageItem};
+use doppel_text::decode;
 
 const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
 
@@ -23,7 +23,7 @@ fn pages() -> Vec<Fetched> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
     let file = data.join("quick/round-00.warc.gz");
-    let Ok(crawl) = input::open(&file, Limits::at(NOW)) else {
+    let Ok(crawl) = doppel_crawls::open(&file, Limits::at(NOW)) else {
         println!("skipped, no crawl at {}", file.display());
         return Vec::new();
     };

@@ -8,13 +8,13 @@
 
 use std::collections::HashSet;
 
-use doppel_common::api::{
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_protocol::{
     Body, GroupState, GroupSummary, Market, PageView, Pair, Refused, Rule, Status, Submission, Tier1Api,
     Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
-use doppel_common::model::{GroupId, PageId, PageUrl};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
 use serde::Serialize;
 use utoipa::ToSchema;
 

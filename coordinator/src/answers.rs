@@ -5,7 +5,7 @@
 //! that cannot be answered.
 
 use axum::body::Bytes;
-use doppel_common::api::Outcome;
+use doppel_protocol::Outcome;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
-use doppel_common::api::{Market, Markets, Outcome, Refused, Submission, Tier1Api, Tier2Api, WinnerOrder};
-use doppel_common::model::Timestamp;
-use doppel_common::pairwise::Policy;
+use doppel_model::Timestamp;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::{Market, Markets, Outcome, Refused, Submission, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::PageView;
-use doppel_common::model::PageUrl;
-use doppel_common::pairwise::{Comparison, Policy, TOKENS_MIN};
-use doppel_common::signature::Signature;
+use doppel_model::PageUrl;
+use doppel_model::pairwise::{Comparison, Policy, TOKENS_MIN};
+use doppel_model::signature::Signature;
+use doppel_protocol::PageView;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use doppel_common::api::{Refused, Tier1Api};
+use doppel_protocol::{Refused, Tier1Api};
 
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
 use crate::line::ExportLine;

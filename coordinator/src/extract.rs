@@ -4,9 +4,9 @@ use std::error::Error;
 
 use axum::extract::{self, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use doppel_common::api::{Market, Markets};
-use doppel_common::api::{NoRepairId, RepairId};
-use doppel_common::model::{GroupId, PageUrl};
+use doppel_model::{GroupId, PageUrl};
+use doppel_protocol::{Market, Markets};
+use doppel_protocol::{NoRepairId, RepairId};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
@@ -108,7 +108,7 @@ pub(crate) fn page_url(field: &str, text: &str) -> Result<PageUrl, Problem> {
 
 /// A group id in `field`.
 pub(crate) fn group(field: &str, text: &str) -> Result<GroupId, Problem> {
-    text.parse().map_err(|error: doppel_common::model::IdError| Problem::field(field, error.to_string()))
+    text.parse().map_err(|error: doppel_model::IdError| Problem::field(field, error.to_string()))
 }
 
 /// A market in `market`, if there is one: its name, or a host suffix.

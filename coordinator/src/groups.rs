@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{GroupFilter, GroupPosition, GroupState, GroupSummary, MemberView, Status};
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
+use doppel_protocol::{GroupFilter, GroupPosition, GroupState, GroupSummary, MemberView, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

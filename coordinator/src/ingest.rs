@@ -11,12 +11,11 @@ use std::thread::{self, JoinHandle};
 
 use axum::body::Bytes;
 use crossbeam::channel::{Receiver, Sender, bounded};
-use doppel_common::api::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
-use doppel_common::api::{Body, Submission};
-use doppel_common::give_way;
-use doppel_common::input::{Fetched, FetchedBody};
-use doppel_common::model::Timestamp;
-use doppel_common::text::{Extracted, Extractor};
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::Timestamp;
+use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
+use doppel_protocol::{Body, Submission};
+use doppel_text::{Extracted, Extractor};
 
 /// Sources waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is
 /// being stored.
@@ -145,7 +144,7 @@ impl Batch {
 fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
     let mut extractor = new();
     for Job { source, now, place, answers } in queue {
-        give_way();
+        std::thread::yield_now();
         let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
         let answer = answer.unwrap_or_else(|_| {
             // Its buffers may be in any state.

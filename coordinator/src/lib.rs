@@ -1,7 +1,7 @@
 //! The front door: the public HTTP contract over both tiers.
 //!
 //! A request's way: [`app()`] (routes, limits) → a route's module → the extractors of [`ingest`] for texts →
-//! tier 1 or 2 through the traits of `doppel_common::api`, on threads that may block. The front door keeps
+//! tier 1 or 2 through the traits of `doppel_protocol`, on threads that may block. The front door keeps
 //! nothing that matters: every answer is read from the tiers when it is asked for, so several can run
 //! side by side.
 //!

@@ -1,7 +1,7 @@
 //! A page's state as the export and the feed write it.
 
-use doppel_common::api::{Change, Line, Status, Unresolved};
-use doppel_common::model::{GroupId, PageUrl};
+use doppel_model::{GroupId, PageUrl};
+use doppel_protocol::{Change, Line, Status, Unresolved};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 

@@ -7,7 +7,7 @@
 use std::iter::Peekable;
 
 use axum::body::Bytes;
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
 use serde::Deserialize;
 
 use crate::answers::{Answers, NotTaken};

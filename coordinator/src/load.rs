@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{LoadReport, MappingApi, Moving};
-use doppel_common::mapping::Plan;
-use doppel_common::model::Timestamp;
+use doppel_model::Timestamp;
+use doppel_partitioning::Plan;
+use doppel_protocol::{LoadReport, MappingApi, Moving};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -152,7 +152,7 @@ fn variation(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use doppel_common::api::{LengthBox, PartitionLoad};
+    use doppel_protocol::{LengthBox, PartitionLoad};
 
     use super::*;
 

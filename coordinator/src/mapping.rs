@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{Ended, MappingApi, Moving, Rebalance, Rebalanced};
-use doppel_common::mapping::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
+use doppel_protocol::{Ended, MappingApi, Moving, Rebalance, Rebalanced};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

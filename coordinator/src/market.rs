@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use doppel_common::api::{Market, PageView, Rank, Refused, Status, Tier1Api, WinnerOrder};
-use doppel_common::model::{GroupId, PageId, PageUrl};
+use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_protocol::{Market, PageView, Rank, Refused, Status, Tier1Api, WinnerOrder};
 
 use crate::limits::{LIST, MARKET_MEMBERS, MARKET_MEMBERS_TOTAL};
 

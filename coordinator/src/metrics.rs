@@ -11,7 +11,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
-use doppel_common::api::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
+use doppel_protocol::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
-use doppel_common::api::Backlog;
+use doppel_protocol::Backlog;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -105,7 +105,7 @@ pub(crate) async fn healthz() -> &'static str {
 )]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Problem> {
     if app.is_draining() {
-        return Err(doppel_common::api::Refused::Stopping.into());
+        return Err(doppel_protocol::Refused::Stopping.into());
     }
     app.blocking_for_health(|app| Ok(app.tier1().writable()?)).await?;
     Ok("ready\n")

@@ -5,9 +5,9 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use doppel_common::api::page::{LINE_BYTES_MAX, PageItem};
-use doppel_common::api::{Outcome, Submission};
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
+use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
+use doppel_protocol::{Outcome, Submission};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

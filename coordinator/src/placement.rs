@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use consistent_hash_ring::RingBuilder;
-use doppel_common::model::stable_hash64;
+use doppel_model::stable_hash64;
 use serde::Serialize;
 
 /// Points of each node on the ring; measured largest over mean share: 1.06 for 3 nodes, 1.05 for 8.

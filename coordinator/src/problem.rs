@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use doppel_common::api::{RebalanceError, Refused};
-use doppel_common::mapping::MappingError;
+use doppel_partitioning::MappingError;
+use doppel_protocol::{RebalanceError, Refused};
 use serde::Serialize;
 
 use crate::limits::RETRY_AFTER_S;

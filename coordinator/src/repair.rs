@@ -5,8 +5,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{RepairReport, within};
-use doppel_common::model::{GroupId, PageUrl};
+use doppel_model::{GroupId, PageUrl};
+use doppel_protocol::{RepairReport, within};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -5,7 +5,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{NoRepairPosition, RepairEntry, RepairPosition};
+use doppel_protocol::{NoRepairPosition, RepairEntry, RepairPosition};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

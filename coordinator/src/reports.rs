@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::{Backlog, Counters, GroupFilter, GroupSummary, Refused, Tier1Api};
+use doppel_protocol::{Backlog, Counters, GroupFilter, GroupSummary, Refused, Tier1Api};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -27,7 +27,7 @@ pub(crate) struct SampleQuery {
 /// Signatures of some of the contents that are stored.
 ///
 /// They follow each other without anything between, in the order of their contents' hashes, each in the layout of
-/// doppel-common's `signature`. Without `contents` 100,000, or about 256 MB of them if that is less.
+/// doppel-model's `signature`. Without `contents` 100,000, or about 256 MB of them if that is less.
 #[utoipa::path(
     get, path = "/v1/sample", tag = "reports", params(SampleQuery),
     responses(

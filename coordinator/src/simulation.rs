@@ -1,8 +1,8 @@
 //! Advice without a server, for the simulation (feature `simulation`).
 
-use doppel_common::api::{Refused, Tier1Api, WinnerOrder};
-use doppel_common::model::PageUrl;
-use doppel_common::pairwise::Policy;
+use doppel_model::PageUrl;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::{Refused, Tier1Api, WinnerOrder};
 
 use crate::Advice;
 use crate::advise::Advisor;

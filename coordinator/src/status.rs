@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use doppel_common::api::Submission;
-use doppel_common::api::page::{PAGE_BYTES_MAX, PageBody, PageItem};
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
+use doppel_protocol::Submission;
+use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

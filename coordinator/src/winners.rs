@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_common::api::Rule;
+use doppel_protocol::Rule;
 use serde::Serialize;
 use utoipa::ToSchema;
 

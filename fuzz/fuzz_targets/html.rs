@@ -2,9 +2,9 @@
 
 #![no_main]
 
-use doppel_common::model::PageUrl;
-use doppel_common::signature::Signature;
-use doppel_common::text::{Extracted, Extractor};
+use doppel_model::PageUrl;
+use doppel_model::signature::Signature;
+use doppel_text::{Extracted, Extractor};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|page: (Option<&str>, &[u8])| {

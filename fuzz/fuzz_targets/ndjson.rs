@@ -4,9 +4,9 @@
 
 use std::sync::LazyLock;
 
-use doppel_common::api::page::PageItem;
-use doppel_common::input::{self, Item, Limits};
-use doppel_common::model::Timestamp;
+use doppel_protocol::page::PageItem;
+use doppel_crawls::{Item, Limits};
+use doppel_model::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     let compressed = bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
     let path = DIRECTORY.path().join("crawl.jsonl");
     std::fs::write(&path, bytes).expect("a file");
-    let Ok(input) = input::open(&path, Limits::at(NOW)) else { return };
+    let Ok(input) = doppel_crawls::open(&path, Limits::at(NOW)) else { return };
     let items = input.filter(|item| matches!(item, Item::Page(_) | Item::Bad(_))).count();
     let filled = lines.filter(|line| !line.trim_ascii().is_empty()).count();
     assert!(compressed || items == filled, "{items} items of {filled} lines");

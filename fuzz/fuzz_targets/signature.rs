@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use doppel_common::model::stable_hash64;
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
+use doppel_model::stable_hash64;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
 use libfuzzer_sys::fuzz_target;
 
 /// Random bytes hardly ever carry their checksum, so they get it.

@@ -4,8 +4,8 @@
 
 use std::sync::LazyLock;
 
-use doppel_common::input::{self, Item, Limits};
-use doppel_common::model::{PageUrl, Timestamp};
+use doppel_crawls::{Item, Limits};
+use doppel_model::{PageUrl, Timestamp};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         expansion_free_bytes: 1 << 20,
         ..Limits::at(Timestamp::from_millis(0))
     };
-    let Ok(input) = input::open(&path, limits) else { return };
+    let Ok(input) = doppel_crawls::open(&path, limits) else { return };
     let mut items = 0;
     for item in input {
         items += 1;

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context, Result, ensure};
-use doppel_common::input::{self, FetchedBody, Item, Limits};
-use doppel_common::mapping::{Follow, LengthVector, MappingLoad, Plan};
-use doppel_common::model::{PageUrl, Tau, Timestamp};
-use doppel_common::signature::Signature;
-use doppel_common::text::{Extracted, Extractor};
+use doppel_crawls::{FetchedBody, Item, Limits};
+use doppel_model::signature::Signature;
+use doppel_model::{PageUrl, Tau, Timestamp};
+use doppel_partitioning::{Follow, LengthVector, MappingLoad, Plan};
+use doppel_text::{Extracted, Extractor};
 
 use crate::accuracy::corpus::MID_AND_TRACE;
 
@@ -31,7 +31,7 @@ fn arrivals() -> Result<Option<Vec<Signature>>> {
     let mut newest: BTreeMap<PageUrl, Option<Signature>> = BTreeMap::new();
     let mut extractor = Extractor::new().without_language();
     for file in files {
-        for item in input::open(&file, limits).with_context(|| file.display().to_string())? {
+        for item in doppel_crawls::open(&file, limits).with_context(|| file.display().to_string())? {
             let Item::Page(page) = item else { continue };
             let signature = match page.body {
                 FetchedBody::Html { bytes, charset } => {

@@ -1,7 +1,7 @@
 //! What happens in a run, as data: a list that is made from the seed alone and can be replayed with parts
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
-use doppel_common::api::Rule;
+use doppel_protocol::Rule;
 
 use super::contents::FAMILIES;
 use super::model::{Body, Page};

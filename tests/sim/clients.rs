@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doppel_common::api::{Body as Sent, Line, Refused, Submission, Tier1Api};
-use doppel_common::model::{PageUrl, Timestamp};
+use doppel_model::{PageUrl, Timestamp};
+use doppel_protocol::{Body as Sent, Line, Refused, Submission, Tier1Api};
 use doppel_tier1::simulation::Given;
 
 use super::contents::Contents;

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-use doppel_common::model::{ContentHash, Tau, stable_hash64};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::{Builder, Signature};
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, Tau, stable_hash64};
 
 /// First number and size of each family of contents that have to do with each other.
 pub(crate) const FAMILIES: [(usize, usize); 9] =

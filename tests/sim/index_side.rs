@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, OpenOptions};
 
-use doppel_common::api::{IndexCommand, LookResult};
-use doppel_common::model::{ContentHash, PageId};
+use doppel_model::{ContentHash, PageId};
+use doppel_protocol::{IndexCommand, LookResult};
 use doppel_tier2::simulation::{Index, files};
 use doppel_tier2::{Config, Fetch};
 use tempfile::TempDir;

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use doppel_common::api::{IndexCommand, Rule, WinnerOrder};
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
 use doppel_tier1::simulation::{
     Fact, Kind, Letter, Wish, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
 };

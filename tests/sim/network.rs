@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use doppel_common::model::ShardId;
+use doppel_model::ShardId;
 use doppel_tier1::simulation::Letter;
 
 use super::random::Random;

@@ -1,6 +1,6 @@
 //! A node stops at any instruction, and starts from what its store holds.
 
-use doppel_common::model::ShardId;
+use doppel_model::ShardId;
 use doppel_tier1::Store;
 use doppel_tier1::simulation::{Letter, Node, Owed, Wish, outbox_row};
 

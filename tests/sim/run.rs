@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_tier1::simulation::{Fact, Row};
 
 use super::action::{Action, Plan, Stop};

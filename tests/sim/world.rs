@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use doppel_common::api::IndexCommand;
-use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_protocol::IndexCommand;
 use doppel_tier1::Store;
 use doppel_tier1::simulation::{Fact, Letter, Node, Row, Settings, Wish, Worker, outbox_row, rows};
 use doppel_tier2::Fetch;

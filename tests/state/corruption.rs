@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use doppel_common::model::stable_hash64;
+use doppel_model::stable_hash64;
 use doppel_tier1::check::planted::planted;
 use doppel_tier1::{Sled, Store};
 use serde_json::Value;

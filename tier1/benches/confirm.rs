@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use doppel_common::api::{
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_protocol::{
     Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Submission, Tier1Api, Tier2Api,
     WinnerOrder,
 };
-use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::{Builder, Signature};
 use doppel_tier1::{Config, Memory, Retention, Rules, Sled, Store, Tier1};
 
 const PAGES: u64 = 8_192;

@@ -1,8 +1,8 @@
 //! Keys of a shard's rows: `shard (2 bytes) | kind (1 byte) | identifiers`, all big-endian, so that
 //! what belongs together lies together.
 
-use doppel_common::api::RepairId;
-use doppel_common::model::{GroupId, PageId, ShardId};
+use doppel_model::{GroupId, PageId, ShardId};
+use doppel_protocol::RepairId;
 
 /// Which kind of row a key leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 //! A value is `version (1 byte) | postcard body | low 4 bytes of XXH3 of both`. A wrong checksum or
 //! an unknown version is an error, never a guess.
 
-use doppel_common::api::{Counters, Rank, Status, Unresolved};
-use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp, stable_hash64};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp, stable_hash64};
+use doppel_protocol::{Counters, Rank, Status, Unresolved};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -290,7 +290,7 @@ pub(crate) struct AuditEntry {
     pub(crate) by: String,
     pub(crate) group: GroupId,
     pub(crate) members: u64,
-    /// Up to [`REPAIR_URLS_KEPT`](doppel_common::api::REPAIR_URLS_KEPT) of the members and of the components
+    /// Up to [`REPAIR_URLS_KEPT`](doppel_protocol::REPAIR_URLS_KEPT) of the members and of the components
     /// they fall into, the winner's first.
     pub(crate) before: Vec<PageUrl>,
     pub(crate) components: Vec<Vec<PageUrl>>,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
+use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::key::{self, Kind};
 use crate::machine::{Settings, Shards};

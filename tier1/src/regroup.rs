@@ -16,9 +16,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use doppel_common::model::Tau;
-use doppel_common::pairwise::{Bands, Comparison, Policy};
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::pairwise::{Bands, Comparison, Policy};
+use doppel_model::signature::Signature;
 
 /// Bytes of signatures kept at a time.
 const KEPT_MAX: usize = 256 << 20;
@@ -295,7 +295,7 @@ fn distance(comparison: &Comparison) -> (u64, u64) {
 mod tests {
     use std::convert::Infallible;
 
-    use doppel_common::signature::Builder;
+    use doppel_model::signature::Builder;
 
     use super::*;
 

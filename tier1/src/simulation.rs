@@ -11,9 +11,9 @@ mod rows;
 mod tampering;
 mod worker;
 
-use doppel_common::api::{Backlog, IndexCommand, LookResult, Outcome, Submission, WinnerOrder};
-use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_protocol::{Backlog, IndexCommand, LookResult, Outcome, Submission, WinnerOrder};
 
 pub use letter::{Kind, Letter};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
@@ -122,7 +122,7 @@ impl Node {
         let owed =
             recovery::owed(store, settings.shards, &mut |page, content| contents.push((page, content)))?;
         let looks = owed.pending.into_iter().map(|(page, content, ticket)| {
-            let look = doppel_common::api::Look { ticket };
+            let look = doppel_protocol::Look { ticket };
             Wish::Index(IndexCommand::Look { page, content, look })
         });
         let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use doppel_common::model::{GroupId, PageId, ShardId};
+use doppel_model::{GroupId, PageId, ShardId};
 use serde::de::DeserializeOwned;
 
 use crate::key;
@@ -15,7 +15,7 @@ use crate::store::{Store, StoreError, Write};
 /// What of a page is counted in its shard's totals; see [`Txn::finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PageShare {
-    pub(crate) status: Option<doppel_common::api::Status>,
+    pub(crate) status: Option<doppel_protocol::Status>,
     pub(crate) redirect: bool,
     pub(crate) pending: bool,
     pub(crate) late: bool,

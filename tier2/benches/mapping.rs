@@ -7,12 +7,12 @@
 use std::sync::OnceLock;
 
 use divan::Bencher;
-use doppel_common::mapping::{LengthVector, MappingLoad, PartitionMap};
-use doppel_common::model::Tau;
-use doppel_common::signature::Signature;
-use doppel_common::text::{Extracted, Extractor};
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{LengthVector, MappingLoad, PartitionMap};
+use doppel_text::{Extracted, Extractor};
 
-#[path = "../../common/tests/crawl/mod.rs"]
+#[path = "../../common/text/tests/crawl/mod.rs"]
 mod crawl;
 
 fn main() {

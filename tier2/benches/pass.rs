@@ -27,14 +27,14 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use doppel_common::api::{IndexCommand, Look, LookResult, Tier2Api};
-use doppel_common::model::{PageId, stable_hash64};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::{Builder, Signature};
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{PageId, stable_hash64};
+use doppel_protocol::{IndexCommand, Look, LookResult, Tier2Api};
 use doppel_tier2::{Config, Tier2};
 use tempfile::TempDir;
 
-#[path = "../../common/tests/crawl/mod.rs"]
+#[path = "../../common/text/tests/crawl/mod.rs"]
 mod crawl;
 
 /// Pages of a pass.
@@ -246,7 +246,7 @@ impl Filled {
         let before = self.tier2.load();
         self.pass(self.orders());
         let after = self.tier2.load();
-        let comparisons = |load: &doppel_common::api::LoadReport| -> u64 {
+        let comparisons = |load: &doppel_protocol::LoadReport| -> u64 {
             load.partitions.iter().map(|p| p.comparisons).sum()
         };
         let made = comparisons(&after).saturating_sub(comparisons(&before));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use doppel_common::mapping::{MappingError, Plan};
-use doppel_common::model::stable_hash64;
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::stable_hash64;
+use doppel_partitioning::{MappingError, Plan};
 
 use crate::handover::Handover;
 use crate::map_file::Learned;

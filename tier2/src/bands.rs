@@ -7,8 +7,8 @@
 use std::hash::BuildHasher;
 
 use crate::seed::Seeded;
-use doppel_common::pairwise::Bands;
-use doppel_common::signature::Signature;
+use doppel_model::pairwise::Bands;
+use doppel_model::signature::Signature;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 

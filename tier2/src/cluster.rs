@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use doppel_common::mapping::{LengthVector, Plan};
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::{LengthVector, Plan};
 
 use crate::index::{Fetch, Index};
 use crate::map_file::Learned;

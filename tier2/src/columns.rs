@@ -4,8 +4,8 @@
 //! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
 //! are used again.
 
-use doppel_common::mapping::LengthVector;
-use doppel_common::model::{ContentHash, PageId};
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::LengthVector;
 
 use crate::nibbles::Nibbles;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use doppel_common::mapping::MappingError;
+use doppel_partitioning::MappingError;
 
 /// Why an index cannot be opened.
 #[derive(Debug, thiserror::Error)]

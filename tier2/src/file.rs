@@ -13,7 +13,7 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
 
 use crate::columns::Record;
 use crate::error::Error;
@@ -240,7 +240,7 @@ pub(crate) enum Unreadable {
     #[error("a record of {0} bytes is longer than any signature")]
     Length(u32),
     #[error(transparent)]
-    Damaged(#[from] doppel_common::signature::SignatureError),
+    Damaged(#[from] doppel_model::signature::SignatureError),
 }
 
 fn on_disk(record: Record) -> u64 {

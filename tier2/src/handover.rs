@@ -17,10 +17,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use doppel_common::api::{Ended, Moving, Rebalance};
-use doppel_common::mapping::{MappingError, Plan};
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::{MappingError, Plan};
+use doppel_protocol::{Ended, Moving, Rebalance};
 use hashbrown::{HashMap, HashSet};
 
 use crate::bands::Tags;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doppel_common::mapping::{LengthVector, Plan};
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::{LengthVector, Plan};
 
 use hashbrown::HashSet;
 

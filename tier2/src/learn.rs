@@ -7,8 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use doppel_common::api::{PartitionMove, Rebalanced};
-use doppel_common::mapping::{Followed, MappingError, PARTITIONS_MAX, Plan, sends_saved};
+use doppel_partitioning::{
+    Followed, MappingError, PARTITIONS_MAX, Plan, PlanChange, PlannedMove, sends_saved,
+};
 
 use crate::map_file::Learned;
 use crate::mapping::node_contents;
@@ -70,7 +71,7 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
         after[to as usize] += count;
         if from != to {
             let partition = plan.places()[number as usize].id;
-            moves.push(PartitionMove { partition, from, to, contents: scaled(count) });
+            moves.push(PlannedMove { partition, from, to, contents: scaled(count) });
         }
     }
     let saved = |plan: &Plan| {
@@ -79,7 +80,7 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
         let load = plan.measure(&lengths);
         sends_saved(sample.len() as u64, load.received.iter().sum(), serving.len())
     };
-    let change = Rebalanced {
+    let change = PlanChange {
         epoch,
         sends_saved_before: saved(&present),
         sends_saved_after: saved(&plan),
@@ -88,7 +89,7 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
         contents,
         imbalance_before: present.imbalance(&by_node),
         imbalance_after: plan.imbalance(&after),
-        ..Rebalanced::default()
+        ..PlanChange::default()
     };
     Ok(Followed { plan, change })
 }

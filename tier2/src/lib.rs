@@ -1,7 +1,7 @@
 //! Tier 2: the derived index.
 //!
 //! It keeps the signature of every content and finds, batch by batch, what new and changed pages are
-//! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_common::api::Tier2Api)). Tier 1
+//! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_protocol::Tier2Api)). Tier 1
 //! sends orders and takes answers. All but what an operator wishes of the nodes can be rebuilt from tier 1's signatures.
 //!
 //! From the outside in:
@@ -25,7 +25,7 @@
 //! Invariants: an answer names a partner only after exact comparison ([`Policy::linked`]); a page is stored
 //! before anything of its pass is compared (G4); no signature is used that does not check.
 //!
-//! [`Policy::linked`]: doppel_common::pairwise::Policy::linked
+//! [`Policy::linked`]: doppel_model::pairwise::Policy::linked
 #![forbid(unsafe_code)]
 
 #[cfg(any(test, feature = "simulation"))]

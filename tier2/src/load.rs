@@ -1,7 +1,7 @@
 //! The load of each partition, and what the map saves.
 
-use doppel_common::api::{LengthBox, LoadReport, PartitionLoad};
-use doppel_common::mapping::{MappingLoad, sends_saved};
+use doppel_partitioning::{MappingLoad, sends_saved};
+use doppel_protocol::{LengthBox, LoadReport, PartitionLoad};
 
 use crate::cluster::Cluster;
 use crate::mapping;

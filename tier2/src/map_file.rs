@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use doppel_common::mapping::Plan;
-use doppel_common::model::stable_hash64;
+use doppel_model::stable_hash64;
+use doppel_partitioning::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -100,8 +100,8 @@ enum Unusable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doppel_common::mapping::PartitionMap;
-    use doppel_common::model::Tau;
+    use doppel_model::Tau;
+    use doppel_partitioning::PartitionMap;
 
     #[test]
     fn round_trip_and_damage() {

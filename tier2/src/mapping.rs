@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use doppel_common::api::{Ended, MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
-use doppel_common::mapping::{Follow, Followed, LengthVector, MappingError, Plan};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{Follow, Followed, LengthVector, MappingError, Plan, PlanChange, PlannedMove};
+use doppel_protocol::{Ended, MappingApi, Moving, Rebalance, RebalanceError, Rebalanced};
 
 use crate::cluster::{Cluster, Moved};
 use crate::map_file::Learned;
@@ -158,28 +158,32 @@ impl Stored {
             by_node[before.node as usize] -= contents;
             by_node[after.node as usize] += contents;
             let contents = *contents;
-            moves.push(PartitionMove { partition: after.id, from: before.node, to: after.node, contents });
+            moves.push(PlannedMove { partition: after.id, from: before.node, to: after.node, contents });
         }
-        let change = Rebalanced {
+        let change = PlanChange {
             contents_moved: moves.iter().map(|one| one.contents).sum(),
             imbalance_after: plan.imbalance(&by_node),
             moves,
-            ..self.unchanged(None)
+            ..self.present()
         };
         plan.set_epoch(plan.map().epoch() + 1);
         Followed { plan, change }
     }
 
-    fn unchanged(&self, nothing: Option<String>) -> Rebalanced {
+    /// The change to the plan that is there.
+    fn present(&self) -> PlanChange {
         let imbalance = self.plan.imbalance(&self.by_node);
-        Rebalanced {
+        PlanChange {
             epoch: self.plan.map().epoch(),
-            nothing,
             contents: self.by_node.iter().sum(),
             imbalance_before: imbalance,
             imbalance_after: imbalance,
-            ..Rebalanced::default()
+            ..PlanChange::default()
         }
+    }
+
+    fn unchanged(&self, nothing: String) -> Rebalanced {
+        Rebalanced { nothing: Some(nothing), ..self.present().into() }
     }
 
     /// Why no map can be learned.
@@ -234,22 +238,22 @@ impl MappingApi for Tier2 {
         }
         let stored = Stored::of(&self.shared);
         let planned = match (wish, stored.too_few(&self.shared)) {
-            (Rebalance::Learn, Some(why)) => return Ok(stored.unchanged(Some(why))),
+            (Rebalance::Learn, Some(why)) => return Ok(stored.unchanged(why)),
             (Rebalance::Learn, None) => Some(learn::learn(&self.shared)?),
             _ => stored.wished(wish)?,
         };
         let Some(Followed { plan, change }) = planned else {
-            return Ok(stored.unchanged(Some(stored.nothing(wish))));
+            return Ok(stored.unchanged(stored.nothing(wish)));
         };
         if dry_run {
-            return Ok(change);
+            return Ok(change.into());
         }
         if !self.shared.wish(wish).map_err(|error| RebalanceError::Store(error.to_string()))? {
             return Err(RebalanceError::Busy(plan.map().epoch()));
         }
         // It is stored: where the worker has gone by now, the next start does it.
         let _ = self.order(Order::Wake);
-        Ok(Rebalanced { started: true, ..change })
+        Ok(Rebalanced { started: true, ..change.into() })
     }
 
     fn wish(&self) -> Option<Rebalance> {

@@ -3,8 +3,8 @@
 //! Two minima agree with probability J, and where they do not, their nibbles agree by chance one time
 //! in 16: so two nibbles agree with probability p = J + (1 - J) / 16.
 
-use doppel_common::model::Tau;
-use doppel_common::sketch::{BINS, Sketch};
+use doppel_model::Tau;
+use doppel_model::sketch::{BINS, Sketch};
 
 /// The low nibble of each byte of a sketch, 16 to a word.
 pub(crate) type Nibbles = [u64; 4];

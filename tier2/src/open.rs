@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::seed::Seeded;
-use doppel_common::api::Rebalance;
-use doppel_common::mapping::{PartitionMap, Plan};
-use doppel_common::model::{ContentHash, PageId};
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::{PartitionMap, Plan};
+use doppel_protocol::Rebalance;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 

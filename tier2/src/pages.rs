@@ -4,7 +4,7 @@
 //! constant time.
 
 use crate::seed::Seeded;
-use doppel_common::model::PageId;
+use doppel_model::PageId;
 use hashbrown::{HashMap, HashSet};
 
 /// Further pages by slot.

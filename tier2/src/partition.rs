@@ -1,6 +1,6 @@
 //! A partition: the entries of one box of length-vector space, and the tables that find them.
 
-use doppel_common::model::{ContentHash, PageId};
+use doppel_model::{ContentHash, PageId};
 use hashbrown::HashSet;
 
 use crate::bands::{BandTables, Tags};

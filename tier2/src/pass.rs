@@ -7,10 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doppel_common::api::{IndexCommand, Look, LookResult, Pair};
-use doppel_common::give_way;
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_protocol::{IndexCommand, Look, LookResult, Pair};
 use rayon::prelude::*;
 
 use crate::cluster::{Address, Cluster};
@@ -62,7 +61,7 @@ pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
 fn store(shared: &Shared, commands: Vec<IndexCommand>) -> (Vec<Wanted>, Vec<LookResult>) {
     let (mut wanted, mut again) = (Vec::new(), Vec::new());
     for command in commands {
-        give_way();
+        std::thread::yield_now();
         match command {
             IndexCommand::Put { page, signature, look } => {
                 shared.write().put(page, &signature);
@@ -150,7 +149,7 @@ fn compare(shared: &Shared, wanted: &[Wanted]) -> Vec<LookResult> {
 }
 
 fn look(cluster: &Cluster, wanted: &Wanted, scratch: &mut Scratch) -> Option<Looked> {
-    give_way();
+    std::thread::yield_now();
     let Some((node, standing)) = wanted.standing else {
         // Without tokens it is nobody's duplicate, and was not stored.
         let empty = wanted.signature.as_ref().is_some_and(|s| s.tokens() == 0);

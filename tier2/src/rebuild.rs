@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doppel_common::api::{Ended, Rebalance};
-use doppel_common::give_way;
-use doppel_common::mapping::Plan;
+use doppel_partitioning::Plan;
+use doppel_protocol::{Ended, Rebalance};
 use hashbrown::HashMap;
 
 use crate::cluster::Cluster;
@@ -35,7 +34,7 @@ pub(crate) fn maintain(shared: &Shared, orders: usize) {
     let mut steps = 1 + 2 * orders.div_ceil(shared.config.step);
     while steps > 0 && work(shared) {
         steps -= 1;
-        give_way();
+        std::thread::yield_now();
     }
     if shared.stopping.load(Ordering::Relaxed) || is_moving(shared) {
         return;

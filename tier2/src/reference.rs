@@ -5,12 +5,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use doppel_common::api::{
+use doppel_model::PageId;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_protocol::{
     IndexCommand, LengthBox, LoadReport, LookResult, Pair, PartitionLoad, Placement, Tier2Api,
 };
-use doppel_common::model::PageId;
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
 
 use crate::service::Answer;
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use doppel_common::model::ContentHash;
-use doppel_common::signature::Signature;
+use doppel_model::ContentHash;
+use doppel_model::signature::Signature;
 
 use crate::cluster::Address;
 use crate::partition::State;

@@ -32,11 +32,10 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use doppel_common::give_way;
-use doppel_common::mapping::{BoundingSpace, LengthVector};
-use doppel_common::model::Tau;
-use doppel_common::pairwise::Comparison;
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::pairwise::Comparison;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{BoundingSpace, LengthVector};
 
 use crate::bands::{Tag, Tags};
 use crate::columns::{Center, Columns};
@@ -184,7 +183,7 @@ impl<'i> Search<'i, '_> {
         while let Some(mut cursor) = lists.peek_mut() {
             steps += 1;
             if steps.is_multiple_of(STEPS) {
-                give_way();
+                std::thread::yield_now();
             }
             let (contact, birth) = (cursor.contact as usize, cursor.birth);
             let partition = self.found.contacts[contact].0;

@@ -10,14 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use doppel_common::api::{
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::{MappingError, NODES_MAX, PARTITIONS_MAX};
+use doppel_protocol::{
     Ended, IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Rebalance, Tier2Api,
 };
-use doppel_common::give_way;
-use doppel_common::mapping::{MappingError, NODES_MAX, PARTITIONS_MAX};
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
 
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -355,7 +354,7 @@ fn collect(shared: &Shared, received: &Receiver<Order>, waiting: &mut Vec<IndexC
                 Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
                 // Nobody waits for this.
                 Err(TryRecvError::Empty) if rebuild::work(shared) => {
-                    give_way();
+                    thread::yield_now();
                     continue;
                 }
                 Err(TryRecvError::Empty) => match deadline {

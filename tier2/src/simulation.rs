@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use doppel_common::api::{IndexCommand, LookResult, Pair, Rebalance};
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_protocol::{IndexCommand, LookResult, Pair, Rebalance};
 use hashbrown::HashSet;
 
 use crate::open::node_dir;

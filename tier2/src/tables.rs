@@ -11,10 +11,10 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use crate::seed::Seeded;
-use doppel_common::mapping::{LengthVector, PartitionMap, PartitionPlace, Plan};
-use doppel_common::model::{ContentHash, PageId};
-use doppel_common::pairwise::{Bands, Policy};
-use doppel_common::signature::Signature;
+use doppel_model::pairwise::{Bands, Policy};
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_partitioning::{LengthVector, PartitionMap, PartitionPlace, Plan};
 use hashbrown::{HashSet, HashTable};
 
 use crate::bands::{self, Tags};

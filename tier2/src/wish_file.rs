@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use doppel_common::api::Rebalance;
+use doppel_protocol::Rebalance;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;

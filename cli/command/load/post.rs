@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
-use doppel_common::api::page::{LINE_BYTES_MAX, PageItem};
-use doppel_common::input::Reason;
-use doppel_common::model::Timestamp;
 use doppel_coordinator::limits::WIRE_BYTES;
+use doppel_crawls::Reason;
+use doppel_model::Timestamp;
+use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize, Serializer};

@@ -5,10 +5,10 @@ use std::io::BufReader;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use doppel_common::api::Body;
-use doppel_common::model::{ContentHash, PageUrl, Timestamp};
-use doppel_common::signature::Signature;
 use doppel_coordinator::limits::SAMPLE_CONTENTS;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageUrl, Timestamp};
+use doppel_protocol::Body;
 use reqwest::Method;
 
 use crate::args::{InputArgs, ServerArgs};

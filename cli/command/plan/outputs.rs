@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doppel_common::model::PageUrl;
-use doppel_common::signature::Signature;
+use doppel_model::PageUrl;
+use doppel_model::signature::Signature;
 use serde::Serialize;
 
 use super::contents::Contents;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use doppel_common::mapping::{Drift, MappingLoad};
-use doppel_common::model::Tau;
+use doppel_model::Tau;
+use doppel_partitioning::{Drift, MappingLoad};
 use serde::Serialize;
 
 use crate::layout::{Layout, Mapping, SPEED_UP};

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel_common::mapping::{Drift, LengthVector, Plan};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{Drift, LengthVector, Plan};
 
 use super::summary::Summary;
 use crate::layout::{self, Layout, Shape};

@@ -4,7 +4,7 @@ mod panels;
 
 use std::io::{self, Write};
 
-use doppel_common::api::{LengthBox, LoadReport, Moving, PartitionLoad};
+use doppel_protocol::{LengthBox, LoadReport, Moving, PartitionLoad};
 use serde::Deserialize;
 
 use crate::output::{NO_FIGURE, bytes, count, plural, table};

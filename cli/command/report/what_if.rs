@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doppel_common::mapping::WhatIf;
+use doppel_partitioning::WhatIf;
 use serde::Deserialize;
 
 use super::load_balance::IMBALANCE;

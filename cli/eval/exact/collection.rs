@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use doppel_common::model::{PageUrl, Timestamp};
+use doppel_model::{PageUrl, Timestamp};
 
 use super::contents::{ContentId, Contents};
 

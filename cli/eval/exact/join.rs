@@ -5,7 +5,7 @@
 //! least m shingles meet in the first `len - m + 1` of each. Every pair that meets there is counted in
 //! full, in integers.
 
-use doppel_common::model::Tau;
+use doppel_model::Tau;
 
 use super::contents::{Content, ContentId, TOKENS_MIN};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use doppel_common::api::Body;
-use doppel_common::model::{ContentHash, PageUrl, Tau, Timestamp};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageUrl, Tau, Timestamp};
+use doppel_protocol::Body;
 use serde::Serialize;
 
 use crate::eval::exact::{ContentId, Version, all_pairs};

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use doppel_common::mapping::MappingLoad;
-use doppel_common::model::Tau;
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::MappingLoad;
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -3,10 +3,10 @@
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, anyhow};
-use doppel_common::api::Status;
-use doppel_common::model::PageUrl;
 use doppel_coordinator::app::App;
 use doppel_coordinator::ingest::Ingest;
+use doppel_model::PageUrl;
+use doppel_protocol::Status;
 use reqwest::blocking::Client;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;

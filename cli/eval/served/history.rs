@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use doppel_common::api::Status;
-use doppel_common::model::{PageUrl, Tau, Timestamp};
+use doppel_model::{PageUrl, Tau, Timestamp};
+use doppel_protocol::Status;
 
 use super::door::Answer;
 use crate::eval::exact::{ContentId, Contents, Version, near_duplicate};
@@ -149,7 +149,7 @@ impl History {
 mod tests {
     use std::time::Duration;
 
-    use doppel_common::api::{Body, Submission};
+    use doppel_protocol::{Body, Submission};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! `/v1/backup`.
 
-use doppel_common::api::Refused;
+use doppel_protocol::Refused;
 
 use super::gate::until;
 use super::*;

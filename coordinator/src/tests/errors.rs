@@ -1,6 +1,6 @@
 //! Every error class, one way each.
 
-use doppel_common::api::Refused;
+use doppel_protocol::Refused;
 
 use super::*;
 

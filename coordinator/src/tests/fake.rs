@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use doppel_common::api::{
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_partitioning::{Follow, LengthVector, MappingError, Plan};
+use doppel_protocol::{
     Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, Ended, GroupFilter, GroupPosition,
     GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MappingApi, MemberView,
     Moving, Outcome, PageView, Pair, PartitionLoad, Placement, Rank, Rebalance, RebalanceError, Rebalanced,
     Refused, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Status, Submission,
     Tier1Api, Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
-use doppel_common::mapping::{Follow, LengthVector, MappingError, Plan};
-use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
 
 use super::gate::Gate;
 
@@ -561,7 +561,7 @@ impl MappingApi for Fake {
         if !dry_run {
             self.state().plan = Some(followed.plan);
         }
-        Ok(Rebalanced { started: !dry_run, ..followed.change })
+        Ok(Rebalanced { started: !dry_run, ..followed.change.into() })
     }
 
     fn wish(&self) -> Option<Rebalance> {

@@ -1,9 +1,9 @@
 //! The load by node, its history, what-if figures, and changes of the mapping.
 
-use doppel_common::api::Moving;
-use doppel_common::mapping::{PartitionMap, Plan};
-use doppel_common::model::Tau;
-use doppel_common::signature::Signature;
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{PartitionMap, Plan};
+use doppel_protocol::Moving;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! `/v1/pages` and `/v1/purge`.
 
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The trail of repairs.
 
-use doppel_common::api::{RepairDetails, RepairEntry, RepairId};
-use doppel_common::model::{GroupId, PageUrl, ShardId, Timestamp};
+use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
+use doppel_protocol::{RepairDetails, RepairEntry, RepairId};
 
 use super::*;
 

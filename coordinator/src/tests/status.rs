@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doppel_common::api::{GroupState, Status};
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
+use doppel_protocol::{GroupState, Status};
 
 use super::fake::Page;
 use super::*;

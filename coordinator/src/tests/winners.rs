@@ -1,6 +1,6 @@
 //! Winners by other rules than the usual ones, and for markets by name.
 
-use doppel_common::api::{Market, Rule};
+use doppel_protocol::{Market, Rule};
 
 use super::*;
 

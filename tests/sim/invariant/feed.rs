@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use doppel_common::api::{Line, Status};
-use doppel_common::model::PageUrl;
+use doppel_model::PageUrl;
+use doppel_protocol::{Line, Status};
 
 use super::Picture;
 use crate::sim::clients::Reader;

@@ -12,7 +12,7 @@ pub(crate) mod outboxes;
 
 use std::collections::BTreeMap;
 
-use doppel_common::model::{GroupId, PageId, ShardId};
+use doppel_model::{GroupId, PageId, ShardId};
 use doppel_tier1::simulation::{GroupRow, MemberRow, PageRow, Row};
 
 use crate::sim::model::{Component, Page, url};
@@ -30,7 +30,7 @@ pub(crate) struct Picture {
     pub(crate) hangers: Vec<(PageId, PageId)>,
     /// The redirects straight to a page.
     pub(crate) sources: Vec<(PageId, PageId)>,
-    pub(crate) signatures: BTreeMap<PageId, doppel_common::model::ContentHash>,
+    pub(crate) signatures: BTreeMap<PageId, doppel_model::ContentHash>,
     pub(crate) feed: Vec<(ShardId, u64, PageId)>,
     pub(crate) outbox: usize,
     pub(crate) passages: Vec<(GroupId, PageId)>,

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_common::api::Status;
-use doppel_common::model::{GroupId, PageId};
+use doppel_model::{GroupId, PageId};
+use doppel_protocol::Status;
 
 use super::Picture;
 use crate::sim::model::{Body, Component, Page, url};

@@ -26,8 +26,8 @@ mod writer;
 use std::io;
 use std::path::Path;
 
-use doppel_common::api::{BackupError, BackupSummary, Refused, WinnerOrder};
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::{BackupError, BackupSummary, Refused, WinnerOrder};
 use serde::{Deserialize, Serialize};
 
 pub use reader::{Reader, Unusable};
@@ -156,7 +156,7 @@ fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     let damaged = |reason| record::damaged(key, reason);
     match Place::of(key) {
         None => Err(damaged("no key of this program")),
-        Some((_, Place::Signature(_))) => doppel_common::signature::Signature::from_bytes(value)
+        Some((_, Place::Signature(_))) => doppel_model::signature::Signature::from_bytes(value)
             .map(drop)
             .map_err(|_| damaged("no signature of this program")),
         Some((_, Place::Feed(_))) if value.len() == 16 => Ok(()),

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use doppel_common::api::BackupSummary;
-use doppel_common::model::stable_hash64;
+use doppel_model::stable_hash64;
+use doppel_protocol::BackupSummary;
 use serde::de::DeserializeOwned;
 
 use super::{BLOCK_BYTES_MAX, End, HEAD_BYTES, Head, Kind, MAGIC, entry};

@@ -1,6 +1,6 @@
 //! A backup gives back what was written, and no damage passes.
 
-use doppel_common::model::ShardId;
+use doppel_model::ShardId;
 
 use super::*;
 use crate::record::{Meta, encode};

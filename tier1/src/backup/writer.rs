@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use doppel_common::api::{BackupError, BackupSummary};
-use doppel_common::model::stable_hash64;
+use doppel_model::stable_hash64;
+use doppel_protocol::{BackupError, BackupSummary};
 use serde::Serialize;
 
 use super::{BLOCK_BYTES_MAX, End, HEAD_BYTES, Head, Kind, MAGIC, entry};

@@ -1,6 +1,6 @@
 //! A group's row against its members, and what is left of merged ones.
 
-use doppel_common::model::{GroupId, PageId};
+use doppel_model::{GroupId, PageId};
 
 use super::pages::Holder;
 use super::{Checker, Found, Invariant};

@@ -28,10 +28,10 @@ mod underway;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use doppel_common::api::{Backlog, WinnerOrder};
-use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId, ShardId};
+use doppel_protocol::{Backlog, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

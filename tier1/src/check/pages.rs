@@ -1,7 +1,7 @@
 //! A page's row: by itself, its signature, its event, and its side of a membership.
 
-use doppel_common::model::{ContentHash, GroupId, PageId};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Found, Invariant, hex};
 use crate::key::{self, Kind};
@@ -311,7 +311,7 @@ impl Checker<'_> {
         state: &ContentState,
         winner: PageId,
         content: ContentHash,
-        policy: doppel_common::pairwise::Policy,
+        policy: doppel_model::pairwise::Policy,
     ) -> Option<Measured> {
         let Found::Row(signature) = self.signature_of(page) else { return None };
         if signature.content() != state.content {

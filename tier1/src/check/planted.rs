@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use doppel_common::api::Status;
-use doppel_common::model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_protocol::Status;
 
 use super::Invariant;
 use super::rows::{Place, pieces};

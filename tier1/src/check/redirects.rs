@@ -1,7 +1,7 @@
 //! Redirects: their edges at both ends, where their chains end, and what they were told of the target.
 
-use doppel_common::api::{Status, Unresolved};
-use doppel_common::model::PageId;
+use doppel_model::PageId;
+use doppel_protocol::{Status, Unresolved};
 
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};

@@ -1,6 +1,6 @@
 //! The rows of a store in key order, and what each key stands for.
 
-use doppel_common::model::{GroupId, PageId, ShardId};
+use doppel_model::{GroupId, PageId, ShardId};
 
 use crate::key::{self, Kind};
 use crate::store::{Store, StoreError};

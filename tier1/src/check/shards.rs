@@ -1,6 +1,6 @@
 //! What a shard has once: totals, message numbers, the feed, the audit.
 
-use doppel_common::model::{PageId, ShardId};
+use doppel_model::{PageId, ShardId};
 
 use super::rows::Place;
 use super::{Checker, Found, Invariant};

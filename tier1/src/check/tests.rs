@@ -1,7 +1,7 @@
 //! No committed state of the machine is found fault with: its own tests ask after every few commits. That
 //! planted faults are found is tested with real directories, in `tests/state.rs` of the repository.
 
-use doppel_common::api::WinnerOrder;
+use doppel_protocol::WinnerOrder;
 
 use crate::store::Store;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use doppel_common::model::{GroupId, PageId};
+use doppel_model::{GroupId, PageId};
 
 use crate::machine::Message;
 

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use doppel_common::api::{REPAIR_URLS_KEPT, RepairEntry, RepairId};
-use doppel_common::model::{PageId, PageUrl, Timestamp};
+use doppel_model::{PageId, PageUrl, Timestamp};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairEntry, RepairId};
 
 use super::Machine;
 use crate::key;
@@ -90,7 +90,7 @@ impl AuditEntry {
 
 #[cfg(test)]
 mod tests {
-    use doppel_common::model::{GroupId, ShardId};
+    use doppel_model::{GroupId, ShardId};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The owner's side of a group: members, winner, dissolution.
 
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Effect, Machine, Message, Regrouped};
 use crate::key;

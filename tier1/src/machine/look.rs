@@ -1,8 +1,8 @@
 //! The decision about a content: tier 2 names its partners, the partners name their groups, and the
 //! page joins the smallest of them and has the others merged into it.
 
-use doppel_common::api::{IndexCommand, Look, LookResult};
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_protocol::{IndexCommand, Look, LookResult};
 
 use super::{Effect, Machine, Message};
 use crate::record::{

@@ -1,6 +1,6 @@
 //! A page's side of its membership.
 
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
 use crate::record::{

@@ -7,7 +7,7 @@
 //! arrived, so if none was sent since, the page goes on under that address and the passages end. A
 //! forward without passages is of use only to those who ask for the old id; retention drops it.
 
-use doppel_common::model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{HandedOver, Machine, Message};
 use crate::key;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use doppel_common::api::{IndexCommand, LookResult, Outcome, RepairId, Submission};
-use doppel_common::model::{ContentHash, GroupId, PageId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
+use doppel_protocol::{IndexCommand, LookResult, Outcome, RepairId, Submission};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, TargetLine, Winner};
@@ -271,13 +271,13 @@ pub(crate) enum Effect {
 impl Effect {
     pub(crate) fn put(
         page: PageId,
-        signature: &Arc<doppel_common::signature::Signature>,
+        signature: &Arc<doppel_model::signature::Signature>,
         look: Option<u32>,
     ) -> Self {
         Self::Index(IndexCommand::Put {
             page,
             signature: Arc::clone(signature),
-            look: look.map(|ticket| doppel_common::api::Look { ticket }),
+            look: look.map(|ticket| doppel_protocol::Look { ticket }),
         })
     }
 }

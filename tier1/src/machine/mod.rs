@@ -30,9 +30,9 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use doppel_common::api::WinnerOrder;
-use doppel_common::model::{PageId, ShardId};
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_model::{PageId, ShardId};
+use doppel_protocol::WinnerOrder;
 
 pub use retention::Retention;
 

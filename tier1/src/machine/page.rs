@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use doppel_common::api::{Body, IndexCommand, Outcome, Rank, Status, Submission};
-use doppel_common::model::PageId;
-use doppel_common::signature::Signature;
+use doppel_model::PageId;
+use doppel_model::signature::Signature;
+use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Status, Submission};
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;

@@ -1,7 +1,7 @@
 //! A page's public state: derived from its record whenever that is put, and an event when it changed.
 
-use doppel_common::api::Status;
-use doppel_common::model::PageId;
+use doppel_model::PageId;
+use doppel_protocol::Status;
 
 use super::{Effect, Machine, Message};
 use crate::key::{self, Kind};

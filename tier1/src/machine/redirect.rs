@@ -7,8 +7,8 @@
 //! No change is missed: a redirect subscribes to its target before its trace goes the same way, so
 //! whatever changes behind the trace finds the way back to it.
 
-use doppel_common::api::Unresolved;
-use doppel_common::model::{PageId, PageUrl};
+use doppel_model::{PageId, PageUrl};
+use doppel_protocol::Unresolved;
 
 use super::publish::target_line;
 use super::{Machine, Message};

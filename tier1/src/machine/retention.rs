@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use doppel_common::model::{GroupId, PageId, Timestamp};
+use doppel_model::{GroupId, PageId, Timestamp};
 
 use super::{Effect, Machine};
 use crate::key;

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doppel_common::api::{
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_protocol::{
     Body, IndexCommand, Look, LookResult, Pair, Rank, RepairId, Rule, Status, Submission, Unresolved,
     WinnerOrder,
 };
-use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::{Builder, Signature};
 
 use index::Index;
 

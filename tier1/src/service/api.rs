@@ -7,13 +7,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
-use doppel_common::api::{
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, ShardId};
+use doppel_protocol::{
     Backlog, BackupError, BackupSummary, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
     GroupView, Line, Outcome, PageView, Refused, RepairDetails, RepairId, RepairPosition, RepairReport,
     RepairTrail, Submission, Tier1Api,
 };
-use doppel_common::model::{GroupId, PageId, ShardId};
-use doppel_common::signature::Signature;
 
 use super::Tier1;
 use super::writer::Task;

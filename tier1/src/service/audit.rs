@@ -7,10 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
-use doppel_common::api::{
+use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_protocol::{
     REPAIR_URLS_KEPT, Refused, RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail,
 };
-use doppel_common::model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 
 use super::Tier1;
 use crate::key;

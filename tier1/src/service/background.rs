@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
-use doppel_common::api::{IndexCommand, Look, Tier2Api};
-use doppel_common::model::{GroupId, PageId};
+use doppel_model::{GroupId, PageId};
+use doppel_protocol::{IndexCommand, Look, Tier2Api};
 
 use super::queue::Queue;
 use super::worker::Job;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam::channel::{Sender, bounded};
-use doppel_common::api::{BackupError, BackupSummary, Refused};
+use doppel_protocol::{BackupError, BackupSummary, Refused};
 
 use super::Tier1;
 use super::writer::Task;
@@ -182,7 +182,7 @@ impl Tier1 {
 
 #[cfg(test)]
 mod tests {
-    use doppel_common::model::ShardId;
+    use doppel_model::ShardId;
 
     use super::*;
     use crate::backup::Reader;

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use doppel_common::api::{Change, Changes, Refused};
-use doppel_common::model::{PageId, ShardId};
+use doppel_model::{PageId, ShardId};
+use doppel_protocol::{Change, Changes, Refused};
 
 use super::Tier1;
 use super::read::line;

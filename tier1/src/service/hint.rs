@@ -3,8 +3,7 @@
 //! Runs in the caller's thread, so that the comparison is spread over the callers. What is read here
 //! may be old by the time the command is applied; the machine checks the contents it names.
 
-use doppel_common::api::{Body, Refused, Submission};
-use doppel_common::give_way;
+use doppel_protocol::{Body, Refused, Submission};
 
 use super::Tier1;
 use super::worker::measure;
@@ -15,7 +14,7 @@ use crate::txn::read;
 
 impl Tier1 {
     pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Refused> {
-        give_way();
+        std::thread::yield_now();
         let Body::Content(signature) = &submission.body else { return Ok(None) };
         let page = submission.url.id();
         let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? else {

@@ -28,9 +28,9 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
-use doppel_common::api::{Backlog, Counters, LookResult, Refused, Tier2Api, WinnerOrder};
-use doppel_common::model::{ContentHash, PageId, Timestamp};
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_model::{ContentHash, PageId, Timestamp};
+use doppel_protocol::{Backlog, Counters, LookResult, Refused, Tier2Api, WinnerOrder};
 
 use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
 use crate::progress;
@@ -262,7 +262,7 @@ impl Tier1 {
         self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
     }
 
-    fn owner(&self, page: PageId) -> doppel_common::model::ShardId {
+    fn owner(&self, page: PageId) -> doppel_model::ShardId {
         page.shard(self.settings.shards)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use doppel_common::api::{
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, ShardId};
+use doppel_protocol::{
     GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, Line, MemberView, PageView, Refused,
     WinnerView,
 };
-use doppel_common::model::{GroupId, PageId, ShardId};
-use doppel_common::signature::Signature;
 
 use super::Tier1;
 use crate::key::{self, Kind};
@@ -236,7 +236,7 @@ impl Tier1 {
         &self,
         each: &mut dyn FnMut(Line) -> std::io::Result<()>,
     ) -> Result<String, Refused> {
-        use doppel_common::api::Status;
+        use doppel_protocol::Status;
         let cursor = self.cursor_at_end();
         for shard in (0..self.settings.shards).map(ShardId) {
             let mut failed = None;

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use doppel_common::api::{REPAIR_URLS_KEPT, Refused, RepairReport, within};
-use doppel_common::give_way;
-use doppel_common::model::{ContentHash, GroupId, PageUrl, Timestamp};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageUrl, Timestamp};
+use doppel_protocol::{REPAIR_URLS_KEPT, Refused, RepairReport, within};
 
 use super::worker::Recomputed;
 use super::{Tier1, now};
@@ -95,7 +94,7 @@ impl Tier1 {
         let prefix = key::members(group);
         let mut damaged = None;
         self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
-            give_way();
+            std::thread::yield_now();
             match (key::last_page(key), decode(key, bytes)) {
                 (Some(page), Ok(member)) => members.push((page, member)),
                 (_, Err(error)) => damaged = Some(error),
@@ -122,7 +121,7 @@ impl Tier1 {
             if self.stopping.load(Ordering::Relaxed) {
                 return Err(Refused::Stopping);
             }
-            give_way();
+            std::thread::yield_now();
             for &index in &copies[number] {
                 let (page, member) = &members[index];
                 let signature = self.read_signature(*page)?.filter(|s| s.content() == member.content);
@@ -144,7 +143,7 @@ impl Tier1 {
         Ok(Some(Recomputed { group, changes, losses, members, components }))
     }
 
-    /// The operator's repair; see [`Tier1Api::repair`](doppel_common::api::Tier1Api::repair).
+    /// The operator's repair; see [`Tier1Api::repair`](doppel_protocol::Tier1Api::repair).
     pub(super) fn repair_group(
         &self,
         group: GroupId,

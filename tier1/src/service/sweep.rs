@@ -1,8 +1,8 @@
 //! The sweep: rows that have ended are found by going round all of them, a piece at a time. So are URLs of
 //! forgotten pages in what is written down of repairs: whatever forgot them, the next round finds them.
 
-use doppel_common::api::{Refused, RepairId};
-use doppel_common::model::{GroupId, ShardId, Timestamp};
+use doppel_model::{GroupId, ShardId, Timestamp};
+use doppel_protocol::{Refused, RepairId};
 
 use super::{Tier1, now};
 use crate::key::{self, Kind};

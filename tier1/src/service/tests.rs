@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use doppel_common::api::{
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_protocol::{
     Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Refused, Submission, Tier1Api,
     Tier2Api, WinnerOrder,
 };
-use doppel_common::model::{ContentHash, PageId, PageUrl, Timestamp};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::{Builder, Signature};
 
 use super::{Config, Tier1};
 use crate::key;
@@ -260,7 +260,7 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     // "http://host/1" begins other URLs, too.
     assert_eq!(named(&url(2)), 0);
     let redirect = tier1.pages(&[url(30).id()]).unwrap().remove(0).unwrap();
-    assert_eq!(redirect.unresolved, Some(doppel_common::api::Unresolved::UnknownTarget));
+    assert_eq!(redirect.unresolved, Some(doppel_protocol::Unresolved::UnknownTarget));
 
     assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Refused::CursorGone);
     assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Refused::CursorGone);

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crossbeam::channel::Receiver;
-use doppel_common::api::Refused;
-use doppel_common::give_way;
-use doppel_common::model::{ContentHash, GroupId, PageId};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_protocol::Refused;
 
 use super::Tier1;
 use super::repair::Wanted;
@@ -43,7 +42,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
     while let Ok(job) = jobs.recv() {
         let mut job = Some(job);
         while let Some(next) = job {
-            give_way();
+            std::thread::yield_now();
             // What is owed is found at the next start.
             if tier1.stopping.load(Ordering::Relaxed) {
                 return;

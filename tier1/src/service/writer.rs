@@ -10,9 +10,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
-use doppel_common::api::{Outcome, Refused, Submission, Tier2Api};
-use doppel_common::give_way;
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
+use doppel_protocol::{Outcome, Refused, Submission, Tier2Api};
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
@@ -172,7 +171,7 @@ impl Writer<'_> {
                 at += 1;
                 continue;
             };
-            give_way();
+            std::thread::yield_now();
             if matches!(command, Command::Submit { .. }) {
                 answers_for.push(at);
             }
@@ -184,7 +183,7 @@ impl Writer<'_> {
         }
         machine.deliver(usize::MAX)?;
         let applied = machine.finish();
-        give_way();
+        std::thread::yield_now();
         if !applied.writes.is_empty() {
             let kept = self.backups.prepare(&applied.writes);
             self.tier1.store.commit(applied.writes)?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use doppel_common::model::{ContentHash, GroupId, PageId, ShardId};
+use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::machine::Message;
 use crate::record::{Envelope, decode};

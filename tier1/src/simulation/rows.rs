@@ -1,8 +1,8 @@
 //! What a store holds, in public words.
 
-use doppel_common::api::{Status, Unresolved};
-use doppel_common::model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, LookState, Member, PageRecord, State, decode};

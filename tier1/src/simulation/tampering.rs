@@ -1,6 +1,6 @@
 //! What a bad store can do to the rows of a commit: the mistakes that tests plant.
 
-use doppel_common::model::GroupId;
+use doppel_model::GroupId;
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, decode, encode};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use doppel_common::api::{Refused, Submission, Tier1Api};
-use doppel_common::model::{ContentHash, GroupId, PageId, Timestamp};
-use doppel_common::signature::Signature;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
+use doppel_protocol::{Refused, Submission, Tier1Api};
 
 use super::{Fact, Given, Settings};
 use crate::machine::Command;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_common::mapping::LengthVector;
-use doppel_common::model::ContentHash;
-use doppel_common::pairwise::Policy;
+use doppel_model::ContentHash;
+use doppel_model::pairwise::Policy;
+use doppel_partitioning::LengthVector;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
 use proptest::prelude::*;
 
 use super::model::{World, page, signature_of, text};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use doppel_common::api::Look;
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::Look;
 
 use super::model::{Components, World, page, signature_of, text};
 

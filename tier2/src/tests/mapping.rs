@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use doppel_common::api::{IndexCommand, Look, LookResult, MappingApi, Rebalance, RebalanceError, Tier2Api};
-use doppel_common::pairwise::Policy;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::{IndexCommand, Look, LookResult, MappingApi, Rebalance, RebalanceError, Tier2Api};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, page, signature_of};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use doppel_common::api::{IndexCommand, Look, LookResult, Pair};
-use doppel_common::mapping::LengthVector;
-use doppel_common::model::{ContentHash, PageId, stable_hash64};
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::{Builder, Signature};
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{ContentHash, PageId, stable_hash64};
+use doppel_partitioning::LengthVector;
+use doppel_protocol::{IndexCommand, Look, LookResult, Pair};
 use tempfile::TempDir;
 
 use crate::cluster::Address;

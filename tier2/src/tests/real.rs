@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doppel_common::model::PageId;
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
-use doppel_common::text::{Extracted, Extractor};
+use doppel_model::PageId;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_text::{Extracted, Extractor};
 
 use super::model::{Components, World};
 
-#[path = "../../../common/tests/crawl/mod.rs"]
+#[path = "../../../common/text/tests/crawl/mod.rs"]
 mod crawl;
 
 /// The contents of a crawl file in crawl order.

@@ -5,10 +5,10 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use doppel_common::api::{IndexCommand, Look, LookResult, MappingApi, Tier2Api};
-use doppel_common::model::PageId;
-use doppel_common::pairwise::Policy;
-use doppel_common::signature::Signature;
+use doppel_model::PageId;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_protocol::{IndexCommand, Look, LookResult, MappingApi, Tier2Api};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, check_pair, page, signature_of, text};

@@ -1,6 +1,6 @@
 //! The load-balance report, drawn.
 
-use doppel_common::api::PartitionLoad;
+use doppel_protocol::PartitionLoad;
 
 use super::{LoadBalance, LoadPoint, NodeLoad};
 use crate::eval::svg::{Panel, Rectangle, Series};

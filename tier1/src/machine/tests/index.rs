@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doppel_common::model::PageId;
+use doppel_model::PageId;
 
 use super::{Random, linked};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Instant;
 
-use doppel_common::api::{RepairEntry, RepairId};
-use doppel_common::model::{GroupId, ShardId};
+use doppel_model::{GroupId, ShardId};
+use doppel_protocol::{RepairEntry, RepairId};
 
 use super::*;
 use crate::check::tests::assert_sound;

@@ -1,0 +1,48 @@
+//! Dates for pages that come without one.
+
+use doppel_model::Timestamp;
+
+/// Supplies missing dates, monotone over the inputs in the order they are given, and a function of
+/// the inputs alone: the same files again give the same dates, so nothing is taken for new.
+///
+/// A page without a date gets the modification time of its input, or a millisecond after the latest
+/// date of the inputs before where that is later.
+///
+/// ```
+/// use doppel_crawls::CrawlClock;
+/// use doppel_model::Timestamp;
+///
+/// let at = Timestamp::from_millis;
+/// let mut clock = CrawlClock::new();
+/// clock.begin(at(500));
+/// assert_eq!(clock.date(None), at(500));
+/// assert_eq!(clock.date(Some(at(900))), at(900));
+/// clock.begin(at(600));
+/// assert_eq!(clock.date(None), at(901));
+/// ```
+#[derive(Debug, Default)]
+pub struct CrawlClock {
+    supplied: Option<Timestamp>,
+    latest: Option<Timestamp>,
+}
+
+impl CrawlClock {
+    /// A clock before the first input.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins the next input; `modified` is its [modification time](super::Input::modified).
+    pub fn begin(&mut self, modified: Timestamp) {
+        let after = self.latest.map(|latest| latest.plus_millis(1));
+        self.supplied = Some(after.map_or(modified, |after| after.max(modified)));
+    }
+
+    /// The date of the next page of this input, of which `given` is what the crawl says.
+    pub fn date(&mut self, given: Option<Timestamp>) -> Timestamp {
+        let date = given.or(self.supplied).unwrap_or(Timestamp::from_millis(0));
+        self.latest = self.latest.max(Some(date));
+        date
+    }
+}

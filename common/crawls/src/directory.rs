@@ -1,0 +1,181 @@
+//! Pages from the files of a directory, or from one file: HTML, text and Markdown under `file://`.
+//!
+//! Files come in the order of their paths. Symbolic links are not followed and hidden files and
+//! directories are left out, so a checkout's history is not read and no walk goes round in a circle.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::charset;
+use super::error::{InputError, Place, Reason, Skip};
+use super::format::{LOOKED_AT, PageKind, is_text};
+use super::limits::Limits;
+use super::{Fetched, FetchedBody, Item, modified};
+use doppel_model::{PageUrl, UrlError};
+
+/// The pages of a directory or of one file.
+pub(super) struct Files {
+    source: Source,
+    limits: Limits,
+    bytes_read: u64,
+    broke_off: bool,
+}
+
+enum Source {
+    Walk(Box<walkdir::IntoIter>),
+    Single(Option<(PathBuf, PageKind)>),
+}
+
+/// The bytes of all files below `root` that a walk comes to.
+pub(super) fn size(root: &Path) -> u64 {
+    let visible = WalkDir::new(root).into_iter().filter_entry(|entry| !is_hidden(entry)).flatten();
+    visible.filter(|entry| entry.file_type().is_file()).map(|entry| length(&entry)).sum()
+}
+
+impl Files {
+    /// All files below the directory `root`.
+    pub(super) fn below(root: &Path, limits: Limits) -> Self {
+        // Below a canonical root all paths are canonical, as links are not followed.
+        let walk = WalkDir::new(canonical(root)).sort_by_file_name().into_iter();
+        Self { source: Source::Walk(Box::new(walk)), limits, bytes_read: 0, broke_off: false }
+    }
+
+    /// One file.
+    pub(super) fn single(path: &Path, kind: PageKind, limits: Limits) -> Self {
+        Self {
+            source: Source::Single(Some((canonical(path), kind))),
+            limits,
+            bytes_read: 0,
+            broke_off: false,
+        }
+    }
+
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    pub(super) fn broke_off(&self) -> bool {
+        self.broke_off
+    }
+
+    fn entry(&mut self, entry: &DirEntry) -> Option<Item> {
+        if is_hidden(entry) {
+            if entry.file_type().is_dir()
+                && let Source::Walk(walk) = &mut self.source
+            {
+                walk.skip_current_dir();
+            }
+            return Some(Item::Skipped(Skip::Hidden));
+        }
+        if entry.file_type().is_dir() {
+            return None;
+        }
+        if !entry.file_type().is_file() {
+            return Some(Item::Skipped(Skip::Link));
+        }
+        Some(match PageKind::of(entry.path()) {
+            Some(kind) => self.file(entry.path(), kind),
+            None => {
+                self.bytes_read += length(entry);
+                Item::Skipped(Skip::FileName)
+            }
+        })
+    }
+
+    fn file(&mut self, path: &Path, kind: PageKind) -> Item {
+        match self.read(path, kind) {
+            Ok(item) => item,
+            Err(reason) => bad(path, reason),
+        }
+    }
+
+    fn read(&mut self, path: &Path, kind: PageKind) -> Result<Item, Reason> {
+        let mut file = File::open(path).map_err(Reason::Io)?;
+        let metadata = file.metadata().map_err(Reason::Io)?;
+        self.bytes_read += metadata.len();
+        let mut bytes = Vec::new();
+        if kind != PageKind::Html {
+            (&mut file).take(LOOKED_AT as u64).read_to_end(&mut bytes).map_err(Reason::Io)?;
+            let text = match kind {
+                PageKind::Unnamed => is_text(&bytes),
+                _ => !bytes.contains(&0) || begins_with_utf_16_mark(&bytes),
+            };
+            if !text {
+                return Ok(Item::Skipped(Skip::Binary));
+            }
+        }
+        self.limits.check_page(usize::try_from(metadata.len()).unwrap_or(usize::MAX))?;
+        // A file that grows meanwhile is read up to the limit.
+        let left = self.limits.page_bytes_max.saturating_sub(bytes.len()) as u64;
+        file.take(left).read_to_end(&mut bytes).map_err(Reason::Io)?;
+        let body = match kind {
+            PageKind::Html => FetchedBody::Html { bytes, charset: None },
+            PageKind::Text | PageKind::Unnamed => FetchedBody::Text(charset::decode(&bytes, None)),
+        };
+        let fetched_at = Some(self.limits.check_date(modified(&metadata))?);
+        Ok(Item::Page(Fetched { url: url(path)?, fetched_at, body, popularity: None, language: None }))
+    }
+}
+
+impl Iterator for Files {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        loop {
+            let entry = match &mut self.source {
+                Source::Single(file) => {
+                    let (path, kind) = file.take()?;
+                    let item = self.file(&path, kind);
+                    self.broke_off =
+                        matches!(&item, Item::Bad(error) if matches!(error.reason, Reason::Io(_)));
+                    return Some(item);
+                }
+                Source::Walk(walk) => walk.next()?,
+            };
+            match entry {
+                Ok(entry) => {
+                    if let Some(item) = self.entry(&entry) {
+                        return Some(item);
+                    }
+                }
+                Err(error) => {
+                    self.broke_off |= error.depth() == 0;
+                    let path = error.path().unwrap_or(Path::new("")).to_owned();
+                    return Some(bad(&path, Reason::Io(error.into())));
+                }
+            }
+        }
+    }
+}
+
+fn is_hidden(entry: &DirEntry) -> bool {
+    entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".")
+}
+
+fn length(entry: &DirEntry) -> u64 {
+    entry.metadata().map_or(0, |metadata| metadata.len())
+}
+
+fn begins_with_utf_16_mark(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+}
+
+/// The canonical form of a path; where there is none, reading it says why.
+fn canonical(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn bad(path: &Path, reason: Reason) -> Item {
+    Item::Bad(InputError { path: Arc::from(path), place: Place::File, reason })
+}
+
+/// The URL of the file at a canonical path.
+fn url(path: &Path) -> Result<PageUrl, Reason> {
+    let url = url::Url::from_file_path(path)
+        .map_err(|()| UrlError::Invalid(format!("{} is not an absolute path", path.display())))?;
+    Ok(PageUrl::parse(url.as_str())?)
+}

@@ -1,0 +1,276 @@
+//! The head of a WARC record: version line and named fields (ISO 28500:2017, sections 4 and 5).
+
+use std::ops::Range;
+use std::str;
+
+use doppel_model::{TimeError, Timestamp};
+
+/// The longest head, in bytes.
+pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// What every record of WARC 1.0 and 1.1 begins with.
+pub(super) const VERSION: &[u8] = b"WARC/1.";
+
+/// Why a record head is not valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// Something else stands where a record should begin.
+    #[error("no WARC record; it begins with {0:?}")]
+    Version(String),
+    /// Longer than 64 KiB.
+    #[error("the record head is longer than {HEAD_BYTES_MAX} bytes")]
+    TooLong,
+    /// A line without a colon.
+    #[error("a line of the record head is no field: {0:?}")]
+    Line(String),
+    /// A field that is needed.
+    #[error("the record has no {0}")]
+    Missing(&'static str),
+    /// A field that is there twice, with different values.
+    #[error("the record has two {0}")]
+    Twice(&'static str),
+    /// A field whose value makes no sense.
+    #[error("bad {0}: {1:?}")]
+    Bad(&'static str, String),
+}
+
+/// The fields that are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Field {
+    Type,
+    Length,
+    Target,
+    Date,
+    ContentType,
+    PayloadDigest,
+    Profile,
+    RefersToTarget,
+    SegmentNumber,
+}
+
+impl Field {
+    const ALL: [Self; 9] = [
+        Self::Type,
+        Self::Length,
+        Self::Target,
+        Self::Date,
+        Self::ContentType,
+        Self::PayloadDigest,
+        Self::Profile,
+        Self::RefersToTarget,
+        Self::SegmentNumber,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Type => "WARC-Type",
+            Self::Length => "Content-Length",
+            Self::Target => "WARC-Target-URI",
+            Self::Date => "WARC-Date",
+            Self::ContentType => "Content-Type",
+            Self::PayloadDigest => "WARC-Payload-Digest",
+            Self::Profile => "WARC-Profile",
+            Self::RefersToTarget => "WARC-Refers-To-Target-URI",
+            Self::SegmentNumber => "WARC-Segment-Number",
+        }
+    }
+}
+
+/// What a record holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Kind {
+    Response,
+    Resource,
+    Revisit,
+    Conversion,
+    /// warcinfo, request, metadata and continuation: nothing of a page.
+    Aside,
+    #[default]
+    Unknown,
+}
+
+/// The head of a record, as ranges in the bytes that [`parse`](Self::parse) was given.
+#[derive(Default)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    /// Content-Length.
+    pub(super) length: u64,
+    fields: [Option<Range<usize>>; Field::ALL.len()],
+}
+
+impl Head {
+    /// Reads a whole head, from the version line to the blank line.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
+        let mut head = Self::default();
+        let mut at = 0;
+        let mut last = None;
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
+            let range = at..at + line.len();
+            at = range.end;
+            if range.start == 0 {
+                if !line.starts_with(VERSION) {
+                    return Err(HeadError::Version(shown(line)));
+                }
+                continue;
+            }
+            match line {
+                b"\r\n" | b"\n" => break,
+                // A folded value goes on.
+                [b' ' | b'\t', ..] => {
+                    if let Some(field) = last {
+                        head.extend(field, range.end);
+                    }
+                }
+                _ => last = head.take_line(bytes, range)?,
+            }
+        }
+        head.kind = match head.needed(bytes, Field::Type)? {
+            "response" => Kind::Response,
+            "resource" => Kind::Resource,
+            "revisit" => Kind::Revisit,
+            "conversion" => Kind::Conversion,
+            "warcinfo" | "request" | "metadata" | "continuation" => Kind::Aside,
+            _ => Kind::Unknown,
+        };
+        let length = head.needed(bytes, Field::Length)?;
+        let digits = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
+        head.length = match length.parse() {
+            Ok(length) if digits => length,
+            _ => return Err(HeadError::Bad(Field::Length.name(), shown(length.as_bytes()))),
+        };
+        Ok(head)
+    }
+
+    fn take_line(&mut self, bytes: &[u8], line: Range<usize>) -> Result<Option<Field>, HeadError> {
+        let text = &bytes[line.clone()];
+        let Some(colon) = memchr::memchr(b':', text) else { return Err(HeadError::Line(shown(text))) };
+        let name = text[..colon].trim_ascii();
+        let known = Field::ALL.into_iter().find(|field| name.eq_ignore_ascii_case(field.name().as_bytes()));
+        let Some(field) = known else { return Ok(None) };
+        let value = line.start + colon + 1..line.end;
+        if let Some(first) = &self.fields[field as usize]
+            && bytes[first.clone()].trim_ascii() != bytes[value.clone()].trim_ascii()
+        {
+            return Err(HeadError::Twice(field.name()));
+        }
+        self.fields[field as usize] = Some(value);
+        Ok(Some(field))
+    }
+
+    fn extend(&mut self, field: Field, end: usize) {
+        if let Some(value) = &mut self.fields[field as usize] {
+            value.end = end;
+        }
+    }
+
+    /// A field's value, if the field is there and not empty. `bytes` are those that were parsed.
+    pub(super) fn get<'a>(&self, bytes: &'a [u8], field: Field) -> Result<Option<&'a str>, HeadError> {
+        let Some(range) = &self.fields[field as usize] else { return Ok(None) };
+        let value = bytes[range.clone()].trim_ascii();
+        match str::from_utf8(value) {
+            Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+            Err(_) => Err(HeadError::Bad(field.name(), shown(value))),
+        }
+    }
+
+    fn needed<'a>(&self, bytes: &'a [u8], field: Field) -> Result<&'a str, HeadError> {
+        self.get(bytes, field)?.ok_or(HeadError::Missing(field.name()))
+    }
+
+    /// The URI that the record is about, which some writers put in angle brackets.
+    pub(super) fn target<'a>(&self, bytes: &'a [u8]) -> Result<&'a str, HeadError> {
+        self.needed(bytes, Field::Target).map(unbracketed)
+    }
+
+    /// The URI of the record that a revisit repeats, if it names one.
+    pub(super) fn refers_to<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a str>, HeadError> {
+        Ok(self.get(bytes, Field::RefersToTarget)?.map(unbracketed))
+    }
+}
+
+fn unbracketed(uri: &str) -> &str {
+    uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
+}
+
+/// The first line of `bytes` as it appears in a message.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
+    String::from_utf8_lossy(&line[..line.len().min(60)]).trim().to_owned()
+}
+
+/// Reads a WARC-Date. WARC 1.1, section 5.4, allows any precision from the year on.
+pub(super) fn parse_date(text: &str) -> Result<Timestamp, TimeError> {
+    let full = match text.len() {
+        4 => format!("{text}-01-01T00:00:00Z"),
+        7 => format!("{text}-01T00:00:00Z"),
+        10 => format!("{text}T00:00:00Z"),
+        17 if text.ends_with('Z') => format!("{}:00Z", &text[..16]),
+        _ => return text.parse(),
+    };
+    full.parse().or_else(|_| text.parse())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(fields: &str) -> Result<Head, HeadError> {
+        Head::parse(format!("WARC/1.0\r\n{fields}\r\n").as_bytes())
+    }
+
+    #[test]
+    fn fields_in_any_order_and_case() {
+        let bytes = b"WARC/1.1\ncontent-length:  12 \nWARC-Target-URI: <http://a.org/>\nX-Other: a:b\n\
+            warc-type:response\nWARC-Profile: a\n b\n\n";
+        let head = Head::parse(bytes).unwrap();
+        assert_eq!((head.kind, head.length), (Kind::Response, 12));
+        assert_eq!(head.target(bytes), Ok("http://a.org/"));
+        assert_eq!(head.get(bytes, Field::Profile), Ok(Some("a\n b")));
+        assert_eq!(head.get(bytes, Field::Date), Ok(None));
+    }
+
+    #[test]
+    fn bad_heads_say_what_is_wrong() {
+        let length = "Content-Length: 1\r\n";
+        for (fields, expected) in [
+            (length.to_owned(), HeadError::Missing("WARC-Type")),
+            ("WARC-Type: response\r\n".to_owned(), HeadError::Missing("Content-Length")),
+            ("WARC-Type response\r\n".to_owned(), HeadError::Line("WARC-Type response".to_owned())),
+            (format!("{length}Content-Length: 2\r\n"), HeadError::Twice("Content-Length")),
+        ] {
+            assert_eq!(parse(&fields).err(), Some(expected), "{fields}");
+        }
+        for bad in ["-1", "+1", "1 2", "0x10", "99999999999999999999", "ten"] {
+            let error = parse(&format!("WARC-Type: response\r\nContent-Length: {bad}\r\n")).err();
+            assert_eq!(error, Some(HeadError::Bad("Content-Length", bad.to_owned())));
+        }
+        assert_eq!(
+            Head::parse(b"HTTP/1.1 200\r\n\r\n").err(),
+            Some(HeadError::Version("HTTP/1.1 200".to_owned()))
+        );
+        let no_utf8 =
+            b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 1\r\nWARC-Target-URI: http://a/\xff\r\n\r\n";
+        assert!(matches!(
+            Head::parse(no_utf8).unwrap().target(no_utf8),
+            Err(HeadError::Bad("WARC-Target-URI", _))
+        ));
+    }
+
+    #[test]
+    fn dates_of_any_precision() {
+        for (text, full) in [
+            ("2016", "2016-01-01T00:00:00Z"),
+            ("2016-02", "2016-02-01T00:00:00Z"),
+            ("2016-02-03", "2016-02-03T00:00:00Z"),
+            ("2016-02-03T04:05Z", "2016-02-03T04:05:00Z"),
+            ("2016-02-03T04:05:06Z", "2016-02-03T04:05:06Z"),
+            ("2016-02-03T04:05:06.789Z", "2016-02-03T04:05:06.789Z"),
+        ] {
+            assert_eq!(parse_date(text), Ok(full.parse().unwrap()), "{text}");
+        }
+        for bad in ["", "abcd", "2016-13", "20160203040506", "2016-02-30", "éééééééé", "2016-02-03T04:0é"]
+        {
+            assert!(parse_date(bad).is_err(), "{bad}");
+        }
+    }
+}

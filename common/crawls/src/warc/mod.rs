@@ -1,0 +1,163 @@
+//! Pages from WARC 1.0 and 1.1 (ISO 28500:2017).
+//!
+//! `response` and `resource` records are pages, `conversion` to plain text is one (the WET form of
+//! a crawl), and `revisit` is one where its content is that of another URL's record in the same
+//! file. Other records are about the crawl, not about a page.
+
+mod head;
+mod http;
+mod original;
+mod record;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use head::HeadError;
+
+use super::error::{InputError, Place, Reason, Skip};
+use super::limits::Limits;
+use super::stream::Stream;
+use super::{Fetched, FetchedBody, Item};
+use doppel_model::{PageUrl, UrlError};
+use head::{Field, Kind};
+use http::{Block, Refusal};
+use original::Originals;
+use record::{Record, Records};
+
+/// The pages of a WARC file.
+pub(super) struct Pages {
+    path: Arc<Path>,
+    records: Records,
+    originals: Originals,
+    limits: Limits,
+}
+
+impl Pages {
+    pub(super) fn open(path: &Arc<Path>, limits: Limits) -> Result<Self, Reason> {
+        let records = Records::new(Stream::open(path, &limits)?, limits);
+        let originals = Originals::new(Arc::clone(path), limits);
+        Ok(Self { path: Arc::clone(path), records, originals, limits })
+    }
+
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.records.bytes_read()
+    }
+
+    pub(super) fn broke_off(&self) -> bool {
+        self.records.broke_off()
+    }
+}
+
+impl Iterator for Pages {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        loop {
+            let refusal = match self.records.advance() {
+                Ok(false) => return None,
+                Ok(true) => match page(self.records.record(), &mut self.originals, &self.limits) {
+                    Ok(Some(page)) => return Some(Item::Page(page)),
+                    Ok(None) => continue,
+                    Err(refusal) => refusal,
+                },
+                Err(reason) => Refusal::Bad(reason),
+            };
+            return Some(match refusal {
+                Refusal::Skip(skip) => Item::Skipped(skip),
+                Refusal::Bad(reason) => {
+                    let place = Place::Record(self.records.offset());
+                    Item::Bad(InputError { path: Arc::clone(&self.path), place, reason })
+                }
+            });
+        }
+    }
+}
+
+/// The page in a record, if it is a record about a page.
+fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Result<Option<Fetched>, Refusal> {
+    match record.head.kind {
+        Kind::Aside => return Ok(None),
+        Kind::Unknown => return Err(Skip::RecordKind.into()),
+        Kind::Response | Kind::Resource | Kind::Revisit | Kind::Conversion => {}
+    }
+    let url = match PageUrl::parse(record.head.target(record.head_bytes)?) {
+        Err(UrlError::Scheme(_)) => return Err(Skip::Scheme.into()),
+        parsed => parsed?,
+    };
+    if record.get(Field::SegmentNumber)?.is_some() {
+        return Err(Skip::Segment.into());
+    }
+    let body = if record.head.kind == Kind::Revisit {
+        revisited(&url, record, originals, limits)?
+    } else {
+        let body = content(&url, record, limits)?;
+        if matches!(body, FetchedBody::Html { .. } | FetchedBody::Text(_)) {
+            originals.remember(record)?;
+        }
+        body
+    };
+    let fetched_at = match record.get(Field::Date)? {
+        Some(date) => Some(limits.check_date(head::parse_date(date)?)?),
+        None => None,
+    };
+    Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: None }))
+}
+
+/// What a record says of the page `url`.
+fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
+    let block = record.block();
+    let content_type = record.get(Field::ContentType)?.map(str::as_bytes);
+    match record.head.kind {
+        Kind::Response => match content_type {
+            Some(http) if http.trim_ascii().to_ascii_lowercase().starts_with(b"application/http") => {
+                http::page(url, block, limits)
+            }
+            None => http::page(url, block, limits),
+            Some(_) => Err(Skip::ContentType.into()),
+        },
+        Kind::Conversion if content_type.is_none_or(|media| !media.starts_with(b"text/plain")) => {
+            Err(Skip::ContentType.into())
+        }
+        _ => http::document(content_type, block, limits),
+    }
+}
+
+/// What a revisit says of the page `url`.
+///
+/// A page whose content was found unchanged keeps it. A page whose content is that of another page
+/// gets it from that page's record, if it was in this file.
+fn revisited(
+    url: &PageUrl,
+    record: Record<'_>,
+    originals: &mut Originals,
+    limits: &Limits,
+) -> Result<FetchedBody, Refusal> {
+    let profile = record.get(Field::Profile)?.unwrap_or_default();
+    if profile.ends_with("/server-not-modified") {
+        return Err(Skip::Unchanged.into());
+    }
+    if !profile.ends_with("/identical-payload-digest") {
+        return Err(Skip::RevisitProfile.into());
+    }
+    // The head of the response is the revisit's own: an empty body can be a redirect or a 404.
+    if http::status(record.block).is_some_and(|status| status != 200) {
+        return http::page(url, record.block(), limits);
+    }
+    match record.head.refers_to(record.head_bytes)? {
+        Some(original) if PageUrl::parse(original).as_ref() != Ok(url) => {
+            let original = originals.find(record)?.ok_or(Skip::OriginalUnknown)?;
+            content(url, original, limits)
+        }
+        _ => Err(Skip::Unchanged.into()),
+    }
+}
+
+impl<'a> Record<'a> {
+    fn get(&self, field: Field) -> Result<Option<&'a str>, HeadError> {
+        self.head.get(self.head_bytes, field)
+    }
+
+    fn block(&self) -> Block<'a> {
+        Block { bytes: self.block, length: self.head.length }
+    }
+}

@@ -1,0 +1,57 @@
+//! The records that revisits refer to, found by payload digest.
+//!
+//! Crawlers store a payload once and write a revisit where another URL gave the same bytes. Only
+//! offsets are remembered, and only of records that can be reached by one seek.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::head::{Field, HeadError};
+use super::record::{Record, Records};
+use crate::error::Reason;
+use crate::limits::Limits;
+use crate::stream::Stream;
+use doppel_model::stable_hash128;
+
+/// Where the payloads of a file are.
+pub(super) struct Originals {
+    path: Arc<Path>,
+    limits: Limits,
+    /// Hash of the payload digest to the record's mark.
+    marks: HashMap<u128, u64>,
+    /// The file once more, opened at the first revisit that needs it.
+    records: Option<Records>,
+}
+
+impl Originals {
+    pub(super) fn new(path: Arc<Path>, limits: Limits) -> Self {
+        Self { path, limits, marks: HashMap::new(), records: None }
+    }
+
+    /// Remembers a record by its payload digest, as long as there is room.
+    pub(super) fn remember(&mut self, record: Record<'_>) -> Result<(), HeadError> {
+        if let (Some(mark), Some(key)) = (record.mark, key(record)?)
+            && self.marks.len() < self.limits.originals_max
+        {
+            self.marks.entry(key).or_insert(mark);
+        }
+        Ok(())
+    }
+
+    /// The record with the payload that `revisit` repeats, if it was seen.
+    pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
+        let key = key(revisit)?;
+        let Some(mark) = key.and_then(|key| self.marks.get(&key)) else { return Ok(None) };
+        let records = match &mut self.records {
+            Some(records) => records,
+            none => none.insert(Records::new(Stream::open(&self.path, &self.limits)?, self.limits)),
+        };
+        let found = records.read_at(*mark)?.then(|| records.record());
+        Ok(found)
+    }
+}
+
+fn key(record: Record<'_>) -> Result<Option<u128>, HeadError> {
+    Ok(record.get(Field::PayloadDigest)?.map(|digest| stable_hash128(digest.as_bytes())))
+}

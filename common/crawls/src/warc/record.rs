@@ -1,0 +1,247 @@
+//! The records of a WARC file one after the other, and the way on after a broken one.
+//!
+//! In a file with a gzip member for each record a broken record costs that record. In one long
+//! member, or in a plain file, the reader goes on at the next blank line followed by a version
+//! line; in a plain file it looks for it from the broken record's head on.
+
+use super::head::{HEAD_BYTES_MAX, Head, HeadError, VERSION, shown};
+use crate::error::Reason;
+use crate::limits::Limits;
+use crate::stream::Stream;
+
+/// How much of a record that is too large is kept: enough for the head of the HTTP response in it.
+const KEPT_OF_TOO_LARGE: usize = 64 << 10;
+
+/// A WARC file at some record.
+pub(super) struct Records {
+    stream: Stream,
+    limits: Limits,
+    head_bytes: Vec<u8>,
+    head: Head,
+    block: Vec<u8>,
+    offset: u64,
+    mark: Option<u64>,
+    state: State,
+    /// Whether damage or a failure came after the last record, and not just something that is none.
+    damaged: bool,
+}
+
+/// Where the stream stands.
+enum State {
+    /// Between two records.
+    Between,
+    /// Somewhere in a broken record; in a plain file it is worth looking from this offset on.
+    Lost(Option<u64>),
+    /// At a place after which nothing can be read.
+    Ended,
+}
+
+/// One record.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) head: &'a Head,
+    /// The bytes that `head` was parsed from.
+    pub(super) head_bytes: &'a [u8],
+    /// The block, or the beginning of it if it is larger than what is taken.
+    pub(super) block: &'a [u8],
+    /// Where it can be [read again](Records::read_at), if it can.
+    pub(super) mark: Option<u64>,
+}
+
+impl Records {
+    pub(super) fn new(stream: Stream, limits: Limits) -> Self {
+        Self {
+            stream,
+            limits,
+            head_bytes: Vec::new(),
+            head: Head::default(),
+            block: Vec::new(),
+            offset: 0,
+            mark: None,
+            state: State::Between,
+            damaged: false,
+        }
+    }
+
+    /// Whether nothing that could be read came after damage or a failure.
+    pub(super) fn broke_off(&self) -> bool {
+        self.damaged && matches!(self.state, State::Ended)
+    }
+
+    /// Bytes read of the file.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.stream.bytes_read()
+    }
+
+    /// Where the record, or the broken one, is in the file.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The record that [`advance`](Self::advance) came to.
+    pub(super) fn record(&self) -> Record<'_> {
+        Record { head: &self.head, head_bytes: &self.head_bytes, block: &self.block, mark: self.mark }
+    }
+
+    /// Reads the next record; false at the end. After an error it can be called again.
+    pub(super) fn advance(&mut self) -> Result<bool, Reason> {
+        let found = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Between => Ok(true),
+            State::Lost(from) => self.find_record(from),
+            State::Ended => Ok(false),
+        };
+        let read = match found {
+            Ok(true) => self.read(),
+            other => other,
+        };
+        match &read {
+            Ok(true) => (self.state, self.damaged) = (State::Between, false),
+            Ok(false) => {}
+            Err(Reason::Io(_) | Reason::Expansion { .. }) => self.damaged = true,
+            Err(reason) => {
+                self.damaged = matches!(reason, Reason::Truncated | Reason::Corrupt(_));
+                // Not to be read from the same offset twice.
+                let plain = !self.stream.is_compressed();
+                self.state = State::Lost(self.mark.filter(|_| plain).map(|at| at + 1));
+            }
+        }
+        read
+    }
+
+    /// Reads the record at a [mark](Record::mark); false if there is none.
+    pub(super) fn read_at(&mut self, mark: u64) -> Result<bool, Reason> {
+        self.stream.reread(mark)?;
+        self.state = State::Between;
+        self.advance()
+    }
+
+    fn read(&mut self) -> Result<bool, Reason> {
+        self.mark = None;
+        // The place of an error before anything is found.
+        self.offset = self.stream.offset();
+        loop {
+            self.skip_line_ends()?;
+            if !self.stream.data()?.is_empty() {
+                break;
+            }
+            let next = self.stream.next_member();
+            self.offset = self.stream.offset();
+            if !next? {
+                return Ok(false);
+            }
+        }
+        self.offset = self.stream.offset();
+        self.mark = self.stream.mark();
+        self.read_head()?;
+        self.head = Head::parse(&self.head_bytes)?;
+        self.read_block()?;
+        self.check_end()?;
+        Ok(true)
+    }
+
+    fn read_head(&mut self) -> Result<(), Reason> {
+        self.head_bytes.clear();
+        if !self.stream.peek(VERSION.len())?.starts_with(VERSION) {
+            return Err(HeadError::Version(shown(self.stream.data()?)).into());
+        }
+        loop {
+            let data = self.stream.data()?;
+            if data.is_empty() {
+                return Err(Reason::Truncated);
+            }
+            let line = memchr::memchr(b'\n', data).map_or(data.len(), |at| at + 1);
+            if self.head_bytes.len() + line > HEAD_BYTES_MAX {
+                return Err(HeadError::TooLong.into());
+            }
+            self.head_bytes.extend_from_slice(&data[..line]);
+            self.stream.consume(line);
+            if self.head_bytes.ends_with(b"\n\r\n") || self.head_bytes.ends_with(b"\n\n") {
+                return Ok(());
+            }
+        }
+    }
+
+    fn read_block(&mut self) -> Result<(), Reason> {
+        self.block.clear();
+        let length = self.head.length;
+        let kept = usize::try_from(length).ok().filter(|length| *length <= self.limits.record_bytes_max);
+        let kept = kept.unwrap_or(KEPT_OF_TOO_LARGE);
+        let mut left = length;
+        while left > 0 {
+            let data = self.stream.data()?;
+            if data.is_empty() {
+                return Err(Reason::Truncated);
+            }
+            let bytes = usize::try_from(left).map_or(data.len(), |left| left.min(data.len()));
+            self.block.extend_from_slice(&data[..bytes.min(kept - self.block.len())]);
+            self.stream.consume(bytes);
+            left -= bytes as u64;
+        }
+        Ok(())
+    }
+
+    /// A record is followed by two line ends, of which some writers leave one or both out before
+    /// the end of a member or file.
+    fn check_end(&mut self) -> Result<(), Reason> {
+        let line_ends = self.skip_line_ends()?;
+        let next = self.stream.peek(VERSION.len())?;
+        if next.is_empty() || line_ends >= 4 || next.starts_with(VERSION) {
+            Ok(())
+        } else {
+            Err(Reason::Length)
+        }
+    }
+
+    fn skip_line_ends(&mut self) -> Result<usize, Reason> {
+        let mut skipped = 0;
+        loop {
+            let data = self.stream.data()?;
+            let line_ends = data.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+            let all = !data.is_empty() && line_ends == data.len();
+            skipped += line_ends;
+            self.stream.consume(line_ends);
+            if !all {
+                return Ok(skipped);
+            }
+        }
+    }
+
+    /// After a broken record, goes to the next version line that follows a blank line, or else to
+    /// the next gzip member that begins with a version line.
+    fn find_record(&mut self, from: Option<u64>) -> Result<bool, Reason> {
+        if let Some(from) = from {
+            self.stream.seek(from)?;
+        }
+        match self.find_in_member() {
+            Ok(true) => Ok(true),
+            Err(error @ (Reason::Io(_) | Reason::Expansion { .. })) => Err(error),
+            // The member that is already known to be broken breaks here again.
+            Ok(false) | Err(_) => self.stream.find_member(VERSION),
+        }
+    }
+
+    fn find_in_member(&mut self) -> Result<bool, Reason> {
+        // A head that was read ended with a blank line.
+        let mut after_blank = true;
+        loop {
+            if after_blank && self.stream.peek(VERSION.len())?.starts_with(VERSION) {
+                return Ok(true);
+            }
+            after_blank =
+                self.stream.peek(2)?.starts_with(b"\r\n") || self.stream.peek(1)?.starts_with(b"\n");
+            // To the end of this line.
+            loop {
+                let data = self.stream.data()?;
+                if data.is_empty() {
+                    return Ok(false);
+                }
+                let line = memchr::memchr(b'\n', data);
+                let bytes = line.map_or(data.len(), |at| at + 1);
+                self.stream.consume(bytes);
+                if line.is_some() {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! WARC files with damage: what is not damaged is read, whatever the damage is.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+
+use super::warc::{page, record};
+use super::*;
+
+/// Eight records, some of them no pages.
+fn records() -> Vec<Vec<u8>> {
+    let mut records: Vec<_> =
+        (0..8).map(|n| page(&format!("https://a.org/{n}"), &format!("{n} words ").repeat(n * 3))).collect();
+    records[3] = record("WARC-Type: warcinfo\r\n", b"software: x\r\n");
+    records
+}
+
+/// What each record gives by itself.
+static INTACT: LazyLock<Vec<Vec<String>>> =
+    LazyLock::new(|| records().iter().map(|record| told(&items("a.warc", record))).collect());
+
+#[test]
+fn a_cut_costs_what_is_behind_it() {
+    let records = records();
+    for pack in [|record: &Vec<u8>| gzip(record), |record: &Vec<u8>| record.clone()] {
+        let packed: Vec<_> = records.iter().map(pack).collect();
+        let file = packed.concat();
+        for cut in 0..file.len() {
+            let whole = packed.iter().scan(0, |end, record| {
+                *end += record.len();
+                Some(*end)
+            });
+            let whole = whole.take_while(|end| *end <= cut).count();
+            let told = told(&items("a.warc", &file[..cut]));
+            let whole = INTACT[..whole].concat();
+            assert_eq!(told[..whole.len()], whole, "cut at {cut}");
+            // The rest is the cut record: an error, or nothing but its line ends are missing.
+            let rest = &told[whole.len()..];
+            assert!(rest.len() <= 1, "cut at {cut}: {rest:?}");
+            assert!(rest.iter().all(|line| line.starts_with("bad: ") || INTACT.concat().contains(line)));
+        }
+    }
+}
+
+#[test]
+fn a_cut_in_the_middle_costs_one_record() {
+    // As when a crawler was killed and its file appended to.
+    let packed: Vec<_> = records().iter().map(|record| gzip(record)).collect();
+    for cut in 1..packed[2].len() {
+        let file = [packed[..2].concat(), packed[2][..cut].to_vec(), packed[4..].concat()].concat();
+        let told = told(&items("a.warc.gz", &file));
+        let bad: Vec<_> = told.iter().filter(|line| line.starts_with("bad: ")).collect();
+        let good: Vec<_> = told.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
+        assert_eq!(good, [&INTACT[..2], &INTACT[4..]].concat().concat(), "cut at {cut}: {bad:?}");
+        assert_eq!(bad.len(), 1, "cut at {cut}: {bad:?}");
+    }
+}
+
+#[test]
+fn what_is_behind_damage_tells_whether_the_file_broke_off() {
+    let broke_off = |name: &str, content: &[u8]| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        fs::write(&path, content).unwrap();
+        let mut input =
+            doppel_crawls::open(&path, Limits { expansion_free_bytes: 1 << 20, ..LIMITS }).unwrap();
+        let bad = input.by_ref().filter(|item| matches!(item, Item::Bad(_))).count();
+        (bad, input.broke_off())
+    };
+    let records = records();
+    let packed: Vec<_> = records.iter().map(|record| gzip(record)).collect();
+    let cut = |at: usize| packed[at][..packed[at].len() / 2].to_vec();
+    let corrupt = |at: usize| {
+        let mut member = packed[at].clone();
+        *member.last_mut().unwrap() ^= 1;
+        member
+    };
+    assert_eq!(broke_off("a.warc.gz", &packed.concat()), (0, false));
+    assert_eq!(broke_off("a.warc.gz", &[cut(0), cut(1), corrupt(2), packed[4].clone()].concat()), (3, false));
+    // Behind the damage there may be nothing but a record about the crawl.
+    assert_eq!(broke_off("a.warc.gz", &[corrupt(0), packed[3].clone()].concat()), (1, false));
+    assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), corrupt(1), cut(2)].concat()), (2, true));
+    assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), b"junk".to_vec()].concat()), (1, true));
+    let member = gzip(&records.concat());
+    assert_eq!(broke_off("a.warc.gz", &member[..member.len() / 2]), (1, true));
+    assert_eq!(broke_off("a.warc.gz", &[&member[..member.len() / 2], &packed[1]].concat()), (1, false));
+    assert_eq!(broke_off("a.warc.gz", &gzip(&vec![0; 100 << 20])), (2, true));
+    assert_eq!(
+        broke_off("a.warc.gz", &[&packed[0][..], &gzip(b"WARC/1.0\r\nbad\r\n\r\n")].concat()),
+        (1, false)
+    );
+    let plain = records.concat();
+    assert_eq!(broke_off("a.warc", &plain[..plain.len() - 10]), (1, true));
+
+    let lines = gzip(b"{\"url\":\"https://a.org/\",\"dead\":true}\n{}");
+    assert_eq!(broke_off("a.jsonl.gz", &lines), (1, false));
+    assert_eq!(broke_off("a.jsonl.gz", &lines[..lines.len() - 10]), (1, true));
+    assert_eq!(broke_off("a.jsonl.gz", &[&lines[..], b"junk"].concat()), (1, true));
+    assert_eq!(broke_off("a.jsonl", &vec![b' '; 50 << 20]), (1, false));
+    assert_eq!(broke_off("a.html", &vec![b' '; 50 << 20]), (1, false));
+}
+
+#[test]
+fn hidden_records_are_not_read() {
+    // A stored block holds a member byte for byte; a page holds a record.
+    let hidden = page("https://victim.org/", "");
+    let text = String::from_utf8(hidden.clone()).unwrap();
+    let mut stored = GzEncoder::new(Vec::new(), Compression::none());
+    let outer = page("https://a.org/", &format!("\r\n\r\n{text}\r\n\r\n"));
+    let nested = record(
+        "WARC-Type: resource\r\nWARC-Target-URI: https://a.org/\r\nContent-Type: text/html\r\n",
+        &gzip(&hidden),
+    );
+    stored.write_all(&[outer, nested].concat()).unwrap();
+    let told = told(&items("a.warc.gz", &stored.finish().unwrap()));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().all(|line| line.starts_with("https://a.org/ html ")));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_damaged_member_costs_one_record(member in 0..8_usize, at: prop::sample::Index, byte in 1..=255_u8) {
+        let mut packed: Vec<_> = records().iter().map(|record| gzip(record)).collect();
+        let at = at.index(packed[member].len());
+        packed[member][at] ^= byte;
+        // The first two bytes of a file tell that it is compressed.
+        prop_assume!(member > 0 || at > 1);
+        let told = told(&items("a.warc.gz", &packed.concat()));
+        let mut good: Vec<_> = told.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
+        good.retain(|line| !INTACT[member].contains(line));
+        prop_assert_eq!(good, [&INTACT[..member], &INTACT[member + 1..]].concat().concat());
+    }
+
+    #[test]
+    fn a_damaged_byte_costs_two_plain_records(at: prop::sample::Index, byte in 1..=255_u8) {
+        let records = records();
+        let mut file = records.concat();
+        let at = at.index(file.len());
+        file[at] ^= byte;
+        let hit = records.iter().scan(0, |end, record| { *end += record.len(); Some(*end) }).take_while(|end| *end <= at).count();
+        let told = told(&items("a.warc", &file));
+        for (number, expected) in INTACT.concat().iter().enumerate() {
+            let number = if number < 3 { number } else { number + 1 };
+            // The damaged one; and the next one, which damaged line ends may hide.
+            if number != hit && number != hit + 1 {
+                prop_assert!(told.contains(expected), "{} of {:?}", number, told);
+            }
+        }
+    }
+
+    #[test]
+    fn noise_never_panics(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+        name in prop::sample::select(vec!["a.warc", "a.jsonl", "a.html", "a.txt"]),
+        magic in prop::sample::select(vec![&b""[..], b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd", b"WARC/1.0\r\n", b"{\"url\":"]),
+        packed: bool,
+    ) {
+        bytes.splice(..0, magic.iter().copied());
+        if packed {
+            bytes = gzip(&bytes);
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        fs::write(&path, &bytes).unwrap();
+        if let Ok(input) = doppel_crawls::open(&path, LIMITS) {
+            // Every item takes a byte at least.
+            prop_assert!(input.count() <= bytes.len() + 1);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Directories and single files, and what is refused.
+
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+fn write(root: &Path, files: &[(&str, &[u8])]) {
+    for (name, content) in files {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+/// The items of a directory, with URLs relative to it.
+fn walk(root: &Path) -> Vec<String> {
+    let canonical = fs::canonicalize(root).unwrap();
+    let url = format!("file://{}/", canonical.display());
+    let limits = Limits::at(Timestamp::from_millis(i64::MAX / 2));
+    let mut input = doppel_crawls::open(root, limits).unwrap();
+    let items: Vec<_> = input.by_ref().collect();
+    assert_eq!(input.bytes_read(), input.bytes_total());
+    told(&items).into_iter().map(|line| line.replace(&url, "")).collect()
+}
+
+#[test]
+fn a_directory_in_the_order_of_its_paths() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(
+        root,
+        &[
+            ("b.html", b"<p>b"),
+            ("a/z.HTM", b"<p>caf\xe9"),
+            ("a/LICENSE", b"free"),
+            ("a/COPYING", b"\xff\xfe binary"),
+            ("a.txt", b"caf\xe9"),
+            ("a-b/c.md", "# ü".as_bytes()),
+            ("c.xhtml", b""),
+            ("d.rst", b"\xff\xfed\0"),
+            ("e.adoc", b"a\0b"),
+            ("f.png", b"\x89PNG"),
+            ("g.html.gz", b"\x1f\x8b"),
+            ("h.warc.gz", b"\x1f\x8b"),
+            ("with space, % # ? é.text", b"x"),
+            (".git/config", b"hidden"),
+            (".hidden", b"hidden"),
+            ("empty", b""),
+        ],
+    );
+    std::os::unix::fs::symlink(root, root.join("m-link")).unwrap();
+    std::os::unix::fs::symlink(root.join("b.html"), root.join("n.html")).unwrap();
+    let expected = [
+        "skip: hidden",
+        "skip: hidden",
+        "skip: binary, not text",
+        "a/LICENSE text free",
+        "a/z.HTM html <p>caf\u{fffd}",
+        "a-b/c.md text # ü",
+        "a.txt text café",
+        "b.html html <p>b",
+        "c.xhtml html ",
+        "d.rst text d",
+        "skip: binary, not text",
+        "empty text ",
+        "skip: file name of neither HTML nor text",
+        "skip: file name of neither HTML nor text",
+        "skip: file name of neither HTML nor text",
+        "skip: symbolic link or special file",
+        "skip: symbolic link or special file",
+        "with%20space,%20%%20%23%20%3F%20%C3%A9.text text x",
+    ];
+    let expected: Vec<_> = expected.map(|line| line.replace("%20%%20", "%20%25%20")).into();
+    assert_eq!(walk(root), expected);
+    // The same through another name of the directory.
+    let link = directory.path().with_extension("link");
+    std::os::unix::fs::symlink(root, &link).unwrap();
+    assert_eq!(walk(&link), expected);
+    fs::remove_file(&link).unwrap();
+}
+
+#[test]
+fn a_character_may_be_cut_where_the_looking_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "é".repeat(5_000);
+    let cut = format!("x{text}");
+    write(
+        directory.path(),
+        &[("a", text.as_bytes()), ("b", cut.as_bytes()), ("c", &cut.as_bytes()[..4_000])],
+    );
+    let expected = [format!("a text {text}"), format!("b text {cut}"), "skip: binary, not text".to_owned()];
+    assert_eq!(walk(directory.path()), expected);
+}
+
+#[test]
+fn dates_are_modification_times() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &[("a.html", b"a"), ("b.jsonl", b"")]);
+    let at = |millis: i64| {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs());
+        for name in ["a.html", "b.jsonl"] {
+            fs::File::options()
+                .append(true)
+                .open(directory.path().join(name))
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
+        }
+        let lines = doppel_crawls::open(&directory.path().join("b.jsonl"), LIMITS).unwrap().modified();
+        let mut page = doppel_crawls::open(&directory.path().join("a.html"), LIMITS).unwrap();
+        (page.next().unwrap(), lines)
+    };
+    let (Item::Page(page), modified) = at(1_600_000_000_123) else { panic!() };
+    assert_eq!(page.fetched_at, Some(Timestamp::from_millis(1_600_000_000_123)));
+    assert_eq!(modified, Timestamp::from_millis(1_600_000_000_123));
+    let (Item::Bad(error), modified) = at(1_700_100_000_000) else { panic!() };
+    assert!(
+        error.to_string().ends_with("the date 2023-11-16T02:00:00Z is more than 24 hours ahead"),
+        "{error}"
+    );
+    assert_eq!(modified, NOW);
+}
+
+#[test]
+fn large_and_unreadable_files() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path(), &[("a.html", b""), ("b.html", b"<p>"), ("c", b"text")]);
+    fs::File::options()
+        .append(true)
+        .open(directory.path().join("a.html"))
+        .unwrap()
+        .set_len(50 << 20)
+        .unwrap();
+    let walked = walk(directory.path());
+    assert_eq!(walked[0], "bad: a.html: a page of 52428800 bytes; at most 16777216 are taken");
+    assert_eq!(walked[1..], ["b.html html <p>", "c text text"]);
+}
+
+#[test]
+fn single_files() {
+    let now = Limits::at(Timestamp::from_millis(i64::MAX / 2));
+    for (name, content, expected) in [
+        ("a.html", "{}", "a.html html {}"),
+        ("a.md", "<p>", "a.md text <p>"),
+        ("README", "hello", "README text hello"),
+        ("page.php", " <p>", "page.php html  <p>"),
+        ("notes.org", "hello", "notes.org text hello"),
+    ] {
+        let told = told(&items_within(now, name, content.as_bytes()));
+        assert!(told[0].starts_with("file:///") && told[0].ends_with(expected), "{}", told[0]);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("it");
+    assert_eq!(refusal(&path), "it: No such file or directory (os error 2)");
+    assert_eq!(refusal(Path::new("/dev/null")), "it: neither a file nor a directory");
+    let unknown = "it: unknown format: neither WARC, JSON lines, HTML nor text \
+                   (compressed files hold WARC or JSON lines)";
+    for content in [&b""[..], b"\x89PNG\0", b"\x00", &gzip(b"<p>"), &gzip(b"text"), &zstd(b"text")] {
+        fs::write(&path, content).unwrap();
+        assert_eq!(refusal(&path), unknown);
+    }
+    fs::write(&path, b"\x1f\x8b\x08").unwrap();
+    assert_eq!(refusal(&path), "it: the data end in the middle of it");
+    let array = directory.path().join("it.json");
+    fs::write(&array, b" [{}]").unwrap();
+    assert!(refusal(&array).ends_with("a JSON array; the format is JSON lines, one object a line"));
+}

@@ -1,0 +1,96 @@
+//! Inputs through the public door: written to a file, opened, and told in one line an item.
+#![allow(clippy::unwrap_used)]
+
+mod damage;
+mod files;
+mod lines;
+mod warc;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use doppel_crawls::{Fetched, FetchedBody, Item, Limits, Reason};
+use doppel_model::Timestamp;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// 2023-11-14T22:13:20Z.
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+const LIMITS: Limits = Limits::at(NOW);
+
+/// The items of a file with this name and content.
+fn items(name: &str, content: &[u8]) -> Vec<Item> {
+    items_within(LIMITS, name, content)
+}
+
+fn items_within(limits: Limits, name: &str, content: &[u8]) -> Vec<Item> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    fs::write(&path, content).unwrap();
+    let mut input = doppel_crawls::open(&path, limits).unwrap();
+    let items: Vec<_> = input.by_ref().collect();
+    assert!(input.next().is_none());
+    assert!(input.bytes_read() <= input.bytes_total());
+    items
+}
+
+/// The items in words.
+fn told(items: &[Item]) -> Vec<String> {
+    items
+        .iter()
+        .map(|item| match item {
+            Item::Page(page) => told_page(page),
+            Item::Skipped(skip) => format!("skip: {skip}"),
+            Item::Bad(error) => {
+                let path = error.path.to_str().unwrap();
+                let name = error.path.file_name().unwrap().to_str().unwrap();
+                format!("bad: {}", error.to_string().replace(path, name))
+            }
+        })
+        .collect()
+}
+
+fn told_page(page: &Fetched) -> String {
+    let body = match &page.body {
+        FetchedBody::Html { bytes, charset } => {
+            let charset = charset.as_ref().map_or(String::new(), |charset| format!(" [{charset}]"));
+            format!("html{charset} {}", String::from_utf8_lossy(bytes))
+        }
+        FetchedBody::Text(text) => format!("text {text}"),
+        FetchedBody::Redirect(target) => format!("to {target}"),
+        FetchedBody::Dead => "dead".to_owned(),
+    };
+    format!("{} {body}", page.url)
+}
+
+#[track_caller]
+fn check(name: &str, content: &[u8], expected: &[&str]) {
+    assert_eq!(told(&items(name, content)), expected);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+/// What [`doppel_crawls::open`] says of a path it does not open.
+fn refusal(path: &Path) -> String {
+    match doppel_crawls::open(path, LIMITS) {
+        Ok(_) => panic!("{} opened", path.display()),
+        Err(error) => error.to_string().replace(path.to_str().unwrap(), "it"),
+    }
+}
+
+#[test]
+fn an_input_can_go_to_another_thread() {
+    fn goes<T: Send + 'static>() {}
+    goes::<doppel_crawls::Input>();
+    goes::<Item>();
+}

@@ -1,0 +1,134 @@
+//! F, the pairwise near-duplicate function, and what of it proposes candidates.
+//!
+//! The default policy is `jaccard`: F is true when the exact Jaccard coefficient of the two sets of
+//! shingle hashes is above tau, decided in integers ([`Tau::exceeded_by`]). The same content is always F;
+//! a content without tokens is never a duplicate, and one of fewer than [`TOKENS_MIN`] tokens only of
+//! the same content, never by similarity.
+//!
+//! ```
+//! use doppel_model::pairwise::Policy;
+//! use doppel_text::Extractor;
+//!
+//! let mut extractor = Extractor::new();
+//! let numbers: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+//! let a = extractor.text(&numbers.join(" ")).signature;
+//! let b = extractor.text(&numbers[..98].join(" ")).signature;
+//! let comparison = Policy::default().compare(&a, &b);
+//! assert_eq!((comparison.shared, comparison.a, comparison.b), (94, 100, 98));
+//! assert!(comparison.similar);
+//! ```
+
+mod bands;
+
+use serde::{Deserialize, Serialize};
+
+pub use bands::{BandKeys, Bands, MEETING};
+
+use crate::Tau;
+use crate::signature::Signature;
+
+/// Contents of fewer tokens are never duplicates by similarity: short texts must not collapse into
+/// one giant group.
+pub const TOKENS_MIN: u32 = 20;
+
+/// How two contents are compared. Chosen when the service is created and never changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Near-duplicates have a Jaccard coefficient above this.
+    pub tau: Tau,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { tau: Tau::DEFAULT }
+    }
+}
+
+/// Two contents measured against each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Comparison {
+    /// Number of shingles that both have.
+    pub shared: u32,
+    /// Number of distinct shingles of the first.
+    pub a: u32,
+    /// Number of distinct shingles of the second.
+    pub b: u32,
+    /// Whether the token sequences are the same.
+    pub same_content: bool,
+    /// F.
+    pub similar: bool,
+}
+
+impl Comparison {
+    /// The Jaccard coefficient of the two sets of shingles; 1 for the same content.
+    #[must_use]
+    pub fn jaccard(&self) -> f64 {
+        if self.same_content {
+            return 1.0;
+        }
+        let union = u64::from(self.a) + u64::from(self.b) - u64::from(self.shared);
+        if union == 0 { 0.0 } else { f64::from(self.shared) / union as f64 }
+    }
+}
+
+impl Policy {
+    /// Measures `a` against `b`.
+    #[must_use]
+    pub fn compare(&self, a: &Signature, b: &Signature) -> Comparison {
+        let same_content = a.content() == b.content();
+        let shared = if same_content { a.shingles() } else { a.shared_with(b) };
+        let similar = if same_content {
+            a.tokens() > 0
+        } else {
+            self.comparable(a) && self.comparable(b) && self.exceeded(shared, a, b)
+        };
+        Comparison { shared, a: a.shingles(), b: b.shingles(), same_content, similar }
+    }
+
+    /// F: whether `a` and `b` are near-duplicates.
+    #[must_use]
+    pub fn similar(&self, a: &Signature, b: &Signature) -> bool {
+        if a.content() == b.content() {
+            return a.tokens() > 0;
+        }
+        self.comparable(a)
+            && self.comparable(b)
+            && self.exceeded(a.shingles().min(b.shingles()), a, b)
+            && self.exceeded(a.shared_with(b), a, b)
+    }
+
+    /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens.
+    #[must_use]
+    pub fn comparable(&self, signature: &Signature) -> bool {
+        signature.tokens() >= TOKENS_MIN
+    }
+
+    /// How the sketch is cut so that a pair at tau has a band in common almost surely.
+    #[must_use]
+    pub fn bands(&self) -> Bands {
+        Bands::for_tau(self.tau)
+    }
+
+    /// One key per band of the sketch of `signature`; contents with the same key in the same band are
+    /// candidates.
+    pub fn band_keys<'s>(&self, signature: &'s Signature) -> BandKeys<'s> {
+        self.bands().keys(signature.sketch())
+    }
+
+    /// The tie that groups are the components of: the same content, or a band in common and F.
+    ///
+    /// It depends on the two contents alone, whatever was compared and when.
+    #[must_use]
+    pub fn linked(&self, a: &Signature, b: &Signature) -> bool {
+        let banded = || self.band_keys(a).zip(self.band_keys(b)).any(|(x, y)| x == y);
+        (a.content() == b.content() || banded()) && self.similar(a, b)
+    }
+
+    fn exceeded(&self, shared: u32, a: &Signature, b: &Signature) -> bool {
+        self.tau.exceeded_by(shared.into(), a.shingles().into(), b.shingles().into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

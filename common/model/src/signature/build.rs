@@ -1,0 +1,111 @@
+//! From token hashes to a signature.
+
+use super::{BUCKET_SHIFT, FORMAT, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
+use crate::sketch::sketch;
+use crate::{stable_hash64, stable_hash128};
+
+/// Stands for the k-1 tokens after the last, so that n tokens give n shingles: the hash of a text no
+/// token has, the byte 0.
+const DUMMY: u64 = 0xc44b_dff4_074e_ecdb;
+
+/// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Makes signatures; keeps its buffers from one to the next.
+#[derive(Debug, Default)]
+pub struct Builder {
+    shingles: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Builder {
+    /// With empty buffers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The signature of a content: its tokens' hashes ([`stable_hash64`] of each token) in order.
+    ///
+    /// Tokens past the 2^32 - 1st are left out; bounded input does not get there.
+    pub fn build(&mut self, tokens: &[u64]) -> Signature {
+        let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        let tokens = &tokens[..count as usize];
+        let content = self.content(tokens);
+        self.shingles.clear();
+        shingle(tokens, &mut self.shingles);
+        self.shingles.sort_unstable();
+        self.shingles.dedup();
+
+        self.bytes.clear();
+        self.bytes.push(FORMAT);
+        self.bytes.extend(TOKENISER_VERSION.to_le_bytes());
+        self.bytes.push(SHINGLE_TOKENS as u8);
+        self.bytes.extend(content);
+        self.bytes.extend(count.to_le_bytes());
+        self.bytes.extend((self.shingles.len() as u32).to_le_bytes());
+        self.bytes.extend(sketch(&self.shingles));
+        set::pack(&self.shingles, &mut self.bytes);
+        self.bytes.extend(stable_hash64(&self.bytes).to_le_bytes());
+        Signature(self.bytes.as_slice().into())
+    }
+
+    fn content(&mut self, tokens: &[u64]) -> [u8; 16] {
+        self.bytes.clear();
+        self.bytes.resize(size_of_val(tokens), 0);
+        for (bytes, token) in self.bytes.chunks_exact_mut(8).zip(tokens) {
+            bytes.copy_from_slice(&token.to_le_bytes());
+        }
+        stable_hash128(&self.bytes).to_be_bytes()
+    }
+}
+
+/// Appends the hash of the shingle that begins at each token.
+fn shingle(tokens: &[u64], out: &mut Vec<u64>) {
+    out.extend(tokens.windows(SHINGLE_TOKENS).map(hash));
+    let last = tokens.len().saturating_sub(SHINGLE_TOKENS - 1);
+    for start in last..tokens.len() {
+        let mut window = [DUMMY; SHINGLE_TOKENS];
+        window[..tokens.len() - start].copy_from_slice(&tokens[start..]);
+        out.push(hash(&window));
+    }
+}
+
+/// The bucket of the first token above 28 bits of a polynomial over all five. Tokens are hashes, so
+/// they need no mixing of their own; the top bits of the product depend on all bits below them.
+#[inline]
+fn hash(window: &[u64]) -> u64 {
+    let sum = window.iter().fold(0u64, |sum, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token));
+    let mixed = (sum ^ sum >> 32).wrapping_mul(MULTIPLIER);
+    let bucket = window[0] >> (64 - (SHINGLE_BITS - BUCKET_SHIFT));
+    bucket << BUCKET_SHIFT | mixed >> (64 - BUCKET_SHIFT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dummy_is_the_hash_of_no_token() {
+        assert_eq!(DUMMY, stable_hash64(b"\0"));
+    }
+
+    #[test]
+    fn as_many_shingles_as_tokens_even_for_the_shortest() {
+        for n in 0..12u64 {
+            let tokens: Vec<u64> = (0..n).map(|i| stable_hash64(&i.to_le_bytes())).collect();
+            let signature = Builder::new().build(&tokens);
+            assert_eq!(u64::from(signature.tokens()), n);
+            assert_eq!(u64::from(signature.shingles()), n);
+        }
+    }
+
+    #[test]
+    fn the_bucket_is_that_of_the_first_word() {
+        let tokens: Vec<u64> = (0..9u64).map(|i| stable_hash64(&i.to_le_bytes())).collect();
+        let mut expected: Vec<u64> = tokens.iter().map(|t| t >> 52).collect();
+        expected.sort_unstable();
+        let buckets: Vec<u64> = Builder::new().build(&tokens).set().map(|h| h >> BUCKET_SHIFT).collect();
+        assert_eq!(buckets, expected);
+    }
+}

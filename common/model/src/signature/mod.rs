@@ -1,0 +1,219 @@
+//! The signature of a content: all that is kept of it to decide whether another one is a near-duplicate.
+//!
+//! A signature is one owned byte string in a fixed layout, stored and sent as it is and read in
+//! place. All integers are little-endian.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 1 | format, [`FORMAT`] |
+//! | 1 | 2 | version of the tokeniser, [`TOKENISER_VERSION`] |
+//! | 3 | 1 | k, [`SHINGLE_TOKENS`] |
+//! | 4 | 16 | content: XXH3-128 of the token hashes, 8 bytes each; as a number, most significant byte first |
+//! | 20 | 4 | number of tokens, n |
+//! | 24 | 4 | number of distinct shingles, s; `s <= n`, and 0 only when n is |
+//! | 28 | 64 | sketch, one byte per bin |
+//! | 92 | 5 s | shingle hashes of 40 bits, strictly ascending |
+//! | 92 + 5 s | 8 | XXH3-64 of all bytes before |
+//!
+//! The top 12 bits of a shingle hash are the bucket of the shingle's first word. Length vectors are
+//! counts of buckets under a learned table, so they follow from the set and are not stored.
+//!
+//! Invariant: whoever holds a [`Signature`] holds bytes that [`Signature::from_bytes`] accepts.
+
+mod build;
+mod read;
+mod set;
+
+use std::fmt;
+
+pub use build::Builder;
+
+use crate::sketch::BINS;
+use crate::{ContentHash, stable_hash64};
+
+/// The version of the layout; the first byte of every signature.
+pub const FORMAT: u8 = 0xd1;
+
+/// The version of the tokeniser (see [`text`](`doppel-text`)): contents are only ever compared within one.
+pub const TOKENISER_VERSION: u16 = 1;
+
+/// k, the number of tokens in a shingle.
+pub const SHINGLE_TOKENS: usize = 5;
+
+/// Number of buckets of first words: the top 12 bits of a 40-bit shingle hash.
+pub const BUCKETS: usize = 1 << (SHINGLE_BITS - BUCKET_SHIFT);
+
+/// Bits of a shingle hash.
+pub const SHINGLE_BITS: u32 = 40;
+
+/// Bits of a shingle hash below its bucket.
+pub const BUCKET_SHIFT: u32 = 28;
+
+const CONTENT: usize = 4;
+const TOKENS: usize = 20;
+const SHINGLES: usize = 24;
+const SKETCH: usize = 28;
+const SET: usize = 92;
+const CHECKSUM_BYTES: usize = 8;
+
+/// A validated signature. Equal signatures have equal contents.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Signature(Box<[u8]>);
+
+/// Why bytes are no signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// Shorter or longer than the number of shingles says.
+    #[error("a signature of {shingles} shingles has {expected} bytes, this has {actual}")]
+    Length {
+        /// The number of shingles it states; 0 where it is too short to state one.
+        shingles: u32,
+        /// The bytes that takes.
+        expected: u64,
+        /// The bytes there are.
+        actual: usize,
+    },
+    /// Not a signature, or one of another layout.
+    #[error("the format is {0:#04x}, this version reads {FORMAT:#04x}")]
+    Format(u8),
+    /// Made by another tokeniser: not comparable.
+    #[error("the tokeniser is version {0}, this is version {TOKENISER_VERSION}")]
+    Tokeniser(u16),
+    /// Made of shingles of another length: not comparable.
+    #[error("shingles have {0} tokens, this version takes {SHINGLE_TOKENS}")]
+    ShingleTokens(u8),
+    /// The bytes were damaged.
+    #[error("the checksum does not match")]
+    Checksum,
+    /// The counts contradict each other.
+    #[error("{tokens} tokens cannot give {shingles} shingles")]
+    Counts {
+        /// Stated number of tokens.
+        tokens: u32,
+        /// Stated number of shingles.
+        shingles: u32,
+    },
+    /// The set is not strictly ascending.
+    #[error("shingle {0} is not above the one before it")]
+    Order(usize),
+}
+
+impl Signature {
+    /// Checks the format, the versions, the length, the checksum, the counts and the order of the set.
+    ///
+    /// # Errors
+    /// The first of these that is wrong.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SignatureError> {
+        check(bytes)?;
+        Ok(Self(bytes.into()))
+    }
+
+    /// The bytes to store; [`from_bytes`](Self::from_bytes) takes them back.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Hash of the token sequence.
+    #[must_use]
+    pub fn content(&self) -> ContentHash {
+        ContentHash(array(&self.0, CONTENT))
+    }
+
+    /// Number of tokens, the dummy tokens at the end not counted.
+    #[must_use]
+    pub fn tokens(&self) -> u32 {
+        u32::from_le_bytes(array(&self.0, TOKENS))
+    }
+
+    /// Number of distinct shingles.
+    #[must_use]
+    pub fn shingles(&self) -> u32 {
+        u32::from_le_bytes(array(&self.0, SHINGLES))
+    }
+
+    /// MinHash: the low byte of each of 64 minima; all zero when there are no tokens.
+    #[must_use]
+    pub fn sketch(&self) -> &[u8; BINS] {
+        self.0[SKETCH..SET].first_chunk().unwrap_or(&[0; BINS])
+    }
+
+    /// The 40-bit shingle hashes, ascending and distinct.
+    pub fn set(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        let packed = &self.0[SET..self.0.len() - CHECKSUM_BYTES];
+        packed.chunks_exact(set::ENTRY_BYTES).map(set::unpack)
+    }
+
+    /// Number of shingle hashes that both have.
+    #[must_use]
+    pub fn shared_with(&self, other: &Self) -> u32 {
+        set::shared(&self.0[SET..], self.shingles() as usize, &other.0[SET..], other.shingles() as usize)
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signature({:?}, {} tokens, {} shingles)", self.content(), self.tokens(), self.shingles())
+    }
+}
+
+impl TryFrom<&[u8]> for Signature {
+    type Error = SignatureError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, SignatureError> {
+        Self::from_bytes(bytes)
+    }
+}
+
+/// The `N` bytes at `offset`, which the caller knows to be there.
+fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[offset..offset + N]);
+    out
+}
+
+/// Bytes of a signature of so many shingles.
+fn length(shingles: u32) -> u64 {
+    (SET + CHECKSUM_BYTES) as u64 + set::ENTRY_BYTES as u64 * u64::from(shingles)
+}
+
+fn check(bytes: &[u8]) -> Result<(), SignatureError> {
+    let length = |shingles: u32| {
+        let expected = length(shingles);
+        if bytes.len() as u64 == expected {
+            Ok(())
+        } else {
+            Err(SignatureError::Length { shingles, expected, actual: bytes.len() })
+        }
+    };
+    if bytes.len() < SET + CHECKSUM_BYTES {
+        return length(0);
+    }
+    if bytes[0] != FORMAT {
+        return Err(SignatureError::Format(bytes[0]));
+    }
+    let tokeniser = u16::from_le_bytes(array(bytes, 1));
+    if tokeniser != TOKENISER_VERSION {
+        return Err(SignatureError::Tokeniser(tokeniser));
+    }
+    if usize::from(bytes[3]) != SHINGLE_TOKENS {
+        return Err(SignatureError::ShingleTokens(bytes[3]));
+    }
+    let shingles = u32::from_le_bytes(array(bytes, SHINGLES));
+    length(shingles)?;
+    let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+    if stable_hash64(body) != u64::from_le_bytes(array(checksum, 0)) {
+        return Err(SignatureError::Checksum);
+    }
+    let tokens = u32::from_le_bytes(array(bytes, TOKENS));
+    if shingles > tokens || (shingles == 0) != (tokens == 0) {
+        return Err(SignatureError::Counts { tokens, shingles });
+    }
+    match set::first_out_of_order(&body[SET..]) {
+        Some(at) => Err(SignatureError::Order(at)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! The part of length-vector space that can hold a near-duplicate, exactly.
+//!
+//! With c = (1 - tau) / (1 + tau): J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|)
+//! shingles, so
+//!
+//! - tau |A| < |B| < |A| / tau, and
+//! - no feature of their [`LengthVector`]s differs by c (|A| + |B|) or more, as a shingle counts 1 or -1 in
+//!   each.
+//!
+//! A box is a range of each feature, the total among them. With the largest total t that the box and the
+//! first bound allow, it can hold such a vector only if no feature of A is c (|A| + t) or farther from the
+//! box's range of it.
+//!
+//! All is counted on the stored sets and decided in integers, times the denominator of 1 + tau.
+
+use super::{DIMENSIONS_MAX, LengthVector};
+use doppel_model::Tau;
+
+/// Shingles by which every bound is widened: two different shingles of equal hash are one element of a
+/// stored set, and two such accidents between two contents are already most unlikely.
+const SLACK: i64 = 2;
+
+/// A box of length-vector space: a range of each feature. Both ends belong to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    pub(super) lo: [i64; DIMENSIONS_MAX],
+    pub(super) hi: [i64; DIMENSIONS_MAX],
+    dimensions: usize,
+}
+
+impl Bounds {
+    /// No limit. Far from overflow.
+    pub(super) const UNLIMITED: i64 = i64::MAX / 8;
+
+    /// The whole space.
+    pub(super) fn all(dimensions: usize) -> Self {
+        let (lo, hi) = ([-Self::UNLIMITED; DIMENSIONS_MAX], [Self::UNLIMITED; DIMENSIONS_MAX]);
+        Self { lo, hi, dimensions }
+    }
+
+    /// Smallest and largest value of each feature of a [`LengthVector`], the total first; none is no limit.
+    pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>)> + '_ {
+        let limit = |value: i64| (value.abs() < Self::UNLIMITED).then_some(value);
+        (0..self.dimensions).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
+    }
+
+    /// The part where a feature is at most `at`, and the part where it is more.
+    pub(super) fn split(&self, feature: usize, at: i64) -> (Self, Self) {
+        let (mut left, mut right) = (*self, *self);
+        left.hi[feature] = left.hi[feature].min(at);
+        right.lo[feature] = right.lo[feature].max(at.saturating_add(1));
+        (left, right)
+    }
+}
+
+/// Where the vectors of all near-duplicates of one content are.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundingSpace {
+    /// The total first.
+    features: [i64; DIMENSIONS_MAX],
+    /// Least and greatest total of a partner.
+    totals: (i64, i64),
+    /// 1 + tau and 1 - tau, times the denominator.
+    plus: i64,
+    minus: i64,
+}
+
+impl BoundingSpace {
+    /// Of a content with the given vector.
+    #[must_use]
+    pub fn new(lengths: LengthVector, tau: Tau) -> Self {
+        let (t, d) = (tau.numerator() as i64, Tau::DENOMINATOR as i64);
+        let features = lengths.features();
+        // The integers strictly between tau |A| and |A| / tau.
+        let totals = (t * features[0] / d + 1 - SLACK, (d * features[0] + t - 1) / t - 1 + SLACK);
+        Self { features, totals, plus: d + t, minus: d - t }
+    }
+
+    /// Whether a content of `total` shingles may be a near-duplicate.
+    #[must_use]
+    pub fn admits_total(&self, total: u32) -> bool {
+        (self.totals.0..=self.totals.1).contains(&i64::from(total))
+    }
+
+    /// Whether a content of these lengths, the total first, may be a near-duplicate. Both must be of one
+    /// lexicon.
+    #[must_use]
+    pub fn admits(&self, lengths: &[u32]) -> bool {
+        let Some((&total, halves)) = lengths.split_first() else { return false };
+        if !self.admits_total(total) {
+            return false;
+        }
+        let total = i64::from(total);
+        let apart = |(value, half): (&i64, &u32)| (2 * i64::from(*half) - total - value).abs();
+        let most = self.features[1..].iter().zip(halves).map(apart).fold(0, i64::max);
+        self.plus * (most - SLACK) <= self.minus * (self.features[0] + total)
+    }
+
+    /// Whether a near-duplicate may have its vector in `bounds`.
+    #[must_use]
+    pub fn meets(&self, bounds: &Bounds) -> bool {
+        let least = bounds.lo[0].max(self.totals.0);
+        let most = bounds.hi[0].min(self.totals.1);
+        if least > most {
+            return false;
+        }
+        let budget = self.minus * (self.features[0] + most) + self.plus * SLACK;
+        let ranges = bounds.lo.iter().zip(&bounds.hi).zip(&self.features).take(bounds.dimensions).skip(1);
+        ranges.into_iter().all(|((lo, hi), value)| {
+            // No difference of halves is larger than the total.
+            let apart = (lo - value).max(value - hi);
+            *lo <= most && -most <= *hi && lo <= hi && (apart <= 0 || self.plus * apart <= budget)
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! Joint cuts of length-vector space: a k-d tree (Bentley, CACM 18(9), 1975).
+//!
+//! Features are not independent, so cuts made for each on its own leave many boxes empty and others overfull.
+//! Here each box is cut for itself: among the boundaries of all features that overfill neither side, the one
+//! that the fewest bounding spaces cross.
+
+use super::{BoundingSpace, Bounds, LengthVector, intervals};
+
+/// How much more than its share a part may have for every cut above it, where contents can be parted.
+const OVERLOAD: f64 = 0.005;
+
+/// Boundaries tried per feature.
+const BOUNDARIES_MAX: usize = 12;
+
+/// Bounding spaces that a boundary is tried on.
+const SPACES_MAX: usize = 4_096;
+
+/// Cuts above one another. Halving makes 12 of them for the most partitions a map may have; only very
+/// lopsided samples need more.
+pub(super) const DEPTH_MAX: usize = 64;
+
+/// A node of the tree. The left child of a cut follows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Node {
+    /// Vectors with `feature` at most `at` are to the left.
+    Cut { feature: usize, at: i64, right: usize },
+    /// The number of a partition.
+    Leaf(u32),
+}
+
+/// The contents that a space is cut for.
+#[derive(Clone, Copy)]
+pub(super) struct Contents<'s> {
+    pub(super) lengths: &'s [LengthVector],
+    pub(super) spaces: &'s [BoundingSpace],
+    /// What each counts for, above 0.
+    pub(super) weights: &'s [f64],
+    pub(super) dimensions: usize,
+}
+
+/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each, and each of these into
+/// `each` boxes again. Contents of one vector are never parted, so there may be fewer boxes; each of them
+/// then counts for as many parts as its share is worth. Gives the tree, and the part of every leaf: from 0,
+/// in ascending order.
+pub(super) fn grow(
+    lengths: &[LengthVector],
+    spaces: &[BoundingSpace],
+    dimensions: usize,
+    parts: u32,
+    each: u32,
+) -> (Vec<Node>, Vec<u32>) {
+    let weights = vec![1.0; lengths.len()];
+    let tree = Tree::grown(Contents { lengths, spaces, weights: &weights, dimensions }, parts, each);
+    (tree.nodes, tree.owners)
+}
+
+/// What a box is to be cut into.
+#[derive(Clone, Copy)]
+struct Wanted {
+    parts: u32,
+    /// The weight of a part; unknown before the first cut.
+    part: Option<f64>,
+    /// The most that a part may have over that after the next cut.
+    overload: f64,
+    /// The part whose boxes these are; none above the parts.
+    owner: Option<u32>,
+}
+
+impl Wanted {
+    fn new(parts: u32, owner: Option<u32>) -> Self {
+        Self { parts, part: None, overload: OVERLOAD, owner }
+    }
+
+    /// Of a side that is worth so many parts.
+    fn below(self, parts: u32) -> Self {
+        Self { parts, overload: self.overload + OVERLOAD, ..self }
+    }
+}
+
+/// What a part has to do.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub(super) stored: usize,
+    pub(super) received: usize,
+}
+
+/// A tree that grows.
+pub(super) struct Tree<'s> {
+    contents: Contents<'s>,
+    /// In preorder.
+    pub(super) nodes: Vec<Node>,
+    /// The part of each leaf: from 0, in ascending order.
+    pub(super) owners: Vec<u32>,
+    pub(super) parts: Vec<Part>,
+    /// The part of each content.
+    pub(super) homes: Vec<u32>,
+    /// Boxes of a part.
+    each: u32,
+    /// Where there is one feature alone, the boundaries between parts.
+    intervals: Option<Vec<i64>>,
+}
+
+/// A boundary of a feature.
+#[derive(Clone, Copy)]
+struct Boundary {
+    feature: usize,
+    at: i64,
+    /// Parts to its left.
+    parts: u32,
+    /// How much more than its share a part on the fuller side has.
+    overload: f64,
+}
+
+impl<'s> Tree<'s> {
+    /// As [`grow`], with parts of about the same weight.
+    pub(super) fn grown(contents: Contents<'s>, parts: u32, each: u32) -> Self {
+        let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
+        let contacts = home.clone();
+        let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
+        let mut tree = Self {
+            contents,
+            nodes: Vec::new(),
+            owners: Vec::new(),
+            parts: Vec::new(),
+            homes: vec![0; home.len()],
+            each,
+            intervals: (contents.dimensions == 1).then(|| intervals::equal_depth(totals(), parts)),
+        };
+        tree.grow(&Bounds::all(contents.dimensions), &mut home, contacts, Wanted::new(parts, None), 0);
+        tree
+    }
+
+    /// Grows the node of a box: `home` has its vector in it, `contacts` may have partners in it.
+    fn grow(
+        &mut self,
+        bounds: &Bounds,
+        home: &mut [usize],
+        contacts: Vec<usize>,
+        mut wanted: Wanted,
+        depth: usize,
+    ) {
+        let weight: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
+        wanted.part.get_or_insert(weight / f64::from(wanted.parts));
+        let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &contacts, wanted) } else { None };
+        let Some(cut) = cut else {
+            self.end(bounds, home, contacts, wanted, depth);
+            return;
+        };
+        let (left, right) = bounds.split(cut.feature, cut.at);
+        let (left_contacts, right_contacts) =
+            (self.meeting(&left, &contacts), self.meeting(&right, &contacts));
+        drop(contacts);
+        let value = |i: &usize| self.contents.lengths[*i].feature(cut.feature);
+        home.sort_unstable_by_key(|i| (value(i), *i));
+        let middle = home.partition_point(|i| value(i) <= cut.at);
+        let (left_home, right_home) = home.split_at_mut(middle);
+
+        let node = self.nodes.len();
+        self.nodes.push(Node::Leaf(0));
+        self.grow(&left, left_home, left_contacts, wanted.below(cut.parts), depth + 1);
+        self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
+        self.grow(
+            &right,
+            right_home,
+            right_contacts,
+            wanted.below(wanted.parts.saturating_sub(cut.parts)),
+            depth + 1,
+        );
+    }
+
+    /// A box that is not cut further: a leaf, or a part to be cut into its own boxes.
+    fn end(
+        &mut self,
+        bounds: &Bounds,
+        home: &mut [usize],
+        contacts: Vec<usize>,
+        wanted: Wanted,
+        depth: usize,
+    ) {
+        let owner = wanted.owner.unwrap_or_else(|| {
+            let part = self.parts.len() as u32;
+            self.parts.push(Part { stored: home.len(), received: contacts.len() });
+            home.iter().for_each(|i| self.homes[*i] = part);
+            part
+        });
+        if wanted.owner.is_none() && self.each > 1 {
+            self.grow(bounds, home, contacts, Wanted::new(self.each, Some(owner)), depth);
+        } else {
+            self.nodes.push(Node::Leaf(self.owners.len() as u32));
+            self.owners.push(owner);
+        }
+    }
+
+    fn meeting(&self, bounds: &Bounds, contacts: &[usize]) -> Vec<usize> {
+        std::thread::yield_now();
+        contacts.iter().copied().filter(|i| self.contents.spaces[*i].meets(bounds)).collect()
+    }
+
+    /// The best boundary of all features; none where one part is wanted or all vectors are equal.
+    fn choose(
+        &self,
+        bounds: &Bounds,
+        home: &mut [usize],
+        contacts: &[usize],
+        wanted: Wanted,
+    ) -> Option<Boundary> {
+        if let (Some(intervals), None) = (&self.intervals, wanted.owner) {
+            return intervals::middle(intervals, bounds.lo[0], bounds.hi[0]).map(|at| Boundary {
+                feature: 0,
+                at,
+                parts: 1,
+                overload: 0.0,
+            });
+        }
+        if wanted.parts < 2 {
+            return None;
+        }
+        let mut near = Vec::new();
+        let mut evenest: Option<Boundary> = None;
+        for feature in 0..self.contents.dimensions {
+            let all = self.boundaries(feature, home, wanted);
+            let fits = |b: &&Boundary| b.parts == wanted.parts / 2 && b.overload <= wanted.overload;
+            let step = all.iter().filter(fits).count().div_ceil(BOUNDARIES_MAX).max(1);
+            near.extend(all.iter().filter(fits).step_by(step).copied());
+            evenest = all.into_iter().chain(evenest).min_by(|a, b| a.overload.total_cmp(&b.overload));
+        }
+        // Heavy points everywhere: as even as it can be had.
+        near.into_iter().min_by_key(|b| self.received(bounds, *b, contacts)).or(evenest)
+    }
+
+    /// Every boundary of a feature between two contents, from left to right.
+    fn boundaries(&self, feature: usize, home: &mut [usize], wanted: Wanted) -> Vec<Boundary> {
+        std::thread::yield_now();
+        let value = |i: usize| self.contents.lengths[i].feature(feature);
+        home.sort_unstable_by_key(|i| (value(*i), *i));
+        let all: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
+        let part = wanted.part.unwrap_or(all);
+        let mut left = 0.0;
+        let mut boundaries = Vec::new();
+        for pair in home.windows(2) {
+            left += self.contents.weights[pair[0]];
+            if value(pair[0]) < value(pair[1]) {
+                let parts =
+                    ((f64::from(wanted.parts) * left / all).round() as u32).clamp(1, wanted.parts - 1);
+                let each = (left / f64::from(parts)).max((all - left) / f64::from(wanted.parts - parts));
+                boundaries.push(Boundary { feature, at: value(pair[0]), parts, overload: each / part - 1.0 });
+            }
+        }
+        boundaries
+    }
+
+    /// Contents received by both sides together, over a part of `contacts`.
+    fn received(&self, bounds: &Bounds, boundary: Boundary, contacts: &[usize]) -> usize {
+        std::thread::yield_now();
+        let (left, right) = bounds.split(boundary.feature, boundary.at);
+        let step = contacts.len().div_ceil(SPACES_MAX).max(1);
+        let spaces = contacts.iter().step_by(step).map(|i| &self.contents.spaces[*i]);
+        spaces.map(|space| usize::from(space.meets(&left)) + usize::from(space.meets(&right))).sum()
+    }
+}

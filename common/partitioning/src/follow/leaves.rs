@@ -1,0 +1,141 @@
+//! A plan under change, with the contents of each of its partitions.
+
+use std::collections::BTreeMap;
+
+use super::PlannedMove;
+use crate::cut::{self, Node};
+use crate::{BoundingSpace, LengthVector, Plan};
+
+/// A plan, its partitions' contents and where they come from.
+pub(super) struct Leaves<'l> {
+    pub(super) plan: Plan,
+    pub(super) lengths: &'l [LengthVector],
+    /// Contents of every partition, by number.
+    members: Vec<Vec<u32>>,
+    /// Nodes that every partition's box was on, ascending.
+    origins: Vec<Vec<u32>>,
+    /// The node of every content before.
+    origin: Vec<u32>,
+    /// Whether every partition is a piece of one that was split in this round.
+    pieces: Vec<bool>,
+    /// Contents of every node.
+    pub(super) loads: Vec<u64>,
+    pub(super) splits: u32,
+    pub(super) joins: u32,
+}
+
+impl<'l> Leaves<'l> {
+    pub(super) fn new(plan: &Plan, lengths: &'l [LengthVector]) -> Self {
+        let plan = plan.clone();
+        let mut members = vec![Vec::new(); plan.places().len()];
+        let mut loads = vec![0; plan.nodes() as usize];
+        let mut origin = Vec::with_capacity(lengths.len());
+        for (content, vector) in (0..).zip(lengths) {
+            let home = plan.map().home(vector);
+            members[home as usize].push(content);
+            origin.push(plan.node(home));
+            loads[plan.node(home) as usize] += 1;
+        }
+        let origins = plan.places().iter().map(|place| vec![place.node]).collect();
+        let pieces = vec![false; plan.places().len()];
+        Self { plan, pieces, lengths, members, origins, origin, loads, splits: 0, joins: 0 }
+    }
+
+    /// Contents of a partition.
+    pub(super) fn contents(&self, leaf: u32) -> u64 {
+        self.members[leaf as usize].len() as u64
+    }
+
+    /// The partitions of a node.
+    pub(super) fn of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(self.plan.places()).filter(move |(_, place)| place.node == node).map(|(leaf, _)| leaf)
+    }
+
+    /// Cuts a partition into at most so many of about the same number of contents.
+    pub(super) fn split(&mut self, leaf: u32, parts: u32) {
+        let lengths: Vec<LengthVector> =
+            self.members[leaf as usize].iter().map(|content| self.lengths[*content as usize]).collect();
+        let tau = self.plan.map().tau();
+        let spaces: Vec<BoundingSpace> = lengths.iter().map(|one| BoundingSpace::new(*one, tau)).collect();
+        let dimensions = self.plan.map().lexicon().dimensions();
+        let (tree, _) = cut::grow(&lengths, &spaces, dimensions, parts, 1);
+        self.apply(&tree, 0, leaf);
+    }
+
+    /// Cuts a partition as the subtree at `node` says; gives how many it is then.
+    fn apply(&mut self, tree: &[Node], node: usize, leaf: u32) -> u32 {
+        let Some(Node::Cut { feature, at, right }) = tree.get(node).copied() else { return 1 };
+        if self.plan.split(leaf, feature, at).is_err() {
+            return 1;
+        }
+        self.splits += 1;
+        let number = leaf as usize;
+        let members = std::mem::take(&mut self.members[number]);
+        let is_left = |content: &u32| self.lengths[*content as usize].feature(feature) <= at;
+        let sides: (Vec<u32>, Vec<u32>) = members.into_iter().partition(is_left);
+        self.members.splice(number..=number, [sides.0, sides.1]);
+        self.origins.insert(number, self.origins[number].clone());
+        self.pieces[number] = true;
+        self.pieces.insert(number, true);
+        let left = self.apply(tree, node + 1, leaf);
+        left + self.apply(tree, right, leaf + left)
+    }
+
+    /// Whether a partition is a piece of one that was hot.
+    pub(super) fn was_hot(&self, leaf: u32) -> bool {
+        self.pieces[leaf as usize]
+    }
+
+    /// Partitions that are one side of a cut whose other side is the next one, where both have at most so many contents
+    /// together; the coldest first.
+    pub(super) fn siblings(&self, contents_max: f64) -> Vec<u32> {
+        let both = |leaf: u32| self.contents(leaf) + self.contents(leaf + 1);
+        let is_cold = |leaf: &u32| both(*leaf) as f64 <= contents_max && self.plan.map().is_joinable(*leaf);
+        let mut cold: Vec<u32> = (0..self.members.len() as u32 - 1).filter(is_cold).collect();
+        cold.sort_by_key(|leaf| (both(*leaf), *leaf));
+        cold
+    }
+
+    /// Joins a partition with the next one.
+    pub(super) fn join(&mut self, leaf: u32) {
+        if self.plan.join(leaf).is_err() {
+            return;
+        }
+        self.joins += 1;
+        let number = leaf as usize;
+        let (members, origins) = (self.members.remove(number + 1), self.origins.remove(number + 1));
+        self.members[number].extend(members);
+        self.pieces.remove(number + 1);
+        self.origins[number].extend(origins);
+        self.origins[number].sort_unstable();
+        self.origins[number].dedup();
+    }
+
+    /// Places a partition on another node.
+    pub(super) fn place(&mut self, leaf: u32, to: u32) {
+        let (from, contents) = (self.plan.node(leaf), self.contents(leaf));
+        if self.plan.place(leaf, to).is_ok() {
+            self.loads[from as usize] -= contents;
+            self.loads[to as usize] += contents;
+        }
+    }
+
+    /// What has changed its node, in the order of the map.
+    pub(super) fn moves(&self, weight: u64) -> Vec<PlannedMove> {
+        let mut moves = Vec::new();
+        for ((place, members), origins) in self.plan.places().iter().zip(&self.members).zip(&self.origins) {
+            let mut counts: BTreeMap<u32, u64> = origins.iter().map(|node| (*node, 0)).collect();
+            for content in members {
+                *counts.entry(self.origin[*content as usize]).or_default() += weight;
+            }
+            let away = counts.into_iter().filter(|(from, _)| *from != place.node);
+            moves.extend(away.map(|(from, contents)| PlannedMove {
+                partition: place.id,
+                from,
+                to: place.node,
+                contents,
+            }));
+        }
+        moves
+    }
+}

@@ -1,0 +1,300 @@
+//! One round: what is split, moved and joined.
+
+use std::cmp::Reverse;
+
+use super::Follow;
+use super::leaves::Leaves;
+use super::sends::Sends;
+use crate::{PARTITIONS_MAX, Plan};
+
+/// Partitions of this many times the wanted size are split.
+const HOT: f64 = 1.5;
+
+/// How often partitions are halved where none fits elsewhere.
+const HALVINGS: usize = 4;
+
+/// A serving node with less than this share of the mean is filled.
+const STARVED: f64 = 0.5;
+
+/// Sends that the move of a content must save to be made for that alone.
+const WORTH: f64 = 0.1;
+
+/// Cold siblings on two nodes are brought together when there are this many times the wanted partitions.
+const CROWDED: f64 = 1.5;
+
+/// A round under way.
+pub(super) struct Round<'l> {
+    follow: Follow,
+    pub(super) leaves: Leaves<'l>,
+    serving: Vec<u32>,
+    /// Serving nodes that had less than their part at the beginning.
+    starved: Vec<u32>,
+    total: u64,
+    /// Contents that may still move.
+    left: u64,
+}
+
+/// A partition and the node it would go to, by what is best about it.
+struct Move {
+    leaf: u32,
+    to: u32,
+    /// The least is the best.
+    rank: (u8, f64),
+}
+
+impl<'l> Round<'l> {
+    pub(super) fn new(follow: Follow, leaves: Leaves<'l>) -> Self {
+        let serving: Vec<u32> = leaves.plan.serving().collect();
+        let total = leaves.lengths.len() as u64;
+        let left = (follow.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
+        let starved = starved(&leaves.plan, &leaves.loads).collect();
+        Self { follow, leaves, serving, starved, total, left }
+    }
+
+    pub(super) fn run(&mut self) {
+        self.split();
+        let mut sends = Sends::new(&self.leaves);
+        self.level(&mut sends);
+        for _ in 0..HALVINGS {
+            if !self.halve() {
+                break;
+            }
+            sends = Sends::new(&self.leaves);
+            self.level(&mut sends);
+        }
+        self.tidy(&mut sends);
+        self.join();
+    }
+
+    /// Contents per serving node.
+    fn mean(&self) -> f64 {
+        self.total as f64 / self.serving.len() as f64
+    }
+
+    /// The most that a node is to have.
+    fn target(&self) -> f64 {
+        self.follow.target.max(1.0) * self.mean()
+    }
+
+    fn load(&self, node: u32) -> u64 {
+        self.leaves.loads[node as usize]
+    }
+
+    fn is_drained(&self, node: u32) -> bool {
+        self.serving.binary_search(&node).is_err()
+    }
+
+    /// Most over mean of the serving nodes.
+    pub(super) fn imbalance(&self) -> f64 {
+        self.leaves.plan.imbalance(&self.leaves.loads)
+    }
+
+    /// Partitions wanted.
+    fn wanted(&self) -> usize {
+        self.serving.len() * self.follow.each.max(1) as usize
+    }
+
+    /// Contents of a partition of the wanted size.
+    fn grain(&self) -> f64 {
+        (self.mean() / f64::from(self.follow.each.max(1))).max(1.0)
+    }
+
+    /// Nodes that still have less than their part.
+    fn hungry(&self) -> impl Iterator<Item = u32> + '_ {
+        let least = (2.0 * self.mean() - self.target()).max(STARVED * self.mean());
+        self.starved.iter().copied().filter(move |node| (self.load(*node) as f64) < least)
+    }
+
+    /// Nodes that give: drained ones, then those with too much, then, where others are hungry, those above the mean;
+    /// the fullest first.
+    fn donors(&self) -> Vec<u32> {
+        let most = if self.hungry().next().is_some() { self.mean() } else { self.target() };
+        let is_donor = |node: &u32| self.load(*node) as f64 > most;
+        let mut donors: Vec<u32> = self.serving.iter().copied().filter(is_donor).collect();
+        let nodes = 0..self.leaves.plan.nodes();
+        donors.extend(nodes.filter(|node| self.is_drained(*node) && self.leaves.of(*node).next().is_some()));
+        donors.sort_by_key(|node| (!self.is_drained(*node), Reverse(self.load(*node)), *node));
+        donors
+    }
+
+    /// Splits hot partitions of the donors, the largest first, as long as there may be more.
+    fn split(&mut self) {
+        let grain = self.grain();
+        let mut hot: Vec<(u64, u32)> = Vec::new();
+        for node in self.donors() {
+            let of_node = self.leaves.of(node).map(|leaf| (self.leaves.contents(leaf), leaf));
+            hot.extend(of_node.filter(|(contents, _)| *contents as f64 > HOT * grain));
+        }
+        hot.sort_unstable_by_key(|(contents, leaf)| (Reverse(*contents), *leaf));
+        let most = (2 * self.wanted()).min(PARTITIONS_MAX);
+        let mut room = most.saturating_sub(self.leaves.plan.places().len());
+        let mut parts: Vec<(u32, u32)> = Vec::new();
+        for (contents, leaf) in hot {
+            let more = ((contents as f64 / grain).round() as usize - 1).min(room);
+            room -= more;
+            parts.push((leaf, more as u32 + 1));
+        }
+        // From the last number to the first, for a split moves the later ones up.
+        parts.sort_unstable_by_key(|(leaf, _)| Reverse(*leaf));
+        parts
+            .into_iter()
+            .filter(|(_, parts)| *parts > 1)
+            .for_each(|(leaf, parts)| self.leaves.split(leaf, parts));
+    }
+
+    /// Halves the largest partition of every node that still gives and has none that fits elsewhere, as long as there may
+    /// be more; whether there was one.
+    fn halve(&mut self) -> bool {
+        let largest =
+            |node| self.leaves.of(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
+        let mut largest: Vec<u32> = self.donors().into_iter().filter_map(largest).collect();
+        largest.retain(|leaf| self.leaves.contents(*leaf) > 1);
+        let most = (2 * self.wanted()).min(PARTITIONS_MAX);
+        largest.truncate(if self.left == 0 {
+            0
+        } else {
+            most.saturating_sub(self.leaves.plan.places().len())
+        });
+        // From the last number to the first, for a split moves the later ones up.
+        largest.sort_unstable_by_key(|leaf| Reverse(*leaf));
+        let before = self.leaves.splits;
+        largest.into_iter().for_each(|leaf| self.leaves.split(leaf, 2));
+        self.leaves.splits > before
+    }
+
+    /// Moves pieces until there is no donor, nothing helps, or enough has moved.
+    fn level(&mut self, sends: &mut Sends) {
+        let mut done: Vec<u32> = Vec::new();
+        while let Some(donor) = self.donors().into_iter().find(|node| !done.contains(node)) {
+            match self.best_of(donor, sends) {
+                Some(best) => self.make(&best, sends),
+                None => done.push(donor),
+            }
+        }
+    }
+
+    /// The best move of a donor's partition.
+    fn best_of(&self, donor: u32, sends: &Sends) -> Option<Move> {
+        let (drained, have, target) = (self.is_drained(donor), self.load(donor), self.target());
+        let receivers: Vec<u32> =
+            if drained || have as f64 > target { self.serving.clone() } else { self.hungry().collect() };
+        let mut best: Option<Move> = None;
+        for leaf in self.leaves.of(donor) {
+            std::thread::yield_now();
+            let contents = self.leaves.contents(leaf);
+            if contents > self.left || (contents == 0 && !drained) {
+                continue;
+            }
+            for to in receivers.iter().copied().filter(|to| *to != donor) {
+                let then = self.load(to) + contents;
+                let rank = if then as f64 <= target {
+                    let class = if self.leaves.was_hot(leaf) { 0 } else { 1 };
+                    (class, sends.cost(leaf, to) as f64 / contents.max(1) as f64)
+                } else if drained || then < have {
+                    // Where nothing fits, to where it is the least.
+                    (2, then as f64)
+                } else {
+                    continue;
+                };
+                consider(&mut best, Move { leaf, to, rank });
+            }
+        }
+        best
+    }
+
+    /// Moves partitions for fewer sends alone.
+    fn tidy(&mut self, sends: &mut Sends) {
+        let keep =
+            self.left.saturating_sub((self.follow.tidied_max.clamp(0.0, 1.0) * self.total as f64) as u64);
+        self.left -= keep;
+        while let Some(best) = self.best_saving(sends) {
+            self.make(&best, sends);
+        }
+        self.left += keep;
+    }
+
+    /// The move that saves the most sends per content.
+    fn best_saving(&self, sends: &Sends) -> Option<Move> {
+        let mut best = None;
+        for (leaf, place) in (0..).zip(self.leaves.plan.places()) {
+            std::thread::yield_now();
+            let contents = self.leaves.contents(leaf);
+            if contents == 0 || contents > self.left || self.is_drained(place.node) {
+                continue;
+            }
+            let has_room =
+                |to: &u32| *to != place.node && (self.load(*to) + contents) as f64 <= self.target();
+            for to in self.serving.iter().copied().filter(has_room) {
+                let cost = sends.cost(leaf, to) as f64 * sends.weight() / contents as f64;
+                if cost <= -WORTH {
+                    consider(&mut best, Move { leaf, to, rank: (0, cost) });
+                }
+            }
+        }
+        best
+    }
+
+    fn make(&mut self, one: &Move, sends: &mut Sends) {
+        self.left -= self.leaves.contents(one.leaf);
+        sends.place(one.leaf, one.to);
+        self.leaves.place(one.leaf, one.to);
+    }
+
+    /// Joins cold siblings, the coldest first, while there are more partitions than wanted.
+    fn join(&mut self) {
+        loop {
+            let count = self.leaves.plan.places().len();
+            if count as f64 > CROWDED * self.wanted() as f64 {
+                self.gather();
+            }
+            let mut cold = self.leaves.siblings(self.grain());
+            cold.retain(|leaf| self.leaves.plan.node(*leaf) == self.leaves.plan.node(*leaf + 1));
+            cold.truncate(count.saturating_sub(self.wanted()));
+            if cold.is_empty() {
+                return;
+            }
+            // From the last number to the first, for a join moves the later ones down.
+            cold.sort_unstable_by_key(|leaf| Reverse(*leaf));
+            cold.into_iter().for_each(|leaf| self.leaves.join(leaf));
+        }
+    }
+
+    /// Brings cold siblings together on one node, the coldest first.
+    fn gather(&mut self) {
+        for leaf in self.leaves.siblings(self.grain()) {
+            let (one, next) = (self.leaves.contents(leaf), self.leaves.contents(leaf + 1));
+            let (less, more) = if one < next { (leaf, leaf + 1) } else { (leaf + 1, leaf) };
+            let (contents, to) = (one.min(next), self.leaves.plan.node(more));
+            let fits = (self.load(to) + contents) as f64 <= self.target() && !self.is_drained(to);
+            if fits && contents <= self.left && self.leaves.plan.node(less) != to {
+                self.left -= contents;
+                self.leaves.place(less, to);
+            }
+        }
+    }
+}
+
+/// Serving nodes that have less than their part, where there are enough contents to say so.
+pub(super) fn starved<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
+    let least = if has_enough(plan, by_node) { STARVED * mean(plan, by_node) } else { 0.0 };
+    plan.serving().filter(move |node| (by_node[*node as usize] as f64) < least)
+}
+
+/// Whether there are so many contents that imbalance is more than chance.
+pub(super) fn has_enough(plan: &Plan, by_node: &[u64]) -> bool {
+    mean(plan, by_node) >= Follow::CONTENTS_MIN as f64
+}
+
+/// All contents per serving node.
+fn mean(plan: &Plan, by_node: &[u64]) -> f64 {
+    by_node.iter().sum::<u64>() as f64 / plan.serving().count() as f64
+}
+
+/// Keeps the better of two moves, the earlier one of equals.
+fn consider(best: &mut Option<Move>, other: Move) {
+    let is_better =
+        |best: &Move| other.rank.0.cmp(&best.rank.0).then(other.rank.1.total_cmp(&best.rank.1)).is_lt();
+    if best.as_ref().is_none_or(is_better) {
+        *best = Some(other);
+    }
+}

@@ -1,0 +1,155 @@
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use doppel_model::Tau;
+
+const NODES: u32 = 5;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Split(u32, usize, i64),
+    Join(u32),
+    Place(u32, u32),
+    Drain(u32, bool),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0u32..40, 0usize..4, -60i64..120).prop_map(|(p, feature, at)| Step::Split(p, feature, at)),
+        2 => (0u32..40).prop_map(Step::Join),
+        2 => (0u32..40, 0..=NODES).prop_map(|(p, node)| Step::Place(p, node)),
+        1 => (0..=NODES, any::<bool>()).prop_map(|(node, drained)| Step::Drain(node, drained)),
+    ];
+    vec(step, 0..60)
+}
+
+fn vectors() -> impl Strategy<Value = Vec<LengthVector>> {
+    let vector = (0u32..120, 0.0..=1.0f64, 0.0..=1.0f64).prop_map(|(total, a, b)| {
+        let half = |share: f64| (share * f64::from(total)) as u32;
+        LengthVector::new(&[total, half(a), half(b)]).unwrap()
+    });
+    vec(vector, 60)
+}
+
+fn young() -> Plan {
+    Plan::on_first(PartitionMap::one(3, Tau::DEFAULT).unwrap(), NODES).unwrap()
+}
+
+fn apply(plan: &mut Plan, step: &Step) -> Result<(), MappingError> {
+    match *step {
+        Step::Split(partition, feature, at) => plan.split(partition, feature, at),
+        Step::Join(partition) => plan.join(partition),
+        Step::Place(partition, node) => plan.place(partition, node),
+        Step::Drain(node, drained) => plan.set_drained(node, drained),
+    }
+}
+
+fn boxes(plan: &Plan) -> BTreeMap<u32, Bounds> {
+    plan.places().iter().map(|place| place.id).zip(plan.map().bounds().iter().copied()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_steps_leave_a_plan(steps in steps(), vectors in vectors()) {
+        let mut plan = young();
+        // Every id that there ever was, and its box.
+        let mut known = boxes(&plan);
+        for step in &steps {
+            let before = plan.clone();
+            if apply(&mut plan, step).is_err() {
+                prop_assert_eq!(&plan, &before, "a step that fails changes nothing");
+                continue;
+            }
+            let now = boxes(&plan);
+            prop_assert_eq!(now.len(), plan.places().len(), "an id is one partition's");
+            for (id, bounds) in now {
+                prop_assert_eq!(*known.entry(id).or_insert(bounds), bounds, "an id names one box for ever");
+            }
+        }
+        prop_assert!(plan.serving().next().is_some());
+        prop_assert!(plan.places().iter().all(|place| place.node < NODES));
+        let mut contacts = Vec::new();
+        for vector in &vectors {
+            let holds = |bounds: &Bounds| (0..3).all(|m| {
+                (bounds.lo[m]..=bounds.hi[m]).contains(&vector.feature(m))
+            });
+            let bounds = plan.map().bounds().iter();
+            let homes: Vec<usize> = bounds.enumerate().filter(|(_, b)| holds(b)).map(|(p, _)| p).collect();
+            let home = plan.map().home(vector);
+            prop_assert_eq!(homes, vec![home as usize], "homes partition the space");
+            plan.contacts(vector, &mut contacts);
+            prop_assert!(contacts.is_sorted_by(|a, b| a < b) && contacts.contains(&plan.node(home)));
+        }
+        let load = plan.measure(&vectors);
+        prop_assert_eq!(load.stored.iter().sum::<u64>(), vectors.len() as u64);
+
+        let json = serde_json::to_string(&plan).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+
+    /// Joining what was split gives the boxes that were there, with other ids.
+    #[test]
+    fn a_join_undoes_a_split(steps in steps(), partition in 0u32..40, at in -60i64..120) {
+        let mut plan = young();
+        steps.iter().for_each(|step| drop(apply(&mut plan, step)));
+        let before = plan.clone();
+        if plan.split(partition, 1, at).is_ok() {
+            prop_assert!(plan.map().is_joinable(partition));
+            plan.join(partition).unwrap();
+            prop_assert_eq!(plan.map(), before.map());
+            let number = partition as usize;
+            prop_assert_ne!(plan.places()[number].id, before.places()[number].id);
+            prop_assert_eq!(plan.places()[number].node, before.places()[number].node);
+        }
+    }
+
+    #[test]
+    fn damaged_documents_are_errors(steps in steps(), what in 0usize..7, value in 0u64..9) {
+        let mut plan = young();
+        steps.iter().for_each(|step| drop(apply(&mut plan, step)));
+        let mut json = serde_json::to_value(&plan).unwrap();
+        let next = json["next_id"].as_u64().unwrap();
+        let wrong = match what {
+            0 => { json["doppel_plan"] = (2 + value).into(); "is of version" }
+            1 => { json["nodes"] = 0.into(); "nodes, not 0" }
+            2 => { json["partitions"][0]["node"] = (u64::from(NODES) + value).into(); "node" }
+            3 => { json["partitions"][0]["id"] = (next + value).into(); "partition" }
+            4 => { json["partitions"].as_array_mut().unwrap().pop(); "partitions, not" }
+            5 => { json["drained"] = (0..NODES).collect::<Vec<u32>>().into(); "the only one" }
+            _ => { json["more"] = value.into(); "unknown field" }
+        };
+        let error = serde_json::from_value::<Plan>(json).unwrap_err().to_string();
+        prop_assert!(error.contains(wrong), "{error}");
+    }
+}
+
+#[test]
+fn ids_go_on_when_everything_is_mapped_anew() {
+    let mut before = young();
+    before.split(0, 0, 50).unwrap();
+    let after = young().after(&before);
+    let old = boxes(&before);
+    assert!(after.places().iter().all(|place| !old.contains_key(&place.id) && place.id != 0));
+    let mut later = after.clone();
+    later.split(0, 0, 50).unwrap();
+    assert!(later.places().iter().all(|place| boxes(&after).keys().all(|id| *id < place.id)));
+}
+
+#[test]
+fn the_last_node_stays() {
+    let mut plan = young();
+    for node in 0..NODES - 1 {
+        plan.set_drained(node, true).unwrap();
+    }
+    assert_eq!(plan.set_drained(NODES - 1, true), Err(MappingError::LastNode(NODES - 1)));
+    assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1]);
+    assert_eq!(plan.set_drained(NODES, false), Err(MappingError::Node { node: NODES, nodes: NODES }));
+    plan.extend(NODES + 1).unwrap();
+    assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1, NODES]);
+    assert_eq!(plan.extend(NODES_MAX + 1), Err(MappingError::Nodes(NODES_MAX + 1)));
+}

@@ -1,0 +1,119 @@
+//! The seam of tier 2: what tier 1 tells it, what it answers.
+
+use std::sync::Arc;
+
+use super::mapping::MappingApi;
+use super::report::LoadReport;
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+
+/// One order to tier 2. Orders about one page are carried out in the order they are given.
+///
+/// Tier 2 is a derived index: an order that is lost with the process is found again when the index
+/// is compared with tier 1 at the next start.
+#[derive(Debug, Clone)]
+pub enum IndexCommand {
+    /// `page` now has this content. With `look`, compare it as soon as it is stored (G4).
+    Put {
+        /// The page.
+        page: PageId,
+        /// Its current signature.
+        signature: Arc<Signature>,
+        /// Whether, and under which ticket, to compare it.
+        look: Option<Look>,
+    },
+    /// `page` no longer has this content.
+    Remove {
+        /// The page.
+        page: PageId,
+        /// The content it had.
+        content: ContentHash,
+    },
+    /// Compare a page whose content was put before (late look).
+    Look {
+        /// The page.
+        page: PageId,
+        /// The content it is believed to have; another one makes the order void.
+        content: ContentHash,
+        /// The ticket to answer under.
+        look: Look,
+    },
+}
+
+/// The ticket of a comparison: it comes back with the answer, so that tier 1 knows an old one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Counted by the page's shard.
+    pub ticket: u32,
+}
+
+impl Look {
+    /// The ticket of an answer that was not asked for: the first of a content's pages has left, and this one
+    /// is the first now. Its copies were tied to the one that left, so it is to be compared again.
+    pub const AGAIN: u32 = u32::MAX;
+}
+
+/// The answer to one look, when every partition that meets the bounding space has answered; or, under
+/// [`Look::AGAIN`], the wish that the page be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookResult {
+    /// The page that was compared.
+    pub page: PageId,
+    /// The content that was compared.
+    pub content: ContentHash,
+    /// The ticket of the order.
+    pub ticket: u32,
+    /// Its verified partners. A partner tied to one of them by a pair that was reported earlier,
+    /// with that one at its end, may be left out (see `tier2`).
+    pub pairs: Vec<Pair>,
+}
+
+/// A verified partner: same content, or F by exact comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// A page with the partner content.
+    pub page: PageId,
+    /// The partner content.
+    pub content: ContentHash,
+    /// Shingles in common.
+    pub shared: u32,
+    /// Distinct shingles of the partner.
+    pub shingles: u32,
+}
+
+/// Where a signature belongs under the present map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// Distinct shingles per sub-dictionary.
+    pub lengths: Vec<u32>,
+    /// The id of the partition that stores it.
+    pub home: u32,
+    /// The ids of the partitions it is compared in, neighbours in order, the home among them.
+    pub contacts: Vec<u32>,
+}
+
+/// Tier 2 as tier 1 and the coordinator see it.
+pub trait Tier2Api: Send + Sync {
+    /// Hands orders over; returns at once. The caller bounds how many are under way.
+    fn submit(&self, commands: Vec<IndexCommand>);
+
+    /// Compares a signature that is not stored.
+    fn probe(&self, signature: &Signature) -> Vec<Pair>;
+
+    /// Where a signature belongs.
+    fn placement(&self, signature: &Signature) -> Placement;
+
+    /// Load per partition.
+    fn load(&self) -> LoadReport;
+
+    /// Orders handed over and not yet carried out.
+    fn waiting(&self) -> usize;
+
+    /// The mapping, where there is one that can be changed.
+    fn mapping(&self) -> Option<&dyn MappingApi> {
+        None
+    }
+
+    /// Starts the pass that is being collected without waiting for its count or age.
+    fn hurry(&self);
+}

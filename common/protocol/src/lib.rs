@@ -1,0 +1,34 @@
+//! The contract between the roles, and with the world outside.
+//!
+//! The three roles never name each other. The coordinator calls tier 1 and tier 2 through the traits
+//! here, tier 1 calls tier 2 through them, and whoever wires a process together passes the objects in.
+#![forbid(unsafe_code)]
+
+mod backup;
+mod index;
+mod mapping;
+mod market;
+pub mod page;
+mod rank;
+mod record;
+mod repair;
+mod report;
+mod status;
+mod winner_order;
+
+pub use backup::{BackupError, BackupSummary};
+pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
+pub use mapping::{Ended, MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
+pub use market::{HostSuffix, Market, MarketError, Markets};
+pub use rank::{Rank, Rule};
+pub use record::{
+    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
+    GroupView, MemberView, Outcome, PageView, Refused, Submission, Tier1Api, WinnerView,
+};
+pub use repair::{
+    NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
+    RepairReport, RepairTrail, within,
+};
+pub use report::{LengthBox, LoadReport, PartitionLoad};
+pub use status::{Line, Status, Unresolved};
+pub use winner_order::{OrderError, WinnerOrder};

@@ -1,0 +1,247 @@
+//! Markets: host suffixes whose pages a query prefers. They shape answers and nothing on record.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use doppel_model::PageUrl;
+
+/// Names that a message lists; there may be more.
+const NAMES_SHOWN: usize = 20;
+
+/// The end of a host name, whole labels, lower case, without a leading dot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct HostSuffix(String);
+
+/// Host suffixes that are preferred together, at least one. A clone is cheap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Market(Arc<Vec<HostSuffix>>);
+
+/// Markets by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Markets(BTreeMap<String, Market>);
+
+/// Why something is no market.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MarketError {
+    /// No host ends like this.
+    #[error(
+        "a host suffix such as de or co.uk is expected: ASCII letters, digits, dots and hyphens, at most {max}",
+        max = HostSuffix::BYTES_MAX
+    )]
+    Suffix,
+    /// No suffix, or too many.
+    #[error("a market has 1 to {max} host suffixes, not {0}", max = Market::SUFFIXES_MAX)]
+    Suffixes(usize),
+    /// Not a name.
+    #[error(
+        "the name of a market is a letter and up to {rest} letters, digits, hyphens and underscores, lower case",
+        rest = Markets::NAME_BYTES_MAX - 1
+    )]
+    Name,
+    /// A second market of this name.
+    #[error("the market {0} is named twice")]
+    Repeated(String),
+    /// Too many.
+    #[error("at most {max} markets are possible", max = Markets::MAX)]
+    Markets,
+    /// What was asked for.
+    #[error("neither a market ({0}) nor a host suffix such as de or co.uk")]
+    Unknown(String),
+}
+
+impl HostSuffix {
+    /// The longest host name, in bytes (RFC 1035).
+    pub const BYTES_MAX: usize = 253;
+
+    /// Whether `host` is the suffix or ends in it after a dot.
+    fn ends(&self, host: &str) -> bool {
+        host.strip_suffix(self.0.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    }
+}
+
+impl FromStr for HostSuffix {
+    type Err = MarketError;
+
+    /// A leading dot is left out.
+    fn from_str(text: &str) -> Result<Self, MarketError> {
+        let suffix = text.strip_prefix('.').unwrap_or(text);
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_plain);
+        if suffix.len() > Self::BYTES_MAX || !suffix.split('.').all(is_label) {
+            return Err(MarketError::Suffix);
+        }
+        Ok(Self(suffix.to_ascii_lowercase()))
+    }
+}
+
+impl fmt::Display for HostSuffix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Market {
+    /// The most suffixes of a market.
+    pub const SUFFIXES_MAX: usize = 64;
+
+    /// The market of all hosts with one of these suffixes.
+    ///
+    /// # Errors
+    /// When there is none, or are more than [`Self::SUFFIXES_MAX`].
+    pub fn new(suffixes: Vec<HostSuffix>) -> Result<Self, MarketError> {
+        if !(1..=Self::SUFFIXES_MAX).contains(&suffixes.len()) {
+            return Err(MarketError::Suffixes(suffixes.len()));
+        }
+        Ok(Self(Arc::new(suffixes)))
+    }
+
+    /// Whether the page's host has one of the suffixes.
+    #[must_use]
+    pub fn has(&self, page: &PageUrl) -> bool {
+        let host = page.host();
+        self.0.iter().any(|suffix| suffix.ends(&host))
+    }
+
+    /// Its suffixes, as they were given.
+    #[must_use]
+    pub fn suffixes(&self) -> &[HostSuffix] {
+        &self.0
+    }
+}
+
+impl Markets {
+    /// The most markets.
+    pub const MAX: usize = 256;
+    /// The longest name.
+    pub const NAME_BYTES_MAX: usize = 64;
+
+    /// Adds a market.
+    ///
+    /// # Errors
+    /// When the name is none or taken, or there are [`Self::MAX`] already.
+    pub fn add(&mut self, name: &str, market: Market) -> Result<(), MarketError> {
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
+        let begins_well = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
+        if !begins_well || name.len() > Self::NAME_BYTES_MAX || !name.bytes().all(is_plain) {
+            return Err(MarketError::Name);
+        }
+        if self.0.contains_key(name) {
+            return Err(MarketError::Repeated(name.to_owned()));
+        }
+        if self.0.len() == Self::MAX {
+            return Err(MarketError::Markets);
+        }
+        self.0.insert(name.to_owned(), market);
+        Ok(())
+    }
+
+    /// The market that a question names: the one of this name, in any case, or else that of one host suffix. A
+    /// name has no dot, so `.de` is always a suffix.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn find(&self, asked: &str) -> Result<Market, MarketError> {
+        if asked.len() <= Self::NAME_BYTES_MAX
+            && let Some(market) = self.0.get(&asked.to_ascii_lowercase())
+        {
+            return Ok(market.clone());
+        }
+        let suffix = asked.parse().map_err(|_| MarketError::Unknown(self.known()))?;
+        Market::new(vec![suffix])
+    }
+
+    /// The markets by name, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Market)> {
+        self.0.iter().map(|(name, market)| (name.as_str(), market))
+    }
+
+    /// The names, for a message.
+    fn known(&self) -> String {
+        let mut names: Vec<&str> = self.0.keys().map(String::as_str).take(NAMES_SHOWN).collect();
+        if names.is_empty() {
+            return "none has a name".to_owned();
+        }
+        let more = self.0.len() - names.len();
+        let rest = format!("{more} more");
+        if more > 0 {
+            names.push(&rest);
+        }
+        names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn market(suffixes: &[&str]) -> Market {
+        Market::new(suffixes.iter().map(|suffix| suffix.parse().unwrap()).collect()).unwrap()
+    }
+
+    fn has(market: &Market, url: &str) -> bool {
+        market.has(&PageUrl::parse(url).unwrap())
+    }
+
+    #[test]
+    fn a_suffix_is_whole_labels() {
+        assert!(has(&market(&["de"]), "http://www.a.de:80/") && has(&market(&[".a.DE"]), "http://A.de/"));
+        assert!(!has(&market(&["de"]), "http://a.xde/") && !has(&market(&["de"]), "file:///a.de"));
+        let three = market(&["de", "at", "co.uk"]);
+        assert!(has(&three, "http://b.at/") && has(&three, "http://b.co.uk/"));
+        assert!(!has(&three, "http://b.uk/") && !has(&three, "http://de.com/at"));
+    }
+
+    #[test]
+    fn bad_suffixes_are_refused() {
+        let long = "a.".repeat(127) + "de";
+        for bad in ["", ".", "..de", "de.", "a..de", "d e", "d/e", "дe", "a_b.de", long.as_str()] {
+            assert_eq!(bad.parse::<HostSuffix>(), Err(MarketError::Suffix), "{bad}");
+        }
+        let longest = "a.".repeat(126) + "d";
+        assert_eq!(longest.parse::<HostSuffix>().unwrap().to_string(), longest);
+    }
+
+    #[test]
+    fn numbers_and_names_are_bounded() {
+        let suffix: HostSuffix = "de".parse().unwrap();
+        for count in [0, Market::SUFFIXES_MAX + 1] {
+            assert_eq!(Market::new(vec![suffix.clone(); count]), Err(MarketError::Suffixes(count)));
+        }
+        let (mut markets, german) = (Markets::default(), market(&["de"]));
+        let long = "a".repeat(Markets::NAME_BYTES_MAX + 1);
+        for bad in ["", "German", "1st", "-a", "a.b", "a b", "ä", long.as_str()] {
+            assert_eq!(markets.add(bad, german.clone()), Err(MarketError::Name), "{bad}");
+        }
+        for n in 0..Markets::MAX {
+            markets.add(&format!("a_{n}-b"), german.clone()).unwrap();
+        }
+        assert_eq!(markets.add("a_0-b", german.clone()), Err(MarketError::Repeated("a_0-b".to_owned())));
+        assert_eq!(markets.add("one-more", german), Err(MarketError::Markets));
+        let unknown = markets.find("a b").unwrap_err().to_string();
+        assert!(unknown.contains("(a_0-b, a_1-b, ") && unknown.contains(", 236 more)"), "{unknown}");
+    }
+
+    #[test]
+    fn a_name_goes_before_a_suffix() {
+        let mut markets = Markets::default();
+        markets.add("german", market(&["de", "at"])).unwrap();
+        markets.add("com", market(&["com", "net"])).unwrap();
+        assert_eq!(markets.find("German").unwrap(), market(&["de", "at"]));
+        assert_eq!(markets.find("com").unwrap(), market(&["com", "net"]));
+        assert_eq!(markets.find(".com").unwrap(), market(&["com"]));
+        assert_eq!(markets.find("FR").unwrap(), market(&["fr"]));
+        let unknown = markets.find("south_german").unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "neither a market (com, german) nor a host suffix such as de or co.uk"
+        );
+        assert!(Markets::default().find("").unwrap_err().to_string().contains("none has a name"));
+    }
+}

@@ -1,0 +1,328 @@
+//! The winner order: one total order on page records alone, so that winners do not depend on timing.
+//!
+//! Some of the rules, in the order of a collection's choice, then the URL. Unless chosen otherwise: popularity
+//! in powers of two (unknown lowest), day first seen (so that an attacker's new page cannot take a group
+//! over), static before dynamic URL, shorter URL, time first seen (DESIGN: tier 1, winner order). A market
+//! that a query names goes before all of them. Dead pages are in no group, and a redirect is represented by
+//! its target, so neither ever meets a page here.
+
+use std::cmp::Ordering;
+use std::{fmt, iter};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Market, Rank, Rule};
+
+/// The rules of a collection, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<Rule>", try_from = "Vec<Rule>")]
+pub struct WinnerOrder {
+    /// Those that were chosen, then [`Rule::Url`] in all other places.
+    rules: [Rule; Self::RULES.len()],
+}
+
+/// Why a list of rules is no order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{rule} {reason}")]
+pub struct OrderError {
+    /// Place of the rule in the list, from 0.
+    pub at: usize,
+    /// The rule that cannot be there.
+    pub rule: Rule,
+    /// Why not.
+    pub reason: &'static str,
+}
+
+impl WinnerOrder {
+    /// The rules to choose from. The URL decides last whether it is named or not.
+    pub const RULES: [Rule; 6] = [
+        Rule::Popularity,
+        Rule::DayFirstSeen,
+        Rule::StaticUrl,
+        Rule::ShorterUrl,
+        Rule::FirstSeen,
+        Rule::Https,
+    ];
+
+    /// The order of a collection that has chosen none.
+    pub const DEFAULT: Self = Self {
+        rules: [
+            Rule::Popularity,
+            Rule::DayFirstSeen,
+            Rule::StaticUrl,
+            Rule::ShorterUrl,
+            Rule::FirstSeen,
+            Rule::Url,
+        ],
+    };
+
+    /// The order that has these rules, then the URL.
+    ///
+    /// # Errors
+    /// When a rule is named twice, is [`Rule::Market`], or comes after [`Rule::Url`].
+    pub fn new(chosen: &[Rule]) -> Result<Self, OrderError> {
+        let mut rules = [Rule::Url; Self::RULES.len()];
+        for (at, &rule) in chosen.iter().enumerate() {
+            let refused = |reason| Err(OrderError { at, rule, reason });
+            if rule == Rule::Market {
+                return refused("is not named here: it goes first whenever a question names a market");
+            }
+            if chosen[..at].contains(&rule) {
+                return refused("is named twice");
+            }
+            if chosen[..at].contains(&Rule::Url) {
+                return refused("comes after url, which leaves nothing to decide");
+            }
+            // Different rules, and none of them `market`, are at most so many and `url`.
+            if let Some(place) = rules.get_mut(at) {
+                *place = rule;
+            }
+        }
+        Ok(Self { rules })
+    }
+
+    /// The rules in their order; the last is [`Rule::Url`].
+    pub fn rules(self) -> impl Iterator<Item = Rule> {
+        self.rules.into_iter().take_while(|rule| *rule != Rule::Url).chain(iter::once(Rule::Url))
+    }
+
+    /// Compares two pages, those of `market` first where there is one; `Less` wins. Gives the rule that
+    /// decided.
+    #[must_use]
+    pub fn compare(self, a: &Rank, b: &Rank, market: Option<&Market>) -> (Ordering, Rule) {
+        iter::once(Rule::Market)
+            .chain(self.rules())
+            .map(|rule| (rule.compare(a, b, market), rule))
+            .find(|(order, _)| order.is_ne())
+            .unwrap_or((Ordering::Equal, Rule::Url))
+    }
+
+    /// Whether `a` wins over `b` when no market is asked for.
+    #[must_use]
+    pub fn beats(self, a: &Rank, b: &Rank) -> bool {
+        self.compare(a, b, None).0.is_lt()
+    }
+}
+
+impl Default for WinnerOrder {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Display for WinnerOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, rule) in self.rules().enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{rule}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<WinnerOrder> for Vec<Rule> {
+    fn from(order: WinnerOrder) -> Self {
+        order.rules().collect()
+    }
+}
+
+impl TryFrom<Vec<Rule>> for WinnerOrder {
+    type Error = OrderError;
+
+    fn try_from(chosen: Vec<Rule>) -> Result<Self, OrderError> {
+        Self::new(&chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use doppel_model::{PageUrl, Timestamp};
+
+    fn rank(url: &str, popularity: Option<f64>, first_seen_ms: i64) -> Rank {
+        Rank {
+            url: PageUrl::parse(url).unwrap(),
+            popularity,
+            first_seen: Timestamp::from_millis(first_seen_ms),
+        }
+    }
+
+    fn order(names: &str) -> WinnerOrder {
+        let rules: Vec<Rule> = names.split_whitespace().map(|name| name.parse().unwrap()).collect();
+        WinnerOrder::new(&rules).unwrap()
+    }
+
+    /// The rules from their description: the smallest key wins.
+    fn key(rule: Rule, rank: &Rank) -> i64 {
+        let url = rank.url.as_str();
+        let seen = rank.first_seen.millis();
+        match rule {
+            Rule::Popularity => match rank.popularity {
+                None => i64::MAX,
+                // The exponent of a normal number; that of zero is less than all.
+                Some(p) => 1_023 - (p.to_bits() >> 52) as i64,
+            },
+            Rule::DayFirstSeen => seen.div_euclid(86_400_000),
+            Rule::StaticUrl => i64::from(url.contains('?')),
+            Rule::ShorterUrl => url.len() as i64,
+            Rule::FirstSeen => seen,
+            Rule::Https => i64::from(!url.to_lowercase().starts_with("https://")),
+            Rule::Market | Rule::Url => unreachable!(),
+        }
+    }
+
+    fn expected(rules: &[Rule], a: &Rank, b: &Rank) -> (Ordering, Rule) {
+        for &rule in rules {
+            let (a, b) = (key(rule, a), key(rule, b));
+            if a != b {
+                return (a.cmp(&b), rule);
+            }
+        }
+        (a.url.as_str().cmp(b.url.as_str()), Rule::Url)
+    }
+
+    /// All permutations of all subsets.
+    fn arrangements(of: &[Rule]) -> Vec<Vec<Rule>> {
+        let mut all = vec![Vec::new()];
+        for rule in of {
+            let rest: Vec<Rule> = of.iter().copied().filter(|other| other != rule).collect();
+            all.extend(arrangements(&rest).into_iter().map(|tail| [vec![*rule], tail].concat()));
+        }
+        all
+    }
+
+    #[test]
+    fn rules_in_the_usual_order() {
+        let day = Timestamp::DAY_MS;
+        let de = Market::new(vec!["de".parse().unwrap()]).unwrap();
+        let cases = [
+            (
+                rank("http://a.de/longer?x", None, day),
+                rank("http://a.fr/", Some(9.0), 0),
+                Some(&de),
+                Rule::Market,
+            ),
+            (
+                rank("http://a/longer", Some(4.0), day),
+                rank("http://a/", Some(3.9), 0),
+                None,
+                Rule::Popularity,
+            ),
+            (rank("http://a/longer", Some(0.0), day), rank("http://a/", None, 0), None, Rule::Popularity),
+            (
+                rank("http://a/longer?x", Some(4.0), 0),
+                rank("http://a/", Some(7.9), day),
+                None,
+                Rule::DayFirstSeen,
+            ),
+            (rank("http://a/longer", None, 9), rank("http://a/?", None, 0), None, Rule::StaticUrl),
+            (rank("http://a/b", None, 9), rank("http://a/bc", None, 0), None, Rule::ShorterUrl),
+            (rank("http://a/c", None, 1), rank("http://a/b", None, 2), None, Rule::FirstSeen),
+            (rank("http://a/b", None, 1), rank("http://a/c", None, 1), None, Rule::Url),
+        ];
+        for (winner, loser, market, rule) in cases {
+            let usual = WinnerOrder::default();
+            assert_eq!(
+                usual.compare(&winner, &loser, market),
+                (Ordering::Less, rule),
+                "{winner:?} {loser:?}"
+            );
+            assert_eq!(usual.compare(&loser, &winner, market), (Ordering::Greater, rule));
+        }
+    }
+
+    #[test]
+    fn chosen_rules_decide_in_their_order() {
+        let (old, secure) = (rank("http://a/", None, 0), rank("HTTPS://a/longer?x", None, 9));
+        let decides = |names| order(names).compare(&secure, &old, None);
+        assert_eq!(decides("https popularity"), (Ordering::Less, Rule::Https));
+        assert_eq!(decides("first_seen https"), (Ordering::Greater, Rule::FirstSeen));
+        assert_eq!(decides("popularity day_first_seen"), (Ordering::Less, Rule::Url), "in byte order");
+        assert_eq!(decides("url"), decides(""));
+        let file = rank("file:///a", None, 0);
+        assert_eq!(order("https").compare(&file, &old, None).1, Rule::Url, "neither is https");
+    }
+
+    #[test]
+    fn names_go_out_and_come_in_again() {
+        assert_eq!(
+            WinnerOrder::DEFAULT.to_string(),
+            "popularity, day_first_seen, static_url, shorter_url, first_seen, url"
+        );
+        for rules in arrangements(&WinnerOrder::RULES) {
+            let order = WinnerOrder::new(&rules).unwrap();
+            let json = serde_json::to_string(&order).unwrap();
+            assert_eq!(serde_json::from_str::<WinnerOrder>(&json).unwrap(), order, "{json}");
+            assert_eq!(order.rules().collect::<Vec<_>>(), [rules, vec![Rule::Url]].concat());
+        }
+    }
+
+    #[test]
+    fn no_order_says_which_rule_and_why() {
+        let refused = |rules: &[Rule]| WinnerOrder::new(rules).unwrap_err();
+        let twice = refused(&[Rule::Https, Rule::FirstSeen, Rule::Https]);
+        assert_eq!((twice.at, twice.to_string().as_str()), (2, "https is named twice"));
+        let late = refused(&[Rule::Url, Rule::Https]);
+        assert_eq!((late.at, late.rule), (1, Rule::Https));
+        assert_eq!(refused(&[Rule::Url, Rule::Url]).reason, "is named twice");
+        let market = refused(&[Rule::Popularity, Rule::Market]);
+        assert_eq!((market.at, market.rule), (1, Rule::Market));
+        assert!(serde_json::from_str::<WinnerOrder>("[\"url\", \"https\"]").is_err());
+    }
+
+    /// Every order that can be chosen is the model's, which is total: it compares keys one after the other,
+    /// and URLs at the end.
+    #[test]
+    fn every_arrangement_is_a_total_order() {
+        let mut ranks = Vec::new();
+        for url in ["http://a/b", "http://a/c", "https://a/", "http://a/?", "https://a/?", "http://a/longer"]
+        {
+            for (popularity, seen) in [(None, 5), (Some(0.0), 5), (Some(3.0), 7), (Some(2.0), 86_400_001)] {
+                ranks.push(rank(url, popularity, seen));
+            }
+        }
+        let arrangements = arrangements(&WinnerOrder::RULES);
+        assert_eq!(arrangements.len(), 1 + 6 + 30 + 120 + 360 + 720 + 720);
+        for rules in arrangements {
+            let order = WinnerOrder::new(&rules).unwrap();
+            for a in &ranks {
+                for b in &ranks {
+                    assert_eq!(order.compare(a, b, None), expected(&rules, a, b), "{order}: {a:?} {b:?}");
+                }
+            }
+        }
+    }
+
+    fn ranks() -> impl Strategy<Value = Rank> {
+        let popularity = prop_oneof![
+            Just(None),
+            prop_oneof![Just(0.0), 0.1..9.0, proptest::num::f64::NORMAL.prop_map(f64::abs)].prop_map(Some)
+        ];
+        let seen = prop_oneof![-2 * Timestamp::DAY_MS..2 * Timestamp::DAY_MS, -2..2i64];
+        ("(https?|HTTPS|hTTp)://[ab]\\.(de|fr)/[ab?]{0,3}", popularity, seen)
+            .prop_map(|(url, popularity, seen)| rank(&url, popularity, seen))
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_any_pages_is_the_models(
+            rules in proptest::sample::subsequence(WinnerOrder::RULES.to_vec(), 0..=6).prop_shuffle(),
+            a in ranks(), b in ranks(), in_market in any::<bool>(),
+        ) {
+            let market = in_market.then(|| Market::new(vec!["fr".parse().unwrap()]).unwrap());
+            let order = WinnerOrder::new(&rules).unwrap();
+            let fr = |rank: &Rank| rank.url.as_str().to_lowercase().contains(".fr/");
+            let expected = if in_market && fr(&a) != fr(&b) {
+                (if fr(&a) { Ordering::Less } else { Ordering::Greater }, Rule::Market)
+            } else {
+                expected(&rules, &a, &b)
+            };
+            prop_assert_eq!(order.compare(&a, &b, market.as_ref()), expected);
+            let (opposite, _) = order.compare(&b, &a, market.as_ref());
+            prop_assert_eq!(opposite, expected.0.reverse());
+            prop_assert_eq!(expected.0.is_eq(), a.url == b.url && opposite.is_eq());
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! HTML to text, by the WHATWG tokenizer and without a tree.
+//!
+//! Beside the text it notes what the page says about itself: `<base>`, the canonical link, and, for
+//! small pages, what a redirect in content is told from. No token of the HTML is built: text, names and
+//! the few attributes of interest go to buffers that are kept.
+
+use std::convert::Infallible;
+
+use html5gum::{Emitter, Error, State, Tokenizer};
+
+use super::foreign::Foreign;
+use super::redirect;
+use doppel_model::PageUrl;
+
+/// The longest attribute value taken; a longer one is as if it were absent.
+const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
+
+/// What was read of a page. Buffers are kept from one page to the next.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// The text in UTF-8, a space for every tag.
+    pub(super) text: Vec<u8>,
+    base: Option<String>,
+    canonical: Option<String>,
+    /// The target of the first valid meta refresh of at most 10 s, not yet resolved. Small pages only.
+    pub(super) refresh: Option<String>,
+    /// The text of all scripts. Small pages only.
+    pub(super) script: Vec<u8>,
+    /// Whether there is a letter, a digit, a form or another document outside of title and noscript. Small
+    /// pages only.
+    pub(super) has_body: bool,
+    attributes: Attributes,
+}
+
+impl Document {
+    /// Reads `html` and forgets the page before. `small` pages may be redirects.
+    pub(super) fn read(&mut self, html: &str, small: bool) {
+        self.text.clear();
+        self.base = None;
+        self.canonical = None;
+        self.refresh = None;
+        self.script.clear();
+        self.has_body = false;
+        let reader = Reader {
+            document: self,
+            small,
+            tag: Tag::default(),
+            last_start: Name::default(),
+            foreign: Foreign::default(),
+            dropped: Dropped::Nothing,
+            aside: false,
+            templates: 0,
+        };
+        let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
+    }
+
+    /// Resolves a link of this page: against `<base>` if there is a usable one.
+    pub(super) fn resolve(&self, url: &PageUrl, link: &str) -> Option<PageUrl> {
+        let base = self.base.as_deref().and_then(|base| url.join(base).ok());
+        base.as_ref().unwrap_or(url).join(link).ok()
+    }
+
+    /// The canonical URL it names.
+    pub(super) fn canonical(&self, url: &PageUrl) -> Option<PageUrl> {
+        self.resolve(url, self.canonical.as_deref()?)
+    }
+}
+
+/// A tag's or attribute's name as far as it matters: none of interest is longer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Name {
+    fn push(&mut self, piece: &[u8]) {
+        if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
+            room.copy_from_slice(piece);
+        }
+        // Past the end it is the name of nothing.
+        self.len += piece.len();
+    }
+
+    fn get(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(b"\0")
+    }
+}
+
+/// The tag being read.
+#[derive(Debug, Default)]
+struct Tag {
+    name: Name,
+    end: bool,
+    self_closing: bool,
+}
+
+/// The attributes of a meta, link or base; of all other tags they are not read.
+#[derive(Debug, Default)]
+struct Attributes {
+    /// Whether one is being read.
+    open: bool,
+    name: Name,
+    value: Value,
+    /// `http-equiv` of a meta, `rel` of a link.
+    kind: Value,
+    /// `content` of a meta, `href` of a link or base.
+    target: Value,
+}
+
+/// The value of an attribute. Too long or repeated it is as if it were absent.
+#[derive(Debug, Default)]
+struct Value {
+    bytes: Vec<u8>,
+    present: bool,
+}
+
+impl Value {
+    fn begin(&mut self) {
+        self.bytes.clear();
+        self.present = true;
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        self.present &= self.bytes.len() + piece.len() <= VALUE_BYTES;
+        if self.present {
+            self.bytes.extend_from_slice(piece);
+        }
+    }
+
+    fn get(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok().filter(|_| self.present)
+    }
+}
+
+impl Attributes {
+    fn clear(&mut self) {
+        self.open = false;
+        self.kind.present = false;
+        self.target.present = false;
+    }
+
+    fn begin(&mut self) {
+        self.open = true;
+        self.name = Name::default();
+        self.value.begin();
+    }
+
+    /// Keeps the attribute that was read, if any and if it is wanted of a tag of this name.
+    fn end(&mut self, tag: &[u8]) {
+        if !std::mem::take(&mut self.open) {
+            return;
+        }
+        let field = match (tag, self.name.get()) {
+            (b"meta", b"http-equiv") | (b"link", b"rel") => &mut self.kind,
+            (b"meta", b"content") | (b"link" | b"base", b"href") => &mut self.target,
+            _ => return,
+        };
+        if !field.present {
+            std::mem::swap(field, &mut self.value);
+        }
+    }
+}
+
+/// Which element's text is being dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    Nothing,
+    Script,
+    Style,
+}
+
+impl Dropped {
+    fn by(name: &[u8]) -> Self {
+        match name {
+            b"script" => Self::Script,
+            b"style" => Self::Style,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// Receives what the tokenizer finds.
+struct Reader<'a> {
+    document: &'a mut Document,
+    small: bool,
+    tag: Tag,
+    last_start: Name,
+    foreign: Foreign,
+    dropped: Dropped,
+    /// Whether this is in title or noscript.
+    aside: bool,
+    /// Number of templates this is in: what they hold is no part of the page yet.
+    templates: u32,
+}
+
+impl Reader<'_> {
+    fn init_tag(&mut self, end: bool) {
+        self.tag = Tag { end, ..Tag::default() };
+        self.document.attributes.clear();
+    }
+
+    fn start_tag(&mut self) -> Option<State> {
+        let name = self.tag.name;
+        self.last_start = name;
+        let was_foreign = self.foreign.inside();
+        if self.foreign.start(name.get(), self.tag.self_closing) {
+            if self.dropped == Dropped::Nothing && !self.tag.self_closing {
+                self.dropped = Dropped::by(name.get());
+            }
+            return None;
+        }
+        match name.get() {
+            b"meta" | b"link" | b"base" if self.templates == 0 => self.note(),
+            b"template" => self.templates += 1,
+            b"title" | b"noscript" => self.aside = true,
+            b"iframe" | b"frame" | b"object" | b"embed" | b"form" => self.document.has_body |= !self.aside,
+            _ => {}
+        }
+        if self.dropped == Dropped::Nothing || was_foreign {
+            // A style or script of foreign content ends with it.
+            self.dropped = Dropped::by(name.get());
+        }
+        match name.get() {
+            b"title" | b"textarea" => Some(State::RcData),
+            b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
+            b"script" => Some(State::ScriptData),
+            b"plaintext" => Some(State::PlainText),
+            _ => None,
+        }
+    }
+
+    fn end_tag(&mut self) {
+        let name = self.tag.name;
+        let was_foreign = self.foreign.inside();
+        self.foreign.end(name.get());
+        if self.dropped == Dropped::by(name.get()) || was_foreign && !self.foreign.inside() {
+            self.dropped = Dropped::Nothing;
+        }
+        match name.get() {
+            b"title" | b"noscript" => self.aside = false,
+            b"template" => self.templates = self.templates.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// A meta, link or base.
+    fn note(&mut self) {
+        let Some(target) = self.document.attributes.target.get() else { return };
+        let kind = self.document.attributes.kind.get().unwrap_or_default();
+        let is_canonical = || kind.split_ascii_whitespace().any(|k| k.eq_ignore_ascii_case("canonical"));
+        let (noted, target) = match self.tag.name.get() {
+            b"base" => (&mut self.document.base, Some(target)),
+            b"link" if is_canonical() => (&mut self.document.canonical, Some(target)),
+            b"meta" if self.small && kind.eq_ignore_ascii_case("refresh") => {
+                (&mut self.document.refresh, redirect::refresh_target(target))
+            }
+            _ => return,
+        };
+        // The first of each counts.
+        if noted.is_none() {
+            *noted = target.map(str::to_owned);
+        }
+    }
+}
+
+impl Emitter for Reader<'_> {
+    type Token = Infallible;
+
+    fn emit_string(&mut self, piece: &[u8]) {
+        match self.dropped {
+            // A NUL in the text of HTML elements is ignored.
+            Dropped::Nothing if piece == b"\0" && !self.foreign.inside() => {}
+            Dropped::Nothing => {
+                self.document.text.extend_from_slice(piece);
+                if self.small && !self.aside && !self.document.has_body {
+                    self.document.has_body = piece.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii());
+                }
+            }
+            Dropped::Script if self.small => self.document.script.extend_from_slice(piece),
+            _ => {}
+        }
+    }
+
+    fn init_start_tag(&mut self) {
+        self.init_tag(false);
+    }
+
+    fn init_end_tag(&mut self) {
+        self.init_tag(true);
+    }
+
+    fn push_tag_name(&mut self, piece: &[u8]) {
+        self.tag.name.push(piece);
+    }
+
+    fn set_self_closing(&mut self) {
+        self.tag.self_closing = true;
+    }
+
+    fn init_attribute(&mut self) {
+        let tag = self.tag.name.get();
+        self.document.attributes.end(tag);
+        if !self.tag.end && matches!(tag, b"meta" | b"link" | b"base") {
+            self.document.attributes.begin();
+        }
+    }
+
+    fn push_attribute_name(&mut self, piece: &[u8]) {
+        if self.document.attributes.open {
+            self.document.attributes.name.push(piece);
+        }
+    }
+
+    fn push_attribute_value(&mut self, piece: &[u8]) {
+        if self.document.attributes.open {
+            self.document.attributes.value.push(piece);
+        }
+    }
+
+    fn emit_current_tag(&mut self) -> Option<State> {
+        self.document.attributes.end(self.tag.name.get());
+        if self.dropped == Dropped::Nothing {
+            self.document.text.push(b' ');
+        }
+        if self.tag.end {
+            self.end_tag();
+            None
+        } else {
+            self.start_tag()
+        }
+    }
+
+    fn current_is_appropriate_end_tag_token(&mut self) -> bool {
+        self.tag.end && self.tag.name == self.last_start
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&mut self) -> bool {
+        self.foreign.inside()
+    }
+
+    fn emit_eof(&mut self) {}
+
+    fn set_last_start_tag(&mut self, name: Option<&[u8]>) {
+        self.last_start = Name::default();
+        self.last_start.push(name.unwrap_or_default());
+    }
+
+    #[inline]
+    fn should_emit_errors(&mut self) -> bool {
+        false
+    }
+
+    fn emit_error(&mut self, _: Error) {}
+
+    #[inline]
+    fn pop_token(&mut self) -> Option<Infallible> {
+        None
+    }
+
+    // Comments and document types are dropped.
+    fn init_comment(&mut self) {}
+    fn push_comment(&mut self, _: &[u8]) {}
+    fn emit_current_comment(&mut self) {}
+    fn init_doctype(&mut self) {}
+    fn push_doctype_name(&mut self, _: &[u8]) {}
+    fn set_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn set_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_public_identifier(&mut self, _: &[u8]) {}
+    fn push_doctype_system_identifier(&mut self, _: &[u8]) {}
+    fn set_force_quirks(&mut self) {}
+    fn emit_current_doctype(&mut self) {}
+}

@@ -1,0 +1,140 @@
+//! Pages to signatures: charset, HTML, tokens, redirects in content, language.
+//!
+//! What counts as text: every tag separates; entities are decoded and comments dropped, and neither
+//! separates; script and style are dropped; title, textarea, noscript and template text stays;
+//! attributes are not text. Nothing of a page is refused: whatever the bytes are, they have a
+//! signature. Time and memory are linear in the bytes given, whatever their nesting.
+#![forbid(unsafe_code)]
+
+mod charset;
+mod foreign;
+mod html;
+mod language;
+mod letter;
+mod prescan;
+mod redirect;
+mod script;
+mod token;
+
+pub use charset::decode;
+pub use doppel_model::signature::TOKENISER_VERSION;
+
+use std::borrow::Cow;
+
+use doppel_model::PageUrl;
+use doppel_model::signature::{Builder, Signature};
+use html::Document;
+use language::language;
+use token::Tokeniser;
+
+/// What a page's bytes are.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Extracted {
+    /// Content.
+    Page(Page),
+    /// A redirect in the content: its target, resolved and without a fragment.
+    Redirect(PageUrl),
+}
+
+/// What an HTML page says before it is cut into tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HtmlText<'a> {
+    /// Its text, a space for every tag.
+    Text(Cow<'a, str>),
+    /// A redirect in the content: its target, resolved and without a fragment.
+    Redirect(PageUrl),
+}
+
+/// A content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// All that is compared.
+    pub signature: Signature,
+    /// The ISO 639-3 code of the language its text begins in, where that can be told reliably.
+    pub language: Option<Box<str>>,
+    /// What the page names as its canonical URL (`<link rel=canonical>`), resolved.
+    pub canonical: Option<PageUrl>,
+}
+
+/// Reads pages; keeps its buffers, which grow to the size of the largest page, from one to the next. One
+/// per worker thread.
+///
+/// ```
+/// use doppel_model::PageUrl;
+/// use doppel_text::{Extracted, Extractor};
+///
+/// let mut extractor = Extractor::new();
+/// let url = PageUrl::parse("http://example.org/")?;
+/// let html = b"<title>To be</title><p>or n&#111;t <b>to</b> be<script>run()</script>";
+/// let Extracted::Page(page) = extractor.html(&url, html, None) else { panic!("it is no redirect") };
+/// assert_eq!(page.signature.tokens(), 6);
+/// assert_eq!(page.signature, extractor.text("to be or not to be").signature);
+/// # Ok::<(), doppel_model::UrlError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Extractor {
+    skip_language: bool,
+    decoded: String,
+    document: Document,
+    tokeniser: Tokeniser,
+    builder: Builder,
+}
+
+impl Extractor {
+    /// With empty buffers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same, but leaves [`Page::language`] unknown: telling it takes longer than all the rest.
+    #[must_use]
+    pub fn without_language(mut self) -> Self {
+        self.skip_language = true;
+        self
+    }
+
+    /// Reads an HTML page of any charset. `declared` is the charset of its Content-Type header, if any.
+    pub fn html(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Extracted {
+        if let Some(target) = self.read(url, html, declared) {
+            return Extracted::Redirect(target);
+        }
+        let canonical = self.document.canonical(url);
+        Extracted::Page(self.page(canonical))
+    }
+
+    /// Reads an HTML page like [`html`](Self::html), and stops before the tokens: for programs that make
+    /// their own.
+    pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
+        match self.read(url, html, declared) {
+            Some(target) => HtmlText::Redirect(target),
+            None => HtmlText::Text(String::from_utf8_lossy(&self.document.text)),
+        }
+    }
+
+    /// Reads a plain text or Markdown.
+    pub fn text(&mut self, text: &str) -> Page {
+        self.document.text.clear();
+        self.document.text.extend_from_slice(text.as_bytes());
+        self.page(None)
+    }
+
+    /// Reads an HTML page into the document; its target if it is a redirect.
+    fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
+        let small = html.len() < redirect::HTML_BYTES;
+        self.document.read(decode(html, declared, &mut self.decoded), small);
+        if small { redirect::target(url, &self.document) } else { None }
+    }
+
+    fn page(&mut self, canonical: Option<PageUrl>) -> Page {
+        let tokens = self.tokeniser.tokens(&mut self.document.text);
+        Page {
+            signature: self.builder.build(tokens),
+            language: if self.skip_language { None } else { language(&self.document.text) },
+            canonical,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

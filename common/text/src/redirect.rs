@@ -1,0 +1,110 @@
+//! Redirects in content: a small page that is nothing but a meta refresh or a script that sets the location.
+
+use super::html::Document;
+use doppel_model::PageUrl;
+
+/// Pages of this many bytes or more are content, whatever they say.
+pub(super) const HTML_BYTES: usize = 4_000;
+
+/// A refresh that waits longer is content, in seconds.
+const DELAY_S_MAX: u32 = 10;
+
+/// Where a small page leads, if it is a redirect: to another URL than its own.
+pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
+    let other = |link: &str| {
+        if link.is_empty() {
+            return None;
+        }
+        let target = document.resolve(url, link)?;
+        let own = target == *url || url.join("").is_ok_and(|own| own == target);
+        (!own).then_some(target)
+    };
+    if let Some(target) = document.refresh.as_deref().and_then(other) {
+        return Some(target);
+    }
+    if document.has_body {
+        return None;
+    }
+    location(std::str::from_utf8(&document.script).ok()?).and_then(other)
+}
+
+/// The URL in the `content` of a meta refresh, if the delay is at most [`DELAY_S_MAX`]: WHATWG HTML,
+/// 4.2.5.3, "shared declarative refresh steps". Empty when it names none, which is the page itself.
+pub(super) fn refresh_target(content: &str) -> Option<&str> {
+    let rest = content.trim_ascii_start();
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 && !rest.starts_with('.') {
+        return None;
+    }
+    let seconds = if digits == 0 { 0 } else { rest[..digits].parse().unwrap_or(u32::MAX) };
+    if seconds > DELAY_S_MAX {
+        return None;
+    }
+    let rest = rest[digits..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if !rest.starts_with(|c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace()) && !rest.is_empty() {
+        return None;
+    }
+    let rest = rest.trim_ascii_start();
+    let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_ascii_start();
+    let rest = after_url(rest).unwrap_or(rest);
+    let url = match rest.chars().next() {
+        Some(quote @ ('"' | '\'')) => rest[1..].split(quote).next().unwrap_or_default(),
+        _ => rest,
+    };
+    Some(url.trim_ascii())
+}
+
+/// What follows `url =`, if that is there.
+fn after_url(rest: &str) -> Option<&str> {
+    let (name, rest) = rest.split_at_checked(3)?;
+    let rest = rest.trim_ascii_start().strip_prefix('=')?;
+    name.eq_ignore_ascii_case("url").then(|| rest.trim_ascii_start())
+}
+
+/// The string literal that a script sets the location to: `window.location = "x"`,
+/// `location.href='x'`, `location.replace("x")` or `location.assign("x")`, also of document, self, top or parent.
+fn location(script: &str) -> Option<&str> {
+    let mut rest = script;
+    loop {
+        let at = rest.find("location")?;
+        let (before, after) = (&rest[..at], &rest[at + "location".len()..]);
+        rest = after;
+        if let Some(literal) = standalone(before).then(|| assigned(after)).flatten() {
+            return Some(literal);
+        }
+    }
+}
+
+/// Whether what comes before `location` leaves it the page's own.
+fn standalone(before: &str) -> bool {
+    let name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let Some(owner) = before.strip_suffix('.') else {
+        return !before.ends_with(name);
+    };
+    let start = owner.rfind(|c| !name(c)).map_or(0, |at| at + 1);
+    matches!(&owner[start..], "window" | "document" | "self" | "top" | "parent")
+}
+
+/// The string literal after `location` that it is set to.
+fn assigned(after: &str) -> Option<&str> {
+    let after = after.trim_ascii_start();
+    let called = ["replace", "assign"]
+        .iter()
+        .find_map(|call| after.strip_prefix('.')?.strip_prefix(call)?.trim_ascii_start().strip_prefix('('));
+    let value = match called {
+        Some(value) => value,
+        None => {
+            let after = after.strip_prefix(".href").unwrap_or(after).trim_ascii_start();
+            after.strip_prefix('=').filter(|value| !value.starts_with('='))?
+        }
+    };
+    let value = value.trim_ascii_start();
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
+    let literal = value[1..].split_once(quote)?.0;
+    // An escape or a placeholder is more than a plain literal.
+    let plain = !literal.contains(['\\', '\n']) && (quote != '`' || !literal.contains("${"));
+    plain.then_some(literal)
+}
+
+#[cfg(test)]
+mod tests;

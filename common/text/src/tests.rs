@@ -1,0 +1,130 @@
+use super::*;
+use doppel_model::ContentHash;
+
+fn url() -> PageUrl {
+    PageUrl::parse("http://example.org/d/page.html").unwrap()
+}
+
+fn page(html: &str) -> Page {
+    match Extractor::new().html(&url(), html.as_bytes(), None) {
+        Extracted::Page(page) => page,
+        Extracted::Redirect(target) => panic!("a redirect to {target}"),
+    }
+}
+
+/// The content of the given words.
+fn words(words: &str) -> ContentHash {
+    Extractor::new().text(words).signature.content()
+}
+
+#[test]
+fn what_of_html_is_text() {
+    for (html, text) in [
+        ("one<b>two</b>three<br>four</x>five", "one two three four five"),
+        ("on<!-- a -->e t<!-->w<?x?>o <!doctype html>thr<![CDATA[x]]>ee", "one two three"),
+        ("caf&eacute; c&#97;fe &lt;a&gt; &amp;b &NotEqualTilde; &bogus;", "café cafe a b bogus"),
+        ("<title>a &amp; <b>c</title><textarea>d</b>e</textarea>", "a b c d b e"),
+        ("<noscript>a<p>b</noscript><template>c<i>d</template>", "a b c d"),
+        ("<script>a</script>b<style>c</style>d<script>'</scr'</script>e", "b d e"),
+        ("<script><!--<script>a</script>b--></script>c", "c"),
+        ("<script>a", ""),
+        ("<style>a</style x='y'>b", "b"),
+        ("<xmp>a<b>c</xmp><iframe>d<p></iframe>", "a b c d p"),
+        ("<p title='a' alt=b>c<img alt='d'>", "c"),
+        ("a<plaintext>b<c></plaintext>", "a b c plaintext"),
+        ("<svg><style>a<g>b</g></style><title>c<i>d</i></title><text>e</text></svg>", "c d e"),
+        ("<svg><style>a</style><![CDATA[b<i>c]]></svg>d<![CDATA[e]]>f", "b i c df"),
+        ("<svg><script/>a</svg>", "a"),
+        ("a\0b <svg>c\0d</svg>", "ab c d"),
+        ("a<", "a"),
+        ("a<b c=", "a"),
+        ("", ""),
+    ] {
+        assert_eq!(page(html).signature.content(), words(text), "{html}");
+    }
+}
+
+#[test]
+fn text_is_as_it_stands() {
+    assert_eq!(words("<b>one</b> &amp;"), words("b one b amp"));
+    assert_eq!(Extractor::new().text("a < b").canonical, None);
+}
+
+#[test]
+fn any_charset() {
+    let mut extractor = Extractor::new();
+    let mut content = |bytes: &[u8], declared| match extractor.html(&url(), bytes, declared) {
+        Extracted::Page(page) => page.signature.content(),
+        Extracted::Redirect(target) => panic!("a redirect to {target}"),
+    };
+    assert_eq!(content(b"<p>caf\xe9", Some("iso-8859-1")), words("café"));
+    assert_eq!(content(b"<meta charset=iso-8859-1><p>caf\xe9", None), words("café"));
+    assert_eq!(content(b"<p>caf\xc3\xa9", None), words("café"));
+    assert_eq!(content(b"<p>caf\xe9", Some("utf-8")), words("caf\u{fffd}"));
+    assert_eq!(content(b"\xff\xfe<\0p\0>\0\x2e\x67", None), words("朮"));
+}
+
+#[test]
+fn canonical_links() {
+    for (html, canonical) in [
+        ("<link rel=canonical href='../x?y#z'>", Some("http://example.org/x?y")),
+        ("<LINK HREF=//b.org/ REL='Alternate CANONICAL'>", Some("http://b.org/")),
+        ("<link rel=canonical href=x><link rel=canonical href=y>", Some("http://example.org/d/x")),
+        ("<link rel=canonical rel=alternate href=x href=y>", Some("http://example.org/d/x")),
+        (
+            "<link rel=canonical href=x><base href='http://b.org/'><base href='http://c.org/'>",
+            Some("http://b.org/x"),
+        ),
+        ("<link rel=canonical href=''>", Some("http://example.org/d/page.html")),
+        ("<link rel=canonical href='a&amp;b'>", Some("http://example.org/d/a&b")),
+        ("<link rel=canonical href='mailto:a@b'>", None),
+        ("<link rel=canonical href='http://['>", None),
+        ("<link rel=canonicals href=x>", None),
+        ("<link rel=canonical>", None),
+        ("<a rel=canonical href=x>", None),
+        ("</link rel=canonical href=x>", None),
+        ("<template><link rel=canonical href=x></template>", None),
+    ] {
+        assert_eq!(page(html).canonical.as_ref().map(PageUrl::as_str), canonical, "{html}");
+    }
+}
+
+#[test]
+fn values_past_the_limit_are_absent() {
+    let link = |bytes: usize| page(&format!("<link rel=canonical href='{}'>a", "x".repeat(bytes)));
+    assert!(link(8_000).canonical.is_some());
+    assert!(link(8_193).canonical.is_none());
+    let long = "x".repeat(100_000);
+    let html =
+        format!("<{long}>a</{long}><p {long}>b<p x='{long}'>c<link {long}={long}><title>d</{long}>e</title>");
+    assert_eq!(page(&html).signature.content(), words(&format!("a b c d {long} e")));
+}
+
+#[test]
+fn language_where_it_can_be_told() {
+    let language = |text: &str| Extractor::new().text(text).language;
+    let english = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of \
+        foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of light";
+    let german = "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich in seinem Bett zu \
+        einem ungeheueren Ungeziefer verwandelt. Er lag auf seinem panzerartig harten Rücken";
+    assert_eq!(language(english).as_deref(), Some("eng"));
+    assert_eq!(language(german).as_deref(), Some("deu"));
+    assert_eq!(
+        language("吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。").as_deref(),
+        Some("jpn")
+    );
+    assert_eq!(language("x y z 1 2 3"), None);
+    assert_eq!(language(""), None);
+    assert_eq!(page(&format!("<style>{german}</style><p>{english}")).language.as_deref(), Some("eng"));
+    assert_eq!(Extractor::new().without_language().text(english).language, None);
+}
+
+#[test]
+fn nothing_of_one_page_is_in_the_next() {
+    let mut extractor = Extractor::new();
+    let mut read = |html: &str| extractor.html(&url(), html.as_bytes(), None);
+    let empty = read("");
+    read("<base href='http://b.org'><link rel=canonical href=x><p>日本 caf&eacute; <script>a");
+    read("<meta http-equiv=refresh content='0;x'><script>location='x'</script>");
+    assert_eq!(read(""), empty);
+}

@@ -1,0 +1,176 @@
+//! The tokeniser: text to token hashes.
+//!
+//! A token is a maximal run of alphanumeric characters ([`char::is_alphanumeric`]), each lower-cased
+//! by [`char::to_lowercase`], with no other normalisation. Runs of scripts without spaces
+//! ([`Class`]), split where the class changes, give overlapping bigrams instead; a single such
+//! character is itself a token. A token is known by its [`stable_hash64`].
+//!
+//! What this says is [`TOKENISER_VERSION`](super::TOKENISER_VERSION); any change of it needs a new version.
+//! Which characters are letters is Unicode's as the standard library has it; a newer one only adds some.
+
+use super::letter::{Letters, Lower};
+use super::script::Class;
+use doppel_model::stable_hash64;
+
+/// Bytes looked at together.
+const BLOCK: usize = 64;
+
+/// Turns one text after the other into token hashes; keeps its buffers.
+#[derive(Debug, Default)]
+pub(super) struct Tokeniser {
+    hashes: Vec<u64>,
+    word: Vec<u8>,
+}
+
+impl Tokeniser {
+    /// The hashes of the tokens of `text`, which is lower-cased in place as far as it is ASCII. Bytes that
+    /// are no UTF-8 separate.
+    ///
+    /// Text is cut into segments of ASCII letters, digits and bytes above ASCII; what lies between
+    /// always separates. Almost all segments are ASCII throughout, and such a one is a token.
+    pub(super) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
+        self.hashes.clear();
+        text.make_ascii_lowercase();
+        let mut start = 0;
+        let mut inside = 0;
+        let mut above = 0;
+        for (block, at) in text.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+            let (segments, high) = classify(block);
+            // One bit for each place where a segment begins or ends.
+            let mut edges = segments ^ (segments << 1 | inside);
+            while edges != 0 {
+                let edge = edges.trailing_zeros();
+                edges &= edges - 1;
+                let edge_at = at + edge as usize;
+                if inside == 0 {
+                    start = edge_at;
+                    above = 0;
+                } else {
+                    // Bytes of this block that belong to the segment, and those of earlier blocks.
+                    let from = start.saturating_sub(at) as u32;
+                    let mask = (1u64 << edge).wrapping_sub(1u64 << from);
+                    self.segment(&text[start..edge_at], (above | high & mask) == 0);
+                }
+                inside ^= 1;
+            }
+            if inside == 1 {
+                let from = start.saturating_sub(at) as u32;
+                above |= high >> from;
+            }
+        }
+        if inside == 1 {
+            self.segment(&text[start..], above == 0);
+        }
+        &self.hashes
+    }
+
+    #[inline]
+    fn segment(&mut self, segment: &[u8], ascii: bool) {
+        if ascii {
+            self.hashes.push(stable_hash64(segment));
+        } else {
+            self.mixed(segment);
+        }
+    }
+
+    /// A segment with characters above ASCII.
+    fn mixed(&mut self, segment: &[u8]) {
+        let mut run = Run {
+            letters: Letters::new(),
+            hashes: &mut self.hashes,
+            word: &mut self.word,
+            class: Class::Spaced,
+            paired: false,
+        };
+        for chunk in segment.utf8_chunks() {
+            chunk.valid().chars().for_each(|c| run.push(c));
+            if !chunk.invalid().is_empty() {
+                run.end();
+            }
+        }
+        run.end();
+    }
+}
+
+/// Bit i of the first: byte i is a lower-case ASCII letter, a digit or above ASCII. Of the second: it is
+/// above ASCII. Bits past the end are clear.
+#[inline]
+fn classify(block: &[u8]) -> (u64, u64) {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    /// Sets the high bit of each byte, below 0x80, that is at least `low`.
+    const fn at_least(bytes: u64, low: u8) -> u64 {
+        bytes + ONES * (0x80 - low as u64)
+    }
+    /// The high bits of the eight bytes, together.
+    const fn gather(bytes: u64) -> u64 {
+        ((bytes & HIGH) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    }
+    let mut padded = [0; BLOCK];
+    let block: &[u8; BLOCK] = match block.first_chunk() {
+        Some(whole) => whole,
+        None => {
+            padded[..block.len()].copy_from_slice(block);
+            &padded
+        }
+    };
+    let (mut segments, mut high) = (0, 0);
+    for (word, shift) in block.chunks_exact(8).zip((0..).step_by(8)) {
+        let bytes = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        let low = bytes & !HIGH;
+        let letter = at_least(low, b'a') & !at_least(low, b'z' + 1);
+        let digit = at_least(low, b'0') & !at_least(low, b'9' + 1);
+        segments |= gather(letter | digit | bytes) << shift;
+        high |= gather(bytes) << shift;
+    }
+    (segments, high)
+}
+
+/// A run of alphanumeric characters being read.
+struct Run<'a> {
+    letters: Letters,
+    hashes: &'a mut Vec<u64>,
+    /// Lower-cased: the open token if it is spaced, else the last character of the run.
+    word: &'a mut Vec<u8>,
+    class: Class,
+    /// Whether the open run of a script without spaces has given a bigram.
+    paired: bool,
+}
+
+impl Run<'_> {
+    fn push(&mut self, c: char) {
+        let Some(lower) = self.letters.lower(c) else { return self.end() };
+        let class = Class::of(c);
+        if class != self.class {
+            self.end();
+            self.class = class;
+        }
+        let previous = self.word.len();
+        match lower {
+            Lower::One(one) => self.append(one),
+            Lower::All(all) => all.for_each(|one| self.append(one)),
+        }
+        if class != Class::Spaced && previous > 0 {
+            self.hashes.push(stable_hash64(self.word));
+            self.paired = true;
+            self.word.drain(..previous);
+        }
+    }
+
+    fn append(&mut self, c: char) {
+        self.word.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+
+    /// Ends the run, if one is open.
+    fn end(&mut self) {
+        if !self.word.is_empty() && !self.paired {
+            self.hashes.push(stable_hash64(self.word));
+        }
+        self.word.clear();
+        self.class = Class::Spaced;
+        self.paired = false;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What the 40 bits of a shingle hash cost: Jaccard coefficients of real pairs by hashes, against those by
+//! the shingles themselves.
+//!
+//! `cargo test -p doppel-text --release --test collisions -- --ignored --nocapture`
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{HashMap, HashSet};
+
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{SHINGLE_TOKENS, Signature};
+use doppel_text::{Extracted, Extractor, decode};
+
+mod crawl;
+#[path = "html/oracle.rs"]
+mod oracle;
+
+/// Numbers shingles, so that sets of them are exact.
+#[derive(Default)]
+struct Shingles {
+    words: HashMap<String, u32>,
+    shingles: HashMap<[u32; SHINGLE_TOKENS], u32>,
+}
+
+impl Shingles {
+    /// The numbers of the distinct shingles of a text and the number of its tokens.
+    fn of(&mut self, text: &str) -> (Vec<u32>, usize) {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let mut tokens: Vec<u32> = words
+            .map(|word| {
+                let next = self.words.len() as u32 + 1;
+                *self.words.entry(word.to_lowercase()).or_insert(next)
+            })
+            .collect();
+        let count = tokens.len();
+        // The word 0 is no word: it stands for the dummy tokens.
+        tokens.resize(count + SHINGLE_TOKENS - 1, 0);
+        let mut set: Vec<u32> = tokens
+            .windows(SHINGLE_TOKENS)
+            .map(|shingle| {
+                let next = self.shingles.len() as u32;
+                *self.shingles.entry(shingle.try_into().unwrap()).or_insert(next)
+            })
+            .collect();
+        set.truncate(count);
+        set.sort_unstable();
+        set.dedup();
+        (set, count)
+    }
+}
+
+fn shared(a: &[u32], b: &[u32]) -> usize {
+    let a: HashSet<u32> = a.iter().copied().collect();
+    b.iter().filter(|shingle| a.contains(shingle)).count()
+}
+
+#[test]
+#[ignore = "a measurement, in a release build"]
+fn effect_of_collisions_on_j() {
+    let Some(pages) = crawl::html(&["mid/mid-00", "mid/mid-01"]) else { return };
+    let mut extractor = Extractor::new().without_language();
+    let mut numbers = Shingles::default();
+    let mut seen = HashSet::new();
+    let mut contents: Vec<(Signature, Vec<u32>)> = Vec::new();
+    let mut left_out = 0;
+    for page in &pages {
+        let Extracted::Page(read) = extractor.html(&page.url, &page.bytes, page.charset.as_deref()) else {
+            continue;
+        };
+        if read.signature.tokens() < 20 || !seen.insert(read.signature.content()) {
+            continue;
+        }
+        let text = oracle::text(decode(&page.bytes, page.charset.as_deref(), &mut String::new()));
+        let (set, tokens) = numbers.of(&text);
+        // Pages with scripts without spaces have other tokens than this simple reading.
+        if tokens == read.signature.tokens() as usize {
+            contents.push((read.signature, set));
+        } else {
+            left_out += 1;
+        }
+    }
+    let hashes: HashSet<u64> =
+        contents.iter().flat_map(|(signature, _)| signature.set().collect::<Vec<_>>()).collect();
+    let shingles: HashSet<u32> = contents.iter().flat_map(|(_, set)| set.iter().copied()).collect();
+    let within: usize =
+        contents.iter().map(|(signature, set)| set.len() - signature.shingles() as usize).sum();
+    println!(
+        "{} contents ({left_out} left out), {} distinct shingles, {} distinct hashes; {within} shingles lost to a \
+         collision within their page",
+        contents.len(),
+        shingles.len(),
+        hashes.len()
+    );
+
+    let loose = Policy { tau: "0.5".parse().unwrap() };
+    let mut bands: HashMap<(usize, u32), Vec<usize>> = HashMap::new();
+    for (number, (signature, _)) in contents.iter().enumerate() {
+        for band in loose.band_keys(signature).enumerate() {
+            bands.entry(band).or_default().push(number);
+        }
+    }
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for members in bands.values() {
+        // A few neighbours of each are enough.
+        for (at, a) in members.iter().enumerate() {
+            pairs.extend(members[at + 1..].iter().take(8).map(|b| (*a, *b)));
+        }
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+
+    let policies = ["0.8", "0.9"].map(|tau| Policy { tau: tau.parse().unwrap() });
+    let (mut other, mut largest, mut decided) = (0, 0.0f64, [0, 0]);
+    for &(a, b) in &pairs {
+        let ((a, a_set), (b, b_set)) = (&contents[a], &contents[b]);
+        let exact = shared(a_set, b_set);
+        let union = a_set.len() + b_set.len() - exact;
+        let difference = (policies[0].compare(a, b).jaccard() - exact as f64 / union as f64).abs();
+        other += usize::from(difference > 0.0);
+        largest = largest.max(difference);
+        for (policy, decided) in policies.iter().zip(&mut decided) {
+            let similar = policy.tau.exceeded_by(exact as u64, a_set.len() as u64, b_set.len() as u64);
+            *decided += usize::from(similar != policy.similar(a, b));
+        }
+    }
+    println!(
+        "{} pairs: J differs in {other}, by at most {largest:.6}; F differs in {} at 0.8 and {} at 0.9",
+        pairs.len(),
+        decided[0],
+        decided[1]
+    );
+    assert!(largest < 0.005, "collisions move J by {largest}");
+    assert!(
+        decided.iter().all(|d| d * 10_000 <= pairs.len()),
+        "collisions decide {decided:?} of {}",
+        pairs.len()
+    );
+}

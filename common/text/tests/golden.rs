@@ -1,0 +1,105 @@
+//! Signatures that must never change while [`TOKENISER_VERSION`] and [`FORMAT`] stay: stores hold them.
+//!
+//! The vectors come from a second implementation of the documented layout, in another language.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+
+use doppel_model::PageUrl;
+use doppel_model::signature::{FORMAT, Signature};
+use doppel_text::{Extracted, Extractor, TOKENISER_VERSION};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        write!(hex, "{byte:02x}").unwrap();
+        hex
+    })
+}
+
+/// The parts of the layout in order: head, content, counts, sketch, set, checksum.
+fn parts(signature: &Signature) -> String {
+    let bytes = signature.as_bytes();
+    let (body, checksum) = bytes.split_at(bytes.len() - 8);
+    let parts = [&body[..4], &body[4..20], &body[20..28], &body[28..92], &body[92..], checksum];
+    parts.map(hex).join("\n")
+}
+
+#[track_caller]
+fn check(text: &str, golden: &str) {
+    let signature = Extractor::new().text(text).signature;
+    let golden: String = golden.split_whitespace().collect();
+    assert_eq!(hex(signature.as_bytes()), golden, "{text:?} is now\n{}", parts(&signature));
+    assert_eq!(Signature::from_bytes(signature.as_bytes()), Ok(signature));
+}
+
+#[test]
+fn versions() {
+    assert_eq!((FORMAT, TOKENISER_VERSION), (0xd1, 1), "new versions need new vectors beside the old");
+}
+
+#[test]
+fn no_tokens() {
+    check(
+        "...",
+        "
+        d1010005
+        99aa06d3014798d86001c324468d497f
+        0000000000000000
+        0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
+        0000000000000000000000000000
+        9c8ff835b3e6cc44",
+    );
+}
+
+#[test]
+fn one_token() {
+    check(
+        "Doppel",
+        "
+        d1010005
+        e2368745179be4580cc64b11e1a4826c
+        0100000001000000
+        03a7d4ddf1200096da97cbd96db2c3040996998d2146bf49d2b59cdcce21977145998905e3105ffe63884f128361bbf71d12
+        1bb8185115042a2d59fe3504871b
+        9c0733b6ad
+        8cd5c5cfe0e79330",
+    );
+}
+
+#[test]
+fn words() {
+    check(
+        "To be, or not to be: that is the question.",
+        "
+        d1010005
+        63f56d2fa93a5f3037ae2d1270ceeece
+        0a0000000a000000
+        81716175faf0bbdfec6a1e01508ee41e03fd7915fd4141cafb749b2ef91de5db598118d3c8103934b5495b39706e63c4f317
+        eb549206c1a132cc002818fc61de
+        650e745718a1fa4e6d60b9aa2d6f60e9902823770976012b77c3716ea0822a3c40ce9c2ea08f10cbd97ff6cdf2359a4bcdfa
+        b70e646f0766516f",
+    );
+}
+
+#[test]
+fn scripts() {
+    check(
+        "Ça va? ΟΔΟΣ 東京タワー ไทย 2nd",
+        "
+        d1010005
+        c7044cfed5ed561016d63b94a59eea31
+        0900000009000000
+        0e7fbd939a63087ca3b2788334016b0bcfe5ac9ef30c2cfa74511b132634950744cc6607670bb55cf8eda2dcb805f86b0dcb
+        f3c7737f03bfa4630fe15eb259eb
+        575366a20e984f779c2b9583f43b33b288dd9746d5bab03773bdb2901781893e030c95c88316d8a21cab3ff3f4
+        45d89abf90c0468c",
+    );
+}
+
+#[test]
+fn html_is_its_text() {
+    let url = PageUrl::parse("http://example.org/").unwrap();
+    let html = "<title>To be</title><p>or<!-- a -->&nbsp;n&#111;t<b>to</b> be<style>a</style>: that is the question.";
+    let Extracted::Page(page) = Extractor::new().html(&url, html.as_bytes(), None) else { panic!() };
+    assert_eq!(page.signature, Extractor::new().text("To be, or not to be: that is the question.").signature);
+}

@@ -1,0 +1,68 @@
+//! The text of HTML, against a full HTML parser.
+#![allow(clippy::unwrap_used)]
+
+use doppel_model::{ContentHash, PageUrl};
+use doppel_text::{Extracted, Extractor, decode};
+use proptest::prelude::*;
+
+#[path = "../crawl/mod.rs"]
+mod crawl;
+mod generator;
+mod oracle;
+
+/// The content that is read from `html`, and the one of the oracle's text. None for a redirect.
+fn contents(extractor: &mut Extractor, html: &[u8], charset: Option<&str>) -> Option<[ContentHash; 2]> {
+    let url = PageUrl::parse("http://example.org/").unwrap();
+    let text = oracle::text(decode(html, charset, &mut String::new()));
+    match extractor.html(&url, html, charset) {
+        Extracted::Page(page) => Some([page.signature.content(), extractor.text(&text).signature.content()]),
+        Extracted::Redirect(_) => None,
+    }
+}
+
+#[track_caller]
+fn check(html: &str) {
+    let mut extractor = Extractor::new().without_language();
+    if let Some([read, expected]) = contents(&mut extractor, html.as_bytes(), Some("utf-8")) {
+        assert_eq!(read, expected, "{html}\noracle: {:?}", oracle::text(html));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn generated_html_reads_as_the_parser_does(html in generator::html()) {
+        check(&html);
+    }
+}
+
+#[test]
+fn real_pages_read_as_the_parser_does() {
+    let mut files =
+        vec!["mid/mid-00".to_owned(), "mid/mid-01".to_owned(), "labelled/refetch.train".to_owned()];
+    files.extend((0..3).map(|round| format!("quick/round-{round:02}")));
+    files.extend([0, 4, 9].map(|round| format!("trace/round-{round:02}")));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let Some(pages) = crawl::html(&files) else { return };
+    let mut extractor = Extractor::new().without_language();
+    let mut differ = Vec::new();
+    for page in &pages {
+        let contents = contents(&mut extractor, &page.bytes, page.charset.as_deref());
+        if contents.is_some_and(|[read, expected]| read != expected) {
+            differ.push(page.url.as_str());
+        }
+    }
+    println!("{} of {} pages differ", differ.len(), pages.len());
+    assert_eq!(differ, Vec::<&str>::new());
+}
+
+#[test]
+fn nesting_costs_nothing() {
+    for tag in ["div", "b", "svg", "a", "table", "template", "svg><foreignObject"] {
+        let html = format!("{}deep", format!("<{tag}>").repeat(200_000));
+        let url = PageUrl::parse("http://example.org/").unwrap();
+        let Extracted::Page(page) = Extractor::new().html(&url, html.as_bytes(), None) else { panic!() };
+        assert_eq!(page.signature.tokens(), 1);
+    }
+}
