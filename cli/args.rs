@@ -81,11 +81,11 @@ pub(crate) struct EngineArgs {
     /// Share of a group's members, in percent, that differ from the winner and make the group be recomputed
     /// by itself (again whenever their number has doubled); 0 for never.
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub(crate) doubtful_percent: u8,
+    pub(crate) low_cohesion_percent: u8,
     /// How long a dead page is kept on record: so long an older version of it is recognised as stale.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.dead))]
     pub(crate) keep_dead: Span,
-    /// How long the change feed has the word that a purged page is unknown. Its consumers must come by
+    /// How long the change feed says that a purged page is unknown. Its consumers must come by
     /// more often, or begin anew.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.purged))]
     pub(crate) keep_purged: Span,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `accuracy` | errors of the groups while crawls come in |
 //! | `incremental` | what incremental work saves, as the collection grows |
-//! | `mapping` | balance, sends and work of mappings to nodes, and pairs lost |
+//! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
 //! | `served` | whether every reported duplicate is one, at that moment |
 //! | `exact` | the baseline: separate code, exact |
 //! | `replay` | crawls read once, for the engine and for the baseline |

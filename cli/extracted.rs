@@ -35,7 +35,7 @@ pub(crate) fn pages(
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;
         let reader = scope.spawn(move || read(inputs, ingest, &sender));
-        let taken = hand_over(batches, take);
+        let taken = dispatch(batches, take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
         // Where nothing was taken any more, reading stopped because of it.
         let (failed, mut tally) = (taken?, read?);
@@ -66,7 +66,7 @@ fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Batch>) -> any
 }
 
 /// Gives how many pages the extractor failed on.
-fn hand_over(
+fn dispatch(
     batches: impl IntoIterator<Item = Batch>,
     mut take: impl FnMut(Vec<Submission>) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {

@@ -80,7 +80,7 @@ pub(crate) enum Layout {
 
 /// Where a content is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Home {
     pub(crate) partition: u32,
     pub(crate) node: u32,
 }
@@ -155,20 +155,20 @@ impl Layout {
         }
     }
 
-    /// Where a content is stored; writes the nodes it is compared on to `contacts`, ascending.
-    pub(crate) fn place(&self, signature: &Signature, contacts: &mut Vec<u32>) -> Place {
+    /// Where a content is stored; writes the nodes it is compared on to `probed_nodes`, ascending.
+    pub(crate) fn home(&self, signature: &Signature, probed_nodes: &mut Vec<u32>) -> Home {
         match self {
             Self::Learned(plan) => {
                 let lengths = plan.map().lexicon().lengths(signature);
-                plan.contacts(&lengths, contacts);
+                plan.probed_nodes(&lengths, probed_nodes);
                 let partition = plan.map().home(&lengths);
-                Place { partition, node: plan.node(partition) }
+                Home { partition, node: plan.node(partition) }
             }
             Self::Paper(map) => {
                 let lengths = map.lengths(signature);
-                map.contacts(&lengths, contacts);
+                map.probed_nodes(&lengths, probed_nodes);
                 let node = map.home(&lengths);
-                Place { partition: node, node }
+                Home { partition: node, node }
             }
         }
     }

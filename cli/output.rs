@@ -104,7 +104,17 @@ pub(crate) fn of_several(nodes: u32, figure: String) -> String {
 
 /// `1 page`, `2 pages`.
 pub(crate) fn plural(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+    format!(
+        "{} {noun}{}",
+        count(number),
+        if number == 1 {
+            ""
+        } else if noun.ends_with("ch") {
+            "es"
+        } else {
+            "s"
+        }
+    )
 }
 
 /// What is said beside a number of pages of which some redirect.

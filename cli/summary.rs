@@ -50,7 +50,7 @@ pub(crate) struct Summary {
     megabytes_per_second: f64,
 }
 
-/// Groups by what ties them.
+/// Groups by what links them.
 #[derive(Debug, Default, Serialize)]
 struct Groups {
     /// All members have the same content.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use doppel_coordinator::app::{Services, system_clock};
 use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
-use doppel_coordinator::placement::ShardTable;
+use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::{Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{Retention, Rules, Tier1};
@@ -75,7 +75,7 @@ impl Engine {
             winners,
             pending_max: args.pending_max,
             group_members_max: args.group_members_max,
-            doubtful_percent: args.doubtful_percent,
+            low_cohesion_percent: args.low_cohesion_percent,
             rules,
             retention: Retention {
                 dead: args.keep_dead.0,
@@ -118,7 +118,7 @@ impl Engine {
             policy: self.policy,
             winners: self.winners,
             markets: self.markets.clone(),
-            placement: ShardTable::single(self.shards, NODE),
+            shard_map: ShardMap::single(self.shards, NODE),
             ingest: Arc::new(ingest),
             registry: Registry::default(),
             clock: system_clock(),

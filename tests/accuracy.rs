@@ -12,10 +12,10 @@ mod accuracy {
 
     mod compare_check;
     mod figures;
-    mod follow;
     mod invariance;
     mod oracle_check;
     mod plan;
+    mod rebalancer;
     mod redirects;
     mod text;
 }

@@ -151,9 +151,9 @@ fn mappings_are_measured_on_a_crawl() {
     assert_eq!(numbers(&report, "runs").count(), 16);
     for run in numbers(&report, "runs") {
         let figure = |name: &str| run[name].as_f64().unwrap();
-        assert!(figure("imbalance") >= 1.0 && (0.0..1.0).contains(&figure("sends_saved")), "{run}");
+        assert!(figure("imbalance") >= 1.0 && (0.0..1.0).contains(&figure("fan_out_saved")), "{run}");
         if run["design"] == "ours" {
-            assert!(run["lost"] == 0 && figure("imbalance") < 1.3 && figure("sends_saved") > 0.3, "{run}");
+            assert!(run["lost"] == 0 && figure("imbalance") < 1.3 && figure("fan_out_saved") > 0.3, "{run}");
         }
     }
     let speed_up = |design: &str| {
@@ -218,7 +218,7 @@ fn tables_of_mappings_fit_a_terminal_and_warn_of_few_contents() {
         text.contains("speed-up: all pairs over the work (stored x received) of the busiest node"),
         "{text}"
     );
-    // There are no pairs, so none can be lost; and one node has no imbalance and saves no sends.
+    // There are no pairs, so none can be lost; and one node has no imbalance and saves no fan-out.
     let text = print(&["--nodes", "1"], 1);
     let rows = |text: &str, name: &str| text.lines().filter(|line| line.ends_with(name)).count();
     assert_eq!(rows(&text, "  -"), 4 * 3, "{text}");

@@ -1,8 +1,8 @@
 //! A node's only partition moves to another node while pages stream in: nothing is lost or doubled, the groups are right,
 //! and nobody's question waits for it; also when the process is killed in the middle.
 //!
-//! Small unless `DOPPEL_MOVE` gives the signatures of the partition, about (1,000,000 is the size that counts); prints how
-//! long the move took and how long status took before it and meanwhile:
+//! Small unless `DOPPEL_MOVE` gives the signatures of the partition, about (1,000,000 is the size that counts); prints
+//! how long the move took and how long status took before it and meanwhile:
 //!
 //! `DOPPEL_MOVE=1000000 cargo test --release --test moving -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -149,8 +149,8 @@ fn contents_by_node(server: &Server) -> BTreeMap<u64, u64> {
 }
 
 /// Has the mapping changed, as soon as the service's own change of it is done.
-fn start_change(server: &Server, wish: &str, node: u64) -> Value {
-    let body = json!({"wish": wish, "node": node}).to_string();
+fn start_change(server: &Server, action: &str, node: u64) -> Value {
+    let body = json!({"action": action, "node": node}).to_string();
     let started = wait_until("a turn to change the mapping", PATIENCE, || {
         let response = server.post("/v1/rebalance", "application/json", body.clone());
         (response.status() != 409).then(|| json_of(response))
@@ -160,7 +160,7 @@ fn start_change(server: &Server, wish: &str, node: u64) -> Value {
 }
 
 fn is_moving(server: &Server) -> bool {
-    !server.ask("/v1/rebalance", &[])["moving"].is_null()
+    !server.ask("/v1/rebalance", &[])["progress"].is_null()
 }
 
 /// Two nodes, each of them with one partition of `size` signatures, about.
@@ -221,16 +221,16 @@ fn a_change_that_is_killed_is_made_after_all() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(data.path(), &NODES);
     let mut stream = filled(&server, 1_500);
-    let wishes = [("drain", 0), ("join", 0), ("drain", 1), ("join", 1), ("drain", 0), ("join", 0)];
-    for (turn, (wish, node)) in wishes.into_iter().enumerate() {
-        start_change(&server, wish, node);
+    let actions = [("drain", 0), ("join", 0), ("drain", 1), ("join", 1), ("drain", 0), ("join", 0)];
+    for (turn, (action, node)) in actions.into_iter().enumerate() {
+        start_change(&server, action, node);
         let (began, pause) = (Instant::now(), Duration::from_millis(10 << turn));
         stream.run(&server, || began.elapsed() > pause);
         server.kill();
         server = Server::start(data.path(), &NODES);
-        wait_until("what was wished before", PATIENCE, || (!is_moving(&server)).then_some(()));
+        wait_until("what was requested before", PATIENCE, || (!is_moving(&server)).then_some(()));
         let nodes = contents_by_node(&server);
-        assert_eq!(nodes.contains_key(&node), wish == "join", "{wish} {node}: {nodes:?}");
+        assert_eq!(nodes.contains_key(&node), action == "join", "{action} {node}: {nodes:?}");
         stream.check(&server);
     }
 }

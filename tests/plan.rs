@@ -116,7 +116,7 @@ fn a_summary_counts_in_words_and_leaves_out_what_one_node_does_not_have() {
         several.starts_with("600 distinct contents on 4 nodes") && !row(&several).contains(&"-".to_owned())
     );
     let line = "\nspeed-up: all pairs over the work (stored x received) of the busiest node\n";
-    assert!(several.contains("sends saved  speed-up") && several.contains(line), "{several}");
+    assert!(several.contains("fan-out saved  speed-up") && several.contains(line), "{several}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn the_map_is_a_document_with_its_sample() {
     let document = of();
     assert_eq!(document, of(), "the same input gives the same map");
     let plan: Plan = serde_json::from_str(&document).unwrap();
-    assert_eq!((plan.nodes(), plan.map().partitions(), plan.map().epoch()), (4, 32, 1));
+    assert_eq!((plan.nodes(), plan.map().partitions(), plan.map().version()), (4, 32, 1));
     let sample = plan.map().sample();
     assert_eq!((sample.contents, sample.features.len(), sample.load.stored.len()), (500, 3, 32));
 }

@@ -144,7 +144,7 @@ fn one_change_waits_for_another() {
     // How soon the other one is done is chance.
     let waited = (0..50).any(|_| {
         rebalance(&server, &["--join", "1"]);
-        let other = server.post_json("/v1/rebalance", &json!({"wish": "drain", "node": 1}));
+        let other = server.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1}));
         assert_eq!(other["started"], true, "{other}");
         let output = ask(&server, &["rebalance", "--join", "1", "--wait"]);
         assert!(output.status.success(), "{}", errors(&output));
@@ -179,7 +179,7 @@ fn a_partition_is_moved() {
         json!({"partition": partition["partition"], "from": 0, "to": 1, "contents": partition["contents"]});
     assert_eq!((&told["started"], &told["moves"]), (&json!(true), &json!([moved])));
     // The load may have moved it back since.
-    assert!(told["done"]["epoch"].as_u64() > told["epoch"].as_u64(), "{told}");
+    assert!(told["done"]["plan_version"].as_u64() > told["plan_version"].as_u64(), "{told}");
     assert!(told["done"]["imbalance"].as_f64().unwrap() >= 1.0 && told["done"]["seconds"].is_f64(), "{told}");
     let text = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--dry-run"]);
     assert!(text.starts_with("nothing to do") || text.starts_with("a dry run of moving"), "{text}");
@@ -189,7 +189,7 @@ fn a_partition_is_moved() {
 fn the_map_is_learned_anew_and_the_groups_stay() {
     let server = two_nodes();
     let (before, all) = contents(&server);
-    let epoch = json(&server, &["report", "load-balance", "--json"])["epoch"].as_u64().unwrap();
+    let plan_version = json(&server, &["report", "load-balance", "--json"])["plan_version"].as_u64().unwrap();
     let export = server.export();
     let dry = answer(&server, &["rebalance", "--learn", "--wait", "--dry-run"]);
     assert!(dry.starts_with("a dry run of learning the map anew: 4,000 contents to copy, "), "{dry}");
@@ -199,7 +199,9 @@ fn the_map_is_learned_anew_and_the_groups_stay() {
         told.starts_with("learning the map anew: 4,000 contents") && told.contains("\ndone in "),
         "{told}"
     );
-    assert!(json(&server, &["report", "load-balance", "--json"])["epoch"].as_u64().unwrap() > epoch);
+    assert!(
+        json(&server, &["report", "load-balance", "--json"])["plan_version"].as_u64().unwrap() > plan_version
+    );
     let (after, all_after) = contents(&server);
     assert!(all_after == all && after.iter().all(|node| *node * 3 > all), "{after:?}");
     assert_eq!(server.export(), export);

@@ -116,10 +116,10 @@ impl Checked {
         if !backlog.is_quiescent() {
             writeln!(
                 out,
-                "        under way: {} pending, {} late looks, {} touched groups, {} to be verified, {}",
+                "        under way: {} pending, {} deferred searches, {} dirty groups, {} to be verified, {}",
                 count(backlog.pending),
-                count(backlog.late_looks),
-                count(backlog.touched_groups),
+                count(backlog.deferred_searches),
+                count(backlog.dirty_groups),
                 count(backlog.unverified),
                 plural(backlog.messages, "message")
             )?;

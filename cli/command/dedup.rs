@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::export::write_export;
-use doppel_protocol::{Body, Outcome, Refused, Submission, Tier1Api, Tier2Api};
+use doppel_protocol::{Body, Outcome, Submission, Tier1Api, Tier1Error, Tier2Api};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl;
@@ -139,8 +139,8 @@ fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Out
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
             Ok(outcomes) => return Ok(outcomes),
-            Err(Refused::Full { .. }) => {
-                engine.tier2.hurry();
+            Err(Tier1Error::Full { .. }) => {
+                engine.tier2.flush_batch();
                 thread::sleep(FULL_PAUSE);
             }
             Err(refused) => return Err(refused.into()),

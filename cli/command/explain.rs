@@ -61,7 +61,7 @@ struct Content {
     language: Option<String>,
     lengths: Vec<u32>,
     home: u32,
-    contacts: Vec<u32>,
+    probed_partitions: Vec<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,14 +123,16 @@ impl Side {
         let mut column = vec![name.to_owned(), advice.status.clone(), group];
         match content {
             None => column.resize(9, "-".to_owned()),
-            Some(Content { tokens, shingles, language, lengths, home, contacts }) => column.extend([
-                tokens.to_string(),
-                shingles.to_string(),
-                language.clone().unwrap_or_else(|| "-".to_owned()),
-                listed(lengths),
-                format!("partition {home}"),
-                plural(contacts.len() as u64, "partition"),
-            ]),
+            Some(Content { tokens, shingles, language, lengths, home, probed_partitions }) => {
+                column.extend([
+                    tokens.to_string(),
+                    shingles.to_string(),
+                    language.clone().unwrap_or_else(|| "-".to_owned()),
+                    listed(lengths),
+                    format!("partition {home}"),
+                    plural(probed_partitions.len() as u64, "partition"),
+                ]);
+            }
         }
         column
     }

@@ -36,7 +36,7 @@ struct Answer {
     winner: Option<String>,
     members: u64,
     dissimilar: u64,
-    touched: bool,
+    dirty: bool,
     quarantined: bool,
     pages: Vec<Member>,
     next: Option<String>,
@@ -89,7 +89,7 @@ impl Answer {
         if self.dissimilar > 0 {
             heading += &format!(", {} not similar to it", plural(self.dissimilar, "page"));
         }
-        if self.touched {
+        if self.dirty {
             heading += ", to be recomputed";
         }
         if self.quarantined {

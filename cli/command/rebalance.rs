@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use doppel_protocol::{Ended, Moving, PartitionMove, Rebalance as Wish, Rebalanced};
+use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::report::progress;
+use super::report::describe_progress;
 use crate::args::AskArgs;
 use crate::client::Client;
 use crate::exit::Failure;
@@ -45,7 +45,7 @@ pub(crate) struct Rebalance {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
-    /// Learn the map anew from the present contents: fewer sends, where others have come than it was learned from.
+    /// Learn the map anew from the present contents: less fan-out, where others have come than it was learned from.
     /// Nearly everything is copied.
     #[arg(long, conflicts_with_all = ["drain", "join", "partition"])]
     learn: bool,
@@ -79,16 +79,16 @@ pub(crate) struct Rebalance {
 #[derive(Debug, Serialize)]
 struct Request {
     #[serde(flatten)]
-    wish: Wish,
+    request: RebalanceRequest,
     dry_run: bool,
 }
 
 /// What is read of the present mapping.
 #[derive(Debug, Deserialize)]
 struct Present {
-    epoch: u64,
-    moving: Option<Moving>,
-    ended: Option<Ended>,
+    plan_version: u64,
+    progress: Option<RebalanceProgress>,
+    outcome: Option<RebalanceOutcome>,
 }
 
 /// What is read of the load.
@@ -97,11 +97,11 @@ struct Load {
     node_imbalance: f64,
 }
 
-/// The answer to a wish that was waited for.
+/// The answer to a request that was waited for.
 #[derive(Debug, Serialize)]
 struct Waited<'a> {
     #[serde(flatten)]
-    change: &'a Rebalanced,
+    change: &'a RebalancePlan,
     /// Null where there was nothing to do.
     done: Option<Done>,
 }
@@ -110,7 +110,7 @@ struct Waited<'a> {
 #[derive(Debug, Serialize)]
 struct Done {
     /// Number of the plan that is served now.
-    epoch: u64,
+    plan_version: u64,
     /// Since the server accepted it.
     seconds: f64,
     /// Contents copied; null where the server was started anew after it.
@@ -123,10 +123,10 @@ impl Rebalance {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = Client::new(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let wish = self.wish();
-        let answer = self.accepted(&client, wish)?;
-        let change: Rebalanced = serde_json::from_str(answer.get())?;
-        let human = |out: &mut dyn Write| print(wish, &change, self.dry_run, out);
+        let request = self.request();
+        let answer = self.accepted(&client, request)?;
+        let change: RebalancePlan = serde_json::from_str(answer.get())?;
+        let human = |out: &mut dyn Write| print(request, &change, self.dry_run, out);
         if !self.wait || self.dry_run {
             return Ok(output.print(&answer, human)?);
         }
@@ -134,17 +134,17 @@ impl Rebalance {
             output.print(&answer, human)?;
         }
         let done = change.started.then(|| self.until_done(&client, &change)).transpose()?;
-        let ended = Waited { change: &change, done };
-        Ok(output.print(&ended, |out| ended.done.as_ref().map_or(Ok(()), |done| done.print(out)))?)
+        let outcome = Waited { change: &change, done };
+        Ok(output.print(&outcome, |out| outcome.done.as_ref().map_or(Ok(()), |done| done.print(out)))?)
     }
 
-    fn wish(&self) -> Wish {
+    fn request(&self) -> RebalanceRequest {
         match (self.drain, self.join, self.partition.zip(self.to)) {
-            (Some(node), ..) => Wish::Drain { node },
-            (_, Some(node), _) => Wish::Join { node },
-            (.., Some((partition, node))) => Wish::Move { partition, node },
-            (None, None, None) if self.learn => Wish::Learn,
-            (None, None, None) => Wish::Balance,
+            (Some(node), ..) => RebalanceRequest::Drain { node },
+            (_, Some(node), _) => RebalanceRequest::Join { node },
+            (.., Some((partition, node))) => RebalanceRequest::Move { partition, node },
+            (None, None, None) if self.learn => RebalanceRequest::Learn,
+            (None, None, None) => RebalanceRequest::Balance,
         }
     }
 
@@ -152,9 +152,9 @@ impl Rebalance {
         Duration::from_secs(self.patience)
     }
 
-    /// The server's answer to the wish; with `--wait` as soon as it has time for it.
-    fn accepted(&self, client: &Client, wish: Wish) -> anyhow::Result<Box<RawValue>> {
-        let body = Request { wish, dry_run: self.dry_run };
+    /// The server's answer to the request; with `--wait` as soon as it has time for it.
+    fn accepted(&self, client: &Client, request: RebalanceRequest) -> anyhow::Result<Box<RawValue>> {
+        let body = Request { request, dry_run: self.dry_run };
         let mut said = false;
         let mut busy_since = Instant::now();
         loop {
@@ -181,7 +181,7 @@ impl Rebalance {
                 said = true;
             }
             sleep(ASK);
-            while self.present(client)?.moving.is_some() {
+            while self.present(client)?.progress.is_some() {
                 busy_since = Instant::now();
                 sleep(ASK);
             }
@@ -200,36 +200,38 @@ impl Rebalance {
     }
 
     /// Asks until the change is done, and says on stderr how far it is.
-    fn until_done(&self, client: &Client, change: &Rebalanced) -> anyhow::Result<Done> {
+    fn until_done(&self, client: &Client, change: &RebalancePlan) -> anyhow::Result<Done> {
         let asked = || {
             self.present(client).context("gave up waiting; the server carries it out when it goes on again")
         };
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);
-        let (epoch, ended) = loop {
-            let Present { epoch, moving, ended } = asked()?;
-            let Some(moving) = moving else { break (epoch, ended) };
+        let (plan_version, outcome) = loop {
+            let Present { plan_version, progress, outcome } = asked()?;
+            let Some(progress) = progress else { break (plan_version, outcome) };
             if due <= Instant::now() {
-                eprintln!("doppel: {}", progress(&moving));
+                eprintln!("doppel: {}", describe_progress(&progress));
                 due = Instant::now() + SAY;
             }
             sleep(pause);
             pause = ASK.min(pause * 5 / 4);
         };
-        match &ended {
-            Some(Ended { failed: Some(why), .. }) => anyhow::bail!("it was not carried out: {why}"),
-            None if epoch == change.epoch => {
+        match &outcome {
+            Some(RebalanceOutcome { failed: Some(why), .. }) => {
+                anyhow::bail!("it was not carried out: {why}")
+            }
+            None if plan_version == change.plan_version => {
                 anyhow::bail!(
-                    "plan {epoch} is still served: it was not carried out, and the server's log says why"
+                    "plan {plan_version} is still served: it was not carried out, and the server's log says why"
                 )
             }
             _ => {}
         }
         let Load { node_imbalance: imbalance } = self.get(client, &["v1", "reports", "load-balance"])?;
         Ok(Done {
-            epoch,
+            plan_version,
             seconds: begin.elapsed().as_secs_f64(),
-            copied: ended.map(|ended| ended.copied),
+            copied: outcome.map(|outcome| outcome.copied),
             imbalance,
         })
     }
@@ -246,27 +248,38 @@ fn busy(error: &anyhow::Error) -> Option<(&'static str, StatusCode, &str)> {
     Some((what, *status, text))
 }
 
-fn print(wish: Wish, change: &Rebalanced, dry_run: bool, out: &mut dyn Write) -> io::Result<()> {
+fn print(
+    request: RebalanceRequest,
+    change: &RebalancePlan,
+    dry_run: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if let Some(why) = &change.nothing {
         return writeln!(out, "nothing to do: {why} (imbalance {:.2})", change.imbalance_before);
     }
-    let (what, idle) = match wish {
-        Wish::Balance => ("making the nodes even".to_owned(), ""),
-        Wish::Learn => ("learning the map anew".to_owned(), ""),
-        Wish::Drain { node } => (format!("draining node {node}"), "; it has none, and gets none any more"),
-        Wish::Join { node } => (format!("joining node {node}"), " now; it may have partitions again"),
-        Wish::Move { partition, node } => (format!("moving partition {partition} to node {node}"), ""),
+    let (what, idle) = match request {
+        RebalanceRequest::Balance => ("making the nodes even".to_owned(), ""),
+        RebalanceRequest::Learn => ("learning the map anew".to_owned(), ""),
+        RebalanceRequest::Drain { node } => {
+            (format!("draining node {node}"), "; it has none, and gets none any more")
+        }
+        RebalanceRequest::Join { node } => {
+            (format!("joining node {node}"), " now; it may have partitions again")
+        }
+        RebalanceRequest::Move { partition, node } => {
+            (format!("moving partition {partition} to node {node}"), "")
+        }
     };
     let dry = if dry_run { "a dry run of " } else { "" };
-    if change.moves.is_empty() && wish != Wish::Learn {
+    if change.moves.is_empty() && request != RebalanceRequest::Learn {
         return writeln!(out, "{dry}{what}: no partition to move{idle}");
     }
     let (moved, all) = (count(change.contents_moved), plural(change.contents, "content"));
     let share = 100.0 * change.contents_moved as f64 / change.contents.max(1) as f64;
     let cuts = splits_and_joins(change);
-    match wish {
+    match request {
         // A new partition has a row for each node that contents of it come from.
-        Wish::Learn => {
+        RebalanceRequest::Learn => {
             writeln!(out, "{dry}{what}: {all} to copy, {moved} of them ({share:.1} %) to another node")?;
         }
         _ => {
@@ -286,32 +299,32 @@ fn print(wish: Wish, change: &Rebalanced, dry_run: bool, out: &mut dyn Write) ->
         writeln!(
             out,
             "ids are those of plan {}; more contents are copied than move: what is split or joined is copied\nwhere it stays, too",
-            change.epoch + 1
+            change.plan_version + 1
         )?;
     }
     writeln!(out, "imbalance {:.2} before, {:.2} after", change.imbalance_before, change.imbalance_after)?;
-    match (change.sends_saved_before, change.sends_saved_after) {
+    match (change.fan_out_saved_before, change.fan_out_saved_after) {
         (Some(before), Some(after)) => {
-            writeln!(out, "sends saved {:.1} % before, {:.1} % after", before * 100.0, after * 100.0)
+            writeln!(out, "fan-out saved {:.1} % before, {:.1} % after", before * 100.0, after * 100.0)
         }
         _ => Ok(()),
     }
 }
 
 /// `; 1 split and 2 joins of partitions`, as far as there are any.
-fn splits_and_joins(change: &Rebalanced) -> String {
+fn splits_and_joins(change: &RebalancePlan) -> String {
     let counts = [(change.splits, "split"), (change.joins, "join")];
     let some = counts.into_iter().filter(|(number, _)| *number > 0);
-    let words: Vec<String> = some.map(|(number, noun)| plural(number.into(), noun)).collect();
-    if words.is_empty() { String::new() } else { format!("; {} of partitions", words.join(" and ")) }
+    let parts: Vec<String> = some.map(|(number, noun)| plural(number.into(), noun)).collect();
+    if parts.is_empty() { String::new() } else { format!("; {} of partitions", parts.join(" and ")) }
 }
 
 impl Done {
     fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { epoch, seconds, copied, imbalance } = self;
+        let Self { plan_version, seconds, copied, imbalance } = self;
         let copied =
             copied.map_or_else(String::new, |copied| format!(", {} copied", plural(copied, "content")));
-        writeln!(out, "done in {seconds:.2} s: plan {epoch}{copied}, imbalance {imbalance:.2}")
+        writeln!(out, "done in {seconds:.2} s: plan {plan_version}{copied}, imbalance {imbalance:.2}")
     }
 }
 
@@ -319,9 +332,9 @@ impl Done {
 mod tests {
     use super::*;
 
-    fn change() -> Rebalanced {
-        Rebalanced {
-            epoch: 4,
+    fn change() -> RebalancePlan {
+        RebalancePlan {
+            plan_version: 4,
             splits: 1,
             joins: 2,
             moves: vec![PartitionMove { partition: 9, from: 0, to: 3, contents: 1_250 }],
@@ -329,13 +342,13 @@ mod tests {
             contents: 10_000,
             imbalance_before: 1.4,
             imbalance_after: 1.08,
-            ..Rebalanced::default()
+            ..RebalancePlan::default()
         }
     }
 
-    fn told(wish: Wish, change: &Rebalanced, dry_run: bool) -> String {
+    fn told(request: RebalanceRequest, change: &RebalancePlan, dry_run: bool) -> String {
         let mut out = Vec::new();
-        print(wish, change, dry_run, &mut out).unwrap();
+        print(request, change, dry_run, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -348,37 +361,42 @@ mod tests {
             ids are those of plan 5; more contents are copied than move: what is split or joined is copied\n\
             where it stays, too\n\
             imbalance 1.40 before, 1.08 after\n";
-        assert_eq!(told(Wish::Balance, &change(), true), expected);
-        let moved = Rebalanced { splits: 0, joins: 0, contents: 1, contents_moved: 1, ..change() };
+        assert_eq!(told(RebalanceRequest::Balance, &change(), true), expected);
+        let moved = RebalancePlan { splits: 0, joins: 0, contents: 1, contents_moved: 1, ..change() };
         let expected = "moving partition 9 to node 3: 1 partition to move, with 1 of 1 content (100.0 %)\n";
-        let text = told(Wish::Move { partition: 9, node: 3 }, &moved, false);
+        let text = told(RebalanceRequest::Move { partition: 9, node: 3 }, &moved, false);
         assert!(text.starts_with(expected) && !text.contains("plan 5"), "{text}");
-        let one_join = Rebalanced { splits: 0, joins: 1, ..change() };
-        assert!(told(Wish::Drain { node: 0 }, &one_join, false).contains("; 1 join of partitions\n"));
+        let one_join = RebalancePlan { splits: 0, joins: 1, ..change() };
+        assert!(
+            told(RebalanceRequest::Drain { node: 0 }, &one_join, false).contains("; 1 join of partitions\n")
+        );
         let expected = "learning the map anew: 1 content to copy, 1 of them (100.0 %) to another node\n";
-        assert!(told(Wish::Learn, &moved, false).starts_with(expected));
+        assert!(told(RebalanceRequest::Learn, &moved, false).starts_with(expected));
     }
 
     #[test]
     fn nothing_to_do_has_a_reason() {
-        let nothing = Rebalanced {
+        let nothing = RebalancePlan {
             nothing: Some("all is well".to_owned()),
             imbalance_before: 1.02,
-            ..Rebalanced::default()
+            ..RebalancePlan::default()
         };
-        assert_eq!(told(Wish::Balance, &nothing, true), "nothing to do: all is well (imbalance 1.02)\n");
-        let marked = Rebalanced { started: true, ..Rebalanced::default() };
-        let drained = told(Wish::Drain { node: 3 }, &marked, false);
+        assert_eq!(
+            told(RebalanceRequest::Balance, &nothing, true),
+            "nothing to do: all is well (imbalance 1.02)\n"
+        );
+        let marked = RebalancePlan { started: true, ..RebalancePlan::default() };
+        let drained = told(RebalanceRequest::Drain { node: 3 }, &marked, false);
         assert_eq!(drained, "draining node 3: no partition to move; it has none, and gets none any more\n");
     }
 
     #[test]
-    fn a_wish_is_sent_as_the_server_reads_it() {
-        let text = |wish| serde_json::to_string(&Request { wish, dry_run: true }).unwrap();
-        assert_eq!(text(Wish::Balance), r#"{"wish":"balance","dry_run":true}"#);
+    fn a_request_is_sent_as_the_server_reads_it() {
+        let text = |request| serde_json::to_string(&Request { request, dry_run: true }).unwrap();
+        assert_eq!(text(RebalanceRequest::Balance), r#"{"action":"balance","dry_run":true}"#);
         assert_eq!(
-            text(Wish::Move { partition: 9, node: 3 }),
-            r#"{"wish":"move","partition":9,"node":3,"dry_run":true}"#
+            text(RebalanceRequest::Move { partition: 9, node: 3 }),
+            r#"{"action":"move","partition":9,"node":3,"dry_run":true}"#
         );
     }
 

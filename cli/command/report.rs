@@ -22,7 +22,7 @@ use crate::eval::svg::{self, Panel};
 use crate::exit::Failure;
 use crate::output::{Output, count, plural, redirects, table};
 use load_balance::LoadBalance;
-pub(crate) use load_balance::progress;
+pub(crate) use load_balance::describe_progress;
 use what_if::WhatIfs;
 
 /// Show how a server is doing.
@@ -151,14 +151,14 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
         plain("  stale", counters.stale),
         row("  updates confirmed", counters.confirmed, share(report.confirm_share)),
         plain("  updates compared", counters.compared_updates),
-        plain("looks", counters.looks),
+        plain("searches", counters.searches),
         plain("  stale results", counters.stale_results),
         plain("verifications", counters.verified),
         row("  rejected", counters.rejected, share(report.reject_share)),
         plain("merges", counters.merges),
         plain("splits", counters.splits),
-        plain("to do: late looks", backlog.late_looks),
-        plain("to do: touched groups", backlog.touched_groups),
+        plain("to do: deferred searches", backlog.deferred_searches),
+        plain("to do: dirty groups", backlog.dirty_groups),
         plain("to do: unverified", backlog.unverified),
         plain("to do: messages", backlog.messages),
     ];

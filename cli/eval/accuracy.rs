@@ -28,7 +28,7 @@ const PAPER: &str = "the paper: REP 0.8 to 1.3 %, RER 1.5 to 1.74 %, about 30 % 
 /// The fetches are replayed in order, once for every combination of rules, tau and partitions. At each
 /// milestone the groups of the engine are compared with those of an exact program on one machine: REP is the
 /// share of the engine's same-group pairs that the baseline does not have, RER the share of the baseline's that
-/// the engine does not have. Rules: the paper's (no late looks, no recomputation); ours at once (the moment the
+/// the engine does not have. Rules: the paper's (no deferred searches, no recomputation); ours at once (the moment the
 /// last page of a batch is answered, with background work at its normal pace); ours at quiescence.
 #[derive(Debug, Args)]
 pub(crate) struct Accuracy {
@@ -67,7 +67,7 @@ enum Mode {
 
 /// All replays.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct AccuracyResult {
     rounds: Vec<String>,
     fetches: usize,
     /// Fetches that gave a page with content another set of shingles.
@@ -110,7 +110,7 @@ enum Own<'u> {
 }
 
 impl Accuracy {
-    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+    pub(crate) fn run(mut self) -> anyhow::Result<AccuracyResult> {
         let begin = Instant::now();
         self.milestones.sort_unstable();
         self.milestones.dedup();
@@ -118,7 +118,7 @@ impl Accuracy {
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
         let runs = self.tau.len() * self.partitions.len() * self.rules.len();
         let bar = progress::pages((runs * replay.fetches.len()) as u64, "replaying");
-        let mut result = Result {
+        let mut result = AccuracyResult {
             rounds: replay.rounds.clone(),
             fetches: replay.fetches.len(),
             updates: replay.fetches.iter().filter(|fetch| fetch.update).count() as u64,
@@ -237,7 +237,7 @@ impl Mode {
     }
 }
 
-impl Report for Result {
+impl Report for AccuracyResult {
     fn tables(&self) -> Vec<Table> {
         let percents = self.runs.first().map_or(&[][..], |run| &run.milestones);
         let mut errors = vec!["rules".to_owned(), "tau".to_owned(), "partitions".to_owned()];

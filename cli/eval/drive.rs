@@ -48,7 +48,7 @@ impl Driver {
             // The driver waits by itself, and wants no group left out of the comparison.
             pending_max: u64::MAX,
             group_members_max: u64::MAX,
-            doubtful_percent: if rules.recomputation { defaults.doubtful_percent } else { 0 },
+            low_cohesion_percent: if rules.recomputation { defaults.low_cohesion_percent } else { 0 },
             ..defaults
         };
         let engine = Engine::open_with(scratch.path(), &args, false, rules)?;

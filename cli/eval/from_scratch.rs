@@ -10,7 +10,7 @@ use anyhow::Context;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PageUrl, Tau};
-use doppel_protocol::{IndexCommand, Look, LookResult, Tier2Api};
+use doppel_protocol::{IndexCommand, Search, SearchResult, Tier2Api};
 use doppel_tier2::{Config, Tier2};
 
 use super::processor;
@@ -33,17 +33,17 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     // One partition is the fastest in one process: no map is learned.
     let config = Config { partitions: 1, ..Config::new(scratch.path(), Policy { tau }) };
     let (sender, answers) = channel();
-    let answer = Box::new(move |results: Vec<LookResult>| drop(sender.send(results)));
+    let answer = Box::new(move |results: Vec<SearchResult>| drop(sender.send(results)));
     let index = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer)?;
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
         page: url.id(),
         signature: Arc::clone(signature),
-        look: Some(Look { ticket: 0 }),
+        search: Some(Search { ticket: 0 }),
     });
     let orders: Vec<IndexCommand> = orders.collect();
     let (begin, processor) = (Instant::now(), processor::seconds());
     index.submit(orders);
-    index.hurry();
+    index.flush_batch();
     let mut components = Components::default();
     let mut missing = pages.len();
     while missing > 0 {
@@ -51,7 +51,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
         missing = missing.saturating_sub(results.len());
         for result in results {
             for pair in result.pairs {
-                components.tie(result.page, pair.page);
+                components.link(result.page, pair.page);
             }
         }
     }
@@ -70,7 +70,7 @@ struct Components {
 }
 
 impl Components {
-    fn tie(&mut self, a: PageId, b: PageId) {
+    fn link(&mut self, a: PageId, b: PageId) {
         let (a, b) = (self.root(a), self.root(b));
         self.parents[a.max(b)] = a.min(b);
     }
@@ -88,7 +88,7 @@ impl Components {
         at
     }
 
-    /// Components; a page that was never tied is not among them.
+    /// Components; a page that was never linked is not among them.
     fn count(&self) -> u64 {
         self.parents.iter().enumerate().filter(|(at, parent)| at == *parent).count() as u64
     }

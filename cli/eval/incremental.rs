@@ -68,7 +68,7 @@ pub(crate) struct Incremental {
 
 /// Both measures.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct IncrementalResult {
     tau: Tau,
     batch: u32,
     real_pages: usize,
@@ -106,7 +106,7 @@ struct Round {
 }
 
 impl Incremental {
-    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+    pub(crate) fn run(mut self) -> anyhow::Result<IncrementalResult> {
         self.sizes.sort_unstable();
         self.sizes.dedup();
         let replay = Replay::read(&self.replay)?;
@@ -117,7 +117,7 @@ impl Incremental {
         drop(replay);
         let real_pages = real.len();
         let sizes = self.grow(real, tau)?;
-        Ok(Result {
+        Ok(IncrementalResult {
             tau,
             batch: self.batch,
             real_pages,
@@ -253,7 +253,7 @@ impl Growth {
         let (begin, processor) = (Instant::now(), processor::seconds());
         let outcomes = self.driver.submit(submissions)?;
         // The batch is complete: nothing is gained by waiting for more.
-        self.driver.engine.tier2.hurry();
+        self.driver.engine.tier2.flush_batch();
         self.driver.answered()?;
         let answered = begin.elapsed().as_secs_f64();
         self.driver.quiescent()?;
@@ -328,7 +328,7 @@ fn rounds(replay: &Replay, tau: Tau) -> anyhow::Result<Vec<Round>> {
     Ok(rounds.filter(|round| round.updates > 0).collect())
 }
 
-impl Report for Result {
+impl Report for IncrementalResult {
     fn tables(&self) -> Vec<Table> {
         let mut sizes = Table::new(
             "milliseconds a page of a batch",

@@ -20,7 +20,7 @@ use crate::progress;
 use collection::{Bin, Collection};
 use later::Later;
 
-/// Measure mappings of contents to nodes: balance, sends, work, and pairs lost.
+/// Measure mappings of contents to nodes: balance, fan-out, work, and pairs lost.
 ///
 /// Takes each distinct content that is live after the last input once. For each number of nodes a mapping
 /// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
@@ -99,11 +99,11 @@ struct Run {
     /// Most over mean stored, and the same of contents dealt at random.
     imbalance: f64,
     imbalance_floor: f64,
-    /// Share of sends saved against comparing everything everywhere.
-    sends_saved: f64,
+    /// Share of fan-out saved against comparing everything everywhere.
+    fan_out_saved: f64,
     /// All pairs over the work of the busiest node (stored x received).
     speed_up: f64,
-    /// Looks of one content of a pair that do not reach the other; a pair has two looks.
+    /// Searches of one content of a pair that do not reach the other; a pair has two searches.
     lost: u64,
 }
 
@@ -116,7 +116,7 @@ struct Pairs {
 
 /// All that was measured.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct MappingResult {
     contents: usize,
     rho: Rho,
     /// Contents by length.
@@ -133,7 +133,7 @@ pub(crate) struct Result {
 }
 
 impl Mapping {
-    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+    pub(crate) fn run(mut self) -> anyhow::Result<MappingResult> {
         let begin = Instant::now();
         self.nodes.sort_unstable();
         self.nodes.dedup();
@@ -162,7 +162,7 @@ impl Mapping {
             later.extend(later::measure(&self, &collection.contents, *tau)?);
         }
         bar.finish_and_clear();
-        Ok(Result {
+        Ok(MappingResult {
             contents: collection.contents.len(),
             rho: self.rho,
             lengths: collection.lengths(),
@@ -220,23 +220,23 @@ impl Mapping {
             nodes,
             imbalance: load.imbalance(),
             imbalance_floor: MappingLoad::at_random(nodes as usize, contents.len() as u64).imbalance(),
-            sends_saved: load.sends_saved(),
+            fan_out_saved: load.fan_out_saved(),
             speed_up: load.speed_up(),
             lost: lost(&layout, &contents, truth),
         })
     }
 }
 
-/// Looks that do not reach the partner.
+/// Searches that do not reach the partner.
 fn lost(layout: &Layout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
     let mut reached = Vec::new();
     let place = |content: &&Signature| {
-        let place = layout.place(content, &mut reached);
+        let place = layout.home(content, &mut reached);
         (place.node, reached.clone())
     };
     let places: Vec<(u32, Vec<u32>)> = contents.iter().map(place).collect();
-    let looks = truth.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
-    let missed = looks.filter(|(a, b)| {
+    let searches = truth.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    let missed = searches.filter(|(a, b)| {
         let (home, (_, reached)) = (places[**b as usize].0, &places[**a as usize]);
         reached.binary_search(&home).is_err()
     });

@@ -63,7 +63,7 @@ pub(crate) struct Served {
 
 /// The checks.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct ServedResult {
     tau: Tau,
     fetches: usize,
     streaming: Answers,
@@ -120,7 +120,7 @@ struct Found {
 }
 
 impl Served {
-    pub(crate) fn run(&self) -> anyhow::Result<Result> {
+    pub(crate) fn run(&self) -> anyhow::Result<ServedResult> {
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
         let driver = Driver::new(self.tau, PARTITIONS, Rules::EXACT)?;
@@ -151,7 +151,7 @@ impl Served {
         }
         drop(door);
         driver.stop();
-        Ok(Result {
+        Ok(ServedResult {
             tau: self.tau,
             fetches: replay.fetches.len(),
             streaming,
@@ -268,7 +268,7 @@ fn client() -> anyhow::Result<Client> {
     Ok(Client::builder().no_proxy().timeout(PATIENCE).build()?)
 }
 
-impl Report for Result {
+impl Report for ServedResult {
     fn tables(&self) -> Vec<Table> {
         let mut table = Table::new(
             "answers about pages, checked with exact F on the contents of that moment",

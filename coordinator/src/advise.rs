@@ -12,7 +12,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::{
-    Body, GroupState, GroupSummary, Market, PageView, Pair, Refused, Rule, Status, Submission, Tier1Api,
+    Body, GroupState, GroupSummary, Market, PageView, Pair, Rule, Status, Submission, Tier1Api, Tier1Error,
     Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
 use serde::Serialize;
@@ -79,7 +79,7 @@ impl<'a> Advisor<'a> {
     }
 
     /// Advice about a page on record.
-    pub(crate) fn advise(&mut self, url: &PageUrl) -> Result<Advice, Refused> {
+    pub(crate) fn advise(&mut self, url: &PageUrl) -> Result<Advice, Tier1Error> {
         let mut safe = Advice::unknown(url.to_string());
         for _ in 0..ADVICE_ATTEMPTS {
             let Some(view) = self.view(url)? else { return Ok(Advice::unknown(url.to_string())) };
@@ -94,7 +94,7 @@ impl<'a> Advisor<'a> {
     }
 
     /// Advice from records that are read one after the other; none when one changed meanwhile.
-    fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Refused> {
+    fn attempt(&mut self, view: &PageView) -> Result<Option<Advice>, Tier1Error> {
         let mut advice = Advice::on_record(view);
         let (Status::Pending | Status::Winner | Status::Duplicate | Status::Member, Some(group)) =
             (view.line.status, view.line.group)
@@ -121,7 +121,7 @@ impl<'a> Advisor<'a> {
 
     /// The final target of a redirect by the present records of all pages on the way: a change of one of them
     /// may not have come to the redirect yet. None when it is not the one on record.
-    fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Refused> {
+    fn end(&self, redirect: &PageView) -> Result<Option<PageView>, Tier1Error> {
         let mut next = redirect.redirect_to.clone();
         for _ in 0..REDIRECTS {
             let Some(view) = next.map(|url| self.view(&url)).transpose()?.flatten() else { return Ok(None) };
@@ -139,9 +139,9 @@ impl<'a> Advisor<'a> {
         mut advice: Advice,
         target: &PageView,
         winner: &Winner,
-    ) -> Result<Option<Advice>, Refused> {
+    ) -> Result<Option<Advice>, Tier1Error> {
         if target.rank.url == winner.url {
-            advice.status = winner.advise(true);
+            advice.status = winner.member_status(true);
             return Ok(Some(advice));
         }
         let verified = self.verify(advice, target, winner)?;
@@ -154,27 +154,27 @@ impl<'a> Advisor<'a> {
         mut advice: Advice,
         page: &PageView,
         winner: &Winner,
-    ) -> Result<Option<Advice>, Refused> {
-        let Some(champion) = self.view(&winner.url)? else { return Ok(None) };
-        let (Some(content), Some(champion_content)) = (page.content, champion.content) else {
+    ) -> Result<Option<Advice>, Tier1Error> {
+        let Some(winner_view) = self.view(&winner.url)? else { return Ok(None) };
+        let (Some(content), Some(winner_content)) = (page.content, winner_view.content) else {
             return Ok(None);
         };
-        let told = WinnerView { page: winner.url.id(), content: champion_content };
+        let told = WinnerView { page: winner.url.id(), content: winner_content };
         // A duplicate on record was verified on these very contents.
         let is_verified = page.line.status == Status::Duplicate && page.winner.as_ref() == Some(&told);
         let (similar, similarity) = if is_verified {
             (true, page.line.similarity)
         } else {
             let a = self.tier1.signature(page.rank.url.id())?.filter(|a| a.content() == content);
-            let b = self.tier1.signature(told.page)?.filter(|b| b.content() == champion_content);
+            let b = self.tier1.signature(told.page)?.filter(|b| b.content() == winner_content);
             let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
             let comparison = self.policy.compare(&a, &b);
             (comparison.similar, Some(comparison.jaccard()))
         };
-        advice.status = winner.advise(similar);
+        advice.status = winner.member_status(similar);
         advice.similarity = similarity;
         let market = self.market.as_ref().map(MarketWinners::market);
-        advice.rule = Some(self.winners.compare(&champion.rank, &page.rank, market).1);
+        advice.rule = Some(self.winners.compare(&winner_view.rank, &page.rank, market).1);
         Ok(Some(advice))
     }
 
@@ -186,7 +186,7 @@ impl<'a> Advisor<'a> {
         tier2: &dyn Tier2Api,
         submission: &Submission,
         own: Option<&PageUrl>,
-    ) -> Result<Advice, Refused> {
+    ) -> Result<Advice, Tier1Error> {
         let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
         match &submission.body {
             Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
@@ -207,7 +207,7 @@ impl<'a> Advisor<'a> {
         tier2: &dyn Tier2Api,
         signature: &Signature,
         own: Option<&PageUrl>,
-    ) -> Result<Advice, Refused> {
+    ) -> Result<Advice, Tier1Error> {
         let mut pairs = tier2.probe(signature);
         let union =
             |pair: &Pair| u64::from(signature.shingles()) + u64::from(pair.shingles) - u64::from(pair.shared);
@@ -258,19 +258,20 @@ impl<'a> Advisor<'a> {
         signature: &Signature,
         winner: &Winner,
         own: Option<&PageUrl>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), Tier1Error> {
         if own == Some(&winner.url) {
             advice.status = Status::Winner;
             return Ok(());
         }
-        let champion = self.tier1.signature(winner.url.id())?;
-        let comparison = champion.map(|champion| self.policy.compare(signature, &champion));
-        advice.status = winner.advise(comparison.is_some_and(|c| c.similar));
+        let winner_signature = self.tier1.signature(winner.url.id())?;
+        let comparison =
+            winner_signature.map(|winner_signature| self.policy.compare(signature, &winner_signature));
+        advice.status = winner.member_status(comparison.is_some_and(|c| c.similar));
         advice.similarity = comparison.map(|c| c.jaccard());
         Ok(())
     }
 
-    fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Refused> {
+    fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Tier1Error> {
         for _ in 0..ADVICE_ATTEMPTS {
             let mut end = self.view(target)?;
             if let Some(last) = end.as_ref().and_then(|view| view.target) {
@@ -301,7 +302,7 @@ impl<'a> Advisor<'a> {
 
     /// The winner of a group or of what it was merged into; none when that is not known at this moment.
     /// With a market, `asker` takes part in the choice even when it is past the members looked at.
-    fn winner(&mut self, group: GroupId, asker: Option<&PageView>) -> Result<Option<Winner>, Refused> {
+    fn winner(&mut self, group: GroupId, asker: Option<&PageView>) -> Result<Option<Winner>, Tier1Error> {
         let Some(summary) = follow(self.tier1, group)? else { return Ok(None) };
         let Some(url) = summary.winner.clone() else { return Ok(None) };
         let GroupSummary { group, quarantined, members, .. } = summary;
@@ -317,11 +318,11 @@ impl<'a> Advisor<'a> {
     }
 
     /// The record of a URL. Ids are hashes: one whose URL differs is another page.
-    fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Refused> {
+    fn view(&self, url: &PageUrl) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.page(url.id())?.filter(|view| view.rank.url == *url))
     }
 
-    fn page(&self, page: PageId) -> Result<Option<PageView>, Refused> {
+    fn page(&self, page: PageId) -> Result<Option<PageView>, Tier1Error> {
         Ok(self.tier1.pages(&[page])?.pop().flatten())
     }
 }
@@ -337,7 +338,7 @@ fn telling(status: Status) -> u8 {
 }
 
 /// The record of a group, or of the one that has its members now; none when it is dissolved.
-pub(crate) fn follow(tier1: &dyn Tier1Api, mut group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+pub(crate) fn follow(tier1: &dyn Tier1Api, mut group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
     for _ in 0..FORWARDS {
         let Some(summary) = tier1.group_summary(group)? else { return Ok(None) };
         match summary.state {
@@ -355,7 +356,7 @@ impl Winner {
     }
 
     /// What a page is that is similar to this winner, or is not.
-    fn advise(&self, similar: bool) -> Status {
+    fn member_status(&self, similar: bool) -> Status {
         if similar && !self.quarantined { Status::Duplicate } else { Status::Member }
     }
 }

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Market, Markets, Outcome, Refused, Submission, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{Market, Markets, Outcome, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
@@ -22,9 +22,9 @@ use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, HISTORY_STEP, Limits, PL
 use crate::load::History;
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
-use crate::placement::ShardTable;
 use crate::problem::Problem;
 use crate::reports::CachedGroups;
+use crate::shard_map::ShardMap;
 
 /// The present moment; passed in, so that tests have their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -42,7 +42,7 @@ pub struct Services {
     /// The markets that have a name.
     pub markets: Markets,
     /// Who owns which shard.
-    pub placement: ShardTable,
+    pub shard_map: ShardMap,
     /// The extractors.
     pub ingest: Arc<Ingest>,
     /// The process's metrics; those of the front door are added.
@@ -65,7 +65,7 @@ struct Inner {
     policy: Policy,
     winners: WinnerOrder,
     markets: Markets,
-    placement: ShardTable,
+    shard_map: ShardMap,
     ingest: Arc<Ingest>,
     registry: Registry,
     metrics: Metrics,
@@ -107,7 +107,7 @@ impl App {
             policy,
             winners,
             markets,
-            placement,
+            shard_map,
             ingest,
             mut registry,
             clock,
@@ -122,7 +122,7 @@ impl App {
             policy,
             winners,
             markets,
-            placement,
+            shard_map,
             ingest,
             registry,
             metrics,
@@ -152,17 +152,17 @@ impl App {
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let place = place(&self.0.calls, "too many calls are under way; try again later")?;
-        self.on_thread(place, call).await
+        let permit = permit(&self.0.calls, "too many calls are under way; try again later")?;
+        self.on_thread(permit, call).await
     }
 
-    /// The same for health and metrics: they wait for one of a few places that no other call takes.
+    /// The same for health and metrics: they wait for one of a few permits that no other call takes.
     pub(crate) async fn blocking_for_health<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let place = self.0.health_calls.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
-        self.on_thread(place, call).await
+        let permit = self.0.health_calls.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
+        self.on_thread(permit, call).await
     }
 
     /// Runs a short call that blocks where it is, and leaves what else this thread has to do to another: a
@@ -174,19 +174,19 @@ impl App {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             return self.blocking(call).await;
         }
-        let _place = place(&self.0.calls, "too many calls are under way; try again later")?;
+        let _permit = permit(&self.0.calls, "too many calls are under way; try again later")?;
         tokio::task::block_in_place(|| call(self))
     }
 
-    /// The thread holds the place, for it outlives a caller who goes.
+    /// The thread holds the permit, for it outlives a caller who goes.
     async fn on_thread<T: Send + 'static>(
         &self,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let app = self.clone();
         let on_thread = move || {
-            let _place = place;
+            let _permit = permit;
             call(&app)
         };
         match tokio::task::spawn_blocking(on_thread).await {
@@ -210,7 +210,7 @@ impl App {
     }
 
     /// Records submissions in tier 1; blocks.
-    pub(crate) fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
+    pub(crate) fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         let outcomes = self.0.tier1.submit(submissions)?;
         self.0.metrics.recorded(&outcomes);
         Ok(outcomes)
@@ -241,8 +241,8 @@ impl App {
         &self.0.markets
     }
 
-    pub(crate) fn placement(&self) -> &ShardTable {
-        &self.0.placement
+    pub(crate) fn shard_map(&self) -> &ShardMap {
+        &self.0.shard_map
     }
 
     pub(crate) fn ingest(&self) -> &Ingest {
@@ -283,7 +283,7 @@ impl App {
                 _ = draining.wait_for(|draining| *draining) => return,
                 _ = ticks.tick() => {}
             }
-            // A minute without a point says as much as one with it: there was no place for the call.
+            // A minute without a point says as much as one with it: there was no permit for the call.
             let noted = self.blocking_for_health(|app| {
                 app.history().note(app.now(), &app.tier2().load());
                 Ok(())
@@ -298,46 +298,46 @@ impl App {
         (self.0.clock)()
     }
 
-    /// A place among the requests in work.
+    /// A permit among the requests in work.
     pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.requests, "too many requests are in work; try again later")
+        permit(&self.0.requests, "too many requests are in work; try again later")
     }
 
-    /// A place among the long polls.
+    /// A permit among the long polls.
     pub(crate) fn enter_long_poll(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.long_polls, "too many long polls are waiting; ask without wait, or try again later")
+        permit(&self.0.long_polls, "too many long polls are waiting; ask without wait, or try again later")
     }
 
-    /// A place among the exports.
+    /// A permit among the exports.
     pub(crate) fn enter_export(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.exports, "too many exports are under way; try again later")
+        permit(&self.0.exports, "too many exports are under way; try again later")
     }
 
-    /// The place for a backup.
+    /// The permit for a backup.
     pub(crate) fn enter_backup(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.backups, "another backup is under way; try again later")
+        permit(&self.0.backups, "another backup is under way; try again later")
     }
 
-    /// The place for whoever makes plans.
+    /// The permit for whoever makes plans.
     pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.planners, "another plan is being made; try again later")
+        permit(&self.0.planners, "another plan is being made; try again later")
     }
 
-    /// The place for a sample, until it is sent.
+    /// The permit for a sample, until it is sent.
     pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.samples, "another sample is on its way; try again later")
+        permit(&self.0.samples, "another sample is on its way; try again later")
     }
 
-    /// A place among the flushes.
+    /// A permit among the flushes.
     pub(crate) fn enter_flush(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        place(&self.0.flushes, "too many flushes are under way; try again later")
+        permit(&self.0.flushes, "too many flushes are under way; try again later")
     }
 
-    /// A place among the repairs; waits a little for one.
+    /// A permit among the repairs; waits a little for one.
     pub(crate) async fn enter_repair(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let place = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
-        let place = place.ok().and_then(Result::ok);
-        place.ok_or_else(|| Problem::busy("another repair is under way; try again later"))
+        let permit = timeout(self.0.limits.repair_wait, self.0.repairs.clone().acquire_owned()).await;
+        let permit = permit.ok().and_then(Result::ok);
+        permit.ok_or_else(|| Problem::busy("another repair is under way; try again later"))
     }
 
     /// Ends long polls early and makes `/readyz` say no.
@@ -350,8 +350,8 @@ impl App {
     }
 }
 
-fn place(places: &Arc<Semaphore>, detail: &str) -> Result<OwnedSemaphorePermit, Problem> {
-    places.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
+fn permit(permits: &Arc<Semaphore>, detail: &str) -> Result<OwnedSemaphorePermit, Problem> {
+    permits.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
 }
 
 impl fmt::Debug for App {

@@ -22,8 +22,8 @@ const CONTENT_TYPE: &str = "application/octet-stream";
     ),
 )]
 pub(crate) async fn backup(State(app): State<App>) -> Result<Response, Problem> {
-    let place = app.enter_backup()?;
+    let permit = app.enter_backup()?;
     app.blocking(|app| Ok(app.tier1().writable()?)).await?;
-    let body = stream(place, "backup", move |out| app.tier1().backup(app.temp_dir(), out).map(drop));
+    let body = stream(permit, "backup", move |out| app.tier1().backup(app.temp_dir(), out).map(drop));
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
 }

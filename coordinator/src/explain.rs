@@ -75,7 +75,7 @@ pub(crate) struct Content {
     /// The partition that stores it.
     home: u32,
     /// The partitions it is compared in.
-    contacts: Vec<u32>,
+    probed_partitions: Vec<u32>,
 }
 
 /// Every measure of F.
@@ -163,16 +163,16 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
     let Some(signature) = app.tier1().signature(end.rank.url.id())? else {
         return Ok((Side { advice, compared, content: None }, None));
     };
-    let placement = app.tier2().placement(&signature);
+    let lookup = app.tier2().locate(&signature);
     let content = Content {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
         shingles: signature.shingles(),
         comparable: app.policy().comparable(&signature),
         language: end.language.map(String::from),
-        lengths: placement.lengths,
-        home: placement.home,
-        contacts: placement.contacts,
+        lengths: lookup.lengths,
+        home: lookup.home,
+        probed_partitions: lookup.probed_partitions,
     };
     Ok((Side { advice, compared, content: Some(content) }, Some(signature)))
 }
@@ -268,7 +268,7 @@ fn compared(policy: Policy, a: &Side, b: &Side, (comparison, measures): &(Compar
             match (similar, measures.equal_bands) {
                 (false, _) => format!("{of}, which is not above {tau}"),
                 (true, 0) => format!(
-                    "{of}, which is above {tau}; no band of the sketches is equal, so this pair alone ties no groups"
+                    "{of}, which is above {tau}; no band of the sketches is equal, so this pair alone links no groups"
                 ),
                 (true, _) => format!("{of}, which is above {tau}"),
             }

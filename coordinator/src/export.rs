@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use doppel_protocol::{Refused, Tier1Api};
+use doppel_protocol::{Tier1Api, Tier1Error};
 
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
 use crate::line::ExportLine;
@@ -24,7 +24,7 @@ pub struct ExportSummary {
 pub enum ExportError {
     /// Tier 1 could not be read.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Tier1Error(#[from] Tier1Error),
     /// The temporary files failed.
     #[error("cannot sort the export in {dir}: {source}", dir = dir.display())]
     Spill {
@@ -92,9 +92,9 @@ impl Collected {
 impl From<ExportError> for Problem {
     fn from(error: ExportError) -> Self {
         match error {
-            ExportError::Refused(refused) => refused.into(),
+            ExportError::Tier1Error(refused) => refused.into(),
             ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Refused::DiskFull(error.to_string()).into()
+                Tier1Error::DiskFull(error.to_string()).into()
             }
             ExportError::Spill { .. } | ExportError::Write(_) => {
                 tracing::error!(%error, "an export failed");

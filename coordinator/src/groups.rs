@@ -27,7 +27,7 @@ pub(crate) struct Group {
     /// Members found dissimilar to the winner.
     dissimilar: u64,
     /// It owes a recomputation.
-    touched: bool,
+    dirty: bool,
     /// It is past the size limit: its members are not advised as duplicates until it is repaired.
     quarantined: bool,
 }
@@ -43,7 +43,7 @@ impl From<GroupSummary> for Group {
             winner: summary.winner.map(String::from),
             members: summary.members,
             dissimilar: summary.dissimilar,
-            touched: summary.touched,
+            dirty: summary.dirty,
             quarantined: summary.quarantined,
         }
     }

@@ -58,7 +58,7 @@ pub struct Ingest {
 struct Job {
     source: Source,
     now: Timestamp,
-    place: usize,
+    position: usize,
     answers: Sender<(usize, Ingested)>,
 }
 
@@ -110,9 +110,9 @@ impl Ingest {
         let (answers, received) = bounded(sources.len());
         let batch = Batch { answers: received, sources: sources.len() };
         if let Some(jobs) = &self.jobs {
-            for (place, source) in sources.into_iter().enumerate() {
+            for (position, source) in sources.into_iter().enumerate() {
                 // Fails only when every thread is gone; `wait` then answers for the missing ones.
-                let _ = jobs.send(Job { source, now, place, answers: answers.clone() });
+                let _ = jobs.send(Job { source, now, position, answers: answers.clone() });
             }
         }
         batch
@@ -134,8 +134,8 @@ impl Batch {
     pub fn wait(self) -> Vec<Ingested> {
         let mut ordered: Vec<Option<Ingested>> = Vec::new();
         ordered.resize_with(self.sources, || None);
-        for (place, answer) in self.answers {
-            ordered[place] = Some(answer);
+        for (position, answer) in self.answers {
+            ordered[position] = Some(answer);
         }
         ordered.into_iter().map(|answer| answer.unwrap_or(Err(IngestError::Panicked))).collect()
     }
@@ -143,7 +143,7 @@ impl Batch {
 
 fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
     let mut extractor = new();
-    for Job { source, now, place, answers } in queue {
+    for Job { source, now, position, answers } in queue {
         std::thread::yield_now();
         let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
         let answer = answer.unwrap_or_else(|_| {
@@ -151,7 +151,7 @@ fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
             extractor = new();
             Err(IngestError::Panicked)
         });
-        let _ = answers.send((place, answer));
+        let _ = answers.send((position, answer));
     }
 }
 

@@ -32,7 +32,6 @@ mod memory;
 mod metrics;
 mod operations;
 mod pages;
-pub mod placement;
 mod problem;
 mod repair;
 mod repairs;
@@ -40,6 +39,7 @@ mod reports;
 mod router;
 mod sample;
 mod server;
+pub mod shard_map;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;

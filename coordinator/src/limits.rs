@@ -7,8 +7,8 @@
 //!
 //! Threads: a call that blocks holds one of the runtime's blocking pool, of which there are 512 by default,
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
-//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples [`SAMPLES`]: 406
-//! of the 512, so none of them ever waits for a thread.
+//! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples
+//! [`SAMPLES`]: 406 of the 512, so none of them ever waits for a thread.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
 pub const PROBE_PARTNERS: usize = 64;
 
 /// Forwards followed from a merged group. A chain grows by one for each later merge of the survivor
-/// into an older group, while members are still being handed over.
+/// into an older group, while members are still being transferred.
 pub const FORWARDS: usize = 64;
 
 /// Redirects followed from a page to its final target, as many as tier 1 follows.

@@ -7,14 +7,14 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::Timestamp;
 use doppel_partitioning::Plan;
-use doppel_protocol::{LoadReport, MappingApi, Moving};
+use doppel_protocol::{LoadReport, MappingApi, RebalanceProgress};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::limits::HISTORY_POINTS;
-use crate::placement::ShardRow;
 use crate::problem::Problem;
+use crate::shard_map::ShardAssignment;
 
 /// Load per partition and node, and who owns which shard.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,15 +26,15 @@ pub(crate) struct LoadBalance {
     /// Nodes that are to have no partitions.
     drained: Vec<u32>,
     /// The change of the mapping that is under way.
-    moving: Option<Moving>,
+    progress: Option<RebalanceProgress>,
     /// A point per minute for as long as the service runs, the last 24 hours of it, oldest first.
     history: Vec<LoadPoint>,
     /// Standard deviation over mean of `node_imbalance` in the history; null where there is none.
     variation: Option<f64>,
     /// Number of the table of shards.
-    shard_epoch: u64,
+    shard_map_version: u64,
     /// The tier-1 node of every shard.
-    shards: Vec<ShardRow>,
+    shards: Vec<ShardAssignment>,
 }
 
 /// One tier-2 node's load.
@@ -62,15 +62,15 @@ pub(crate) struct LoadPoint {
     /// When.
     at: String,
     /// Number of the map.
-    epoch: u64,
+    plan_version: u64,
     /// All contents.
     contents: u64,
     /// Largest over mean of contents per serving node.
     node_imbalance: f64,
     /// The same contents dealt at random.
     node_imbalance_floor: f64,
-    /// Share of sends to nodes saved against a broadcast; null where there were no looks under the plan.
-    node_sends_saved: Option<f64>,
+    /// Share of fan-out to nodes saved against a broadcast; null where there were no searches under the plan.
+    node_fan_out_saved: Option<f64>,
 }
 
 /// The points of the last hours.
@@ -85,11 +85,11 @@ impl History {
         }
         let point = LoadPoint {
             at: at.to_string(),
-            epoch: load.epoch,
+            plan_version: load.plan_version,
             contents: load.partitions.iter().map(|partition| partition.contents).sum(),
             node_imbalance: load.node_imbalance,
             node_imbalance_floor: load.node_imbalance_floor,
-            node_sends_saved: load.node_sends_saved,
+            node_fan_out_saved: load.node_fan_out_saved,
         };
         let mut points = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if points.len() >= HISTORY_POINTS {
@@ -112,15 +112,15 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
         let plan = mapping.map(MappingApi::plan);
         let all = plan.as_ref().map_or(0, Plan::nodes);
         let history = app.history().points();
-        let table = app.placement();
+        let table = app.shard_map();
         Ok(Json(LoadBalance {
             nodes: per_node(&load, all),
             load,
             drained: plan.map_or_else(Vec::new, |plan| plan.drained().to_vec()),
-            moving: mapping.and_then(MappingApi::moving),
+            progress: mapping.and_then(MappingApi::progress),
             variation: variation(history.iter().map(|point| point.node_imbalance)),
             history,
-            shard_epoch: table.epoch(),
+            shard_map_version: table.version(),
             shards: table.rows(),
         }))
     })
@@ -172,27 +172,29 @@ mod tests {
             comparisons: 0,
             bytes: 0,
         };
-        let load = |epoch| LoadReport {
-            epoch,
+        let load = |plan_version| LoadReport {
+            plan_version,
             dimensions: 3,
             partitions: vec![partition.clone()],
-            looks: 0,
-            sends: 0,
+            searches: 0,
+            fan_out: 0,
             imbalance: 1.0,
             imbalance_floor: 1.0,
-            sends_saved: None,
+            fan_out_saved: None,
             serving: 1,
-            node_sends: 0,
+            node_fan_out: 0,
             node_imbalance: 1.0,
             node_imbalance_floor: 1.0,
-            node_sends_saved: None,
+            node_fan_out_saved: None,
             file_bytes: 0,
         };
         let count = HISTORY_POINTS as u64 + 10;
-        (0..count).for_each(|epoch| history.note(Timestamp::from_millis(epoch as i64), &load(epoch)));
+        for plan_version in 0..count {
+            history.note(Timestamp::from_millis(plan_version as i64), &load(plan_version));
+        }
         history.note(Timestamp::from_millis(0), &LoadReport { partitions: Vec::new(), ..load(1) });
         let points = history.points();
         assert_eq!(points.len(), HISTORY_POINTS);
-        assert_eq!((points[0].epoch, points[HISTORY_POINTS - 1].epoch), (10, count - 1));
+        assert_eq!((points[0].plan_version, points[HISTORY_POINTS - 1].plan_version), (10, count - 1));
     }
 }

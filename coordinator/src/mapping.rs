@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
-use doppel_protocol::{Ended, MappingApi, Moving, Rebalance, Rebalanced};
+use doppel_protocol::{MappingApi, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,13 +18,13 @@ use crate::extract::JsonBody;
 use crate::limits::SAMPLE_CONTENTS;
 use crate::problem::Problem;
 
-/// What is wished.
+/// What is requested.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RebalanceRequest {
+pub(crate) struct RebalanceBody {
     /// Even load with few moves, a map learned anew, nothing on a node any more, a part for a node that had none, or one
     /// partition on another node.
-    wish: Wish,
+    action: RebalanceAction,
     /// The node that is drained, joined or moved to, from 0.
     node: Option<u32>,
     /// The id of the partition that is moved.
@@ -36,7 +36,7 @@ pub(crate) struct RebalanceRequest {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wish {
+pub(crate) enum RebalanceAction {
     Balance,
     Learn,
     Drain,
@@ -44,24 +44,31 @@ pub(crate) enum Wish {
     Move,
 }
 
-impl RebalanceRequest {
-    fn wish(&self) -> Result<Rebalance, Problem> {
-        match (self.wish, self.node, self.partition) {
-            (Wish::Balance, None, None) => Ok(Rebalance::Balance),
-            (Wish::Learn, None, None) => Ok(Rebalance::Learn),
-            (Wish::Drain, Some(node), None) => Ok(Rebalance::Drain { node }),
-            (Wish::Join, Some(node), None) => Ok(Rebalance::Join { node }),
-            (Wish::Move, Some(node), Some(partition)) => Ok(Rebalance::Move { partition, node }),
-            (Wish::Balance | Wish::Learn, Some(_), _) => {
+impl RebalanceBody {
+    fn request(&self) -> Result<RebalanceRequest, Problem> {
+        match (self.action, self.node, self.partition) {
+            (RebalanceAction::Balance, None, None) => Ok(RebalanceRequest::Balance),
+            (RebalanceAction::Learn, None, None) => Ok(RebalanceRequest::Learn),
+            (RebalanceAction::Drain, Some(node), None) => Ok(RebalanceRequest::Drain { node }),
+            (RebalanceAction::Join, Some(node), None) => Ok(RebalanceRequest::Join { node }),
+            (RebalanceAction::Move, Some(node), Some(partition)) => {
+                Ok(RebalanceRequest::Move { partition, node })
+            }
+            (RebalanceAction::Balance | RebalanceAction::Learn, Some(_), _) => {
                 Err(Problem::field("node", "this is for all nodes; name none"))
             }
-            (Wish::Drain | Wish::Join | Wish::Move, None, _) => {
+            (RebalanceAction::Drain | RebalanceAction::Join | RebalanceAction::Move, None, _) => {
                 Err(Problem::field("node", "which node? a number from 0"))
             }
-            (Wish::Move, _, None) => Err(Problem::field("partition", "which partition? its id")),
-            (Wish::Balance | Wish::Learn | Wish::Drain | Wish::Join, _, Some(_)) => {
-                Err(Problem::field("partition", "only a move is of one partition; name none"))
-            }
+            (RebalanceAction::Move, _, None) => Err(Problem::field("partition", "which partition? its id")),
+            (
+                RebalanceAction::Balance
+                | RebalanceAction::Learn
+                | RebalanceAction::Drain
+                | RebalanceAction::Join,
+                _,
+                Some(_),
+            ) => Err(Problem::field("partition", "only a move is of one partition; name none")),
         }
     }
 }
@@ -70,17 +77,17 @@ impl RebalanceRequest {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Present {
     /// Number of the plan that is served.
-    epoch: u64,
+    plan_version: u64,
     /// Nodes, those that are drained among them.
     nodes: u32,
     /// Nodes that are to have no partitions.
     drained: Vec<u32>,
     /// The change that is under way; null where there is none.
-    moving: Option<Moving>,
-    /// The wish that is being carried out, or comes next; null where there is none.
-    wish: Option<Rebalance>,
-    /// How the last wish ended since the start; null where there was none.
-    ended: Option<Ended>,
+    progress: Option<RebalanceProgress>,
+    /// The request that is being carried out, or comes next; null where there is none.
+    request: Option<RebalanceRequest>,
+    /// How the last request ended since the start; null where there was none.
+    outcome: Option<RebalanceOutcome>,
 }
 
 /// The mapping, if it can be changed.
@@ -101,20 +108,20 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
     app.blocking(|app| {
         let mapping = mapping(app)?;
         // A change that ends between the two is then a change to a plan that is served already.
-        let moving = mapping.moving();
+        let progress = mapping.progress();
         let plan = mapping.plan();
-        let (epoch, nodes, drained) = (plan.map().epoch(), plan.nodes(), plan.drained().to_vec());
-        let (wish, ended) = (mapping.wish(), mapping.ended());
-        Ok(Json(Present { epoch, nodes, drained, moving, wish, ended }))
+        let (plan_version, nodes, drained) = (plan.map().version(), plan.nodes(), plan.drained().to_vec());
+        let (request, outcome) = (mapping.request(), mapping.outcome());
+        Ok(Json(Present { plan_version, nodes, drained, progress, request, outcome }))
     })
     .await
 }
 
 /// Change the mapping while everything goes on, or say what that would take.
 #[utoipa::path(
-    post, path = "/v1/rebalance", tag = "operations", request_body = RebalanceRequest,
+    post, path = "/v1/rebalance", tag = "operations", request_body = RebalanceBody,
     responses(
-        (status = 200, description = "What is done, or would be, or why there is nothing to do; GET says how far it is", body = Rebalanced),
+        (status = 200, description = "What is done, or would be, or why there is nothing to do; GET says how far it is", body = RebalancePlan),
         (status = 400, description = "No such node or partition, a drained node, or the last that may have partitions", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "A change is under way; also for a dry run, whose plan would be of before it", body = Problem, content_type = "application/problem+json"),
@@ -123,15 +130,15 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
 )]
 pub(crate) async fn rebalance(
     State(app): State<App>,
-    JsonBody(request, _share): JsonBody<RebalanceRequest>,
-) -> Result<Json<Rebalanced>, Problem> {
-    let (wish, dry_run) = (request.wish()?, request.dry_run);
-    let place = app.enter_planning()?;
+    JsonBody(body, _share): JsonBody<RebalanceBody>,
+) -> Result<Json<RebalancePlan>, Problem> {
+    let (request, dry_run) = (body.request()?, body.dry_run);
+    let permit = app.enter_planning()?;
     app.blocking(move |app| {
-        let _place = place;
-        let answer = mapping(app)?.rebalance(wish, dry_run)?;
+        let _permit = permit;
+        let answer = mapping(app)?.rebalance(request, dry_run)?;
         let (started, moved) = (answer.started, answer.contents_moved);
-        tracing::info!(?wish, dry_run, started, moved, epoch = answer.epoch, "rebalance");
+        tracing::info!(?request, dry_run, started, moved, plan_version = answer.plan_version, "rebalance");
         Ok(Json(answer))
     })
     .await
@@ -160,9 +167,9 @@ pub(crate) struct WhatIfs {
     ),
 )]
 pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {
-    let place = app.enter_planning()?;
+    let permit = app.enter_planning()?;
     app.blocking(move |app| {
-        let _place = place;
+        let _permit = permit;
         let mapping = mapping(app)?;
         let (plan, sample) = (mapping.plan(), mapping.sample(SAMPLE_CONTENTS));
         let rows = figures(&sample, plan.map().tau()).map_err(|error| {
@@ -190,7 +197,7 @@ fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
         nodes: nodes as u32,
         imbalance: load.imbalance(),
         imbalance_floor: MappingLoad::at_random(nodes, sample.len() as u64).imbalance(),
-        sends_saved: load.sends_saved(),
+        fan_out_saved: load.fan_out_saved(),
         speed_up: load.speed_up(),
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use doppel_model::{GroupId, PageId, PageUrl};
-use doppel_protocol::{Market, PageView, Rank, Refused, Status, Tier1Api, WinnerOrder};
+use doppel_protocol::{Market, PageView, Rank, Status, Tier1Api, Tier1Error, WinnerOrder};
 
 use crate::limits::{LIST, MARKET_MEMBERS, MARKET_MEMBERS_TOTAL};
 
@@ -47,7 +47,7 @@ impl<'a> MarketWinners<'a> {
         group: GroupId,
         usual: &PageUrl,
         asker: Option<&PageView>,
-    ) -> Result<Choice, Refused> {
+    ) -> Result<Choice, Tier1Error> {
         let found = match self.found.get(&group) {
             Some(found) => found.clone(),
             None => {
@@ -65,7 +65,7 @@ impl<'a> MarketWinners<'a> {
         Ok(Choice { url: first.map_or_else(|| usual.clone(), |rank| rank.url.clone()), note })
     }
 
-    fn search(&mut self, group: GroupId, usual: &PageUrl) -> Result<Found, Refused> {
+    fn search(&mut self, group: GroupId, usual: &PageUrl) -> Result<Found, Tier1Error> {
         let mut found = Found { rank: None, looked_at: 0, cut: false };
         self.consider(&mut found, &[usual.id()])?;
         let limit = MARKET_MEMBERS.min(self.members_left);
@@ -89,7 +89,7 @@ impl<'a> MarketWinners<'a> {
         Ok(found)
     }
 
-    fn consider(&self, found: &mut Found, pages: &[PageId]) -> Result<(), Refused> {
+    fn consider(&self, found: &mut Found, pages: &[PageId]) -> Result<(), Tier1Error> {
         for view in self.tier1.pages(pages)?.into_iter().flatten().filter(is_candidate) {
             let before = |rank: &Rank| self.winners.compare(&view.rank, rank, Some(self.market)).0.is_lt();
             if found.rank.as_ref().is_none_or(before) {

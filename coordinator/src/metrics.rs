@@ -214,8 +214,12 @@ fn encode_tier1(
         ("doppel_tier1_member_pages", "Pages with status member", counters.members),
         ("doppel_tier1_pending_pages", "Pages waiting for a decision", backlog.pending),
         ("doppel_tier1_pending_limit_pages", "The most pages that may wait", pending_limit),
-        ("doppel_tier1_late_look_pages", "Confirmed pages still to be compared", backlog.late_looks),
-        ("doppel_tier1_touched_groups", "Groups that owe a recomputation", backlog.touched_groups),
+        (
+            "doppel_tier1_deferred_search_pages",
+            "Confirmed pages still to be compared",
+            backlog.deferred_searches,
+        ),
+        ("doppel_tier1_dirty_groups", "Groups that owe a recomputation", backlog.dirty_groups),
         ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
         ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
     ] {
@@ -231,12 +235,12 @@ fn encode_tier1(
         ("doppel_tier1_rejected_verifications", "Comparisons with the winner below tau", counters.rejected),
         ("doppel_tier1_merges", "Groups merged into another", counters.merges),
         (
-            "doppel_tier1_doubts",
+            "doppel_tier1_rechecks",
             "Groups recomputed because many members differed from the winner",
-            counters.doubts,
+            counters.rechecks,
         ),
         ("doppel_tier1_splits", "Members put out of a group by a recomputation", counters.splits),
-        ("doppel_tier1_looks", "Looks at tier 2 that were answered", counters.looks),
+        ("doppel_tier1_searches", "Searches of tier 2 that were answered", counters.searches),
         ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),
     ] {
         counter(out, name, help, value)?;
@@ -247,14 +251,14 @@ fn encode_tier1(
 impl Tiers {
     fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let load = self.tier2.load();
-        gauge(out, "doppel_tier2_map_epoch", "Number of the plan of the partitions", load.epoch)?;
-        gauge(out, "doppel_tier2_looks", "Looks made under the present plan", load.looks)?;
-        gauge(out, "doppel_tier2_sends", "Partitions those looks were sent to", load.sends)?;
+        gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
+        gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
+        gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
         gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
         gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving.into())?;
-        gauge(out, "doppel_tier2_node_sends", "Nodes those looks were sent to", load.node_sends)?;
-        let moving = self.tier2.mapping().and_then(MappingApi::moving);
-        let (copied, wanted) = moving.map_or((0, 0), |moving| (moving.copied, moving.contents));
+        gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
+        let progress = self.tier2.mapping().and_then(MappingApi::progress);
+        let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
         gauge(out, "doppel_tier2_moving_contents", "Contents to copy for a change of the plan", wanted)?;
         gauge(out, "doppel_tier2_moved_contents", "Contents of them that are copied", copied)?;
         for (name, help, value) in [
@@ -264,7 +268,11 @@ impl Tiers {
                 Some(load.imbalance),
             ),
             ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", Some(load.imbalance_floor)),
-            ("doppel_tier2_sends_saved_ratio", "Share of sends saved against a broadcast", load.sends_saved),
+            (
+                "doppel_tier2_fan_out_saved_ratio",
+                "Share of fan-out saved against a broadcast",
+                load.fan_out_saved,
+            ),
             (
                 "doppel_tier2_node_imbalance_ratio",
                 "Largest over mean of contents per node",
@@ -276,9 +284,9 @@ impl Tiers {
                 Some(load.node_imbalance_floor),
             ),
             (
-                "doppel_tier2_node_sends_saved_ratio",
-                "Share of sends to nodes saved against a broadcast",
-                load.node_sends_saved,
+                "doppel_tier2_node_fan_out_saved_ratio",
+                "Share of fan-out to nodes saved against a broadcast",
+                load.node_fan_out_saved,
             ),
         ] {
             let Some(value) = value else { continue };

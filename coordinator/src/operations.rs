@@ -56,10 +56,10 @@ pub(crate) async fn flush(
     Query(FlushQuery { wait, timeout }): Query<FlushQuery>,
 ) -> Result<Json<Flushed>, Problem> {
     let seconds = number("timeout", timeout, FLUSH_DEFAULT_S, 1, FLUSH_S)?;
-    let place = app.enter_flush()?;
+    let permit = app.enter_flush()?;
     app.blocking(move |app| {
-        let _place = place;
-        app.tier2().hurry();
+        let _permit = permit;
+        app.tier2().flush_batch();
         let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
         let done = app.tier1().flush(limit)?;
         Ok(Json(Flushed { done, backlog: app.tier1().backlog() }))
@@ -79,12 +79,12 @@ pub(crate) async fn flush(
     ),
 )]
 pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> {
-    let place = app.enter_export()?;
-    // A caller who goes leaves the scan behind, so the place goes with the scan.
-    let collect = move |app: &App| Ok((place, Collected::from(app.tier1(), app.temp_dir())?));
-    let (place, collected) = app.blocking(collect).await?;
+    let permit = app.enter_export()?;
+    // A caller who goes leaves the scan behind, so the permit goes with the scan.
+    let collect = move |app: &App| Ok((permit, Collected::from(app.tier1(), app.temp_dir())?));
+    let (permit, collected) = app.blocking(collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
-    let body = stream(place, "export", move |out| collected.write(out).map(drop));
+    let body = stream(permit, "export", move |out| collected.write(out).map(drop));
     Ok((headers, body).into_response())
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn healthz() -> &'static str {
 )]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Problem> {
     if app.is_draining() {
-        return Err(doppel_protocol::Refused::Stopping.into());
+        return Err(doppel_protocol::Tier1Error::Stopping.into());
     }
     app.blocking_for_health(|app| Ok(app.tier1().writable()?)).await?;
     Ok("ready\n")

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use doppel_partitioning::MappingError;
-use doppel_protocol::{RebalanceError, Refused};
+use doppel_protocol::{RebalanceError, Tier1Error};
 use serde::Serialize;
 
 use crate::limits::RETRY_AFTER_S;
@@ -123,16 +123,20 @@ impl Problem {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<Tier1Error> for Problem {
+    fn from(refused: Tier1Error) -> Self {
         let detail = refused.to_string();
         match refused {
-            Refused::Full { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, "backlog-full", detail).later(),
-            Refused::ReadOnly(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", detail).later(),
-            Refused::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
-            Refused::DiskFull(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail),
-            Refused::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),
-            Refused::Damaged(_) => {
+            Tier1Error::Full { .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "backlog-full", detail).later()
+            }
+            Tier1Error::ReadOnly(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", detail).later()
+            }
+            Tier1Error::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
+            Tier1Error::DiskFull(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail),
+            Tier1Error::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),
+            Tier1Error::Damaged(_) => {
                 tracing::error!(%detail, "a request met a damaged record");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
             }
@@ -148,7 +152,7 @@ impl From<RebalanceError> for Problem {
             RebalanceError::Mapping(MappingError::Partition(_)) => Self::field("partition", detail),
             RebalanceError::Mapping(_) => Self::field("node", detail),
             RebalanceError::Store(_) => {
-                tracing::error!(detail, "a wish for the mapping is refused");
+                tracing::error!(detail, "a request for the mapping is refused");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage", detail)
             }
         }

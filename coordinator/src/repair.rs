@@ -94,9 +94,9 @@ pub(crate) async fn repair(
     Query(RepairQuery { dry_run, by }): Query<RepairQuery>,
 ) -> Result<Json<Repair>, Problem> {
     let by = name(by)?;
-    let place = app.enter_repair().await?;
+    let permit = app.enter_repair().await?;
     app.blocking(move |app| {
-        let _place = place;
+        let _permit = permit;
         let mut room = app.limits().repair_urls;
         recompute(app, id, dry_run, &by, &mut room)?.map(Json).ok_or_else(|| no_group(id))
     })
@@ -143,9 +143,9 @@ pub(crate) async fn repair_many(
     let groups: Vec<GroupId> =
         groups.iter().map(|id| extract::group("groups", id)).collect::<Result<_, _>>()?;
     let by = name(by)?;
-    let place = app.enter_repair().await?;
+    let permit = app.enter_repair().await?;
     app.blocking(move |app| {
-        let _place = place;
+        let _permit = permit;
         let mut room = app.limits().repair_urls;
         let mut answer = Repairs { repairs: Vec::new(), unknown: Vec::new() };
         for group in groups {

@@ -79,7 +79,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Trail>, Problem> {
     let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
     let group = query.group.map(|id| extract::group("group", &id)).transpose()?;
-    let shards = app.placement().rows().len();
+    let shards = app.shard_map().rows().len();
     let position = |text: String| -> Result<RepairPosition, NoRepairPosition> {
         text.parse().ok().filter(|at: &RepairPosition| at.numbers().len() == shards).ok_or(NoRepairPosition)
     };

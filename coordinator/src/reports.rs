@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::{Backlog, Counters, GroupFilter, GroupSummary, Refused, Tier1Api};
+use doppel_protocol::{Backlog, Counters, GroupFilter, GroupSummary, Tier1Api, Tier1Error};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -122,7 +122,7 @@ pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes
     app.blocking(make).await
 }
 
-fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Refused> {
+fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
     let (mut groups, mut quarantined, mut after, mut at_end) = (0, 0, None, false);

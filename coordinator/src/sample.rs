@@ -45,14 +45,14 @@ pub(crate) async fn sample(
     if !(1..=SAMPLE_CONTENTS).contains(&contents) {
         return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
     }
-    let (place, planning) = (app.enter_sample()?, app.enter_planning()?);
-    // The places are the thread's, which goes on when the caller goes.
+    let (permit, planning) = (app.enter_sample()?, app.enter_planning()?);
+    // The permits are the thread's, which goes on when the caller goes.
     let sample = move |app: &App| {
         let _planning = planning;
-        Ok((mapping(app)?.sample(contents), place))
+        Ok((mapping(app)?.sample(contents), permit))
     };
-    let (signatures, place) = app.blocking(sample).await?;
-    let body = stream(place, "sample", move |out| {
+    let (signatures, permit) = app.blocking(sample).await?;
+    let body = stream(permit, "sample", move |out| {
         signatures.iter().try_for_each(|one| out.write_all(one.as_bytes())).map_err(|error: io::Error| error)
     });
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())

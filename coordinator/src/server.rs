@@ -37,16 +37,16 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     tokio::spawn(state.clone().note_load());
     let mut failures = 0;
     let mut shutdown = pin!(shutdown);
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &permits) => accepted,
             () = &mut shutdown => break,
         };
-        let (stream, place) = match accepted {
+        let (stream, permit) = match accepted {
             Ok(accepted) => accepted,
             Err(error) if is_of_one_connection(&error) => continue,
             Err(error) if failures == ACCEPT_FAILURES => return Err(error),
@@ -63,7 +63,7 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
         let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service.clone());
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            let _place = place;
+            let _permit = permit;
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection broke off");
             }
@@ -77,15 +77,15 @@ pub async fn serve(listener: TcpListener, state: App, shutdown: impl Future<Outp
     Ok(())
 }
 
-/// Waits for a place first, so that a connection too many stays in the system's queue.
+/// Waits for a permit first, so that a connection too many stays in the system's queue.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok((stream, place))
+    Ok((stream, permit))
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

@@ -2,7 +2,7 @@
 
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Refused, Tier1Api, WinnerOrder};
+use doppel_protocol::{Tier1Api, Tier1Error, WinnerOrder};
 
 use crate::Advice;
 use crate::advise::Advisor;
@@ -16,6 +16,6 @@ pub fn advise(
     policy: Policy,
     winners: WinnerOrder,
     url: &PageUrl,
-) -> Result<Advice, Refused> {
+) -> Result<Advice, Tier1Error> {
     Advisor::new(tier1, policy, winners, None).advise(url)
 }

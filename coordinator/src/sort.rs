@@ -129,17 +129,17 @@ fn write_record(out: &mut impl Write, key: &[u8], line: &[u8]) -> io::Result<()>
 struct Head {
     reader: BufReader<File>,
     /// Its place among the runs, which breaks ties.
-    place: usize,
+    position: usize,
     record: Vec<u8>,
     key: usize,
 }
 
 fn merge(runs: Vec<File>, mut each: impl FnMut(&[u8], &[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut heads = BinaryHeap::with_capacity(runs.len());
-    for (place, mut run) in runs.into_iter().enumerate() {
+    for (position, mut run) in runs.into_iter().enumerate() {
         run.rewind()?;
         let reader = BufReader::with_capacity(RUN_BUFFER, run);
-        let mut head = Head { reader, place, record: Vec::new(), key: 0 };
+        let mut head = Head { reader, position, record: Vec::new(), key: 0 };
         if head.advance()? {
             heads.push(head);
         }
@@ -175,7 +175,7 @@ impl Head {
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
         let (mine, theirs) = (&self.record[..self.key], &other.record[..other.key]);
-        theirs.cmp(mine).then(other.place.cmp(&self.place))
+        theirs.cmp(mine).then(other.position.cmp(&self.position))
     }
 }
 

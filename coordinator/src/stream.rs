@@ -12,16 +12,16 @@ use crate::limits::PIECE_BYTES;
 /// Pieces between the thread and the connection.
 const PIECES: usize = 4;
 
-/// The body that `write` writes on a thread of its own, which holds `place` until it ends. An answer that
+/// The body that `write` writes on a thread of its own, which holds `permit` until it ends. An answer that
 /// fails on the way breaks off: the client is told that it is incomplete.
 pub(crate) fn stream<E: Display>(
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
     what: &'static str,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E> + Send + 'static,
 ) -> Body {
     let (sender, receiver) = mpsc::channel(PIECES);
     tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _permit = permit;
         let mut pieces = Pieces { sender, buffer: Vec::with_capacity(PIECE_BYTES) };
         let written = write(&mut pieces).map_err(|error| error.to_string());
         match written.and_then(|()| pieces.flush().map_err(|error| error.to_string())) {

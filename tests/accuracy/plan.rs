@@ -15,7 +15,7 @@ use crate::oracle::collection::Page;
 struct Assignment {
     url: String,
     node: u32,
-    contacts: Vec<u32>,
+    probed_nodes: Vec<u32>,
 }
 
 fn assignments(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Option<Vec<Assignment>>> {
@@ -37,8 +37,8 @@ fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Vec<
     let truth = Truth::new(corpus.collection()?, tau.parse()?);
     let mut places: BTreeMap<usize, &Assignment> = BTreeMap::new();
     for assignment in &assignments {
-        ensure!(assignment.contacts.is_sorted() && assignment.contacts.contains(&assignment.node));
-        ensure!(assignment.contacts.iter().all(|node| *node < nodes));
+        ensure!(assignment.probed_nodes.is_sorted() && assignment.probed_nodes.contains(&assignment.node));
+        ensure!(assignment.probed_nodes.iter().all(|node| *node < nodes));
         if let Some(Page::Content(content)) = truth.collection.pages.get(&assignment.url) {
             ensure!(places.insert(*content, assignment).is_none(), "{} is there twice", assignment.url);
         }
@@ -49,7 +49,12 @@ fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Vec<
         let (Some(a), Some(b)) = (places.get(a), places.get(b)) else {
             anyhow::bail!("a content is assigned to no node");
         };
-        ensure!(a.contacts.contains(&b.node) && b.contacts.contains(&a.node), "{} and {}", a.url, b.url);
+        ensure!(
+            a.probed_nodes.contains(&b.node) && b.probed_nodes.contains(&a.node),
+            "{} and {}",
+            a.url,
+            b.url
+        );
         pairs += 1;
     }
     ensure!(pairs > 0, "nothing to compare");
@@ -71,7 +76,7 @@ impl Load {
         let (mut stored, mut received) = (vec![0_u64; nodes as usize], vec![0_u64; nodes as usize]);
         for assignment in assignments {
             stored[assignment.node as usize] += 1;
-            assignment.contacts.iter().for_each(|node| received[*node as usize] += 1);
+            assignment.probed_nodes.iter().for_each(|node| received[*node as usize] += 1);
         }
         let contents = assignments.len() as f64;
         let busiest = stored.iter().zip(&received).map(|(stored, received)| stored * received).max();
@@ -97,7 +102,7 @@ fn no_pair_of_trace_is_lost() -> Result<()> {
     check(&TRACE, 64, 3, "0.9").map(drop)
 }
 
-/// And the load is even, the sends are few, and the busiest node has less to do than under the control.
+/// And the load is even, the fan-out is small, and the busiest node has less to do than under the control.
 #[test]
 fn the_plan_of_mid_and_trace_is_good_and_loses_no_pair() -> Result<()> {
     for (tau, saved) in [("0.8", 0.88), ("0.9", 0.93)] {
@@ -108,7 +113,7 @@ fn the_plan_of_mid_and_trace_is_good_and_loses_no_pair() -> Result<()> {
         let control = self::assignments(&MID_AND_TRACE, 64, 1, tau)?.unwrap_or_default();
         let (ours, control) = (Load::of(&assignments, 64), Load::of(&control, 64));
         ensure!(ours.imbalance <= 1.1, "imbalance {}", ours.imbalance);
-        ensure!(ours.saved >= saved, "{} of the sends are saved", ours.saved);
+        ensure!(ours.saved >= saved, "{} of the fan-out is saved", ours.saved);
         ensure!(control.imbalance <= 1.1, "the control is not what it could be: {}", control.imbalance);
         ensure!(ours.speed_up >= 1.3 * control.speed_up, "{} and {}", ours.speed_up, control.speed_up);
     }

@@ -68,7 +68,7 @@ fn play_one(mut stream: &TcpStream, request: &str, answer: Answer) {
     }
 }
 
-const WISH: &str = "POST /v1/rebalance ";
+const REQUEST: &str = "POST /v1/rebalance ";
 const PRESENT: &str = "GET /v1/rebalance ";
 
 fn errors(stderr: &[u8]) -> String {
@@ -77,31 +77,30 @@ fn errors(stderr: &[u8]) -> String {
 
 /// What a server says of a change that it carries out.
 fn moving(copied: u64) -> Answer {
-    let moving =
-        json!({"epoch": 4, "next_epoch": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
-    Answer::of(200, &json!({"epoch": 4, "moving": moving}))
+    let moving = json!({"plan_version": 4, "next_version": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
+    Answer::of(200, &json!({"plan_version": 4, "progress": moving}))
 }
 
-fn at_rest(epoch: u64) -> Answer {
-    Answer::of(200, &json!({"epoch": epoch, "moving": null, "ended": null}))
+fn at_rest(plan_version: u64) -> Answer {
+    Answer::of(200, &json!({"plan_version": plan_version, "progress": null, "outcome": null}))
 }
 
-fn ended(epoch: u64, failed: Option<&str>) -> Answer {
-    let ended = json!({"wish": "balance", "failed": failed, "epoch": epoch, "copied": 30, "seconds": 0.1});
-    Answer::of(200, &json!({"epoch": epoch, "moving": null, "ended": ended}))
+fn ended(plan_version: u64, failed: Option<&str>) -> Answer {
+    let ended = json!({"action": "balance", "failed": failed, "plan_version": plan_version, "copied": 30, "seconds": 0.1});
+    Answer::of(200, &json!({"plan_version": plan_version, "progress": null, "outcome": ended}))
 }
 
 fn refused(status: u16, detail: &str) -> Answer {
     Answer::of(status, &json!({"detail": detail}))
 }
 
-/// The answer to a wish.
+/// The answer to a request.
 fn accepted() -> Answer {
     let moves = [json!({"partition": 7, "from": 0, "to": 1, "contents": 20})];
     Answer::of(
         200,
         &json!({
-            "epoch": 4, "started": true, "nothing": null, "splits": 0, "joins": 0, "moves": moves, "contents_moved": 20,
+            "plan_version": 4, "started": true, "nothing": null, "splits": 0, "joins": 0, "moves": moves, "contents_moved": 20,
             "contents": 100, "imbalance_before": 1.4, "imbalance_after": 1.1,
         }),
     )
@@ -110,12 +109,12 @@ fn accepted() -> Answer {
 #[test]
 fn waiting_outlasts_whatever_a_server_does() {
     let server = Played::start([
-        (WISH, refused(503, "another plan is being made")),
+        (REQUEST, refused(503, "another plan is being made")),
         (PRESENT, at_rest(3)),
-        (WISH, refused(409, "a change of the mapping is under way")),
+        (REQUEST, refused(409, "a change of the mapping is under way")),
         (PRESENT, moving(0)),
         (PRESENT, at_rest(4)),
-        (WISH, accepted()),
+        (REQUEST, accepted()),
         (PRESENT, moving(10)),
         (PRESENT, Answer::HangUp),
         (PRESENT, refused(503, "starting")),
@@ -128,7 +127,11 @@ fn waiting_outlasts_whatever_a_server_does() {
     assert!(output.status.success(), "{said}");
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&told["contents_moved"], &told["done"]["copied"]), (&json!(20), &json!(30)), "{told}");
-    assert_eq!((&told["done"]["epoch"], &told["done"]["imbalance"]), (&json!(5), &json!(1.25)), "{told}");
+    assert_eq!(
+        (&told["done"]["plan_version"], &told["done"]["imbalance"]),
+        (&json!(5), &json!(1.25)),
+        "{told}"
+    );
     for (words, times) in [
         ("the server is busy, mostly with another plan; waiting for its end", 1),
         ("waiting for its end", 1),
@@ -143,7 +146,7 @@ fn waiting_outlasts_whatever_a_server_does() {
 
 #[test]
 fn waiting_ends_with_a_reason() {
-    let busy = || (WISH, refused(409, "a change is under way"));
+    let busy = || (REQUEST, refused(409, "a change is under way"));
     let gone = (0..20).map(|_| (PRESENT, Answer::HangUp));
     for (steps, arguments, code, words) in [
         (vec![busy()], &[][..], 4, "a change is under way; with --wait this command waits for its turn"),
@@ -155,19 +158,19 @@ fn waiting_ends_with_a_reason() {
             "no turn within 1 s: the server refused it (409 Conflict)",
         ),
         (
-            [(WISH, accepted())].into_iter().chain(gone).collect(),
+            [(REQUEST, accepted())].into_iter().chain(gone).collect(),
             &["--wait", "--patience", "1"],
             3,
             "gave up waiting; the server carries it out when it goes on again: no server answers",
         ),
         (
-            vec![(WISH, accepted()), (PRESENT, moving(30)), (PRESENT, at_rest(4))],
+            vec![(REQUEST, accepted()), (PRESENT, moving(30)), (PRESENT, at_rest(4))],
             &["--wait"],
             1,
             "plan 4 is still served: it was not carried out",
         ),
         (
-            vec![(WISH, accepted()), (PRESENT, ended(6, Some("there is no node 3")))],
+            vec![(REQUEST, accepted()), (PRESENT, ended(6, Some("there is no node 3")))],
             &["--wait"],
             1,
             "it was not carried out: there is no node 3",
@@ -182,8 +185,8 @@ fn waiting_ends_with_a_reason() {
 
 #[test]
 fn an_interruption_says_that_the_server_goes_on() {
-    let before = vec![(WISH, refused(409, "a change is under way"))];
-    let meanwhile = vec![(WISH, accepted())];
+    let before = vec![(REQUEST, refused(409, "a change is under way"))];
+    let meanwhile = vec![(REQUEST, accepted())];
     for (steps, sign, words) in [
         (
             before,

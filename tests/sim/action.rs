@@ -16,8 +16,8 @@ pub(crate) enum Stop {
     BeforeCommit,
     /// It is stored; nobody hears of it.
     AfterCommit,
-    /// So many of its wishes are carried out.
-    AtWish(u8),
+    /// So many of its effects are carried out.
+    AtEffect(u8),
 }
 
 /// What a restart finds of the index's files.
@@ -68,7 +68,7 @@ pub(crate) enum Action {
     Deliver {
         node: u32,
         order: u32,
-        letters: u8,
+        envelopes: u8,
         stop: Stop,
     },
     /// The network loses what is under way from a node.
@@ -83,8 +83,8 @@ pub(crate) enum Action {
     Pass {
         orders: u8,
     },
-    /// A fact arrives at its node, in any order; with `repeat` it comes again later.
-    Fact {
+    /// A command arrives at its node, in any order; with `repeat` it comes again later.
+    Command {
         which: u32,
         repeat: bool,
         stop: Stop,
@@ -98,7 +98,7 @@ pub(crate) enum Action {
     Repair {
         which: u32,
     },
-    LookNow {
+    SearchNow {
         which: u32,
         stop: Stop,
     },
@@ -114,7 +114,7 @@ pub(crate) enum Action {
     Kill {
         node: u32,
         files: Files,
-        facts_survive: bool,
+        commands_survive: bool,
     },
     /// All are.
     KillAll {
@@ -217,7 +217,7 @@ impl<'r> Making<'r> {
         match self.random.below(4) {
             0 => Stop::BeforeCommit,
             1 => Stop::AfterCommit,
-            _ => Stop::AtWish(self.random.below(6) as u8),
+            _ => Stop::AtEffect(self.random.below(6) as u8),
         }
     }
 
@@ -290,22 +290,22 @@ impl<'r> Making<'r> {
             3 => Action::Purge { page: self.page(), stop: self.stop() },
             4 => Action::Expire { which },
             5 => {
-                let (order, letters) = (self.random.number(), 1 + self.random.below(12) as u8);
-                Action::Deliver { node: which, order, letters, stop: self.stop() }
+                let (order, envelopes) = (self.random.number(), 1 + self.random.below(12) as u8);
+                Action::Deliver { node: which, order, envelopes, stop: self.stop() }
             }
             6 => Action::Lose { node: which },
             7 => Action::SendAgain { node: which },
             8 => Action::Pass { orders: 1 + self.random.below(10) as u8 },
-            9 => Action::Fact { which, repeat: self.random.once_in(10), stop: self.stop() },
+            9 => Action::Command { which, repeat: self.random.once_in(10), stop: self.stop() },
             10 => Action::Verify { which },
             11 => Action::Recompute { which },
             12 => Action::Repair { which },
-            13 => Action::LookNow { which, stop: self.stop() },
+            13 => Action::SearchNow { which, stop: self.stop() },
             14 if self.random.once_in(3) => Action::Change { dice: which },
             14 => Action::Work { steps: 1 + self.random.below(8) as u32 },
             15 if self.stops => {
-                let (files, facts_survive) = (self.files(), self.random.once_in(2));
-                Action::Kill { node: which, files, facts_survive }
+                let (files, commands_survive) = (self.files(), self.random.once_in(2));
+                Action::Kill { node: which, files, commands_survive }
             }
             16 if self.stops => Action::KillAll { files: self.files() },
             17 => Action::Ask { page: self.page() },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Body as Sent, Line, Refused, Submission, Tier1Api};
+use doppel_protocol::{Body as Sent, Line, Submission, Tier1Api, Tier1Error};
 use doppel_tier1::simulation::Given;
 
 use super::contents::Contents;
@@ -46,7 +46,7 @@ impl Reader {
     pub(crate) fn read(&mut self, tier1: &dyn Tier1Api, limit: usize) -> Checked<bool> {
         let changes = match tier1.changes(self.cursor.as_deref(), limit, Duration::ZERO) {
             // Retention has dropped events since: the reader begins anew.
-            Err(Refused::CursorGone) => {
+            Err(Tier1Error::CursorGone) => {
                 *self = Self::default();
                 return Ok(false);
             }

@@ -1,4 +1,4 @@
-//! The contents that pages can have: families built around the threshold, and the ties between them by
+//! The contents that pages can have: families built around the threshold, and the links between them by
 //! a definition that shares no code with the product.
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, OpenOptions};
 
 use doppel_model::{ContentHash, PageId};
-use doppel_protocol::{IndexCommand, LookResult};
+use doppel_protocol::{IndexCommand, SearchResult};
 use doppel_tier2::simulation::{Index, files};
 use doppel_tier2::{Config, Fetch};
 use tempfile::TempDir;
@@ -85,7 +85,7 @@ impl IndexSide {
     }
 
     /// Makes a pass over the first orders.
-    pub(crate) fn pass(&mut self, orders: usize) -> Checked<Vec<LookResult>> {
+    pub(crate) fn pass(&mut self, orders: usize) -> Checked<Vec<SearchResult>> {
         let orders: Vec<Order> = self.orders.drain(..orders.min(self.orders.len())).collect();
         // Of several orders about a page the last says whether it has to be there.
         let mut exchanged = BTreeMap::new();
@@ -93,7 +93,7 @@ impl IndexSide {
             match &order.command {
                 IndexCommand::Remove { page, .. } => drop(exchanged.insert(*page, order.exchanged)),
                 IndexCommand::Put { page, .. } => drop(exchanged.insert(*page, true)),
-                IndexCommand::Look { .. } => {}
+                IndexCommand::Search { .. } => {}
             }
         }
         let answers = self.index().pass(orders.into_iter().map(|order| order.command).collect());
@@ -108,12 +108,12 @@ impl IndexSide {
     }
 
     /// Answers as a pass would, without storing what the orders bring: for a planted mistake.
-    pub(crate) fn compare_unstored(&self, orders: usize) -> Vec<LookResult> {
+    pub(crate) fn compare_unstored(&self, orders: usize) -> Vec<SearchResult> {
         let answer = |order: &Order| match &order.command {
-            IndexCommand::Put { page, signature, look: Some(look) } => Some(LookResult {
+            IndexCommand::Put { page, signature, search: Some(search) } => Some(SearchResult {
                 page: *page,
                 content: signature.content(),
-                ticket: look.ticket,
+                ticket: search.ticket,
                 pairs: self.index().probe(signature).into_iter().filter(|pair| pair.page != *page).collect(),
             }),
             _ => None,

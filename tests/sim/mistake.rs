@@ -1,4 +1,4 @@
-//! Mistakes that are planted in the network, the stores, the facts and the clock around the product, to
+//! Mistakes that are planted in the network, the stores, the commands and the clock around the product, to
 //! prove that the checks see them.
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
 use doppel_tier1::simulation::{
-    Fact, Kind, Letter, Wish, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
+    Command, Effect, Envelope, Kind, is_feed_row, is_outbox_row, is_signature_row, redirect_forward,
 };
 
 use doppel_tier1::{Rules, Write};
@@ -30,14 +30,14 @@ pub(crate) enum Mistake {
     PairNotReported,
     /// A group goes into one with a larger id.
     MergeIntoLarger,
-    /// The word that two groups are one is lost.
+    /// The message that two groups are one is lost.
     LostMerge,
-    /// A merged group loses a member when it hands them over.
+    /// A merged group loses a member when it transfers them.
     LostMember,
     /// A redirect does not hear that its target changed.
     ForgottenFollower,
     /// A page does not learn that a redirect ends at it.
-    LostHanger,
+    LostInboundRedirect,
     /// Members are not told of another winner.
     WinnerKept,
     /// Winners are elected by the collection's rules from back to front.
@@ -47,15 +47,15 @@ pub(crate) enum Mistake {
     /// A page that changed groups stays in the old one, too.
     LostLeave,
     /// A page is not told that it was put out.
-    LostUnseat,
+    LostEviction,
     /// A row of the outbox is not written.
     LostOutboxEntry,
     /// A message is applied twice.
     AppliedTwice,
     /// A page that its representative confirmed is never compared.
-    ConfirmedNeverLookedAt,
+    ConfirmedNeverSearched,
     /// A group that lost or changed a member is never recomputed.
-    TouchedNeverRecomputed,
+    DirtyNeverRecomputed,
     /// A start does not find what was owed.
     OwedForgotten,
     /// The old content leaves the index before the new one is there.
@@ -90,16 +90,16 @@ impl Mistake {
         Self::LostMerge,
         Self::LostMember,
         Self::ForgottenFollower,
-        Self::LostHanger,
+        Self::LostInboundRedirect,
         Self::WinnerKept,
         Self::OtherOrder,
         Self::DeadMemberKept,
         Self::LostLeave,
-        Self::LostUnseat,
+        Self::LostEviction,
         Self::LostOutboxEntry,
         Self::AppliedTwice,
-        Self::ConfirmedNeverLookedAt,
-        Self::TouchedNeverRecomputed,
+        Self::ConfirmedNeverSearched,
+        Self::DirtyNeverRecomputed,
         Self::OwedForgotten,
         Self::RemovalBeforeStore,
         Self::LostOrder,
@@ -118,12 +118,12 @@ impl Mistake {
 pub(crate) struct Planted {
     mistake: Option<Mistake>,
     random: Random,
-    /// The content each page enrolled with first, by seat.
+    /// The content each page enrolled with first, by membership number.
     enrolled: HashMap<(PageId, u32), ContentHash>,
     /// The winner each member was told first.
     told: HashMap<PageId, PageId>,
     /// The first comparison of each member with a winner.
-    compared: HashMap<PageId, Fact>,
+    compared: HashMap<PageId, Command>,
 }
 
 impl Planted {
@@ -143,8 +143,8 @@ impl Planted {
 
     pub(crate) fn rules(&self) -> Rules {
         Rules {
-            late_looks: !self.is(Mistake::ConfirmedNeverLookedAt),
-            recomputation: !self.is(Mistake::TouchedNeverRecomputed),
+            deferred_searches: !self.is(Mistake::ConfirmedNeverSearched),
+            recomputation: !self.is(Mistake::DirtyNeverRecomputed),
         }
     }
 
@@ -162,32 +162,34 @@ impl Planted {
         self.is(Mistake::AcknowledgeBeforeFlush).then_some(8)
     }
 
-    /// A letter that was just written. `dead`: whether a page is.
-    pub(crate) fn letter(&mut self, letter: &mut Letter, dead: impl Fn(PageId) -> bool) {
+    /// An envelope that was just written. `dead`: whether a page is.
+    pub(crate) fn envelope(&mut self, envelope: &mut Envelope, dead: impl Fn(PageId) -> bool) {
         let Some(mistake) = self.mistake else { return };
         let lost = match mistake {
-            Mistake::LostMerge => letter.kind() == Kind::Merge,
-            Mistake::ForgottenFollower => letter.kind() == Kind::Rerouted,
-            Mistake::LostHanger => letter.kind() == Kind::Hang,
-            Mistake::LostUnseat => letter.kind() == Kind::Unseat,
-            Mistake::LostDissimilar => letter.kind() == Kind::Dissimilar,
+            Mistake::LostMerge => envelope.kind() == Kind::Merge,
+            Mistake::ForgottenFollower => envelope.kind() == Kind::Rerouted,
+            Mistake::LostInboundRedirect => envelope.kind() == Kind::AttachRedirect,
+            Mistake::LostEviction => envelope.kind() == Kind::Evict,
+            Mistake::LostDissimilar => envelope.kind() == Kind::Dissimilar,
             Mistake::LostLeave => {
-                letter.kind() == Kind::Leave && letter.leaver().is_some_and(|page| !dead(page))
+                envelope.kind() == Kind::Leave && envelope.leaver().is_some_and(|page| !dead(page))
             }
-            Mistake::DeadMemberKept => letter.kind() == Kind::Leave && letter.leaver().is_some_and(dead),
-            Mistake::WinnerKept => letter
+            Mistake::DeadMemberKept => envelope.kind() == Kind::Leave && envelope.leaver().is_some_and(dead),
+            Mistake::WinnerKept => envelope
                 .assigned()
                 .is_some_and(|(page, winner)| *self.told.entry(page).or_insert(winner) != winner),
             _ => false,
         };
         if lost && self.now(mistake) {
-            letter.silence();
+            envelope.silence();
         }
         match mistake {
-            Mistake::LostMember if self.random.once_in(3) => drop(letter.drop_handed_over()),
+            Mistake::LostMember if self.random.once_in(3) => drop(envelope.drop_transferred()),
             Mistake::RefreshWithoutContent => {
-                if let Some((page, seat, content)) = letter.enrolled() {
-                    letter.set_enrolled_content(*self.enrolled.entry((page, seat)).or_insert(content));
+                if let Some((page, membership_number, content)) = envelope.enrolled() {
+                    envelope.set_enrolled_content(
+                        *self.enrolled.entry((page, membership_number)).or_insert(content),
+                    );
                 }
             }
             _ => {}
@@ -195,8 +197,8 @@ impl Planted {
     }
 
     /// A comparison of a member with its winner: the first one, whatever the contents are by now.
-    pub(crate) fn verdict(&mut self, page: PageId, fact: Fact) -> Fact {
-        self.compared.entry(page).or_insert(fact).clone()
+    pub(crate) fn verdict(&mut self, page: PageId, command: Command) -> Command {
+        self.compared.entry(page).or_insert(command).clone()
     }
 
     /// The rows of a commit. `groups`: those in use.
@@ -229,23 +231,26 @@ impl Planted {
     }
 
     /// What a commit wants done.
-    pub(crate) fn wishes(&mut self, wishes: &mut Vec<Wish>) {
-        let is_order = |wish: &Wish| {
-            matches!(wish, Wish::Index(IndexCommand::Put { look: None, .. } | IndexCommand::Remove { .. }))
+    pub(crate) fn effects(&mut self, effects: &mut Vec<Effect>) {
+        let is_order = |effect: &Effect| {
+            matches!(
+                effect,
+                Effect::Index(IndexCommand::Put { search: None, .. } | IndexCommand::Remove { .. })
+            )
         };
         if self.is(Mistake::LostOrder) {
-            wishes.retain(|wish| !(is_order(wish) && self.random.once_in(3)));
+            effects.retain(|effect| !(is_order(effect) && self.random.once_in(3)));
         }
         if self.is(Mistake::RemovalBeforeStore) {
-            for at in 1..wishes.len() {
-                let (before, after) = (&wishes[at - 1], &wishes[at]);
+            for at in 1..effects.len() {
+                let (before, after) = (&effects[at - 1], &effects[at]);
                 if let (
-                    Wish::Index(IndexCommand::Put { page, .. }),
-                    Wish::Index(IndexCommand::Remove { page: p, .. }),
+                    Effect::Index(IndexCommand::Put { page, .. }),
+                    Effect::Index(IndexCommand::Remove { page: p, .. }),
                 ) = (before, after)
                     && page == p
                 {
-                    wishes.swap(at - 1, at);
+                    effects.swap(at - 1, at);
                 }
             }
         }

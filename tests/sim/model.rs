@@ -1,5 +1,5 @@
 //! What is true: the pages as they were accepted, and the groups that follow from them. It knows nothing
-//! of shards, messages, partitions and seats.
+//! of shards, messages, partitions and membership numbers.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,8 +134,9 @@ impl Model {
             let mut contents = BTreeSet::from([start]);
             let mut next = vec![start];
             while let Some(at) = next.pop() {
-                let tied: Vec<Page> = left.iter().copied().filter(|other| self.similar(at, *other)).collect();
-                for page in tied {
+                let linked: Vec<Page> =
+                    left.iter().copied().filter(|other| self.similar(at, *other)).collect();
+                for page in linked {
                     left.remove(&page);
                     contents.insert(page);
                     next.push(page);

@@ -4,34 +4,34 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use doppel_model::ShardId;
-use doppel_tier1::simulation::Letter;
+use doppel_tier1::simulation::Envelope;
 
 use super::random::Random;
 
-/// Letters between nodes that are under way.
+/// Envelopes between nodes that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
-    pairs: BTreeMap<(ShardId, ShardId), VecDeque<Letter>>,
+    pairs: BTreeMap<(ShardId, ShardId), VecDeque<Envelope>>,
 }
 
 impl Network {
-    pub(crate) fn send(&mut self, letter: Letter) {
-        self.pairs.entry((letter.from(), letter.to())).or_default().push_back(letter);
+    pub(crate) fn send(&mut self, envelope: Envelope) {
+        self.pairs.entry((envelope.from(), envelope.to())).or_default().push_back(envelope);
     }
 
-    /// Takes up to `limit` letters to shards for which `to` holds, of pairs in a random order.
+    /// Takes up to `limit` envelopes to shards for which `to` holds, of pairs in a random order.
     pub(crate) fn take(
         &mut self,
         to: impl Fn(ShardId) -> bool,
         limit: usize,
         random: &mut Random,
-    ) -> Vec<Letter> {
+    ) -> Vec<Envelope> {
         let mut taken = Vec::new();
         while taken.len() < limit {
             let pairs: Vec<_> = self
                 .pairs
                 .iter()
-                .filter(|((_, t), letters)| to(*t) && !letters.is_empty())
+                .filter(|((_, t), envelopes)| to(*t) && !envelopes.is_empty())
                 .map(|(p, _)| *p)
                 .collect();
             if pairs.is_empty() {
@@ -43,10 +43,10 @@ impl Network {
         taken
     }
 
-    /// Letters that were taken and not delivered: they come first again.
-    pub(crate) fn give_back(&mut self, letters: Vec<Letter>) {
-        for letter in letters.into_iter().rev() {
-            self.pairs.entry((letter.from(), letter.to())).or_default().push_front(letter);
+    /// Envelopes that were taken and not delivered: they come first again.
+    pub(crate) fn give_back(&mut self, envelopes: Vec<Envelope>) {
+        for envelope in envelopes.into_iter().rev() {
+            self.pairs.entry((envelope.from(), envelope.to())).or_default().push_front(envelope);
         }
     }
 
@@ -57,7 +57,7 @@ impl Network {
 
     /// Whether something is under way to shards for which `to` holds.
     pub(crate) fn has_for(&self, to: impl Fn(ShardId) -> bool) -> bool {
-        self.pairs.iter().any(|((_, t), letters)| to(*t) && !letters.is_empty())
+        self.pairs.iter().any(|((_, t), envelopes)| to(*t) && !envelopes.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,9 +66,9 @@ impl Network {
 }
 
 /// Another order that keeps the order within each pair of shards.
-pub(crate) fn shuffled(letters: Vec<Letter>, random: &mut Random) -> Vec<Letter> {
+pub(crate) fn shuffled(envelopes: Vec<Envelope>, random: &mut Random) -> Vec<Envelope> {
     let mut network = Network::default();
-    let count = letters.len();
-    letters.into_iter().for_each(|letter| network.send(letter));
+    let count = envelopes.len();
+    envelopes.into_iter().for_each(|envelope| network.send(envelope));
     network.take(|_| true, count, random)
 }

@@ -2,7 +2,7 @@
 
 use doppel_model::ShardId;
 use doppel_tier1::Store;
-use doppel_tier1::simulation::{Letter, Node, Owed, Wish, outbox_row};
+use doppel_tier1::simulation::{Effect, Envelope, Node, Owed, outbox_row};
 
 use super::action::Files;
 use super::mistake::Mistake;
@@ -11,65 +11,67 @@ use super::world::{World, fetch};
 
 impl World {
     /// Kills a node and tier 2, and starts them again.
-    pub(crate) fn kill(&mut self, at: usize, files: Files, facts_survive: bool) -> Checked {
+    pub(crate) fn kill(&mut self, at: usize, files: Files, commands_survive: bool) -> Checked {
         let shards = self.settings.shards;
-        self.places[at].store.crash();
+        self.hosts[at].store.crash();
         let (mut contents, mut granted) = (Vec::new(), Vec::new());
-        let nodes = self.places.len();
-        for (number, place) in self.places.iter_mut().enumerate() {
+        let nodes = self.hosts.len();
+        for (number, host) in self.hosts.iter_mut().enumerate() {
             let has = |shard: ShardId| usize::from(shard.0) % nodes == number;
-            let started = Node::start(&*place.store, self.settings, has);
+            let started = Node::start(&*host.store, self.settings, has);
             let (node, owed) = started.map_err(|e| failed("a start")(e.into()))?;
-            let Owed { contents: its, mut wishes } = owed;
+            let Owed { contents: its, mut effects } = owed;
             contents.extend(its);
             if number == at {
-                place.node = node;
-                (place.late, place.touched, place.verify) = (Vec::new(), Vec::new(), Vec::new());
+                host.node = node;
+                (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
                 if self.planted.is(Mistake::OwedForgotten) {
-                    wishes.retain(|wish| !matches!(wish, Wish::Late(_) | Wish::Touched(_)));
+                    effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
                 }
             } else {
                 // Tier 2 has lost what it was asked; the rest the node still knows.
-                wishes.retain(|wish| matches!(wish, Wish::Index(_) | Wish::Late(_)));
+                effects.retain(|effect| matches!(effect, Effect::Index(_) | Effect::Deferred(_)));
             }
-            granted.extend(wishes.into_iter().map(|wish| (number, wish)));
+            granted.extend(effects.into_iter().map(|effect| (number, effect)));
         }
         // What the index has answered dies with it: the new one is asked under the same tickets, and counts on
         // what it answers itself.
-        self.facts.retain(|fact| {
-            !fact.is_look() && (facts_survive || usize::from(fact.shard(shards).0) % nodes != at)
+        self.commands.retain(|command| {
+            !command.is_search_result()
+                && (commands_survive || usize::from(command.shard(shards).0) % nodes != at)
         });
         self.show_feed();
         self.index.restart(files, contents, fetch(&self.all, shards))?;
-        for (number, wish) in granted {
-            self.grant(number, wish);
+        for (number, effect) in granted {
+            self.grant(number, effect);
         }
         self.send_again(at)
     }
 
     /// Brings what a node's outbox has for other nodes into the network again.
     pub(crate) fn send_again(&mut self, at: usize) -> Checked {
-        for letter in self.outbox(at)? {
-            if self.place_of(letter.to()) != at {
-                self.network.send(letter);
+        for envelope in self.outbox(at)? {
+            if self.host_of(envelope.to()) != at {
+                self.network.send(envelope);
             }
         }
         Ok(())
     }
 
     /// Everything in a node's outbox, in order.
-    pub(crate) fn outbox(&self, at: usize) -> Checked<Vec<Letter>> {
-        let mut letters = Vec::new();
-        for from in (0..self.settings.shards).map(ShardId).filter(|shard| self.place_of(*shard) == at) {
+    pub(crate) fn outbox(&self, at: usize) -> Checked<Vec<Envelope>> {
+        let mut envelopes = Vec::new();
+        for from in (0..self.settings.shards).map(ShardId).filter(|shard| self.host_of(*shard) == at) {
             let (first, end) =
                 (outbox_row(from, ShardId(0), 0), outbox_row(from, ShardId(u16::MAX), u64::MAX));
             let mut damaged = None;
-            let read = self.places[at].store.range(&first, &end, &mut |key, value| {
-                Letter::read(key, value).map_or_else(|e| damaged = Some(e), |letter| letters.push(letter));
+            let read = self.hosts[at].store.range(&first, &end, &mut |key, value| {
+                Envelope::read(key, value)
+                    .map_or_else(|e| damaged = Some(e), |envelope| envelopes.push(envelope));
                 true
             });
             read.and(damaged.map_or(Ok(()), Err)).map_err(|e| failed("an outbox")(e.into()))?;
         }
-        Ok(letters)
+        Ok(envelopes)
     }
 }

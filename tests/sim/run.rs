@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::{ContentHash, GroupId, PageId};
-use doppel_tier1::simulation::{Fact, Row};
+use doppel_tier1::simulation::{Command, Row};
 
 use super::action::{Action, Plan, Stop};
 use super::clients::{Request, submission};
@@ -14,7 +14,7 @@ use super::random::Random;
 use super::violation::{Checked, Violation, failed};
 use super::world::{Commit, World};
 
-/// Old letters and facts that are kept to come again.
+/// Old envelopes and commands that are kept to come again.
 pub(crate) const REMEMBERED: usize = 50;
 
 /// Runs a plan to its end or to its first violation.
@@ -71,21 +71,21 @@ impl World {
             }
             Action::Purge { page, stop } => self.purge(*page, *stop),
             Action::Expire { which } => self.expire(*which),
-            Action::Deliver { node, order, letters, stop } => {
-                let at = *node as usize % self.places.len();
-                self.commit(at, Vec::new(), usize::from(*letters), *order, *stop).map(drop)
+            Action::Deliver { node, order, envelopes, stop } => {
+                let at = *node as usize % self.hosts.len();
+                self.commit(at, Vec::new(), usize::from(*envelopes), *order, *stop).map(drop)
             }
             Action::Lose { node } => {
-                let (nodes, at) = (self.places.len(), *node as usize % self.places.len());
+                let (nodes, at) = (self.hosts.len(), *node as usize % self.hosts.len());
                 self.network.lose(|shard| usize::from(shard.0) % nodes == at);
                 Ok(())
             }
-            Action::SendAgain { node } => self.send_again(*node as usize % self.places.len()),
+            Action::SendAgain { node } => self.send_again(*node as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
-            Action::Fact { which, repeat, stop } => {
-                let Some(at) = pick(&self.facts, *which) else { return Ok(()) };
-                let fact = if *repeat { self.facts[at].clone() } else { self.facts.remove(at) };
-                self.learn(fact, *which, *stop)
+            Action::Command { which, repeat, stop } => {
+                let Some(at) = pick(&self.commands, *which) else { return Ok(()) };
+                let command = if *repeat { self.commands[at].clone() } else { self.commands.remove(at) };
+                self.learn(command, *which, *stop)
             }
             Action::Verify { which } => self.verify(*which),
             Action::Recompute { which } => self.recompute(*which),
@@ -94,18 +94,18 @@ impl World {
                 let Some(at) = pick(&groups, *which) else { return Ok(()) };
                 self.compute(groups[at], true)
             }
-            Action::LookNow { which, stop } => self.look_now(*which, *stop),
+            Action::SearchNow { which, stop } => self.search_now(*which, *stop),
             Action::Change { dice } => self.index.change(*dice),
             Action::Work { steps } => {
                 self.index.work(*steps);
                 Ok(())
             }
-            Action::Kill { node, files, facts_survive } => {
-                self.kill(*node as usize % self.places.len(), *files, *facts_survive)
+            Action::Kill { node, files, commands_survive } => {
+                self.kill(*node as usize % self.hosts.len(), *files, *commands_survive)
             }
             Action::KillAll { files } => {
-                self.facts.clear();
-                (0..self.places.len()).try_for_each(|at| self.kill(at, *files, false))
+                self.commands.clear();
+                (0..self.hosts.len()).try_for_each(|at| self.kill(at, *files, false))
             }
             Action::Ask { page } => invariant::advice::ask(self, *page),
             Action::Read { limit } => {
@@ -127,7 +127,7 @@ impl World {
         let id = url(page).id();
         let (before, acknowledged) = (self.model.clone(), self.acknowledged.clone());
         self.forget(page);
-        if self.commit(self.place_of_page(id), vec![Fact::purge(id)], 4, id_order(page), stop)?
+        if self.commit(self.host_of_page(id), vec![Command::purge(id)], 4, id_order(page), stop)?
             == Commit::Lost
         {
             (self.model, self.acknowledged) = (before, acknowledged);
@@ -152,13 +152,13 @@ impl World {
     }
 
     pub(crate) fn expire_group(&mut self, group: GroupId) -> Checked {
-        let at = self.place_of(group.shard());
-        self.commit(at, vec![Fact::expire_group(group, self.now())], 0, 0, Stop::Never).map(drop)
+        let at = self.host_of(group.shard());
+        self.commit(at, vec![Command::expire_group(group, self.now())], 0, 0, Stop::Never).map(drop)
     }
 
     pub(crate) fn expire_page(&mut self, page: usize) -> Checked {
         let id = url(page).id();
-        self.commit(self.place_of_page(id), vec![Fact::expire_page(id, self.now())], 0, 0, Stop::Never)?;
+        self.commit(self.host_of_page(id), vec![Command::expire_page(id, self.now())], 0, 0, Stop::Never)?;
         let is_there = self.rows()?.iter().any(|row| matches!(row, Row::Page(row) if row.page == id));
         if !is_there && self.model.pages.get(&page).is_some_and(|known| known.body == Body::Dead) {
             self.forget(page);
@@ -188,35 +188,36 @@ impl World {
                 }
             }
         }
-        self.facts.extend(answers.into_iter().map(Fact::looked));
+        self.commands.extend(answers.into_iter().map(Command::searched));
         Ok(())
     }
 
-    /// A fact arrives at its node.
-    pub(crate) fn learn(&mut self, mut fact: Fact, order: u32, stop: Stop) -> Checked {
+    /// A command arrives at its node.
+    pub(crate) fn learn(&mut self, mut command: Command, order: u32, stop: Stop) -> Checked {
         let shards = self.settings.shards;
         let damaged = |e: doppel_tier1::StoreError| failed("reading the stores")(e.into());
         if self.planted.is(Mistake::VerdictOnOldContent)
-            && let Some(page) = fact.compared()
+            && let Some(page) = command.compared()
         {
-            fact = self.planted.verdict(page, fact).about_present(&*self.all, shards).map_err(damaged)?;
+            command =
+                self.planted.verdict(page, command).about_present(&*self.all, shards).map_err(damaged)?;
         }
-        if self.planted.is(Mistake::AnswerOnOldContent) && fact.is_look() {
-            fact = fact.about_present(&*self.all, shards).map_err(damaged)?;
+        if self.planted.is(Mistake::AnswerOnOldContent) && command.is_search_result() {
+            command = command.about_present(&*self.all, shards).map_err(damaged)?;
         }
         if self.planted.is(Mistake::AnswerForOldTicket) {
-            fact = fact.under_open_ticket(&*self.all, shards).map_err(damaged)?;
+            command = command.under_open_ticket(&*self.all, shards).map_err(damaged)?;
         }
-        let at = self.place_of(fact.shard(shards));
+        let at = self.host_of(command.shard(shards));
         // A recomputation that comes again may put a member out that has come back to its old content; it
         // finds its way in again, but not without a trace.
-        let comes_again = fact.is_look() || fact.compared().is_some();
-        if comes_again && order.is_multiple_of(4) && self.old_facts.len() < REMEMBERED {
-            self.old_facts.push(fact.clone());
+        let comes_again = command.is_search_result() || command.compared().is_some();
+        if comes_again && order.is_multiple_of(4) && self.old_commands.len() < REMEMBERED {
+            self.old_commands.push(command.clone());
         }
-        match self.commit(at, vec![fact.clone()], order as usize % 5, order, stop)? {
+        match self.commit(at, vec![command.clone()], order as usize % 5, order, stop)? {
             // The worker outlives a node, and tells it again. The index dies with it, and is asked again.
-            Commit::Lost if !fact.is_look() => self.facts.push(fact),
+            Commit::Lost if !command.is_search_result() => self.commands.push(command),
             Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
         Ok(())
@@ -224,8 +225,8 @@ impl World {
 
     fn verify(&mut self, which: u32) -> Checked {
         let mut random = Random::new(u64::from(which));
-        let at = random.below(self.places.len() as u64) as usize;
-        let jobs = &mut self.places[at].verify;
+        let at = random.below(self.hosts.len() as u64) as usize;
+        let jobs = &mut self.hosts[at].verify;
         let Some(job) = pick(jobs, which) else { return Ok(()) };
         let (page, content, winner, winner_content) = jobs.swap_remove(job);
         self.check_member((page, content), (winner, winner_content))
@@ -238,13 +239,13 @@ impl World {
         winner: (PageId, ContentHash),
     ) -> Checked {
         let found = self.worker.verify(page, winner);
-        self.facts.extend(found.map_err(|e| failed("a comparison")(e.into()))?);
+        self.commands.extend(found.map_err(|e| failed("a comparison")(e.into()))?);
         Ok(())
     }
 
     fn recompute(&mut self, which: u32) -> Checked {
-        let at = which as usize % self.places.len();
-        let groups = &mut self.places[at].touched;
+        let at = which as usize % self.hosts.len();
+        let groups = &mut self.hosts[at].dirty;
         let Some(group) = pick(groups, which >> 8) else { return Ok(()) };
         let group = groups.remove(group);
         self.compute(group, false)
@@ -253,21 +254,21 @@ impl World {
     /// The worker recomputes a group.
     pub(crate) fn compute(&mut self, group: GroupId, repair: bool) -> Checked {
         let found = self.worker.recompute(group, repair);
-        self.facts.extend(found.map_err(|e| failed("a recomputation")(e.into()))?);
+        self.commands.extend(found.map_err(|e| failed("a recomputation")(e.into()))?);
         Ok(())
     }
 
-    fn look_now(&mut self, which: u32, stop: Stop) -> Checked {
-        let at = which as usize % self.places.len();
-        let pages = &mut self.places[at].late;
+    fn search_now(&mut self, which: u32, stop: Stop) -> Checked {
+        let at = which as usize % self.hosts.len();
+        let pages = &mut self.hosts[at].deferred;
         let Some(page) = pick(pages, which >> 8) else { return Ok(()) };
         let page = pages.remove(page);
-        self.look(at, page, stop)
+        self.search(at, page, stop)
     }
 
-    /// The background has time for a late look. One that is lost is owed again at the start of the node.
-    pub(crate) fn look(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
-        self.commit(at, vec![Fact::look_now(page)], 0, 0, stop).map(drop)
+    /// The background has time for a deferred search. One that is lost is owed again at the start of the node.
+    pub(crate) fn search(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
+        self.commit(at, vec![Command::search_now(page)], 0, 0, stop).map(drop)
     }
 }
 

@@ -11,7 +11,7 @@ impl World {
     pub(crate) fn settle(&mut self) -> Checked {
         // Everybody is up, and nothing is lost any more: the outboxes say what is under way.
         self.network.lose(|_| true);
-        (0..self.places.len()).try_for_each(|at| self.send_again(at))?;
+        (0..self.hosts.len()).try_for_each(|at| self.send_again(at))?;
         self.settle_as_it_is()
     }
 
@@ -22,16 +22,16 @@ impl World {
                 return self.rest();
             }
         }
-        let backlogs: Vec<_> = self.places.iter().map(|place| place.node.backlog()).collect();
+        let backlogs: Vec<_> = self.hosts.iter().map(|assignment| assignment.node.backlog()).collect();
         holds!("everything comes to rest", false, "still at work after {ROUNDS_MAX} rounds: {backlogs:?}");
         Ok(())
     }
 
     /// Does one thing; false when there is nothing to do.
     fn settle_step(&mut self) -> Checked<bool> {
-        for at in 0..self.places.len() {
-            let waits = self.places[at].node.backlog().messages > 0;
-            let nodes = self.places.len();
+        for at in 0..self.hosts.len() {
+            let waits = self.hosts[at].node.backlog().messages > 0;
+            let nodes = self.hosts.len();
             if waits || self.network.has_for(|shard| usize::from(shard.0) % nodes == at) {
                 self.commit(at, Vec::new(), 1_000, 0, Stop::Never)?;
                 return Ok(true);
@@ -42,26 +42,26 @@ impl World {
             self.arrive(&request, 1_000, 0, Stop::Never)?;
             return Ok(true);
         }
-        if !self.facts.is_empty() {
-            let fact = self.facts.remove(0);
-            self.learn(fact, 4, Stop::Never)?;
+        if !self.commands.is_empty() {
+            let command = self.commands.remove(0);
+            self.learn(command, 4, Stop::Never)?;
             return Ok(true);
         }
         if !self.index.orders.is_empty() {
             self.pass(usize::MAX)?;
             return Ok(true);
         }
-        for at in 0..self.places.len() {
-            if let Some((page, content, winner, winner_content)) = self.places[at].verify.pop() {
+        for at in 0..self.hosts.len() {
+            if let Some((page, content, winner, winner_content)) = self.hosts[at].verify.pop() {
                 self.check_member((page, content), (winner, winner_content))?;
                 return Ok(true);
             }
-            if let Some(group) = self.places[at].touched.pop() {
+            if let Some(group) = self.hosts[at].dirty.pop() {
                 self.compute(group, false)?;
                 return Ok(true);
             }
-            if let Some(page) = self.places[at].late.pop() {
-                self.look(at, page, Stop::Never)?;
+            if let Some(page) = self.hosts[at].deferred.pop() {
+                self.search(at, page, Stop::Never)?;
                 return Ok(true);
             }
         }
@@ -70,8 +70,8 @@ impl World {
 
     /// Nothing is done any more; nothing may be owed.
     fn rest(&mut self) -> Checked {
-        for (at, place) in self.places.iter().enumerate() {
-            let backlog = place.node.backlog();
+        for (at, host) in self.hosts.iter().enumerate() {
+            let backlog = host.node.backlog();
             holds!(
                 "everything comes to rest",
                 backlog.is_quiescent(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::IndexCommand;
 use doppel_tier1::Store;
-use doppel_tier1::simulation::{Fact, Letter, Node, Row, Settings, Wish, Worker, outbox_row, rows};
+use doppel_tier1::simulation::{Command, Effect, Envelope, Node, Row, Settings, Worker, outbox_row, rows};
 use doppel_tier2::Fetch;
 
 use super::action::{Files, Plan, Stop};
@@ -27,18 +27,18 @@ use super::violation::{Checked, failed};
 pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
 /// A node of tier 1: its shards, its store, and the background work it has in mind.
-pub(crate) struct Place {
+pub(crate) struct Host {
     pub(crate) node: Node,
     pub(crate) store: Arc<NodeStore>,
-    pub(crate) late: Vec<PageId>,
-    pub(crate) touched: Vec<GroupId>,
+    pub(crate) deferred: Vec<PageId>,
+    pub(crate) dirty: Vec<GroupId>,
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
 }
 
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) contents: &'static Contents,
-    pub(crate) places: Vec<Place>,
+    pub(crate) hosts: Vec<Host>,
     pub(crate) worker: Worker,
     pub(crate) all: Arc<AllStores>,
     pub(crate) network: Network,
@@ -46,15 +46,15 @@ pub(crate) struct World {
     pub(crate) seen: BTreeMap<(ShardId, ShardId), u64>,
     pub(crate) index: IndexSide,
     /// What the index and the worker have found out and nobody knows yet.
-    pub(crate) facts: Vec<Fact>,
+    pub(crate) commands: Vec<Command>,
     pub(crate) requests: Vec<Request>,
     /// Versions that were acknowledged since their page was last forgotten.
     pub(crate) acknowledged: Vec<Version>,
     pub(crate) model: Model,
     pub(crate) reader: Reader,
     /// What was delivered long ago, and may come again.
-    pub(crate) old_letters: Vec<Letter>,
-    pub(crate) old_facts: Vec<Fact>,
+    pub(crate) old_envelopes: Vec<Envelope>,
+    pub(crate) old_commands: Vec<Command>,
     /// The pages of which the present commit has versions.
     changed: Vec<PageId>,
     pub(crate) clock: i64,
@@ -75,32 +75,31 @@ impl World {
             retention: doppel_tier1::Retention { dead: KEEP, purged: KEEP, merged: KEEP, audit: KEEP },
             step_rows: plan.step_rows,
         };
-        let mut places = Vec::new();
+        let mut hosts = Vec::new();
         for number in 0..plan.nodes {
             let store = Arc::new(NodeStore::new(planted.lazy()));
             let has = |shard: ShardId| usize::from(shard.0) % plan.nodes == number;
             let (node, _) = Node::start(&*store, settings, has).map_err(|e| failed("a start")(e.into()))?;
-            places.push(Place { node, store, late: Vec::new(), touched: Vec::new(), verify: Vec::new() });
+            hosts.push(Host { node, store, deferred: Vec::new(), dirty: Vec::new(), verify: Vec::new() });
         }
-        let all =
-            Arc::new(AllStores { stores: places.iter().map(|place| Arc::clone(&place.store)).collect() });
+        let all = Arc::new(AllStores { stores: hosts.iter().map(|host| Arc::clone(&host.store)).collect() });
         let worker = Worker::over(Arc::clone(&all) as Arc<dyn Store>, settings);
         Ok(Self {
             settings,
             contents,
-            places,
+            hosts,
             worker,
             index: IndexSide::new(contents, fetch(&all, settings.shards))?,
             all,
             network: Network::default(),
             seen: BTreeMap::new(),
-            facts: Vec::new(),
+            commands: Vec::new(),
             requests: Vec::new(),
             acknowledged: Vec::new(),
             model: Model::new(contents, plan.pages, &plan.rules),
             reader: Reader::default(),
-            old_letters: Vec::new(),
-            old_facts: Vec::new(),
+            old_envelopes: Vec::new(),
+            old_commands: Vec::new(),
             changed: Vec::new(),
             clock: 1_700_000_000_000,
             planted,
@@ -109,12 +108,12 @@ impl World {
     }
 
     /// The node that has a shard.
-    pub(crate) fn place_of(&self, shard: ShardId) -> usize {
-        usize::from(shard.0) % self.places.len()
+    pub(crate) fn host_of(&self, shard: ShardId) -> usize {
+        usize::from(shard.0) % self.hosts.len()
     }
 
-    pub(crate) fn place_of_page(&self, page: PageId) -> usize {
-        self.place_of(page.shard(self.settings.shards))
+    pub(crate) fn host_of_page(&self, page: PageId) -> usize {
+        self.host_of(page.shard(self.settings.shards))
     }
 
     /// All rows of all nodes.
@@ -122,40 +121,42 @@ impl World {
         rows(&*self.all, self.settings.shards).map_err(|e| failed("reading the stores")(e.into()))
     }
 
-    /// One commit of a node: commands, then letters of its own and up to `letters` from the network. Returns
+    /// One commit of a node: commands, then envelopes of its own and up to `envelopes` from the network. Returns
     /// whether it is durable and the node goes on.
     pub(crate) fn commit(
         &mut self,
         at: usize,
-        facts: Vec<Fact>,
-        letters: usize,
+        commands: Vec<Command>,
+        envelopes: usize,
         order: u32,
         stop: Stop,
     ) -> Checked<Commit> {
         let mut random = Random::new(u64::from(order));
-        let nodes = self.places.len();
+        let nodes = self.hosts.len();
         let is_here = |shard: ShardId| usize::from(shard.0) % nodes == at;
         // What waits in the node is delivered among what the network brings, in any order of pairs.
-        let mut waiting = self.places[at].node.take_letters();
-        waiting.extend(self.network.take(is_here, letters, &mut random));
+        let mut waiting = self.hosts[at].node.take_envelopes();
+        waiting.extend(self.network.take(is_here, envelopes, &mut random));
         let waiting = if order == 0 { waiting } else { shuffled(waiting, &mut random) };
-        if self.old_letters.len() < REMEMBERED && random.once_in(4) {
-            self.old_letters.extend(waiting.first().cloned());
+        if self.old_envelopes.len() < REMEMBERED && random.once_in(4) {
+            self.old_envelopes.extend(waiting.first().cloned());
         }
         self.apply_twice(at, &waiting)?;
         if TRACED.load(Ordering::Relaxed) {
-            eprintln!("node {at}, {stop:?}: {facts:?} {waiting:#?}");
+            eprintln!("node {at}, {stop:?}: {commands:?} {waiting:#?}");
         }
-        self.changed = facts.iter().filter_map(Fact::submitted).collect();
-        let place = &mut self.places[at];
-        place.node.put_letters(waiting);
-        let prepared =
-            place.node.prepare(&*place.store, facts, letters).map_err(|e| failed("the machine")(e.into()))?;
+        self.changed = commands.iter().filter_map(Command::submitted).collect();
+        let host = &mut self.hosts[at];
+        host.node.put_envelopes(waiting);
+        let prepared = host
+            .node
+            .prepare(&*host.store, commands, envelopes)
+            .map_err(|e| failed("the machine")(e.into()))?;
         if stop == Stop::BeforeCommit {
             self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
             return Ok(Commit::Lost);
         }
-        let (mut writes, mut wishes) = (prepared.writes, prepared.wishes);
+        let (mut writes, mut effects) = (prepared.writes, prepared.effects);
         let groups = || {
             let rows = rows(&*self.all, self.settings.shards).unwrap_or_default();
             rows.iter()
@@ -163,17 +164,17 @@ impl World {
                 .collect()
         };
         self.planted.writes(&mut writes, groups);
-        self.places[at].store.commit(writes).map_err(|e| failed("a commit")(e.into()))?;
+        self.hosts[at].store.commit(writes).map_err(|e| failed("a commit")(e.into()))?;
         if stop == Stop::AfterCommit {
             self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
             return Ok(Commit::Unanswered);
         }
         self.post(at)?;
-        self.planted.wishes(&mut wishes);
-        let until = if let Stop::AtWish(number) = stop { usize::from(number) } else { usize::MAX };
-        let stops = until < wishes.len();
-        for wish in wishes.into_iter().take(until) {
-            self.grant(at, wish);
+        self.planted.effects(&mut effects);
+        let until = if let Stop::AtEffect(number) = stop { usize::from(number) } else { usize::MAX };
+        let stops = until < effects.len();
+        for effect in effects.into_iter().take(until) {
+            self.grant(at, effect);
         }
         self.show_feed();
         if stops {
@@ -185,57 +186,57 @@ impl World {
 
     /// Readers of the feed see as far as the nodes have come.
     pub(crate) fn show_feed(&self) {
-        let end = |shard| self.places[self.place_of(shard)].node.feed_end(shard);
+        let end = |shard| self.hosts[self.host_of(shard)].node.feed_end(shard);
         self.worker.set_feed((0..self.settings.shards).map(|shard| end(ShardId(shard))).collect());
     }
 
     /// Sends what a node has written to other nodes, and tells the senders what it has applied.
     fn post(&mut self, at: usize) -> Checked {
-        let nodes = self.places.len();
+        let nodes = self.hosts.len();
         let here = |shard: ShardId| usize::from(shard.0) % nodes == at;
         let (mut own, mut undelivered) = (Vec::new(), Vec::new());
         let mut next: BTreeMap<_, u64> = BTreeMap::new();
-        for mut letter in self.places[at].node.take_letters() {
-            let pair = (letter.from(), letter.to());
-            if !here(letter.from()) {
+        for mut envelope in self.hosts[at].node.take_envelopes() {
+            let pair = (envelope.from(), envelope.to());
+            if !here(envelope.from()) {
                 // One that came across a gap is lost; it is in the sender's outbox.
-                let applied = self.places[at].node.applied(letter.to(), letter.from());
+                let applied = self.hosts[at].node.applied(envelope.to(), envelope.from());
                 let next = next.entry(pair).or_insert(applied + 1);
-                if letter.number() == *next {
+                if envelope.number() == *next {
                     *next += 1;
-                    undelivered.push(letter);
+                    undelivered.push(envelope);
                 }
                 continue;
             }
             let seen = self.seen.entry(pair).or_default();
-            if letter.number() > *seen {
-                *seen = letter.number();
+            if envelope.number() > *seen {
+                *seen = envelope.number();
                 let model = &self.model;
-                self.planted.letter(&mut letter, |page| model.content(model.page(page)).is_none());
-                if !here(letter.to()) {
-                    self.network.send(letter);
+                self.planted.envelope(&mut envelope, |page| model.content(model.page(page)).is_none());
+                if !here(envelope.to()) {
+                    self.network.send(envelope);
                     continue;
                 }
             }
-            if here(letter.to()) {
-                own.push(letter);
+            if here(envelope.to()) {
+                own.push(envelope);
             }
         }
-        self.places[at].node.put_letters(own);
+        self.hosts[at].node.put_envelopes(own);
         self.network.give_back(undelivered);
         self.confirm(at)
     }
 
     /// Tells the senders what a node has applied: their outboxes forget it.
     pub(crate) fn confirm(&mut self, at: usize) -> Checked {
-        for to in (0..self.settings.shards).map(ShardId).filter(|shard| self.place_of(*shard) == at) {
+        for to in (0..self.settings.shards).map(ShardId).filter(|shard| self.host_of(*shard) == at) {
             for from in (0..self.settings.shards).map(ShardId) {
-                let sender = self.place_of(from);
+                let sender = self.host_of(from);
                 if sender == at {
                     continue;
                 }
-                let applied = self.places[at].node.applied(to, from);
-                let store = &self.places[sender].store;
+                let applied = self.hosts[at].node.applied(to, from);
+                let store = &self.hosts[sender].store;
                 let mut done = Vec::new();
                 let (first, end) = (outbox_row(from, to, 0), outbox_row(from, to, applied + 1));
                 let read = store.range(&first, &end, &mut |key, _| {
@@ -249,30 +250,30 @@ impl World {
         Ok(())
     }
 
-    /// A planted mistake: the first of the letters is applied, and that it was is forgotten.
-    fn apply_twice(&mut self, at: usize, waiting: &[Letter]) -> Checked {
+    /// A planted mistake: the first of the envelopes is applied, and that it was is forgotten.
+    fn apply_twice(&mut self, at: usize, waiting: &[Envelope]) -> Checked {
         let Some(first) = waiting.first().filter(|_| self.planted.now(Mistake::AppliedTwice)) else {
             return Ok(());
         };
-        let place = &mut self.places[at];
-        if place.node.applied(first.to(), first.from()) + 1 != first.number() {
+        let host = &mut self.hosts[at];
+        if host.node.applied(first.to(), first.from()) + 1 != first.number() {
             return Ok(());
         }
-        place.node.put_letters([first.clone()]);
-        let prepared = place.node.prepare(&*place.store, Vec::new(), 1);
+        host.node.put_envelopes([first.clone()]);
+        let prepared = host.node.prepare(&*host.store, Vec::new(), 1);
         let prepared = prepared.map_err(|e| failed("the machine")(e.into()))?;
-        place.store.commit(prepared.writes).map_err(|e| failed("a commit")(e.into()))?;
-        place.node.forget_applied(first.to(), first.from());
+        host.store.commit(prepared.writes).map_err(|e| failed("a commit")(e.into()))?;
+        host.node.forget_applied(first.to(), first.from());
         self.post(at)?;
-        prepared.wishes.into_iter().for_each(|wish| self.grant(at, wish));
+        prepared.effects.into_iter().for_each(|effect| self.grant(at, effect));
         Ok(())
     }
 
-    /// Carries out one wish of a commit.
-    pub(crate) fn grant(&mut self, at: usize, wish: Wish) {
-        let place = &mut self.places[at];
-        match wish {
-            Wish::Index(command) => {
+    /// Carries out one effect of a commit.
+    pub(crate) fn grant(&mut self, at: usize, effect: Effect) {
+        let host = &mut self.hosts[at];
+        match effect {
+            Effect::Index(command) => {
                 let exchanged = match &command {
                     IndexCommand::Remove { page, content } => {
                         let versions = self.changed.iter().filter(|changed| *changed == page).count();
@@ -285,20 +286,20 @@ impl World {
                 };
                 self.index.orders.push_back(Order { command, exchanged });
             }
-            Wish::Verify { page, content, winner, winner_content } => {
-                place.verify.push((page, content, winner, winner_content));
+            Effect::Verify { page, content, winner, winner_content } => {
+                host.verify.push((page, content, winner, winner_content));
             }
-            Wish::Touched(group) => {
-                if !place.touched.contains(&group) {
-                    place.touched.push(group);
+            Effect::Dirty(group) => {
+                if !host.dirty.contains(&group) {
+                    host.dirty.push(group);
                 }
             }
-            Wish::Late(page) => {
-                if !place.late.contains(&page) {
-                    place.late.push(page);
+            Effect::Deferred(page) => {
+                if !host.deferred.contains(&page) {
+                    host.deferred.push(page);
                 }
             }
-            Wish::Changed | Wish::Outcome(_) => {}
+            Effect::Changed | Effect::Outcome(_) => {}
         }
     }
 
@@ -310,7 +311,7 @@ impl World {
         order: u32,
         stop: Stop,
     ) -> Checked<bool> {
-        let mut by_place: BTreeMap<usize, Vec<(Version, Fact)>> = BTreeMap::new();
+        let mut by_host: BTreeMap<usize, Vec<(Version, Command)>> = BTreeMap::new();
         for (version, hint) in &request.versions {
             let mut version = *version;
             let mut hint = *hint;
@@ -321,18 +322,18 @@ impl World {
             if self.planted.now(Mistake::OldVersionAsNew) {
                 version.date = self.clock;
             }
-            let fact = Fact::submit(submission(&version, self.contents), hint);
-            by_place
-                .entry(self.place_of_page(url(version.page).id()))
+            let command = Command::submit(submission(&version, self.contents), hint);
+            by_host
+                .entry(self.host_of_page(url(version.page).id()))
                 .or_default()
-                .push((true_version, fact));
+                .push((true_version, command));
         }
-        for (at, versions) in by_place {
-            let (versions, facts): (Vec<Version>, Vec<Fact>) = versions.into_iter().unzip();
+        for (at, versions) in by_host {
+            let (versions, commands): (Vec<Version>, Vec<Command>) = versions.into_iter().unzip();
             // The model follows what became durable, whether or not the client hears of it.
             let before = self.model.clone();
             versions.iter().for_each(|version| self.model.accept(version));
-            match self.commit(at, facts, deliver, order, stop)? {
+            match self.commit(at, commands, deliver, order, stop)? {
                 Commit::Answered => self.acknowledged.extend(versions),
                 Commit::Unanswered => return Ok(false),
                 Commit::Lost => {

@@ -41,7 +41,7 @@ fn steps() -> Vec<Vec<Value>> {
         first.push(page(&format!("http://a.example/copy/{number}"), 2, &variant(1, number)));
     }
     first.push(page("http://mirror.example/a/index.html", 3, &plain(1)));
-    // Three pairs on each of two topics, tied by nothing yet.
+    // Three pairs on each of two topics, linked by nothing yet.
     for topic in [2, 3] {
         for part in 0..3 {
             for twin in 0..2 {
@@ -66,7 +66,7 @@ fn steps() -> Vec<Vec<Value>> {
     for seed in [20, 21] {
         first.push(page(&format!("http://ending.example/{seed}"), 1, &plain(seed)));
     }
-    // What ties each topic's pairs, an update that stays, one that goes, and deaths.
+    // What links each topic's pairs, an update that stays, one that goes, and deaths.
     let second = vec![
         page("http://b2.example/tie", 9, &plain(2)),
         page("http://b3.example/tie", 9, &plain(3)),

@@ -3,8 +3,8 @@
 //!
 //! `cargo bench -p doppel-tier1 --bench confirm`
 //!
-//! 8,192 pages of 300 tokens, each on its own or in groups of four; every round changes one token of every page, so F with
-//! the representative holds (J is about 0.97) and the whole way of a confirmed page is walked: reading
+//! 8,192 pages of 300 tokens, each on its own or in groups of four; every round changes one token of every page, so F
+//! with the representative holds (J is about 0.97) and the whole way of a confirmed page is walked: reading
 //! the record and the representative, the exact comparison, the machine, the commit. `memory` runs over
 //! a store in memory; `sled_durable` over sled with every commit flushed. Submissions come in batches of
 //! 512 from one thread, as the coordinator sends them.
@@ -18,8 +18,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_protocol::{
-    Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Submission, Tier1Api, Tier2Api,
-    WinnerOrder,
+    Body, IndexCommand, LoadReport, Outcome, Pair, PartitionLookup, SearchResult, Submission, Tier1Api,
+    Tier2Api, WinnerOrder,
 };
 use doppel_tier1::{Config, Memory, Retention, Rules, Sled, Store, Tier1};
 
@@ -53,7 +53,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         winners: WinnerOrder::DEFAULT,
         pending_max: u64::MAX,
         group_members_max: 1_000,
-        doubtful_percent: 0,
+        low_cohesion_percent: 0,
         rules: Rules::EXACT,
         retention: Retention::DEFAULT,
         durable: true,
@@ -120,7 +120,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
+type Answer = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 /// Tier 2's part, played by a map: the partner of a page is the first page of its family.
 struct Families {
@@ -135,24 +135,24 @@ impl Tier2Api for Families {
         let mut results = Vec::new();
         for command in commands {
             match command {
-                IndexCommand::Put { page, signature, look } => {
+                IndexCommand::Put { page, signature, search } => {
                     let family = signature.set().next().unwrap_or(0);
                     let known = first.get(&family).copied();
                     if known.is_none_or(|(of, _)| of == page) {
                         first.insert(family, (page, signature.content()));
                     }
-                    if let Some(look) = look {
+                    if let Some(search) = search {
                         let pairs = known.into_iter().map(|(page, content)| pair(page, content, &signature));
-                        results.push(LookResult {
+                        results.push(SearchResult {
                             page,
                             content: signature.content(),
-                            ticket: look.ticket,
+                            ticket: search.ticket,
                             pairs: pairs.collect(),
                         });
                     }
                 }
-                IndexCommand::Look { page, content, look } => {
-                    results.push(LookResult { page, content, ticket: look.ticket, pairs: Vec::new() });
+                IndexCommand::Search { page, content, search } => {
+                    results.push(SearchResult { page, content, ticket: search.ticket, pairs: Vec::new() });
                 }
                 IndexCommand::Remove { .. } => {}
             }
@@ -170,15 +170,15 @@ impl Tier2Api for Families {
         Vec::new()
     }
 
-    fn placement(&self, _: &Signature) -> Placement {
-        Placement { lengths: Vec::new(), home: 0, contacts: Vec::new() }
+    fn locate(&self, _: &Signature) -> PartitionLookup {
+        PartitionLookup { lengths: Vec::new(), home: 0, probed_partitions: Vec::new() }
     }
 
     fn load(&self) -> LoadReport {
         unreachable!("nobody asks for the load")
     }
 
-    fn hurry(&self) {}
+    fn flush_batch(&self) {}
 }
 
 fn pair(page: PageId, content: ContentHash, signature: &Signature) -> Pair {

@@ -15,11 +15,11 @@ pub(crate) enum Kind {
     /// `group` → group record.
     Group = b'g',
     /// `target, source` → a redirect that ends at the target (empty value).
-    Hanger = b'h',
+    InboundRedirect = b'h',
     /// `group, page` → member.
     Member = b'm',
-    /// `group, page` → seat of a stay that began at a merged group: its messages still come by here.
-    Passage = b'n',
+    /// `group, page` → number of a membership that began at a merged group: its messages still come by here.
+    ForwardingEntry = b'n',
     /// `receiver, number` → message not yet delivered.
     Outbox = b'o',
     /// `page` → page record.
@@ -40,9 +40,9 @@ impl Kind {
         Self::Meta,
         Self::Feed,
         Self::Group,
-        Self::Hanger,
+        Self::InboundRedirect,
         Self::Member,
-        Self::Passage,
+        Self::ForwardingEntry,
         Self::Outbox,
         Self::Page,
         Self::Source,
@@ -101,20 +101,20 @@ pub(crate) fn members(group: GroupId) -> Vec<u8> {
     key
 }
 
-pub(crate) fn passage(group: GroupId, page: PageId) -> Vec<u8> {
-    let mut key = passages(group);
+pub(crate) fn forwarding_entry(group: GroupId, page: PageId) -> Vec<u8> {
+    let mut key = forwarding_entries(group);
     key.extend_from_slice(page.bytes());
     key
 }
 
-/// The prefix of the stays that pass a merged group.
-pub(crate) fn passages(group: GroupId) -> Vec<u8> {
-    let mut key = start(group.shard(), Kind::Passage, 24);
+/// The prefix of the forwarding entries of a merged group.
+pub(crate) fn forwarding_entries(group: GroupId) -> Vec<u8> {
+    let mut key = start(group.shard(), Kind::ForwardingEntry, 24);
     key.extend_from_slice(&group.get().to_be_bytes());
     key
 }
 
-/// `kind` is [`Kind::Source`] or [`Kind::Hanger`].
+/// `kind` is [`Kind::Source`] or [`Kind::InboundRedirect`].
 pub(crate) fn edge(shard: ShardId, kind: Kind, target: PageId, source: PageId) -> Vec<u8> {
     let mut key = edges(shard, kind, target);
     key.extend_from_slice(source.bytes());

@@ -26,7 +26,7 @@ pub(crate) fn of<'m>(metas: impl IntoIterator<Item = &'m Meta>) -> u64 {
     let of_shard = |meta: &Meta| {
         let counters = &meta.counters;
         counters.submissions
-            + counters.looks
+            + counters.searches
             + counters.verified
             + meta.events
             + meta.sent.iter().sum::<u64>()

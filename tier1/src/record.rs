@@ -22,11 +22,11 @@ pub(crate) struct PageRecord {
     pub(crate) canonical: Option<PageUrl>,
     pub(crate) state: State,
     /// Counts the memberships this page has had; messages about an earlier one are void.
-    pub(crate) seat: u32,
-    /// Counts the looks this page has had; answers to an earlier one are void.
+    pub(crate) membership_number: u32,
+    /// Counts the searches this page has had; answers to an earlier one are void.
     pub(crate) ticket: u32,
     /// Redirects that end here.
-    pub(crate) hangers: u32,
+    pub(crate) inbound_redirects: u32,
     /// When it was first seen to be dead or purged.
     pub(crate) ended: Option<Timestamp>,
     /// Number of its newest event in the feed.
@@ -51,20 +51,20 @@ pub(crate) struct ContentState {
     pub(crate) content: ContentHash,
     pub(crate) tokens: u32,
     pub(crate) shingles: u32,
-    pub(crate) look: LookState,
+    pub(crate) search: SearchState,
     pub(crate) asking: Option<Asking>,
     pub(crate) membership: Option<Membership>,
-    /// Partners of the present content that the last look measured, for the verdict.
+    /// Partners of the present content that the last search measured, for the verdict.
     pub(crate) measured: Vec<Measured>,
 }
 
 /// How far the comparison of the present content is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum LookState {
+pub(crate) enum SearchState {
     /// Not decided; the page is pending.
     Pending,
     /// Confirmed by the representative; the comparison is owed.
-    Late,
+    Deferred,
     /// Compared, and every partner has answered.
     Settled,
 }
@@ -99,7 +99,7 @@ pub(crate) struct Measured {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Membership {
     pub(crate) group: GroupId,
-    /// Where the stay began: all word of it goes that way, so none overtakes another.
+    /// Where the membership began: all its messages go that way, so none overtakes another.
     pub(crate) entered: GroupId,
     /// The content under which the page is a member. Another present content is not decided yet.
     pub(crate) content: ContentHash,
@@ -109,16 +109,16 @@ pub(crate) struct Membership {
     pub(crate) winner: Option<Winner>,
     /// The comparison with that winner.
     pub(crate) verdict: Option<Measured>,
-    pub(crate) readdressing: Readdressing,
+    pub(crate) resolving: Resolving,
     /// The group's owner was told that a comparison with the winner failed.
     pub(crate) dissimilar: bool,
 }
 
-/// Whether a stay is about to go on under a shorter address.
+/// Whether a membership is about to go on under the present id of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Readdressing {
+pub(crate) enum Resolving {
     No,
-    /// The question where its word arrives is under way, and nothing went the same way after it.
+    /// The question where its messages arrive is under way, and nothing went the same way after it.
     Asked,
     /// Something did: the question must be asked again.
     Overtaken,
@@ -199,7 +199,7 @@ pub(crate) struct Group {
     pub(crate) winner: Option<(PageId, Member)>,
     /// Content pages.
     pub(crate) members: u64,
-    /// Members on which redirects hang.
+    /// Members to which redirects are attached.
     pub(crate) pinned: u64,
     /// Members whose exact comparison with the winner failed.
     pub(crate) dissimilar: u64,
@@ -208,7 +208,7 @@ pub(crate) struct Group {
     /// Counts members lost and contents changed.
     pub(crate) losses: u64,
     /// Lost or changed a member since the last recomputation.
-    pub(crate) touched: bool,
+    pub(crate) dirty: bool,
     pub(crate) quarantined: bool,
     /// Members at the last repair by an operator: so many are no reason for quarantine.
     pub(crate) accepted: u64,
@@ -223,25 +223,25 @@ pub(crate) struct Group {
 pub(crate) struct Announcing {
     pub(crate) after: Option<PageId>,
     /// Members must compare themselves again.
-    pub(crate) look_again: bool,
+    pub(crate) search_again: bool,
 }
 
 /// A merged group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Forward {
     pub(crate) into: GroupId,
-    pub(crate) touched: bool,
-    pub(crate) look_again: bool,
+    pub(crate) dirty: bool,
+    pub(crate) search_again: bool,
     pub(crate) evidence: Evidence,
-    /// All members were handed over.
+    /// All members were transferred.
     pub(crate) done: bool,
-    /// Stays whose messages still come by here.
-    pub(crate) passages: u64,
+    /// Memberships whose messages still come by here.
+    pub(crate) forwarding_entries: u64,
     /// When it was first seen to be of no more use.
     pub(crate) ended: Option<Timestamp>,
 }
 
-/// The pair that tied two groups.
+/// The pair that linked two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Evidence {
     pub(crate) page: PageId,
@@ -253,10 +253,10 @@ pub(crate) struct Evidence {
 /// A content page as its group's owner knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Member {
-    pub(crate) seat: u32,
+    pub(crate) membership_number: u32,
     pub(crate) content: ContentHash,
     pub(crate) rank: Rank,
-    /// Redirects hang on it: it keeps a group even alone.
+    /// Redirects are attached to it: it keeps a group even alone.
     pub(crate) pinned: bool,
     /// Its comparison with the winner failed.
     pub(crate) dissimilar: bool,
@@ -270,7 +270,7 @@ pub(crate) struct Meta {
     pub(crate) audits: u64,
     /// The greatest number of an event that retention has dropped.
     pub(crate) events_dropped: u64,
-    /// Past every seat and ticket of a page whose record was dropped; new records begin with it.
+    /// Past every membership number and ticket of a page whose record was dropped; new records begin with it.
     pub(crate) floor: u32,
     /// Last number sent to each shard.
     pub(crate) sent: Vec<u64>,
@@ -278,9 +278,9 @@ pub(crate) struct Meta {
     pub(crate) applied: Vec<u64>,
     pub(crate) counters: Counters,
     pub(crate) pending: u64,
-    pub(crate) late: u64,
+    pub(crate) deferred: u64,
     pub(crate) unverified: u64,
-    pub(crate) touched: u64,
+    pub(crate) dirty: u64,
 }
 
 /// A repair that was applied.
@@ -365,7 +365,7 @@ impl ContentState {
 
     /// Told of a winner that it is not yet compared with.
     pub(crate) fn owes_verdict(&self, page: PageId) -> bool {
-        self.look != LookState::Pending
+        self.search != SearchState::Pending
             && self.membership.as_ref().is_some_and(|m| {
                 m.winner
                     .as_ref()
@@ -375,16 +375,16 @@ impl ContentState {
 }
 
 impl Membership {
-    /// Word of the stay goes its old way, behind a question that may be under way.
+    /// A message of the membership goes its old way, behind a question that may be under way.
     pub(crate) fn goes_on(&mut self) {
-        if self.readdressing == Readdressing::Asked {
-            self.readdressing = Readdressing::Overtaken;
+        if self.resolving == Resolving::Asked {
+            self.resolving = Resolving::Overtaken;
         }
     }
 
-    /// Whether the group has a shorter address than the stay uses, and nobody was asked for it.
-    pub(crate) fn wants_address(&self) -> bool {
-        self.group < self.entered && self.readdressing == Readdressing::No
+    /// Whether the group has a smaller id than the membership uses, and nobody was asked for it.
+    pub(crate) fn wants_resolution(&self) -> bool {
+        self.group < self.entered && self.resolving == Resolving::No
     }
 }
 
@@ -397,7 +397,7 @@ impl Group {
             dissimilar: 0,
             changes: 0,
             losses: 0,
-            touched: false,
+            dirty: false,
             quarantined: false,
             accepted: 0,
             examined: 0,
@@ -411,13 +411,13 @@ impl Group {
     }
 
     /// It owes a recomputation, and the one that is under way is not it.
-    pub(crate) fn touch(&mut self) {
-        self.touched = true;
+    pub(crate) fn mark_dirty(&mut self) {
+        self.dirty = true;
         self.losses += 1;
     }
 
     pub(crate) fn owes_recomputation(&self) -> bool {
-        self.touched || self.is_alone()
+        self.dirty || self.is_alone()
     }
 }
 

@@ -6,7 +6,7 @@ use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::key::{self, Kind};
 use crate::machine::{Settings, Shards};
-use crate::record::{Envelope, GroupRecord, LookState, Meta, PageRecord, decode};
+use crate::record::{Envelope, GroupRecord, Meta, PageRecord, SearchState, decode};
 use crate::store::{Store, StoreError};
 use crate::txn::read;
 
@@ -15,10 +15,10 @@ use crate::txn::read;
 pub(crate) struct Owed {
     /// Pages to be compared: page, content, ticket.
     pub(crate) pending: Vec<(PageId, ContentHash, u32)>,
-    pub(crate) late: Vec<PageId>,
+    pub(crate) deferred: Vec<PageId>,
     /// Members to be verified: page, content, winner, its content.
     pub(crate) unverified: Vec<(PageId, ContentHash, PageId, ContentHash)>,
-    pub(crate) touched: Vec<GroupId>,
+    pub(crate) dirty: Vec<GroupId>,
 }
 
 /// Reads the shards' own state.
@@ -56,12 +56,12 @@ pub(crate) fn owed(
             }
             content(page, state.content);
             // A page that asks its partners is answered by messages that are still in the outbox.
-            match state.look {
-                LookState::Pending if state.asking.is_none() => {
+            match state.search {
+                SearchState::Pending if state.asking.is_none() => {
                     owed.pending.push((page, state.content, record.ticket));
                 }
-                LookState::Late => owed.late.push(page),
-                LookState::Pending | LookState::Settled => {}
+                SearchState::Deferred => owed.deferred.push(page),
+                SearchState::Pending | SearchState::Settled => {}
             }
             if let Some(winner) = state.membership.as_ref().and_then(|m| m.winner.as_ref())
                 && state.owes_verdict(page)
@@ -74,7 +74,7 @@ pub(crate) fn owed(
             if let (GroupRecord::Active(group), Some(id)) = (decode(key, bytes)?, key::last_number(key))
                 && group.owes_recomputation()
             {
-                owed.touched.push(GroupId::from_stored(id));
+                owed.dirty.push(GroupId::from_stored(id));
             }
             Ok(())
         })?;

@@ -1,11 +1,11 @@
-//! Recomputation of a group: which contents are tied by chains of pairs.
+//! Recomputation of a group: which contents are linked by chains of pairs.
 //!
-//! Two contents are tied when they are linked (`Policy::linked`): the same relation that tier 2
+//! Linked are two contents for which `Policy::linked` holds: the same relation that tier 2
 //! answers by, so that a group does not depend on which of the two found it. Candidates come from
 //! common bands; the decision is exact.
 //!
 //! A giant group must not cost the square of its size, so its contents are first dealt out to *stars*: a
-//! center and all that are linked to it and to no center before it. Stars are tied when one of the one is
+//! center and all that are linked to it and to no center before it. Stars are linked when one of the one is
 //! linked to one of the other. Each content is compared with the other's center; with the others there only
 //! where that leaves a doubt: Jaccard distance is a metric, so x and z of the star of b are not linked if
 //! d(x, b) - d(b, z) >= 1 - tau.
@@ -71,7 +71,7 @@ fn components_within<'r, E>(
     let kept = Kept { read, signatures: HashMap::new(), bytes: 0, limit };
     let mut stars = Stars::new(policy, count, kept)?;
     stars.deal(first)?;
-    stars.tie()?;
+    stars.link()?;
     Ok(stars.components(first))
 }
 
@@ -98,7 +98,7 @@ struct Stars<'r, E> {
     /// Who has a key: before the dealing those without a star, after it all, by center and from the farthest
     /// to the nearest.
     keys: HashMap<Key, Vec<usize>>,
-    /// The centers that are tied: each leads to another or, at the end, to itself.
+    /// The centers that are linked: each leads to another or, at the end, to itself.
     parents: Vec<usize>,
 }
 
@@ -180,8 +180,8 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// Ties stars.
-    fn tie(&mut self) -> Result<(), E> {
+    /// Links stars.
+    fn link(&mut self) -> Result<(), E> {
         let apart = self.policy.tau.numerator();
         // The least distance of two that are not linked, rounded up.
         let apart = ((Tau::DENOMINATOR - apart) * PARTS).div_ceil(Tau::DENOMINATOR);
@@ -200,7 +200,7 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    /// Ties the star of a content to those of others that have a key in common with it.
+    /// Links the star of a content to those of others that have a key in common with it.
     fn tie_by_key(
         &mut self,
         number: usize,

@@ -1,26 +1,28 @@
 //! Tier 1 without threads, for the simulation (feature `simulation`).
 //!
-//! A [`Node`] is the state machine of some shards over a store: what it decides, writes and wishes is
+//! A [`Node`] is the state machine of some shards over a store: what it decides, writes and wants done is
 //! handed out piece by piece, so that whoever drives it chooses what is delivered when, and where the
 //! node stops. [`Worker`] is the reading side and the worker, over the stores of all nodes. [`rows`] says
 //! what a store holds, in public words.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
-mod letter;
+mod envelope;
 mod rows;
 mod tampering;
 mod worker;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
-use doppel_protocol::{Backlog, IndexCommand, LookResult, Outcome, Submission, WinnerOrder};
+use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, WinnerOrder};
 
-pub use letter::{Kind, Letter};
+pub use envelope::{Envelope, Kind};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
 pub use worker::{Worker, signature};
 
-use crate::machine::{COMMIT_ROWS, Command, Effect, Hint, Machine, Shards};
+use crate::machine::{
+    COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint, Machine, Shards,
+};
 use crate::recovery;
 pub use crate::service::FeedExtent;
 use crate::store::{Store, StoreError, Write};
@@ -43,13 +45,13 @@ pub struct Settings {
 impl Settings {
     fn inner(self) -> crate::machine::Settings {
         let Self { shards, policy, winners, group_members_max, rules, retention, step_rows } = self;
-        let doubtful_percent = 25;
+        let low_cohesion_percent = 25;
         crate::machine::Settings {
             shards,
             policy,
             winners,
             group_members_max,
-            doubtful_percent,
+            low_cohesion_percent,
             rules,
             retention,
             step_rows,
@@ -68,16 +70,16 @@ pub struct Node {
 pub struct Owed {
     /// What the index must have.
     pub contents: Vec<(PageId, ContentHash)>,
-    pub wishes: Vec<Wish>,
+    pub effects: Vec<Effect>,
 }
 
 /// What is to be done once a commit is durable.
 #[derive(Debug, Clone)]
-pub enum Wish {
+pub enum Effect {
     Index(IndexCommand),
     Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
-    Touched(GroupId),
-    Late(PageId),
+    Dirty(GroupId),
+    Deferred(PageId),
     Changed,
     Outcome(Outcome),
 }
@@ -86,12 +88,12 @@ pub enum Wish {
 #[derive(Debug)]
 pub struct Prepared {
     pub writes: Vec<Write>,
-    pub wishes: Vec<Wish>,
+    pub effects: Vec<Effect>,
 }
 
 /// A command for a node.
 #[derive(Debug, Clone)]
-pub struct Fact(Command);
+pub struct Command(MachineCommand);
 
 /// F of a new content and the page's representative, as computed outside the machine.
 #[derive(Debug, Clone, Copy)]
@@ -121,47 +123,47 @@ impl Node {
         let mut contents = Vec::new();
         let owed =
             recovery::owed(store, settings.shards, &mut |page, content| contents.push((page, content)))?;
-        let looks = owed.pending.into_iter().map(|(page, content, ticket)| {
-            let look = doppel_protocol::Look { ticket };
-            Wish::Index(IndexCommand::Look { page, content, look })
+        let searches = owed.pending.into_iter().map(|(page, content, ticket)| {
+            let search = doppel_protocol::Search { ticket };
+            Effect::Index(IndexCommand::Search { page, content, search })
         });
         let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {
-            Wish::Verify { page, content, winner, winner_content }
+            Effect::Verify { page, content, winner, winner_content }
         });
-        let late = owed.late.into_iter().map(Wish::Late);
-        let touched = owed.touched.into_iter().map(Wish::Touched);
-        let wishes = looks.chain(verify).chain(late).chain(touched).collect();
-        Ok((Self { shards }, Owed { contents, wishes }))
+        let deferred = owed.deferred.into_iter().map(Effect::Deferred);
+        let dirty = owed.dirty.into_iter().map(Effect::Dirty);
+        let effects = searches.chain(verify).chain(deferred).chain(dirty).collect();
+        Ok((Self { shards }, Owed { contents, effects }))
     }
 
-    /// Applies commands, then delivers up to `deliveries` of the letters the node holds, in their order.
+    /// Applies commands, then delivers up to `deliveries` of the envelopes the node holds, in their order.
     ///
     /// # Errors
     /// When the store fails or a row is damaged.
     pub fn prepare(
         &mut self,
         store: &dyn Store,
-        facts: Vec<Fact>,
+        commands: Vec<Command>,
         deliveries: usize,
     ) -> Result<Prepared, StoreError> {
         let mut machine = Machine::new(store, &mut self.shards, COMMIT_ROWS);
-        for Fact(command) in facts {
+        for Command(command) in commands {
             machine.command(command)?;
         }
         machine.deliver(deliveries)?;
         let applied = machine.finish();
-        let wishes = applied.effects.into_iter().map(Wish::from).collect();
-        Ok(Prepared { writes: applied.writes, wishes })
+        let effects = applied.effects.into_iter().map(Effect::from).collect();
+        Ok(Prepared { writes: applied.writes, effects })
     }
 
-    /// Takes all letters that are not delivered. Those of commits that were made are in the outbox, too.
-    pub fn take_letters(&mut self) -> Vec<Letter> {
-        self.shards.queue.drain(..).map(Letter::new).collect()
+    /// Takes all envelopes that are not delivered. Those of commits that were made are in the outbox, too.
+    pub fn take_envelopes(&mut self) -> Vec<Envelope> {
+        self.shards.queue.drain(..).map(Envelope::new).collect()
     }
 
-    /// Letters to deliver, in this order, behind those it has.
-    pub fn put_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
-        self.shards.queue.extend(letters.into_iter().map(Letter::into_inner));
+    /// Envelopes to deliver, in this order, behind those it has.
+    pub fn put_envelopes(&mut self, envelopes: impl IntoIterator<Item = Envelope>) {
+        self.shards.queue.extend(envelopes.into_iter().map(Envelope::into_inner));
     }
 
     /// The last number applied from a shard.
@@ -170,7 +172,7 @@ impl Node {
         self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)]
     }
 
-    /// Forgets that the last letter from a shard was applied.
+    /// Forgets that the last envelope from a shard was applied.
     pub fn forget_applied(&mut self, to: ShardId, from: ShardId) {
         let applied = &mut self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)];
         *applied = applied.saturating_sub(1);
@@ -188,57 +190,57 @@ impl Node {
     }
 }
 
-impl From<Effect> for Wish {
-    fn from(effect: Effect) -> Self {
+impl From<MachineEffect> for Effect {
+    fn from(effect: MachineEffect) -> Self {
         match effect {
-            Effect::Index(order) => Self::Index(order),
-            Effect::Verify { page, content, winner, winner_content } => {
+            MachineEffect::Index(order) => Self::Index(order),
+            MachineEffect::Verify { page, content, winner, winner_content } => {
                 Self::Verify { page, content, winner, winner_content }
             }
-            Effect::Touched(group) => Self::Touched(group),
-            Effect::Late(page) => Self::Late(page),
-            Effect::Changed => Self::Changed,
-            Effect::Outcome(outcome) => Self::Outcome(outcome),
+            MachineEffect::Dirty(group) => Self::Dirty(group),
+            MachineEffect::Deferred(page) => Self::Deferred(page),
+            MachineEffect::Changed => Self::Changed,
+            MachineEffect::Outcome(outcome) => Self::Outcome(outcome),
         }
     }
 }
 
-impl Fact {
+impl Command {
     #[must_use]
     pub fn submit(submission: Submission, hint: Option<Given>) -> Self {
-        Self(Command::Submit { submission: Box::new(submission), hint: hint.map(|given| given.0) })
+        Self(MachineCommand::Submit { submission: Box::new(submission), hint: hint.map(|given| given.0) })
     }
 
     #[must_use]
-    pub fn looked(result: LookResult) -> Self {
-        Self(Command::Looked(result))
+    pub fn searched(result: SearchResult) -> Self {
+        Self(MachineCommand::Searched(result))
     }
 
     #[must_use]
-    pub fn look_now(page: PageId) -> Self {
-        Self(Command::LookNow { page })
+    pub fn search_now(page: PageId) -> Self {
+        Self(MachineCommand::SearchNow { page })
     }
 
     #[must_use]
     pub fn purge(page: PageId) -> Self {
-        Self(Command::Purge { page })
+        Self(MachineCommand::Purge { page })
     }
 
     #[must_use]
     pub fn expire_page(page: PageId, now: Timestamp) -> Self {
-        Self(Command::ExpirePage { page, now })
+        Self(MachineCommand::ExpirePage { page, now })
     }
 
     #[must_use]
     pub fn expire_group(group: GroupId, now: Timestamp) -> Self {
-        Self(Command::ExpireGroup { group, now })
+        Self(MachineCommand::ExpireGroup { group, now })
     }
 
     /// The page of a submission.
     #[must_use]
     pub fn submitted(&self) -> Option<PageId> {
         match &self.0 {
-            Command::Submit { submission, .. } => Some(submission.url.id()),
+            MachineCommand::Submit { submission, .. } => Some(submission.url.id()),
             _ => None,
         }
     }
@@ -247,15 +249,17 @@ impl Fact {
     #[must_use]
     pub fn shard(&self, shards: u16) -> ShardId {
         match &self.0 {
-            Command::Submit { submission, .. } => submission.url.id().shard(shards),
-            Command::Looked(result) => result.page.shard(shards),
-            Command::Verified { page, .. }
-            | Command::LookNow { page }
-            | Command::Purge { page }
-            | Command::ExpirePage { page, .. } => page.shard(shards),
-            Command::Regrouped(regrouped) => regrouped.group.shard(),
-            Command::ExpireGroup { group, .. } => group.shard(),
-            Command::ExpireRepair { repair, .. } | Command::ForgetInRepair { repair, .. } => repair.shard,
+            MachineCommand::Submit { submission, .. } => submission.url.id().shard(shards),
+            MachineCommand::Searched(result) => result.page.shard(shards),
+            MachineCommand::Verified { page, .. }
+            | MachineCommand::SearchNow { page }
+            | MachineCommand::Purge { page }
+            | MachineCommand::ExpirePage { page, .. } => page.shard(shards),
+            MachineCommand::Regrouped(regrouped) => regrouped.group.shard(),
+            MachineCommand::ExpireGroup { group, .. } => group.shard(),
+            MachineCommand::ExpireRepair { repair, .. } | MachineCommand::ForgetInRepair { repair, .. } => {
+                repair.shard
+            }
         }
     }
 }
@@ -266,7 +270,7 @@ pub fn shard_of_row(key: &[u8]) -> Option<ShardId> {
     key.first_chunk::<2>().map(|bytes| ShardId(u16::from_be_bytes(*bytes)))
 }
 
-/// The outbox row of a letter.
+/// The outbox row of an envelope.
 #[must_use]
 pub fn outbox_row(from: ShardId, to: ShardId, number: u64) -> Vec<u8> {
     key::outbox(from, to, number)

@@ -34,8 +34,8 @@ impl Meta {
             if share.pending {
                 add(&mut self.pending);
             }
-            if share.late {
-                add(&mut self.late);
+            if share.deferred {
+                add(&mut self.deferred);
             }
             if share.unverified {
                 add(&mut self.unverified);
@@ -48,8 +48,8 @@ impl Meta {
             if share.active {
                 self.counters.groups = self.counters.groups.wrapping_add_signed(delta);
             }
-            if share.touched {
-                self.touched = self.touched.wrapping_add_signed(delta);
+            if share.dirty {
+                self.dirty = self.dirty.wrapping_add_signed(delta);
             }
         }
     }
@@ -77,13 +77,13 @@ pub(crate) fn sum(metas: &[Meta], messages: usize) -> (Counters, Backlog) {
         counters.verified += c.verified;
         counters.rejected += c.rejected;
         counters.merges += c.merges;
-        counters.doubts += c.doubts;
+        counters.rechecks += c.rechecks;
         counters.splits += c.splits;
-        counters.looks += c.looks;
+        counters.searches += c.searches;
         counters.stale_results += c.stale_results;
         backlog.pending += meta.pending;
-        backlog.late_looks += meta.late;
-        backlog.touched_groups += meta.touched;
+        backlog.deferred_searches += meta.deferred;
+        backlog.dirty_groups += meta.dirty;
         backlog.unverified += meta.unverified;
     }
     (counters, backlog)

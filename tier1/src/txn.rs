@@ -9,7 +9,7 @@ use doppel_model::{GroupId, PageId, ShardId};
 use serde::de::DeserializeOwned;
 
 use crate::key;
-use crate::record::{GroupRecord, LookState, PageRecord, State, decode, encode};
+use crate::record::{GroupRecord, PageRecord, SearchState, State, decode, encode};
 use crate::store::{Store, StoreError, Write};
 
 /// What of a page is counted in its shard's totals; see [`Txn::finish`].
@@ -18,7 +18,7 @@ pub(crate) struct PageShare {
     pub(crate) status: Option<doppel_protocol::Status>,
     pub(crate) redirect: bool,
     pub(crate) pending: bool,
-    pub(crate) late: bool,
+    pub(crate) deferred: bool,
     pub(crate) unverified: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct PageShare {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GroupShare {
     pub(crate) active: bool,
-    pub(crate) touched: bool,
+    pub(crate) dirty: bool,
 }
 
 struct Slot<T, S> {
@@ -271,15 +271,15 @@ pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageSh
     PageShare {
         status: Some(record.published.status),
         redirect: matches!(record.state, State::Redirect(_)),
-        pending: content.is_some_and(|c| c.look == LookState::Pending),
-        late: content.is_some_and(|c| c.look == LookState::Late),
+        pending: content.is_some_and(|c| c.search == SearchState::Pending),
+        deferred: content.is_some_and(|c| c.search == SearchState::Deferred),
         unverified: content.is_some_and(|c| c.owes_verdict(page)),
     }
 }
 
 pub(crate) fn share_of_group(record: Option<&GroupRecord>) -> GroupShare {
     match record {
-        Some(GroupRecord::Active(group)) => GroupShare { active: true, touched: group.owes_recomputation() },
+        Some(GroupRecord::Active(group)) => GroupShare { active: true, dirty: group.owes_recomputation() },
         Some(GroupRecord::Forward(_)) | None => GroupShare::default(),
     }
 }

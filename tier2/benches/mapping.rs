@@ -21,7 +21,7 @@ fn main() {
         return;
     }
     println!("learned from {} contents, measured on {}", sample.len(), others.len());
-    println!("tau  partitions  N  imbalance  noise floor  sends saved");
+    println!("tau  partitions  N  imbalance  noise floor  fan-out saved");
     for tau in ["0.8", "0.9"].map(|tau| tau.parse::<Tau>().expect("a threshold")) {
         for partitions in [16, 64] {
             for dimensions in 1..=4 {
@@ -33,7 +33,7 @@ fn main() {
                     "{tau}  {partitions:10}  {dimensions}  {:9.2}  {:11.2}  {:10.1} %",
                     load.imbalance(),
                     dealt.imbalance(),
-                    100.0 * load.sends_saved()
+                    100.0 * load.fan_out_saved()
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! A pass of 5,000 new pages, stored and looked at, against 10,000 to 300,000 stored ones, and the memory
+//! A pass of 5,000 new pages, stored and searched for, against 10,000 to 300,000 stored ones, and the memory
 //! that a stored page takes.
 //!
 //! `cargo bench -p doppel-tier2` for all; `-- 100000` for one size. One thread compares. Divan's figure
@@ -18,7 +18,7 @@
 //!   when a crawl reaches more sites. The cost of a page should hardly grow.
 //! - *growing*: families are so many times larger as the collection is larger than 10,000 pages, so there are
 //!   as many as there, as when the same sites are crawled in ever more versions. The number of pages to
-//!   look at grows as much; the cost of a page should not.
+//!   search grows as much; the cost of a page should not.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -30,7 +30,7 @@ use divan::counter::ItemsCount;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{PageId, stable_hash64};
-use doppel_protocol::{IndexCommand, Look, LookResult, Tier2Api};
+use doppel_protocol::{IndexCommand, Search, SearchResult, Tier2Api};
 use doppel_tier2::{Config, Tier2};
 use tempfile::TempDir;
 
@@ -173,7 +173,7 @@ fn text((family, member): Member) -> Vec<u64> {
 /// An index that holds a collection.
 struct Filled {
     tier2: Arc<Tier2>,
-    answers: Mutex<Receiver<Vec<LookResult>>>,
+    answers: Mutex<Receiver<Vec<SearchResult>>>,
     collection: Collection,
     new: Vec<(PageId, Arc<Signature>)>,
     stored: usize,
@@ -231,9 +231,9 @@ impl Filled {
     }
 
     /// Makes a pass and waits for its answers.
-    fn pass(&self, commands: Vec<IndexCommand>) -> Vec<LookResult> {
+    fn pass(&self, commands: Vec<IndexCommand>) -> Vec<SearchResult> {
         self.tier2.submit(commands);
-        self.tier2.hurry();
+        self.tier2.flush_batch();
         self.answers.lock().expect("no panic before").recv().expect("an answer")
     }
 
@@ -256,12 +256,12 @@ impl Filled {
         };
         println!(
             "{name} {}: {} B/page in memory, {} B/page on disk, {} partitions; of {PASS} new pages {duplicates} have \
-             partners, {pairs} pairs, {made} exact comparisons, {} partitions a look",
+             partners, {pairs} pairs, {made} exact comparisons, {} partitions a search",
             self.stored,
             self.tier2.memory_bytes() / (self.stored + PASS),
             after.file_bytes as usize / (self.stored + PASS),
             after.partitions.len(),
-            after.sends as f64 / after.looks.max(1) as f64,
+            after.fan_out as f64 / after.searches.max(1) as f64,
         );
     }
 
@@ -276,16 +276,16 @@ impl Filled {
             .iter()
             .map(|(page, s)| IndexCommand::Remove { page: *page, content: s.content() })
             .collect();
-        // A look, so that there is an answer to wait for.
+        // A search, so that there is an answer to wait for.
         let mut builder = Builder::new();
         let content = self.collection.signature(0, &mut builder).content();
-        removes.push(IndexCommand::Look { page: page(0), content, look: Look { ticket: 1 } });
+        removes.push(IndexCommand::Search { page: page(0), content, search: Search { ticket: 1 } });
         self.pass(removes);
     }
 }
 
 fn put((page, signature): (PageId, Arc<Signature>)) -> IndexCommand {
-    IndexCommand::Put { page, signature, look: Some(Look { ticket: 0 }) }
+    IndexCommand::Put { page, signature, search: Some(Search { ticket: 0 }) }
 }
 
 /// The index of a case; it is made once, and only the last is kept.

@@ -6,36 +6,36 @@ use doppel_model::signature::Signature;
 use doppel_model::stable_hash64;
 use doppel_partitioning::{MappingError, Plan};
 
-use crate::handover::Handover;
-use crate::map_file::Learned;
+use crate::map_file::LearnedFrom;
+use crate::migration::Migration;
 use crate::sample;
 use crate::service::Shared;
 
 /// Begins a change, unless there is one; whether it has begun.
 pub(crate) fn begin(shared: &Shared, dice: u64) -> Result<bool, MappingError> {
-    let mut handover = shared.handover();
-    if handover.is_some() {
+    let mut migration = shared.migration();
+    if migration.is_some() {
         return Ok(false);
     }
     let sample = sample::take(shared, usize::MAX);
     let plan = any(&shared.read().plan, &sample, dice)?;
-    let learned = Learned { contents: shared.read().len(), partitions: shared.config.partitions };
-    *handover = Some(Handover::begin(shared, plan, learned, None)?);
+    let learned = LearnedFrom { contents: shared.read().len(), partitions: shared.config.partitions };
+    *migration = Some(Migration::begin(shared, plan, learned, None)?);
     Ok(true)
 }
 
 /// A plan that can follow the present one: a few partitions split, joined and placed, or everything learned anew.
 fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, MappingError> {
     let map = present.map();
-    let epoch = map.epoch() + 1;
+    let plan_version = map.version() + 1;
     if dice.is_multiple_of(4) {
         let size = (present.nodes(), 1 + (dice >> 8) as u32 % 8);
-        let plan = Plan::learn(sample, size, map.tau(), map.lexicon().dimensions(), epoch)?;
+        let plan = Plan::learn(sample, size, map.tau(), map.lexicon().dimensions(), plan_version)?;
         return Ok(plan.after(present));
     }
     let mut plan = present.clone();
-    for turn in 0..1 + dice % 5 {
-        let dice = stable_hash64(&dice.wrapping_add(turn).to_le_bytes());
+    for round in 0..1 + dice % 5 {
+        let dice = stable_hash64(&dice.wrapping_add(round).to_le_bytes());
         let partition = (dice >> 8) as u32 % plan.map().partitions() as u32;
         match dice % 3 {
             0 => plan.place(partition, (dice >> 40) as u32 % plan.nodes())?,
@@ -48,6 +48,6 @@ fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, Map
             }
         }
     }
-    plan.set_epoch(epoch);
+    plan.set_version(plan_version);
     Ok(plan)
 }

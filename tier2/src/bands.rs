@@ -1,6 +1,6 @@
 //! The candidate tables of a partition: band key to bucket.
 //!
-//! A band and its key are hashed to a 32-bit tag and found by that alone. Two keys of one tag share a
+//! A band and its key are hashed to 32 bits and found by those alone. Two keys of one hash share a
 //! bucket, which proposes a candidate in vain and no more: whether two contents have a band in common is
 //! asked of their signatures.
 
@@ -15,26 +15,30 @@ use smallvec::SmallVec;
 use crate::buckets::{Buckets, List};
 use crate::columns::Columns;
 
-/// Tables per partition. A table doubles when it is 7/8 full; tables of growing shares of the tags
+/// Tables per partition. A table doubles when it is 7/8 full; tables of growing shares of the band keys
 /// double one after the other, so memory grows with the entries and not in jumps.
 const TABLES: usize = 16;
 
 /// A hashed band key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Tag {
+pub(crate) struct BandKey {
     hash: u32,
     table: u8,
 }
 
 /// The hashed band keys of one signature; 16 at tau 0.8.
-pub(crate) type Tags = SmallVec<[Tag; 16]>;
+pub(crate) type BandKeys = SmallVec<[BandKey; 16]>;
 
 /// Hashes the band keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
-pub(crate) fn tags(bands: Bands, hasher: &Seeded, signature: &Signature) -> Tags {
-    bands.keys(signature.sketch()).enumerate().map(|band_key| Tag::of(hasher.hash_one(band_key))).collect()
+pub(crate) fn band_keys(bands: Bands, hasher: &Seeded, signature: &Signature) -> BandKeys {
+    bands
+        .keys(signature.sketch())
+        .enumerate()
+        .map(|band_key| BandKey::of(hasher.hash_one(band_key)))
+        .collect()
 }
 
-impl Tag {
+impl BandKey {
     /// The share of table i is proportional to 2^(i / TABLES).
     fn of(hash: u64) -> Self {
         let part = (hash >> 32) as f64 / f64::from(u32::MAX);
@@ -49,7 +53,7 @@ impl Tag {
 
 #[derive(Debug)]
 struct Item {
-    tag: u32,
+    band_key: u32,
     bucket: u32,
 }
 
@@ -65,31 +69,34 @@ impl BandTables {
         Self { tables: std::array::from_fn(|_| HashTable::new()), buckets: Buckets::default() }
     }
 
-    /// Calls `each` for the lists of the bucket of a tag.
+    /// Calls `each` for the lists of the bucket of a band key.
     #[inline]
-    pub(crate) fn lists<'b>(&'b self, tag: Tag, each: impl FnMut(List<'b>)) {
-        if let Some(item) = self.find(tag) {
+    pub(crate) fn lists<'b>(&'b self, band_key: BandKey, each: impl FnMut(List<'b>)) {
+        if let Some(item) = self.find(band_key) {
             self.buckets.lists(&item.bucket, each);
         }
     }
 
     /// Adds an entry that is younger than all others.
-    pub(crate) fn insert(&mut self, tags: &Tags, slot: u32) {
-        for tag in tags {
-            let is_same = |item: &Item| item.tag == tag.hash;
-            let entry =
-                self.tables[usize::from(tag.table)].entry(tag.spread(), is_same, |item| spread(item.tag));
+    pub(crate) fn insert(&mut self, band_keys: &BandKeys, slot: u32) {
+        for band_key in band_keys {
+            let is_same = |item: &Item| item.band_key == band_key.hash;
+            let entry = self.tables[usize::from(band_key.table)]
+                .entry(band_key.spread(), is_same, |item| spread(item.band_key));
             entry
                 .and_modify(|item| item.bucket = self.buckets.push(item.bucket, slot))
-                .or_insert(Item { tag: tag.hash, bucket: slot });
+                .or_insert(Item { band_key: band_key.hash, bucket: slot });
         }
     }
 
     /// Takes an entry out; `columns` still has it.
-    pub(crate) fn remove(&mut self, tags: &Tags, slot: u32, columns: &Columns) {
-        for tag in tags {
-            let table = &mut self.tables[usize::from(tag.table)];
-            let Ok(mut found) = table.find_entry(tag.spread(), |item| item.tag == tag.hash) else { continue };
+    pub(crate) fn remove(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
+        for band_key in band_keys {
+            let table = &mut self.tables[usize::from(band_key.table)];
+            let Ok(mut found) = table.find_entry(band_key.spread(), |item| item.band_key == band_key.hash)
+            else {
+                continue;
+            };
             match self.buckets.remove(found.get().bucket, slot, columns) {
                 Some(bucket) => found.get_mut().bucket = bucket,
                 None => drop(found.remove()),
@@ -97,31 +104,32 @@ impl BandTables {
         }
     }
 
-    /// An entry no longer has the center it had, or is a hub now.
-    pub(crate) fn loosen(&mut self, tags: &Tags, slot: u32, columns: &Columns) {
-        for tag in tags {
-            if let Some(bucket) = self.find(*tag).map(|item| item.bucket) {
+    /// An entry no longer has the center it had, or is a center now.
+    pub(crate) fn loosen(&mut self, band_keys: &BandKeys, slot: u32, columns: &Columns) {
+        for band_key in band_keys {
+            if let Some(bucket) = self.find(*band_key).map(|item| item.bucket) {
                 self.buckets.loosen(bucket, slot, columns);
             }
         }
     }
 
-    /// Many entries of a tag's bucket have another center now.
-    pub(crate) fn recut(&mut self, tag: Tag, columns: &Columns) {
-        if let Some(bucket) = self.find(tag).map(|item| item.bucket) {
+    /// Many entries of a band key's bucket have another center now.
+    pub(crate) fn recut(&mut self, band_key: BandKey, columns: &Columns) {
+        if let Some(bucket) = self.find(band_key).map(|item| item.bucket) {
             self.buckets.recut(bucket, columns);
         }
     }
 
-    /// A look passed `steps` members of the counted list of a tag's bucket.
-    pub(crate) fn passed(&mut self, tag: Tag, steps: u32, columns: &Columns) {
-        if let Some(bucket) = self.find(tag).map(|item| item.bucket) {
+    /// A search passed `steps` members of the counted list of a band key's bucket.
+    pub(crate) fn passed(&mut self, band_key: BandKey, steps: u32, columns: &Columns) {
+        if let Some(bucket) = self.find(band_key).map(|item| item.bucket) {
             self.buckets.passed(bucket, steps, columns);
         }
     }
 
-    fn find(&self, tag: Tag) -> Option<&Item> {
-        self.tables[usize::from(tag.table)].find(tag.spread(), |item| item.tag == tag.hash)
+    fn find(&self, band_key: BandKey) -> Option<&Item> {
+        self.tables[usize::from(band_key.table)]
+            .find(band_key.spread(), |item| item.band_key == band_key.hash)
     }
 
     /// Memory held, in bytes.
@@ -130,7 +138,7 @@ impl BandTables {
     }
 }
 
-/// The hash of a tag within its table: it fills the low bits, which choose the place, and the top ones.
-fn spread(tag: u32) -> u64 {
-    u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// The hash of a band key within its table: it fills the low bits, which choose the slot, and the top ones.
+fn spread(band_key: u32) -> u64 {
+    u64::from(band_key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,7 +1,7 @@
 //! The members of one band key: slots, oldest first.
 //!
 //! Most keys have one member or a few, so a bucket is a 32-bit value: a slot itself, or a place in an
-//! arena of cells of 2, 4, .. 32 slots. Larger buckets are cut into runs, so that a look can pass over
+//! arena of cells of 2, 4, .. 32 slots. Larger buckets are cut into runs, so that a search can pass over
 //! the members that are proven by one verified page at once (see [`search`](crate::search)).
 
 use crate::columns::{Center, Columns};
@@ -23,7 +23,7 @@ const RUN_MIN: usize = 16;
 /// A run has at least this part of its bucket: so a bucket has few runs.
 const RUN_PART: usize = 32;
 
-/// A large bucket is cut into runs anew when looks have passed this many times its size.
+/// A large bucket is cut into runs anew when searches have passed this many times its size.
 const PASSES: u64 = 4;
 
 /// All buckets of a partition.
@@ -45,7 +45,7 @@ struct Cells {
 struct Large {
     rest: Vec<u32>,
     runs: Vec<Run>,
-    /// Members of `rest` that looks have passed since the runs were made.
+    /// Members of `rest` that searches have passed since the runs were made.
     passed: u64,
 }
 
@@ -80,7 +80,7 @@ impl Buckets {
                 let Some(large) = self.large.get(at) else { return };
                 each(List { slots: &large.rest, center: None, counted: true });
                 for run in &large.runs {
-                    let center = Some(Center { birth: run.center, distance: run.radius });
+                    let center = Some(Center { insert_seq: run.center, distance: run.radius });
                     each(List { slots: &run.slots, center, counted: false });
                 }
             }
@@ -121,7 +121,7 @@ impl Buckets {
         }
     }
 
-    /// The bucket without `slot`; none when it was the last. `columns` still has the slot's birth.
+    /// The bucket without `slot`; none when it was the last. `columns` still has the slot's insertion sequence.
     pub(crate) fn remove(&mut self, bucket: u32, slot: u32, columns: &Columns) -> Option<u32> {
         let (kind, at) = split(bucket);
         match kind {
@@ -139,8 +139,8 @@ impl Buckets {
             _ => {
                 let width = 1 << kind;
                 let cell = &mut self.cells[kind as usize - 1].slots[at * width..][..width];
-                if let Some(place) = cell.iter().position(|s| *s == slot) {
-                    cell.copy_within(place + 1.., place);
+                if let Some(position) = cell.iter().position(|s| *s == slot) {
+                    cell.copy_within(position + 1.., position);
                     cell[width - 1] = EMPTY;
                 }
                 match *cell {
@@ -158,14 +158,14 @@ impl Buckets {
         }
     }
 
-    /// `slot` no longer has the center it had, or is a hub: it leaves its run.
+    /// `slot` no longer has the center it had, or is a center now: it leaves its run.
     pub(crate) fn loosen(&mut self, bucket: u32, slot: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)
             && let Some(large) = self.large.get_mut(at)
             && large.remove(slot, columns)
         {
-            let place = place(&large.rest, columns.birth(slot), columns);
-            large.rest.insert(place, slot);
+            let position = position(&large.rest, columns.insert_seq(slot), columns);
+            large.rest.insert(position, slot);
         }
     }
 
@@ -178,7 +178,7 @@ impl Buckets {
         }
     }
 
-    /// A look passed `steps` members of the counted list of a bucket.
+    /// A search passed `steps` members of the counted list of a bucket.
     pub(crate) fn passed(&mut self, bucket: u32, steps: u32, columns: &Columns) {
         if let (LARGE, at) = split(bucket)
             && let Some(large) = self.large.get_mut(at)
@@ -246,11 +246,11 @@ impl Large {
 
     /// Whether `slot` was there.
     fn remove(&mut self, slot: u32, columns: &Columns) -> bool {
-        let birth = columns.birth(slot);
+        let insert_seq = columns.insert_seq(slot);
         for list in std::iter::once(&mut self.rest).chain(self.runs.iter_mut().map(|run| &mut run.slots)) {
-            let place = place(list, birth, columns);
-            if list.get(place) == Some(&slot) {
-                list.remove(place);
+            let position = position(list, insert_seq, columns);
+            if list.get(position) == Some(&slot) {
+                list.remove(position);
                 self.runs.retain(|run| !run.slots.is_empty());
                 return true;
             }
@@ -263,29 +263,31 @@ impl Large {
         self.passed = 0;
         let mut all = std::mem::take(&mut self.rest);
         self.runs.drain(..).for_each(|run| all.extend(run.slots));
-        let order = |slot: &u32| (columns.is_hub(*slot), columns.center(*slot).birth, columns.birth(*slot));
+        let order = |slot: &u32| {
+            (columns.is_center(*slot), columns.center(*slot).insert_seq, columns.insert_seq(*slot))
+        };
         all.sort_unstable_by_key(order);
         let run_min = RUN_MIN.max(all.len() / RUN_PART);
-        // Hubs are compared one by one, so they are in no run.
-        let key = |slot: &u32| (columns.is_hub(*slot), columns.center(*slot).birth);
+        // Centers are compared one by one, so they are in no run.
+        let key = |slot: &u32| (columns.is_center(*slot), columns.center(*slot).insert_seq);
         for members in all.chunk_by(|a, b| key(a) == key(b)) {
             let center = columns.center(members[0]);
-            if center.is_entry() && !columns.is_hub(members[0]) && members.len() >= run_min {
+            if center.is_entry() && !columns.is_center(members[0]) && members.len() >= run_min {
                 let radius =
                     members.iter().map(|slot| columns.center(*slot).distance).max().unwrap_or(u8::MAX);
-                self.runs.push(Run { center: center.birth, radius, slots: members.to_vec() });
+                self.runs.push(Run { center: center.insert_seq, radius, slots: members.to_vec() });
             } else {
                 self.rest.extend_from_slice(members);
             }
         }
-        self.rest.sort_unstable_by_key(|slot| columns.birth(*slot));
+        self.rest.sort_unstable_by_key(|slot| columns.insert_seq(*slot));
         self.rest.shrink_to_fit();
     }
 }
 
-/// Where a slot of that birth is or belongs in a list.
-fn place(list: &[u32], birth: u32, columns: &Columns) -> usize {
-    list.partition_point(|slot| columns.birth(*slot) < birth)
+/// Where a slot of that insertion sequence is or belongs in a list.
+fn position(list: &[u32], insert_seq: u32, columns: &Columns) -> usize {
+    list.partition_point(|slot| columns.insert_seq(*slot) < insert_seq)
 }
 
 fn split(bucket: u32) -> (u32, usize) {

@@ -1,7 +1,7 @@
 //! Whether the files of an index are sound. Nothing is written.
 //!
 //! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. Only which nodes are
-//! drained, and what is wished of the mapping, is nowhere else. It is a
+//! drained, and what is requested of the mapping, is nowhere else. It is a
 //! sign all the same, of the disk at least.
 
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::file::{HEADER_BYTES, Records};
 use crate::map_file;
-use crate::open::{MAP, SIGNATURES, WISH, node_dir};
-use crate::wish_file;
+use crate::open::{MAP, REBALANCE, SIGNATURES, node_dir};
+use crate::rebalance_file;
 
 /// What the files have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -53,8 +53,10 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
         let damage = map_file::damage(&path).map_err(fail)?;
         report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}; it will be learned anew")));
     }
-    let wish = wish_file::damage(&dir.join(WISH));
-    report.damage.extend(wish.map(|damage| format!("{WISH}: {damage}; it will be put aside: wish it again")));
+    let request = rebalance_file::damage(&dir.join(REBALANCE));
+    report.damage.extend(
+        request.map(|damage| format!("{REBALANCE}: {damage}; it will be put aside: request it again")),
+    );
     Ok(report)
 }
 

@@ -1,8 +1,8 @@
 //! The nodes of tier 2 and the plan that says which of them stores and compares what.
 //!
 //! A node has tables and a signature file of its own and knows nothing of the others. A content is stored on one node;
-//! a look goes to every node that has a partition it meets, and its answer is all of theirs together. Stars and turns
-//! ([`search`](crate::search)) are a matter of one node: to another one, who looks is a stranger.
+//! a search goes to every node that has a partition it meets, and its answer is all of theirs together. Stars and query
+//! orders ([`search`](crate::search)) are a matter of one node: to another one, the page that searches is a stranger.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::{LengthVector, Plan};
 
 use crate::index::{Fetch, Index};
-use crate::map_file::Learned;
+use crate::map_file::LearnedFrom;
 use crate::search::{Found, Scratch};
-use crate::tables::Place;
+use crate::tables::EntryRef;
 
 /// Where an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
     /// The node's number in the plan.
     pub(crate) node: u32,
-    pub(crate) place: Place,
+    pub(crate) entry: EntryRef,
 }
 
 /// Contents that changed their node since there were `since` contents.
@@ -37,29 +37,34 @@ pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Index>,
     pub(crate) fetch: Fetch,
     /// When and for what the map was learned.
-    pub(crate) learned: Option<Learned>,
+    pub(crate) learned: Option<LearnedFrom>,
     /// Contents when the load last asked for a plan in vain.
-    pub(crate) followed: usize,
+    pub(crate) declined_at: usize,
     /// What the load has moved for a while.
     pub(crate) moved: Moved,
-    /// Looks made under this plan, and partitions and nodes they were sent to.
-    pub(crate) looks: u64,
-    pub(crate) sends: u64,
-    pub(crate) node_sends: u64,
+    /// Searches made under this plan, and partitions and nodes they were sent to.
+    pub(crate) searches: u64,
+    pub(crate) fan_out: u64,
+    pub(crate) node_fan_out: u64,
 }
 
 impl Cluster {
-    pub(crate) fn new(plan: Arc<Plan>, nodes: Vec<Index>, fetch: Fetch, learned: Option<Learned>) -> Self {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        nodes: Vec<Index>,
+        fetch: Fetch,
+        learned: Option<LearnedFrom>,
+    ) -> Self {
         Self {
             plan,
             nodes,
             fetch,
             learned,
-            followed: 0,
+            declined_at: 0,
             moved: Moved::default(),
-            looks: 0,
-            sends: 0,
-            node_sends: 0,
+            searches: 0,
+            fan_out: 0,
+            node_fan_out: 0,
         }
     }
 
@@ -91,7 +96,7 @@ impl Cluster {
     /// Where a content is.
     pub(crate) fn find(&self, content: ContentHash) -> Option<Address> {
         let mut nodes = (0..).zip(&self.nodes);
-        nodes.find_map(|(node, index)| index.tables.find(content).map(|place| Address { node, place }))
+        nodes.find_map(|(node, index)| index.tables.find(content).map(|entry| Address { node, entry }))
     }
 
     /// Whether a page has a content.
@@ -99,34 +104,35 @@ impl Cluster {
         self.nodes.iter().any(|index| index.tables.has(page, content))
     }
 
-    /// Looks for the partners of `signature`, which is stored at `own`, or nowhere. What every node found.
-    pub(crate) fn look(
+    /// Searches for the partners of `signature`, which is stored at `own`, or nowhere. What every node found.
+    pub(crate) fn search(
         &self,
         signature: &Signature,
         own: Option<Address>,
         scratch: &mut Scratch,
     ) -> Vec<(u32, Found)> {
         let lengths = self.plan.map().lexicon().lengths(signature);
-        let mut contacts = std::mem::take(&mut scratch.contacts);
-        self.plan.map().contacts(&lengths, &mut contacts);
+        let mut probed_partitions = std::mem::take(&mut scratch.probed_partitions);
+        self.plan.map().probed_partitions(&lengths, &mut probed_partitions);
         let mut found = Vec::new();
         for (number, index) in (0..).zip(&self.nodes) {
-            let mut here = contacts.iter().filter_map(|number| index.tables.local(*number)).peekable();
+            let mut here =
+                probed_partitions.iter().filter_map(|number| index.tables.local(*number)).peekable();
             if here.peek().is_some() {
-                let own = own.filter(|own| own.node == number).map(|own| own.place);
-                found.push((number, index.look(signature, lengths, here, own, scratch)));
+                let own = own.filter(|own| own.node == number).map(|own| own.entry);
+                found.push((number, index.search(signature, lengths, here, own, scratch)));
             }
         }
-        scratch.contacts = contacts;
+        scratch.probed_partitions = probed_partitions;
         found
     }
 
-    /// Takes in what a look found out.
+    /// Takes in what a search found out.
     pub(crate) fn learn(&mut self, found: &[(u32, Found)]) {
-        self.looks += 1;
-        self.node_sends += found.len() as u64;
+        self.searches += 1;
+        self.node_fan_out += found.len() as u64;
         for (node, found) in found {
-            self.sends += found.contacts.len() as u64;
+            self.fan_out += found.probed_partitions.len() as u64;
             self.node_mut(*node).learn(found);
         }
     }
@@ -147,6 +153,6 @@ impl Cluster {
             index.tables.adopt(Arc::clone(&plan));
         }
         self.plan = plan;
-        (self.looks, self.sends, self.node_sends) = (0, 0, 0);
+        (self.searches, self.fan_out, self.node_fan_out) = (0, 0, 0);
     }
 }

@@ -1,41 +1,41 @@
 //! The entries of a partition, a column per field.
 //!
-//! An entry is a content. Its *birth* is a number that grows with every entry stored on the node and is
+//! An entry is a content. Its *insertion sequence* is a number that grows with every entry stored on the node and is
 //! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
 //! are used again.
 
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
 
-use crate::nibbles::Nibbles;
+use crate::truncated_minhash::TruncatedMinHash;
 
-/// The partner through which an entry was tied to its cluster: see [`search`](crate::search).
+/// The partner through which an entry was linked to its cluster: see [`search`](crate::search).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Center {
-    /// The partner's birth, or [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
-    pub(crate) birth: u32,
+    /// The partner's insertion sequence, or [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
+    pub(crate) insert_seq: u32,
     /// At least the Jaccard distance to it, 1 - J, in 255ths.
     pub(crate) distance: u8,
 }
 
 impl Center {
-    /// The entry was not looked at yet.
-    pub(crate) const UNKNOWN: Self = Self { birth: 0, distance: 0 };
-    /// The entry was looked at and has no partner that is older.
-    pub(crate) const NONE: Self = Self { birth: 1, distance: 0 };
+    /// The entry was not searched for yet.
+    pub(crate) const UNKNOWN: Self = Self { insert_seq: 0, distance: 0 };
+    /// The entry was searched for and has no partner that is older.
+    pub(crate) const NONE: Self = Self { insert_seq: 1, distance: 0 };
 
     /// Whether there is a center.
     pub(crate) fn is_entry(self) -> bool {
-        self.birth >= FIRST_BIRTH
+        self.insert_seq >= FIRST_INSERT_SEQ
     }
 }
 
-/// Births start here; below are the marks of [`Center`].
-pub(crate) const FIRST_BIRTH: u32 = 2;
+/// Insertion sequences start here; below are the marks of [`Center`].
+pub(crate) const FIRST_INSERT_SEQ: u32 = 2;
 
 /// Bits of the marks of an entry.
 const COMPARABLE: u8 = 1;
-const HUB: u8 = 2;
+const IS_CENTER: u8 = 2;
 
 /// Where a signature is in the signature file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,28 +51,28 @@ pub(crate) struct Record {
 pub(crate) struct Entry {
     pub(crate) content: ContentHash,
     pub(crate) lengths: LengthVector,
-    pub(crate) nibbles: Nibbles,
+    pub(crate) truncated_minhash: TruncatedMinHash,
     pub(crate) record: Record,
-    pub(crate) birth: u32,
-    /// The page that is named for the content in answers, and that looks for it.
+    pub(crate) insert_seq: u32,
+    /// The page that is named for the content in answers, and that searches for it.
     pub(crate) page: PageId,
     /// Whether it has enough tokens to be a duplicate by similarity: then it is in the bands.
     pub(crate) comparable: bool,
 }
 
-/// The columns. All have one field per slot; a free slot has birth 0.
+/// The columns. All have one field per slot; a free slot has insertion sequence 0.
 #[derive(Debug)]
 pub(crate) struct Columns {
     dimensions: usize,
     content: Vec<ContentHash>,
     lengths: Vec<u32>,
-    nibbles: Vec<Nibbles>,
+    truncated_minhash: Vec<TruncatedMinHash>,
     offset: Vec<u64>,
     bytes: Vec<u32>,
-    birth: Vec<u32>,
+    insert_seq: Vec<u32>,
     center: Vec<u32>,
     distance: Vec<u8>,
-    turn: Vec<u32>,
+    query_order: Vec<u32>,
     page: Vec<PageId>,
     marks: Vec<u8>,
     free: Vec<u32>,
@@ -96,13 +96,13 @@ impl Columns {
             dimensions,
             content: Vec::new(),
             lengths: Vec::new(),
-            nibbles: Vec::new(),
+            truncated_minhash: Vec::new(),
             offset: Vec::new(),
             bytes: Vec::new(),
-            birth: Vec::new(),
+            insert_seq: Vec::new(),
             center: Vec::new(),
             distance: Vec::new(),
-            turn: Vec::new(),
+            query_order: Vec::new(),
             page: Vec::new(),
             marks: Vec::new(),
             free: Vec::new(),
@@ -114,17 +114,17 @@ impl Columns {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                let slot = self.birth.len() as u32;
+                let slot = self.insert_seq.len() as u32;
                 push(&mut self.content, entry.content);
                 make_room(&mut self.lengths, self.dimensions);
                 self.lengths.resize(self.lengths.len() + self.dimensions, 0);
-                push(&mut self.nibbles, entry.nibbles);
+                push(&mut self.truncated_minhash, entry.truncated_minhash);
                 push(&mut self.offset, 0);
                 push(&mut self.bytes, 0);
-                push(&mut self.birth, 0);
+                push(&mut self.insert_seq, 0);
                 push(&mut self.center, 0);
                 push(&mut self.distance, 0);
-                push(&mut self.turn, 0);
+                push(&mut self.query_order, 0);
                 push(&mut self.page, entry.page);
                 push(&mut self.marks, 0);
                 slot
@@ -133,39 +133,39 @@ impl Columns {
         let at = slot as usize;
         self.content[at] = entry.content;
         self.lengths[at * self.dimensions..][..self.dimensions].copy_from_slice(entry.lengths.as_slice());
-        self.nibbles[at] = entry.nibbles;
+        self.truncated_minhash[at] = entry.truncated_minhash;
         self.set_record(slot, entry.record);
         self.marks[at] = if entry.comparable { COMPARABLE } else { 0 };
-        self.renew(slot, entry.birth, entry.page);
+        self.renew(slot, entry.insert_seq, entry.page);
         slot
     }
 
     /// Makes the entry a new one, with another page in front: nothing was ever said about it.
-    pub(crate) fn renew(&mut self, slot: u32, birth: u32, page: PageId) {
+    pub(crate) fn renew(&mut self, slot: u32, insert_seq: u32, page: PageId) {
         let at = slot as usize;
-        self.birth[at] = birth;
+        self.insert_seq[at] = insert_seq;
         self.page[at] = page;
-        self.turn[at] = 0;
-        self.marks[at] &= !HUB;
+        self.query_order[at] = 0;
+        self.marks[at] &= !IS_CENTER;
         self.set_center(slot, Center::UNKNOWN);
     }
 
-    /// Keeps every look from the entry: its turn never comes.
+    /// Keeps every search from the entry: it comes after all others.
     pub(crate) fn bury(&mut self, slot: u32) {
         self.set_center(slot, Center::UNKNOWN);
-        self.set_turn(slot, u32::MAX);
-        self.marks[slot as usize] &= !HUB;
+        self.set_query_order(slot, u32::MAX);
+        self.marks[slot as usize] &= !IS_CENTER;
     }
 
     /// Frees a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
-        self.birth[slot as usize] = 0;
+        self.insert_seq[slot as usize] = 0;
         self.free.push(slot);
     }
 
     /// Entries stored.
     pub(crate) fn len(&self) -> usize {
-        self.birth.len() - self.free.len()
+        self.insert_seq.len() - self.free.len()
     }
 
     /// Slots in use, in order of slot.
@@ -175,17 +175,17 @@ impl Columns {
 
     /// The same without those below `first`.
     pub(crate) fn slots_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
-        (first..self.birth.len() as u32).filter(|slot| self.birth(*slot) >= FIRST_BIRTH)
+        (first..self.insert_seq.len() as u32).filter(|slot| self.insert_seq(*slot) >= FIRST_INSERT_SEQ)
     }
 
     #[inline]
-    pub(crate) fn birth(&self, slot: u32) -> u32 {
-        self.birth[slot as usize]
+    pub(crate) fn insert_seq(&self, slot: u32) -> u32 {
+        self.insert_seq[slot as usize]
     }
 
-    /// Whether a slot, which there may be no more, has the entry of that birth.
-    pub(crate) fn has_birth(&self, slot: u32, birth: u32) -> bool {
-        self.birth.get(slot as usize) == Some(&birth)
+    /// Whether a slot, which there may be no more, has the entry of that insertion sequence.
+    pub(crate) fn has_insert_seq(&self, slot: u32, insert_seq: u32) -> bool {
+        self.insert_seq.get(slot as usize) == Some(&insert_seq)
     }
 
     #[inline]
@@ -204,8 +204,8 @@ impl Columns {
     }
 
     #[inline]
-    pub(crate) fn nibbles(&self, slot: u32) -> &Nibbles {
-        &self.nibbles[slot as usize]
+    pub(crate) fn truncated_minhash(&self, slot: u32) -> &TruncatedMinHash {
+        &self.truncated_minhash[slot as usize]
     }
 
     pub(crate) fn page(&self, slot: u32) -> PageId {
@@ -222,12 +222,12 @@ impl Columns {
 
     /// Whether it is, or was, the center of an entry.
     #[inline]
-    pub(crate) fn is_hub(&self, slot: u32) -> bool {
-        self.marks[slot as usize] & HUB != 0
+    pub(crate) fn is_center(&self, slot: u32) -> bool {
+        self.marks[slot as usize] & IS_CENTER != 0
     }
 
-    pub(crate) fn set_hub(&mut self, slot: u32) {
-        self.marks[slot as usize] |= HUB;
+    pub(crate) fn set_is_center(&mut self, slot: u32) {
+        self.marks[slot as usize] |= IS_CENTER;
     }
 
     pub(crate) fn record(&self, slot: u32) -> Record {
@@ -241,22 +241,22 @@ impl Columns {
 
     #[inline]
     pub(crate) fn center(&self, slot: u32) -> Center {
-        Center { birth: self.center[slot as usize], distance: self.distance[slot as usize] }
+        Center { insert_seq: self.center[slot as usize], distance: self.distance[slot as usize] }
     }
 
     pub(crate) fn set_center(&mut self, slot: u32, center: Center) {
-        self.center[slot as usize] = center.birth;
+        self.center[slot as usize] = center.insert_seq;
         self.distance[slot as usize] = center.distance;
     }
 
-    /// The number of its last look, 0 before the first.
+    /// The number of its last search, 0 before the first.
     #[inline]
-    pub(crate) fn turn(&self, slot: u32) -> u32 {
-        self.turn[slot as usize]
+    pub(crate) fn query_order(&self, slot: u32) -> u32 {
+        self.query_order[slot as usize]
     }
 
-    pub(crate) fn set_turn(&mut self, slot: u32, turn: u32) {
-        self.turn[slot as usize] = turn;
+    pub(crate) fn set_query_order(&mut self, slot: u32, query_order: u32) {
+        self.query_order[slot as usize] = query_order;
     }
 
     /// Memory held, in bytes.
@@ -266,13 +266,13 @@ impl Columns {
         }
         of(&self.content)
             + of(&self.lengths)
-            + of(&self.nibbles)
+            + of(&self.truncated_minhash)
             + of(&self.offset)
             + of(&self.bytes)
-            + of(&self.birth)
+            + of(&self.insert_seq)
             + of(&self.center)
             + of(&self.distance)
-            + of(&self.turn)
+            + of(&self.query_order)
             + of(&self.page)
             + of(&self.marks)
             + of(&self.free)

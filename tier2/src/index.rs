@@ -10,13 +10,13 @@ use doppel_partitioning::{LengthVector, Plan};
 
 use hashbrown::HashSet;
 
-use crate::bands::{Tag, Tags};
+use crate::bands::{BandKey, BandKeys};
 use crate::columns::{Center, Record};
 use crate::file::SignatureFile;
-use crate::nibbles;
 use crate::search::Found;
 use crate::seed::Seeded;
-use crate::tables::{Place, Tables};
+use crate::tables::{EntryRef, Tables};
+use crate::truncated_minhash;
 
 /// Where a page's current signature can be had when it cannot be read here. It must not call tier 2.
 pub type Fetch = Arc<dyn Fn(PageId) -> Option<Arc<Signature>> + Send + Sync>;
@@ -29,7 +29,7 @@ pub(crate) struct Index {
     pub(crate) tables: Tables,
     pub(crate) file: SignatureFile,
     pub(crate) fetch: Fetch,
-    /// Fewer agreeing nibbles reject a candidate.
+    /// Fewer agreeing minima reject a candidate.
     pub(crate) least_agreeing: u32,
     /// Signatures that could not be read from the file, so far.
     unreadable: AtomicU64,
@@ -45,7 +45,7 @@ pub(crate) struct Read {
 impl Index {
     /// An empty index of the plan's node of that number.
     pub(crate) fn new(policy: Policy, plan: Arc<Plan>, node: u32, file: SignatureFile, fetch: Fetch) -> Self {
-        let least_agreeing = nibbles::least_agreeing(policy.tau);
+        let least_agreeing = truncated_minhash::least_agreeing(policy.tau);
         let (tables, unreadable) = (Tables::new(policy, plan, node), AtomicU64::new(0));
         Self { tables, file, fetch, least_agreeing, unreadable }
     }
@@ -53,7 +53,7 @@ impl Index {
     /// `page` has this content, whose home is a partition of this node.
     pub(crate) fn put(&mut self, page: PageId, signature: &Signature, home: (u32, LengthVector)) {
         match self.tables.find(signature.content()) {
-            Some(place) => self.tables.partition_mut(place).add_page(place.slot, page),
+            Some(entry) => self.tables.partition_mut(entry).add_page(entry.slot, page),
             None => {
                 let record = self.file.append(signature);
                 self.tables.insert(home, page, signature, record);
@@ -61,16 +61,16 @@ impl Index {
         }
     }
 
-    /// The tags that [`remove`](Self::remove) needs: none of them where the entry is not in the bands or
+    /// The band keys that [`remove`](Self::remove) needs: none of them where the entry is not in the bands or
     /// stays as it is, no list where nobody has the signature any more.
-    pub(crate) fn tags_to_remove(&self, page: PageId, content: ContentHash) -> Option<Tags> {
-        let Some(place) = self.tables.find(content) else { return Some(Tags::new()) };
-        let columns = &self.tables.partition(place).columns;
-        if columns.page(place.slot) != page || !columns.comparable(place.slot) {
-            return Some(Tags::new());
+    pub(crate) fn band_keys_to_remove(&self, page: PageId, content: ContentHash) -> Option<BandKeys> {
+        let Some(entry) = self.tables.find(content) else { return Some(BandKeys::new()) };
+        let columns = &self.tables.partition(entry).columns;
+        if columns.page(entry.slot) != page || !columns.comparable(entry.slot) {
+            return Some(BandKeys::new());
         }
-        let read = self.read(place, &mut Vec::new())?;
-        Some(self.tables.tags(&read.signature))
+        let read = self.read(entry, &mut Vec::new())?;
+        Some(self.tables.band_keys(&read.signature))
     }
 
     /// `page` no longer has this content. The entry goes with its last page. Returns the page that is the first
@@ -79,27 +79,27 @@ impl Index {
         &mut self,
         page: PageId,
         content: ContentHash,
-        tags: Option<Tags>,
+        band_keys: Option<BandKeys>,
     ) -> Option<PageId> {
-        let place = self.tables.find(content)?;
-        let partition = self.tables.partition_mut(place);
-        if partition.columns.page(place.slot) != page {
-            partition.remove_page(place.slot, page);
+        let entry = self.tables.find(content)?;
+        let partition = self.tables.partition_mut(entry);
+        if partition.columns.page(entry.slot) != page {
+            partition.remove_page(entry.slot, page);
             return None;
         }
-        let next = partition.pages.pop(place.slot);
-        match (tags, next) {
-            (Some(tags), Some(next)) => {
-                self.tables.renew(place, &tags, next);
+        let next = partition.pages.pop(entry.slot);
+        match (band_keys, next) {
+            (Some(band_keys), Some(next)) => {
+                self.tables.renew(entry, &band_keys, next);
                 return Some(next);
             }
-            (Some(tags), None) => {
-                self.release(place);
-                self.tables.remove(place, &tags);
+            (Some(band_keys), None) => {
+                self.release(entry);
+                self.tables.remove(entry, &band_keys);
             }
             (None, _) => {
-                self.release(place);
-                self.tables.abandon(place);
+                self.release(entry);
+                self.tables.abandon(entry);
             }
         }
         None
@@ -107,10 +107,10 @@ impl Index {
 
     /// The signature of an entry, from the file or else from tier 1, by way of one of its pages. None when
     /// no page has that content any more. Called with the lock of a reader at most.
-    pub(crate) fn read(&self, place: Place, buffer: &mut Vec<u8>) -> Option<Read> {
-        let partition = self.tables.partition(place);
-        let content = partition.columns.content(place.slot);
-        let error = match self.file.read(self.record(place), buffer) {
+    pub(crate) fn read(&self, entry: EntryRef, buffer: &mut Vec<u8>) -> Option<Read> {
+        let partition = self.tables.partition(entry);
+        let content = partition.columns.content(entry.slot);
+        let error = match self.file.read(self.record(entry), buffer) {
             Ok(signature) if signature.content() == content => {
                 return Some(Read { signature: Arc::new(signature), fetched: false });
             }
@@ -122,64 +122,64 @@ impl Index {
         if times.is_power_of_two() {
             tracing::warn!(%content, error, times, "cannot read a signature; fetching it");
         }
-        let pages = partition.pages_of(place.slot).take(FETCHES_MAX);
+        let pages = partition.pages_of(entry.slot).take(FETCHES_MAX);
         let signature = pages.filter_map(|page| (self.fetch)(page)).find(|s| s.content() == content)?;
         Some(Read { signature, fetched: true })
     }
 
     /// Stores a signature again that could not be read.
-    pub(crate) fn heal(&mut self, place: Place, signature: &Signature) {
-        self.release(place);
+    pub(crate) fn heal(&mut self, entry: EntryRef, signature: &Signature) {
+        self.release(entry);
         let record = self.file.append(signature);
-        let partition = self.tables.partition_mut(place);
-        partition.columns.set_record(place.slot, record);
-        partition.note(place.slot);
+        let partition = self.tables.partition_mut(entry);
+        partition.columns.set_record(entry.slot, record);
+        partition.note(entry.slot);
     }
 
-    /// Takes in what a look found out.
+    /// Takes in what a search found out.
     pub(crate) fn learn(&mut self, found: &Found) {
         let tables = &mut self.tables;
-        for (contact, comparisons) in &found.contacts {
-            let partition = &mut tables.partitions[*contact as usize];
+        for (probe, comparisons) in &found.probed_partitions {
+            let partition = &mut tables.partitions[*probe as usize];
             partition.received += 1;
             partition.comparisons += u64::from(*comparisons);
         }
-        if let Some((place, tags)) = &found.hub {
-            tables.set_hub(*place, tags);
+        if let Some((entry, band_keys)) = &found.new_center {
+            tables.set_is_center(*entry, band_keys);
         }
-        if let Some((place, center)) = found.center {
-            tables.set_center(place, center, &found.tags);
+        if let Some((entry, center)) = found.center {
+            tables.set_center(entry, center, &found.band_keys);
         }
         // A whole cluster may get another center at once, so its runs are made anew once.
-        let mut runs: HashSet<(u32, Tag), Seeded> = HashSet::default();
-        for (place, center, tags) in &found.adopted {
-            let present = tables.partition(*place).columns.center(place.slot);
-            // It may have looked itself in the meantime.
+        let mut runs: HashSet<(u32, BandKey), Seeded> = HashSet::default();
+        for (entry, center, band_keys) in &found.adopted {
+            let present = tables.partition(*entry).columns.center(entry.slot);
+            // It may have searched itself in the meantime.
             if present == Center::UNKNOWN || tables.has_left(present) {
-                let partition = tables.partition_mut(*place);
-                partition.columns.set_center(place.slot, *center);
-                partition.note(place.slot);
-                runs.extend(tags.iter().map(|tag| (place.partition, *tag)));
+                let partition = tables.partition_mut(*entry);
+                partition.columns.set_center(entry.slot, *center);
+                partition.note(entry.slot);
+                runs.extend(band_keys.iter().map(|band_key| (entry.partition, *band_key)));
             }
         }
-        for (partition, tag) in runs {
+        for (partition, band_key) in runs {
             let partition = &mut tables.partitions[partition as usize];
-            partition.bands.recut(tag, &partition.columns);
+            partition.bands.recut(band_key, &partition.columns);
         }
         for passed in &found.passed {
             let partition = &mut tables.partitions[passed.partition as usize];
-            partition.bands.passed(passed.tag, passed.steps, &partition.columns);
+            partition.bands.passed(passed.band_key, passed.steps, &partition.columns);
         }
-        for (place, signature) in &found.fetched {
-            self.heal(*place, signature);
+        for (entry, signature) in &found.fetched {
+            self.heal(*entry, signature);
         }
     }
 
-    pub(crate) fn release(&mut self, place: Place) {
-        self.file.release(self.record(place));
+    pub(crate) fn release(&mut self, entry: EntryRef) {
+        self.file.release(self.record(entry));
     }
 
-    fn record(&self, place: Place) -> Record {
-        self.tables.partition(place).columns.record(place.slot)
+    fn record(&self, entry: EntryRef) -> Record {
+        self.tables.partition(entry).columns.record(entry.slot)
     }
 }

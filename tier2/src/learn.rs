@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doppel_partitioning::{
-    Followed, MappingError, PARTITIONS_MAX, Plan, PlanChange, PlannedMove, sends_saved,
+    MappingError, NextPlan, PARTITIONS_MAX, Plan, PlanChange, PlannedMove, fan_out_saved,
 };
 
-use crate::map_file::Learned;
+use crate::map_file::LearnedFrom;
 use crate::mapping::node_contents;
 use crate::sample;
 use crate::service::Shared;
@@ -29,12 +29,12 @@ pub(crate) fn contents_min(partitions: u32) -> usize {
 }
 
 /// When and for what a map is learned that is learned now.
-pub(crate) fn now(shared: &Shared) -> Learned {
-    Learned { contents: shared.read().len(), partitions: shared.config.wanted() }
+pub(crate) fn learned_from(shared: &Shared) -> LearnedFrom {
+    LearnedFrom { contents: shared.read().len(), partitions: shared.config.wanted() }
 }
 
-/// The plan of the next epoch, for the nodes that serve.
-pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
+/// The plan of the next version, for the nodes that serve.
+pub(crate) fn learn(shared: &Shared) -> Result<NextPlan, MappingError> {
     let (present, by_node) = {
         let cluster = shared.read();
         (Arc::clone(&cluster.plan), node_contents(&cluster))
@@ -43,10 +43,11 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
     let serving: Vec<u32> = present.serving().collect();
     let parts = serving.len() as u32;
     let map = present.map();
-    let epoch = map.epoch();
+    let plan_version = map.version();
     let each = shared.config.wanted().div_ceil(parts).min(PARTITIONS_MAX as u32 / parts).max(1);
-    let mut plan = Plan::learn(&sample, (parts, each), map.tau(), map.lexicon().dimensions(), epoch + 1)?
-        .after(&present);
+    let mut plan =
+        Plan::learn(&sample, (parts, each), map.tau(), map.lexicon().dimensions(), plan_version + 1)?
+            .after(&present);
     // The sample's contents by new partition and present node.
     let mut flows: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for signature in &sample {
@@ -70,7 +71,7 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
         let to = plan.node(number);
         after[to as usize] += count;
         if from != to {
-            let partition = plan.places()[number as usize].id;
+            let partition = plan.assignments()[number as usize].id;
             moves.push(PlannedMove { partition, from, to, contents: scaled(count) });
         }
     }
@@ -78,12 +79,12 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
         let lengths: Vec<_> =
             sample.iter().map(|signature| plan.map().lexicon().lengths(signature)).collect();
         let load = plan.measure(&lengths);
-        sends_saved(sample.len() as u64, load.received.iter().sum(), serving.len())
+        fan_out_saved(sample.len() as u64, load.received.iter().sum(), serving.len())
     };
     let change = PlanChange {
-        epoch,
-        sends_saved_before: saved(&present),
-        sends_saved_after: saved(&plan),
+        plan_version,
+        fan_out_saved_before: saved(&present),
+        fan_out_saved_after: saved(&plan),
         contents_moved: moves.iter().map(|one| one.contents).sum(),
         moves,
         contents,
@@ -91,7 +92,7 @@ pub(crate) fn learn(shared: &Shared) -> Result<Followed, MappingError> {
         imbalance_after: plan.imbalance(&after),
         ..PlanChange::default()
     };
-    Ok(Followed { plan, change })
+    Ok(NextPlan { plan, change })
 }
 
 /// Which of the serving nodes gets each part of a plan: the pair with the most contents in common first.

@@ -2,21 +2,22 @@
 //!
 //! It keeps the signature of every content and finds, batch by batch, what new and changed pages are
 //! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_protocol::Tier2Api)). Tier 1
-//! sends orders and takes answers. All but what an operator wishes of the nodes can be rebuilt from tier 1's signatures.
+//! sends orders and takes answers. All but what an operator requests of the nodes can be rebuilt from tier 1's
+//! signatures.
 //!
 //! From the outside in:
 //!
 //! | module | what |
 //! |---|---|
 //! | `service` | the worker: collects orders by count or age, runs passes |
-//! | `pass` | store, look, answer |
-//! | `search` | one look: candidates, rejection, exact comparison; why its cost does not grow with a cluster |
+//! | `pass` | store, search, answer |
+//! | `search` | one search: candidates, rejection, exact comparison; why its cost does not grow with a cluster |
 //! | `cluster` | the nodes, and the plan that says which of them does what |
-//! | `handover` | from one plan to the next while everything goes on |
+//! | `migration` | from one plan to the next while everything goes on |
 //! | `index` | a node: its tables and its signature file |
 //! | `tables`, `partition` | which content is where; columns and candidate tables of each partition |
-//! | `columns`, `pages`, `bands`, `buckets`, `nibbles` | what a partition is made of |
-//! | `file`, `map_file`, `wish_file`, `replace`, `open`, `rebuild` | disk, start, re-homing, compaction |
+//! | `columns`, `pages`, `bands`, `buckets`, `truncated_minhash` | what a partition is made of |
+//! | `file`, `map_file`, `rebalance_file`, `replace`, `open`, `rebuild` | disk, start, re-homing, compaction |
 //! | `mapping`, `learn`, `sample` | the next plan, as the load or an operator asks for it |
 //! | `load` | load per partition |
 //! | `check` | whether the files are sound |
@@ -37,17 +38,17 @@ mod cluster;
 mod columns;
 mod error;
 mod file;
-mod handover;
 mod index;
 mod learn;
 mod load;
 mod map_file;
 mod mapping;
-mod nibbles;
+mod migration;
 mod open;
 mod pages;
 mod partition;
 mod pass;
+mod rebalance_file;
 mod rebuild;
 pub mod reference;
 mod replace;
@@ -59,11 +60,11 @@ mod service;
 #[doc(hidden)]
 pub mod simulation;
 mod tables;
-mod wish_file;
+mod truncated_minhash;
 
 pub use error::Error;
 pub use index::Fetch;
-pub use service::{Answer, Config, Tier2};
+pub use service::{Config, ResultSink, Tier2};
 
 #[cfg(test)]
 mod tests;

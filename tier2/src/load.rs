@@ -1,6 +1,6 @@
 //! The load of each partition, and what the map saves.
 
-use doppel_partitioning::{MappingLoad, sends_saved};
+use doppel_partitioning::{MappingLoad, fan_out_saved};
 use doppel_protocol::{LengthBox, LoadReport, PartitionLoad};
 
 use crate::cluster::Cluster;
@@ -24,15 +24,15 @@ fn measure(cluster: &Cluster) -> LoadReport {
     let map = cluster.plan.map();
     let count = map.partitions();
     let mut partitions = Vec::with_capacity(count);
-    for ((number, place), bounds) in (0..).zip(cluster.plan.places()).zip(map.bounds()) {
-        let tables = &cluster.node(place.node).tables;
+    for ((number, assignment), bounds) in (0..).zip(cluster.plan.assignments()).zip(map.bounds()) {
+        let tables = &cluster.node(assignment.node).tables;
         let Some(local) = tables.local(number) else { continue };
         let partition = &tables.partitions[local as usize];
         let stored = partition.columns.len();
         let directory = tables.contents.allocation_size() * stored / tables.contents.len().max(1);
         partitions.push(PartitionLoad {
-            partition: place.id,
-            node: place.node,
+            partition: assignment.id,
+            node: assignment.node,
             bounds: LengthBox {
                 lo: bounds.ranges().map(|(lo, _)| lo).collect(),
                 hi: bounds.ranges().map(|(_, hi)| hi).collect(),
@@ -47,19 +47,19 @@ fn measure(cluster: &Cluster) -> LoadReport {
     let serving = cluster.plan.serving().count();
     let stored = partitions.iter().map(|p| p.contents).collect();
     LoadReport {
-        epoch: map.epoch(),
+        plan_version: map.version(),
         dimensions: map.lexicon().dimensions() as u32,
         partitions,
-        looks: cluster.looks,
-        sends: cluster.sends,
+        searches: cluster.searches,
+        fan_out: cluster.fan_out,
         imbalance: MappingLoad { stored, received: Vec::new() }.imbalance(),
         imbalance_floor: 1.0,
-        sends_saved: sends_saved(cluster.looks, cluster.sends, count),
+        fan_out_saved: fan_out_saved(cluster.searches, cluster.fan_out, count),
         serving: serving as u32,
-        node_sends: cluster.node_sends,
+        node_fan_out: cluster.node_fan_out,
         node_imbalance: cluster.plan.imbalance(&mapping::node_contents(cluster)),
         node_imbalance_floor: 1.0,
-        node_sends_saved: sends_saved(cluster.looks, cluster.node_sends, serving),
+        node_fan_out_saved: fan_out_saved(cluster.searches, cluster.node_fan_out, serving),
         file_bytes: cluster.nodes.iter().map(|index| index.file.bytes()).sum(),
     }
 }

@@ -16,7 +16,7 @@ const VERSION: u32 = 4;
 
 /// When and for what a map was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Learned {
+pub(crate) struct LearnedFrom {
     /// Contents stored then.
     pub(crate) contents: usize,
     /// Partitions asked for; the map may have fewer.
@@ -28,13 +28,13 @@ pub(crate) struct Learned {
 #[serde(deny_unknown_fields)]
 struct Head {
     doppel_partition_map: u32,
-    learned: Learned,
+    learned: LearnedFrom,
     /// XXH3-64 of the second line.
     checksum: String,
 }
 
 /// The stored map; none when there is none. A damaged one is reported and left out.
-pub(crate) fn read(path: &Path) -> Option<(Plan, Learned)> {
+pub(crate) fn read(path: &Path) -> Option<(Plan, LearnedFrom)> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -59,7 +59,7 @@ pub(crate) fn damage(path: &Path) -> io::Result<Option<String>> {
     })
 }
 
-fn parse(text: &str) -> Result<(Plan, Learned), Unusable> {
+fn parse(text: &str) -> Result<(Plan, LearnedFrom), Unusable> {
     let (head, map) = text.split_once('\n').ok_or(Unusable::Short)?;
     let head: Head = serde_json::from_str(head)?;
     if head.doppel_partition_map != VERSION {
@@ -72,7 +72,7 @@ fn parse(text: &str) -> Result<(Plan, Learned), Unusable> {
 }
 
 /// Stores a plan in one step: after a crash there is the one before or this one.
-pub(crate) fn write(path: &Path, plan: &Plan, learned: Learned) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, plan: &Plan, learned: LearnedFrom) -> Result<(), Error> {
     let fail = |e| Error::io("write the partition map", path, e);
     let map = serde_json::to_string(plan).map_err(|e| fail(e.into()))?;
     let head = Head { doppel_partition_map: VERSION, learned, checksum: checksum(&map) };
@@ -109,7 +109,7 @@ mod tests {
         let path = dir.path().join("map.json");
         assert_eq!(read(&path), None);
         let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
-        let (plan, learned) = (Plan::on_first(map, 2).unwrap(), Learned { contents: 7, partitions: 4 });
+        let (plan, learned) = (Plan::on_first(map, 2).unwrap(), LearnedFrom { contents: 7, partitions: 4 });
         write(&path, &plan, learned).unwrap();
         assert_eq!(read(&path), Some((plan, learned)));
         let sound = fs::read(&path).unwrap();

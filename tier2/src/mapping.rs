@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_partitioning::{Follow, Followed, LengthVector, MappingError, Plan, PlanChange, PlannedMove};
-use doppel_protocol::{Ended, MappingApi, Moving, Rebalance, RebalanceError, Rebalanced};
+use doppel_partitioning::{LengthVector, MappingError, NextPlan, Plan, PlanChange, PlannedMove, Rebalancer};
+use doppel_protocol::{
+    MappingApi, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest,
+};
 
 use crate::cluster::{Cluster, Moved};
-use crate::map_file::Learned;
+use crate::map_file::LearnedFrom;
 use crate::service::{Order, Shared, Tier2};
 use crate::{learn, sample};
 
@@ -17,44 +19,47 @@ const VECTORS_MAX: usize = 200_000;
 /// What may move is counted anew when the collection has grown by one in so many.
 const GROWTH: usize = 5;
 
-/// Share of the contents that must have come since a plan was looked for in vain before it is looked for again.
+/// Share of the contents that must have come since a plan was sought in vain before it is sought again.
 const NEWS: usize = 50;
 
 /// Whether the load may ask for another plan: quickly found out.
 pub(crate) fn is_due(cluster: &Cluster) -> bool {
     let contents = cluster.len();
-    let news = contents.abs_diff(cluster.followed) * NEWS > contents;
+    let news = contents.abs_diff(cluster.declined_at) * NEWS > contents;
     news && cluster.plan.nodes() > 1
         && settings(&cluster.plan, cluster.learned).is_due(&cluster.plan, &node_contents(cluster))
 }
 
 /// The next plan that the load asks for. What may move is counted until the collection has grown by a part.
-pub(crate) fn follow(shared: &Shared) -> Option<Plan> {
+pub(crate) fn next_plan(shared: &Shared) -> Option<Plan> {
     let (stored, mut moved) = (Stored::of(shared), shared.read().moved);
     let contents: u64 = stored.by_node.iter().sum();
     if contents > (moved.since + moved.since / GROWTH) as u64 {
         moved = Moved { since: contents as usize, contents: 0 };
     }
-    let follow =
+    let rebalancer =
         settings(&stored.plan, stored.learned).having_moved(moved.contents as f64 / contents.max(1) as f64);
-    let followed = follow.next(&stored.plan, &stored.lengths, stored.weight);
-    moved.contents += followed.as_ref().map_or(0, |followed| followed.change.contents_moved);
+    let next = rebalancer.next(&stored.plan, &stored.lengths, stored.weight);
+    moved.contents += next.as_ref().map_or(0, |next| next.change.contents_moved);
     let mut cluster = shared.write();
     cluster.moved = moved;
     // More rounds may be needed; none where nothing can be made better.
-    cluster.followed = if followed.is_some() { 0 } else { contents as usize };
-    followed.map(|followed| followed.plan)
+    cluster.declined_at = if next.is_some() { 0 } else { contents as usize };
+    next.map(|next| next.plan)
 }
 
-/// The next plan that somebody wishes, of the contents as they are now; none where there is nothing to do.
-pub(crate) fn wished(shared: &Shared, wish: Rebalance) -> Result<Option<(Plan, Learned)>, MappingError> {
-    if wish == Rebalance::Learn {
-        return learn::learn(shared).map(|followed| Some((followed.plan, learn::now(shared))));
+/// The next plan that somebody requests, of the contents as they are now; none where there is nothing to do.
+pub(crate) fn requested(
+    shared: &Shared,
+    request: RebalanceRequest,
+) -> Result<Option<(Plan, LearnedFrom)>, MappingError> {
+    if request == RebalanceRequest::Learn {
+        return learn::learn(shared).map(|next| Some((next.plan, learn::learned_from(shared))));
     }
-    let planned = Stored::of(shared).wished(wish)?;
+    let planned = Stored::of(shared).requested(request)?;
     // A map that was never learned is still due after it.
-    let learned = shared.read().learned.unwrap_or(Learned { contents: 0, partitions: 0 });
-    Ok(planned.map(|followed| (followed.plan, learned)))
+    let learned = shared.read().learned.unwrap_or(LearnedFrom { contents: 0, partitions: 0 });
+    Ok(planned.map(|next| (next.plan, learned)))
 }
 
 /// Contents of every node.
@@ -63,10 +68,10 @@ pub(crate) fn node_contents(cluster: &Cluster) -> Vec<u64> {
 }
 
 /// For as many partitions as are wanted, shared by the nodes that may have some under this plan.
-fn settings(plan: &Plan, learned: Option<Learned>) -> Follow {
+fn settings(plan: &Plan, learned: Option<LearnedFrom>) -> Rebalancer {
     let partitions = learned.map_or(1, |learned| learned.partitions);
     let nodes = plan.serving().count() as u32;
-    Follow { each: partitions.div_ceil(nodes).max(1), ..Follow::default() }
+    Rebalancer { each: partitions.div_ceil(nodes).max(1), ..Rebalancer::default() }
 }
 
 /// What a next plan is made from. It takes a while, so nothing is locked meanwhile.
@@ -75,7 +80,7 @@ struct Stored {
     lengths: Vec<LengthVector>,
     /// Contents for each of the length vectors.
     weight: u64,
-    learned: Option<Learned>,
+    learned: Option<LearnedFrom>,
     by_node: Vec<u64>,
     /// By partition of the map.
     by_partition: Vec<u64>,
@@ -96,7 +101,7 @@ impl Stored {
                     by_partition: Vec::new(),
                 }
             };
-            let partitions = 0..stored.plan.places().len() as u32;
+            let partitions = 0..stored.plan.assignments().len() as u32;
             if partitions.into_iter().all(|number| stored.add(&shared.read(), number)) {
                 return stored;
             }
@@ -121,14 +126,14 @@ impl Stored {
         true
     }
 
-    /// The plan that a wish asks for, and what it takes; none where everything is as it is wished.
-    fn wished(&self, wish: Rebalance) -> Result<Option<Followed>, MappingError> {
+    /// The plan that a request asks for, and what it takes; none where everything is as it is requested.
+    fn requested(&self, request: RebalanceRequest) -> Result<Option<NextPlan>, MappingError> {
         let mut plan = (*self.plan).clone();
-        match wish {
-            Rebalance::Balance | Rebalance::Learn => {}
-            Rebalance::Drain { node } => plan.set_drained(node, true)?,
-            Rebalance::Join { node } => plan.set_drained(node, false)?,
-            Rebalance::Move { partition, node } => {
+        match request {
+            RebalanceRequest::Balance | RebalanceRequest::Learn => {}
+            RebalanceRequest::Drain { node } => plan.set_drained(node, true)?,
+            RebalanceRequest::Join { node } => plan.set_drained(node, false)?,
+            RebalanceRequest::Move { partition, node } => {
                 let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
                 if plan.drained().contains(&node) {
                     return Err(MappingError::Drained(node));
@@ -137,23 +142,23 @@ impl Stored {
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
         }
-        let follow = settings(&plan, self.learned).wished();
-        if let Some(mut followed) = follow.next(&plan, &self.lengths, self.weight) {
+        let rebalancer = settings(&plan, self.learned).requested();
+        if let Some(mut next) = rebalancer.next(&plan, &self.lengths, self.weight) {
             // Of the nodes that serve now, and not of those that will.
-            followed.change.imbalance_before = self.plan.imbalance(&self.by_node);
-            return Ok(Some(followed));
+            next.change.imbalance_before = self.plan.imbalance(&self.by_node);
+            return Ok(Some(next));
         }
         // Nothing moves, but a node is marked.
         Ok((plan != *self.plan).then(|| self.by_hand(plan)))
     }
 
     /// A plan of the same partitions with other places or marks.
-    fn by_hand(&self, mut plan: Plan) -> Followed {
+    fn by_hand(&self, mut plan: Plan) -> NextPlan {
         let mut by_node = self.by_node.clone();
         let mut moves = Vec::new();
-        let places = self.plan.places().iter().zip(plan.places());
+        let assignments = self.plan.assignments().iter().zip(plan.assignments());
         for ((before, after), contents) in
-            places.zip(&self.by_partition).filter(|((a, b), _)| a.node != b.node)
+            assignments.zip(&self.by_partition).filter(|((a, b), _)| a.node != b.node)
         {
             by_node[before.node as usize] -= contents;
             by_node[after.node as usize] += contents;
@@ -166,15 +171,15 @@ impl Stored {
             moves,
             ..self.present()
         };
-        plan.set_epoch(plan.map().epoch() + 1);
-        Followed { plan, change }
+        plan.set_version(plan.map().version() + 1);
+        NextPlan { plan, change }
     }
 
     /// The change to the plan that is there.
     fn present(&self) -> PlanChange {
         let imbalance = self.plan.imbalance(&self.by_node);
         PlanChange {
-            epoch: self.plan.map().epoch(),
+            plan_version: self.plan.map().version(),
             contents: self.by_node.iter().sum(),
             imbalance_before: imbalance,
             imbalance_after: imbalance,
@@ -182,8 +187,8 @@ impl Stored {
         }
     }
 
-    fn unchanged(&self, nothing: String) -> Rebalanced {
-        Rebalanced { nothing: Some(nothing), ..self.present().into() }
+    fn unchanged(&self, nothing: String) -> RebalancePlan {
+        RebalancePlan { nothing: Some(nothing), ..self.present().into() }
     }
 
     /// Why no map can be learned.
@@ -200,24 +205,28 @@ impl Stored {
         })
     }
 
-    /// Why there is nothing to do for a wish.
-    fn nothing(&self, wish: Rebalance) -> String {
+    /// Why there is nothing to do for a request.
+    fn nothing(&self, request: RebalanceRequest) -> String {
         let contents: u64 = self.by_node.iter().sum();
         let serving = self.plan.serving().count() as u64;
-        match wish {
-            Rebalance::Move { partition, node } => format!("partition {partition} is on node {node} already"),
-            Rebalance::Drain { node } => format!("node {node} is drained already and has no partition"),
+        match request {
+            RebalanceRequest::Move { partition, node } => {
+                format!("partition {partition} is on node {node} already")
+            }
+            RebalanceRequest::Drain { node } => {
+                format!("node {node} is drained already and has no partition")
+            }
             _ if serving == 1 => "there is one node that may have partitions, and it has them all".to_owned(),
-            _ if contents < serving * Follow::CONTENTS_MIN => format!(
+            _ if contents < serving * Rebalancer::CONTENTS_MIN => format!(
                 "below {} contents a node imbalance is chance, and there are {contents} on {serving} nodes",
-                Follow::CONTENTS_MIN
+                Rebalancer::CONTENTS_MIN
             ),
-            _ if settings(&self.plan, self.learned).wished().is_due(&self.plan, &self.by_node) => {
+            _ if settings(&self.plan, self.learned).requested().is_due(&self.plan, &self.by_node) => {
                 "no partition can go where that would make the nodes more even".to_owned()
             }
             _ => format!(
                 "the nodes are even: none has more than {} times the mean, or less than half of it",
-                Follow::default().target
+                Rebalancer::default().target
             ),
         }
     }
@@ -232,45 +241,51 @@ impl MappingApi for Tier2 {
         sample::take(&self.shared, limit)
     }
 
-    fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError> {
-        if let Some(moving) = self.moving() {
-            return Err(RebalanceError::Busy(moving.next_epoch));
+    fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
+        if let Some(progress) = self.progress() {
+            return Err(RebalanceError::Busy(progress.next_version));
         }
         let stored = Stored::of(&self.shared);
-        let planned = match (wish, stored.too_few(&self.shared)) {
-            (Rebalance::Learn, Some(why)) => return Ok(stored.unchanged(why)),
-            (Rebalance::Learn, None) => Some(learn::learn(&self.shared)?),
-            _ => stored.wished(wish)?,
+        let planned = match (request, stored.too_few(&self.shared)) {
+            (RebalanceRequest::Learn, Some(why)) => return Ok(stored.unchanged(why)),
+            (RebalanceRequest::Learn, None) => Some(learn::learn(&self.shared)?),
+            _ => stored.requested(request)?,
         };
-        let Some(Followed { plan, change }) = planned else {
-            return Ok(stored.unchanged(stored.nothing(wish)));
+        let Some(NextPlan { plan, change }) = planned else {
+            return Ok(stored.unchanged(stored.nothing(request)));
         };
         if dry_run {
             return Ok(change.into());
         }
-        if !self.shared.wish(wish).map_err(|error| RebalanceError::Store(error.to_string()))? {
-            return Err(RebalanceError::Busy(plan.map().epoch()));
+        if !self.shared.request(request).map_err(|error| RebalanceError::Store(error.to_string()))? {
+            return Err(RebalanceError::Busy(plan.map().version()));
         }
         // It is stored: where the worker has gone by now, the next start does it.
         let _ = self.order(Order::Wake);
-        Ok(Rebalanced { started: true, ..change.into() })
+        Ok(RebalancePlan { started: true, ..change.into() })
     }
 
-    fn wish(&self) -> Option<Rebalance> {
-        self.shared.wished()
+    fn request(&self) -> Option<RebalanceRequest> {
+        self.shared.requested()
     }
 
-    fn ended(&self) -> Option<Ended> {
-        self.shared.ended()
+    fn outcome(&self) -> Option<RebalanceOutcome> {
+        self.shared.outcome()
     }
 
-    fn moving(&self) -> Option<Moving> {
-        let epoch = self.shared.read().plan.map().epoch();
-        // Before the change itself, so that a wish is never between the two.
-        let wished = self.shared.wished();
-        let moving = self.shared.handover().as_ref().map(|handover| handover.progress(epoch));
-        let planned =
-            Moving { epoch, next_epoch: epoch + 1, copied: 0, contents: 0, changed: 0, seconds: 0.0 };
-        moving.or(wished.map(|_| planned))
+    fn progress(&self) -> Option<RebalanceProgress> {
+        let plan_version = self.shared.read().plan.map().version();
+        // Before the change itself, so that a request is never between the two.
+        let requested = self.shared.requested();
+        let progress = self.shared.migration().as_ref().map(|migration| migration.progress(plan_version));
+        let planned = RebalanceProgress {
+            plan_version,
+            next_version: plan_version + 1,
+            copied: 0,
+            contents: 0,
+            changed: 0,
+            seconds: 0.0,
+        };
+        progress.or(requested.map(|_| planned))
     }
 }

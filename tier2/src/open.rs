@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::seed::Seeded;
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::{PartitionMap, Plan};
-use doppel_protocol::Rebalance;
+use doppel_protocol::RebalanceRequest;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -15,14 +15,14 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::file::SignatureFile;
 use crate::index::{Fetch, Index};
-use crate::map_file::{self, Learned};
+use crate::map_file::{self, LearnedFrom};
+use crate::rebalance_file::{self, RebalanceRequests};
 use crate::service::Config;
-use crate::wish_file::{self, Wishes};
 
-/// Names of the files: the signatures of a node, the plan, what is wished of it, the lock.
+/// Names of the files: the signatures of a node, the plan, what is requested of it, the lock.
 pub(crate) const SIGNATURES: &str = "signatures.dat";
 pub(crate) const MAP: &str = "map.json";
-pub(crate) const WISH: &str = "wish.json";
+pub(crate) const REBALANCE: &str = "request.json";
 const LOCK: &str = "lock";
 
 /// The pages of each content that is not stored yet.
@@ -31,8 +31,8 @@ type Missing = HashMap<ContentHash, SmallVec<[PageId; 1]>, Seeded>;
 /// A cluster that was opened.
 pub(crate) struct Opened {
     pub(crate) cluster: Cluster,
-    /// What is wished of its mapping.
-    pub(crate) wishes: Wishes,
+    /// What is requested of its mapping.
+    pub(crate) requests: RebalanceRequests,
     /// Held for as long as the cluster is open.
     pub(crate) lock: File,
 }
@@ -50,8 +50,8 @@ pub(crate) fn open(
         missing.entry(content).or_default().push(page);
     }
 
-    let mut wishes = wish_file::read(&config.dir.join(WISH));
-    let (plan, learned) = plan(config, &mut wishes)?;
+    let mut requests = rebalance_file::read(&config.dir.join(REBALANCE));
+    let (plan, learned) = plan(config, &mut requests)?;
     let plan = Arc::new(plan);
     let mut nodes = Vec::new();
     let mut records = Vec::new();
@@ -94,11 +94,11 @@ pub(crate) fn open(
     let read = cluster.len();
     fill(&mut cluster, missing);
     tracing::info!(dir = %config.dir.display(), read, fetched = cluster.len() - read, "tier 2 is open");
-    Ok(Opened { cluster, wishes, lock })
+    Ok(Opened { cluster, requests, lock })
 }
 
 /// The stored plan where it is one for this configuration, or the one to begin with.
-fn plan(config: &Config, wishes: &mut Wishes) -> Result<(Plan, Option<Learned>), Error> {
+fn plan(config: &Config, requests: &mut RebalanceRequests) -> Result<(Plan, Option<LearnedFrom>), Error> {
     let usable = |plan: &Plan| {
         let map = plan.map();
         map.tau() == config.policy.tau && map.lexicon().dimensions() == config.dimensions
@@ -112,7 +112,7 @@ fn plan(config: &Config, wishes: &mut Wishes) -> Result<(Plan, Option<Learned>),
         None => return Ok((Plan::on_first(map, config.nodes)?, None)),
     };
     // Nodes that are drained stay so, and another plan has another number.
-    let epoch = before.map().epoch() + 1;
+    let plan_version = before.map().version() + 1;
     if !usable(&before) {
         let mut plan = Plan::on_first(map, config.nodes)?;
         for node in before.drained() {
@@ -121,16 +121,16 @@ fn plan(config: &Config, wishes: &mut Wishes) -> Result<(Plan, Option<Learned>),
         }
         let first = plan.serving().next().unwrap_or_default();
         plan.place(0, first)?;
-        plan.set_epoch(epoch);
+        plan.set_version(plan_version);
         return Ok((plan, None));
     }
     let mut plan = before.over_nodes(config.nodes)?;
-    plan.set_epoch(epoch);
-    if !wishes.contains(&Rebalance::Balance) {
-        wishes.push_back(Rebalance::Balance);
+    plan.set_version(plan_version);
+    if !requests.contains(&RebalanceRequest::Balance) {
+        requests.push_back(RebalanceRequest::Balance);
     }
-    // The wish is first, so that it is not missing where the plan is there.
-    let stored = wish_file::write(&config.dir.join(WISH), wishes)
+    // The request is first, so that it is not missing where the plan is there.
+    let stored = rebalance_file::write(&config.dir.join(REBALANCE), requests)
         .and_then(|()| map_file::write(&config.dir.join(MAP), &plan, learned));
     if let Err(error) = stored {
         tracing::error!(%error, "the plan for another number of nodes is not stored; the next start makes it again");

@@ -3,7 +3,7 @@
 use doppel_model::{ContentHash, PageId};
 use hashbrown::HashSet;
 
-use crate::bands::{BandTables, Tags};
+use crate::bands::{BandKeys, BandTables};
 use crate::columns::{Columns, Entry};
 use crate::pages::Pages;
 use crate::seed::Seeded;
@@ -13,9 +13,9 @@ use crate::seed::Seeded;
 pub(crate) enum State {
     /// It is the home of its box.
     Serving,
-    /// It is being filled for the next plan, and nobody looks in it.
+    /// It is being filled for the next plan, and nobody searches it.
     Incoming,
-    /// It was the home under the last plan, and is being taken down.
+    /// It was the home under the last plan, and is being dropped.
     Outgoing,
     /// There is nothing in it; its number is used again.
     Free,
@@ -27,14 +27,14 @@ pub(crate) struct Partition {
     pub(crate) state: State,
     /// Its id in the plan.
     pub(crate) id: u32,
-    /// Slots below this one were taken down.
-    pub(crate) down_to: u32,
+    /// Slots below this one were dropped.
+    pub(crate) dropped_to: u32,
     /// Contents that changed since they were copied to the next plan's partitions; none while it is not copied.
     pub(crate) changed: Option<HashSet<ContentHash, Seeded>>,
     pub(crate) columns: Columns,
     pub(crate) bands: BandTables,
     pub(crate) pages: Pages,
-    /// Looks that reached it.
+    /// Searches that reached it.
     pub(crate) received: u64,
     /// Exact comparisons made in it.
     pub(crate) comparisons: u64,
@@ -45,7 +45,7 @@ impl Partition {
         Self {
             state,
             id,
-            down_to: 0,
+            dropped_to: 0,
             changed: None,
             columns: Columns::new(dimensions),
             bands: BandTables::new(),
@@ -62,10 +62,10 @@ impl Partition {
         }
     }
 
-    /// Stores an entry that is younger than all others. One that is not comparable has no `tags`.
-    pub(crate) fn insert(&mut self, entry: &Entry, tags: &Tags) -> u32 {
+    /// Stores an entry that is younger than all others. One that is not comparable has no `band_keys`.
+    pub(crate) fn insert(&mut self, entry: &Entry, band_keys: &BandKeys) -> u32 {
         let slot = self.columns.insert(entry);
-        self.bands.insert(tags, slot);
+        self.bands.insert(band_keys, slot);
         self.note(slot);
         slot
     }

@@ -1,25 +1,25 @@
-//! What is done between passes: the steps of a handover, learning a map, following the load, compaction of the files,
+//! What is done between passes: the steps of a migration, learning a map, following the load, compaction of the files,
 //! and making the tables of a node anew when their numbers run out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doppel_partitioning::Plan;
-use doppel_protocol::{Ended, Rebalance};
+use doppel_protocol::{RebalanceOutcome, RebalanceRequest};
 use hashbrown::HashMap;
 
 use crate::cluster::Cluster;
 use crate::columns::Center;
 use crate::error::Error;
-use crate::handover::{self, Handover};
 use crate::index::Index;
 use crate::learn;
-use crate::map_file::Learned;
+use crate::map_file::LearnedFrom;
 use crate::mapping;
+use crate::migration::{self, Migration};
 use crate::partition::State;
 use crate::seed::Seeded;
 use crate::service::Shared;
-use crate::tables::{Place, Tables};
+use crate::tables::{EntryRef, Tables};
 
 /// A map is learned again when the contents have grown by this factor since.
 const GROWTH: usize = 2;
@@ -62,31 +62,32 @@ pub(crate) fn work(shared: &Shared) -> bool {
         return false;
     }
     {
-        let mut handover = shared.handover();
-        if let Some(present) = handover.as_mut() {
+        let mut migration = shared.migration();
+        if let Some(present) = migration.as_mut() {
             let Some(is_stored) = present.step(shared) else { return true };
-            let ended = present.ended(&shared.read().plan, is_stored);
-            *handover = None;
-            drop(handover);
-            if let Some(ended) = ended {
-                shared.end_wish(ended, !is_stored);
+            let outcome = present.outcome(&shared.read().plan, is_stored);
+            *migration = None;
+            drop(migration);
+            if let Some(outcome) = outcome {
+                shared.end_request(outcome, !is_stored);
             }
             return true;
         }
     }
-    if handover::take_down(shared) {
+    if migration::drop_partition(shared) {
         if !is_moving(shared) {
             compact(shared);
         }
         return true;
     }
-    // To make a plan takes a while, for which the lock of the handover is not held.
-    if let Some(wish) = shared.wished() {
+    // To make a plan takes a while, for which the lock of the migration is not held.
+    if let Some(request) = shared.requested() {
         // Contents are even on a new map, and are not copied twice.
-        let map_due = wish == Rebalance::Balance && is_map_due(&shared.read(), shared.config.wanted());
-        let next = mapping::wished(shared, if map_due { Rebalance::Learn } else { wish });
+        let map_due =
+            request == RebalanceRequest::Balance && is_map_due(&shared.read(), shared.config.wanted());
+        let next = mapping::requested(shared, if map_due { RebalanceRequest::Learn } else { request });
         let failed = match next {
-            Ok(Some((plan, learned))) => match begin(shared, plan, learned, Some(wish)) {
+            Ok(Some((plan, learned))) => match begin(shared, plan, learned, Some(request)) {
                 true => return true,
                 false => Some("its plan cannot be carried out; the server's log says why".to_owned()),
             },
@@ -94,22 +95,23 @@ pub(crate) fn work(shared: &Shared) -> bool {
             Err(error) => Some(error.to_string()),
         };
         if let Some(error) = &failed {
-            tracing::warn!(?wish, error, "what was wished is not possible any more");
+            tracing::warn!(?request, error, "what was requested is not possible any more");
         }
-        let epoch = shared.read().plan.map().epoch();
-        shared.end_wish(Ended { wish, failed, epoch, copied: 0, seconds: 0.0 }, false);
+        let plan_version = shared.read().plan.map().version();
+        shared
+            .end_request(RebalanceOutcome { request, failed, plan_version, copied: 0, seconds: 0.0 }, false);
         return true;
     }
     due(shared).is_some_and(|(plan, learned)| begin(shared, plan, learned, None))
 }
 
-fn begin(shared: &Shared, plan: Plan, learned: Learned, wish: Option<Rebalance>) -> bool {
-    let (epoch, partitions) = (plan.map().epoch(), plan.map().partitions());
-    match Handover::begin(shared, plan, learned, wish) {
+fn begin(shared: &Shared, plan: Plan, learned: LearnedFrom, request: Option<RebalanceRequest>) -> bool {
+    let (plan_version, partitions) = (plan.map().version(), plan.map().partitions());
+    match Migration::begin(shared, plan, learned, request) {
         Ok(begun) => {
-            let to_copy = begun.progress(epoch).contents;
-            tracing::info!(epoch, partitions, to_copy, "a new plan begins");
-            *shared.handover() = Some(begun);
+            let to_copy = begun.progress(plan_version).contents;
+            tracing::info!(plan_version, partitions, to_copy, "a new plan begins");
+            *shared.migration() = Some(begun);
             true
         }
         Err(error) => {
@@ -121,19 +123,19 @@ fn begin(shared: &Shared, plan: Plan, learned: Learned, wish: Option<Rebalance>)
 
 fn is_moving(shared: &Shared) -> bool {
     let outgoing = |index: &Index| index.tables.partitions.iter().any(|p| p.state == State::Outgoing);
-    shared.handover().is_some() || shared.read().nodes.iter().any(outgoing)
+    shared.migration().is_some() || shared.read().nodes.iter().any(outgoing)
 }
 
 /// The plan that the load asks for, if any.
-fn due(shared: &Shared) -> Option<(Plan, Learned)> {
+fn due(shared: &Shared) -> Option<(Plan, LearnedFrom)> {
     let cluster = shared.read();
     let learned = cluster.learned.filter(|_| mapping::is_due(&cluster));
     let map_due = is_map_due(&cluster, shared.config.wanted());
     drop(cluster);
     if map_due {
-        let learned = learn::now(shared);
+        let learned = learn::learned_from(shared);
         return learn::learn(shared)
-            .map(|followed| (followed.plan, learned))
+            .map(|declined_at| (declined_at.plan, learned))
             .map_err(|error| {
                 tracing::error!(%error, "cannot learn a partition map");
                 shared.write().learned = Some(learned);
@@ -141,7 +143,7 @@ fn due(shared: &Shared) -> Option<(Plan, Learned)> {
             .ok();
     }
     let learned = learned?;
-    mapping::follow(shared).map(|plan| (plan, learned))
+    mapping::next_plan(shared).map(|plan| (plan, learned))
 }
 
 fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
@@ -157,56 +159,56 @@ fn is_map_due(cluster: &Cluster, wanted: u32) -> bool {
     }
 }
 
-/// Makes the tables of a node anew under the same plan. Entries keep their order of birth and their centers; births and
-/// turns start again.
+/// Makes the tables of a node anew under the same plan. Entries keep their order of insertion and their centers;
+/// insertion sequences and query orders start again.
 pub(crate) fn renew_tables(shared: &Shared, node: u32) {
     let cluster = shared.read();
     let index = cluster.node(node);
     let old = &index.tables;
     let mut new = Tables::new(old.policy, Arc::clone(&cluster.plan), node);
-    let birth = |place: &Place| old.birth(*place);
-    let mut places: Vec<Place> = old.places().collect();
-    places.sort_unstable_by_key(birth);
+    let insert_seq = |entry: &EntryRef| old.insert_seq(*entry);
+    let mut entries: Vec<EntryRef> = old.entries().collect();
+    entries.sort_unstable_by_key(insert_seq);
 
-    let mut births: HashMap<u32, u32, Seeded> = HashMap::default();
+    let mut insert_seqs: HashMap<u32, u32, Seeded> = HashMap::default();
     let mut fetched = Vec::new();
     let mut buffer = Vec::new();
-    for place in places {
-        let host = old.partition(place);
-        let Some(read) = index.read(place, &mut buffer) else {
-            let content = host.columns.content(place.slot);
+    for entry in entries {
+        let host = old.partition(entry);
+        let Some(read) = index.read(entry, &mut buffer) else {
+            let content = host.columns.content(entry.slot);
             tracing::warn!(%content, "no page has this content any more; it is dropped");
             continue;
         };
         let lengths = old.map().lexicon().lengths(&read.signature);
         let Some(home) = new.local(old.map().home(&lengths)) else { continue };
-        let page = host.columns.page(place.slot);
-        let at = new.insert((home, lengths), page, &read.signature, host.columns.record(place.slot));
+        let page = host.columns.page(entry.slot);
+        let at = new.insert((home, lengths), page, &read.signature, host.columns.record(entry.slot));
         if read.fetched {
             fetched.push((at, read.signature));
         }
         let partition = new.partition_mut(at);
-        host.pages.of(place.slot).for_each(|page| partition.add_page(at.slot, page));
-        births.insert(birth(&place), partition.columns.birth(at.slot));
-        let center = host.columns.center(place.slot);
-        // A center is older, so it has its new birth already, if it is still there.
-        let center = match births.get(&center.birth) {
-            Some(birth) => Center { birth: *birth, ..center },
+        host.pages.of(entry.slot).for_each(|page| partition.add_page(at.slot, page));
+        insert_seqs.insert(insert_seq(&entry), partition.columns.insert_seq(at.slot));
+        let center = host.columns.center(entry.slot);
+        // A center is older, so it has its new insertion sequence already, if it is still there.
+        let center = match insert_seqs.get(&center.insert_seq) {
+            Some(insert_seq) => Center { insert_seq: *insert_seq, ..center },
             None if center.is_entry() => Center::UNKNOWN,
             None => center,
         };
         partition.columns.set_center(at.slot, center);
-        partition.columns.set_turn(at.slot, host.columns.turn(place.slot).min(1));
-        if host.columns.is_hub(place.slot) {
-            new.keep_hub(at);
+        partition.columns.set_query_order(at.slot, host.columns.query_order(entry.slot).min(1));
+        if host.columns.is_center(entry.slot) {
+            new.keep_center(at);
         }
     }
     drop(cluster);
     let mut cluster = shared.write();
     let index = cluster.node_mut(node);
     let old = std::mem::replace(&mut index.tables, new);
-    for (place, signature) in fetched {
-        index.heal(place, &signature);
+    for (entry, signature) in fetched {
+        index.heal(entry, &signature);
     }
     drop(cluster);
     // Not under the lock: it may be gigabytes.
@@ -218,16 +220,16 @@ fn compaction(shared: &Shared, node: u32) -> Result<(), Error> {
     let cluster = shared.read();
     let index = cluster.node(node);
     let tables = &index.tables;
-    let record = |place: &Place| tables.partition(*place).columns.record(place.slot);
-    let mut places: Vec<Place> = tables.contents.iter().copied().collect();
-    places.sort_unstable_by_key(|place| record(place).offset);
+    let record = |entry: &EntryRef| tables.partition(*entry).columns.record(entry.slot);
+    let mut entries: Vec<EntryRef> = tables.contents.iter().copied().collect();
+    entries.sort_unstable_by_key(|entry| record(entry).offset);
     let mut file = index.file.successor()?;
     let mut buffer = Vec::new();
-    let mut moved = Vec::with_capacity(places.len());
-    for place in places {
+    let mut moved = Vec::with_capacity(entries.len());
+    for entry in entries {
         // What cannot be had now keeps a place where nothing is, and is fetched when it is needed.
-        if let Some(read) = index.read(place, &mut buffer) {
-            moved.push((place, file.append(&read.signature)));
+        if let Some(read) = index.read(entry, &mut buffer) {
+            moved.push((entry, file.append(&read.signature)));
         }
     }
     drop(cluster);
@@ -235,8 +237,8 @@ fn compaction(shared: &Shared, node: u32) -> Result<(), Error> {
     let index = cluster.node_mut(node);
     let before = index.file.bytes();
     index.file.replace(file)?;
-    for (place, record) in moved {
-        index.tables.partition_mut(place).columns.set_record(place.slot, record);
+    for (entry, record) in moved {
+        index.tables.partition_mut(entry).columns.set_record(entry.slot, record);
     }
     tracing::info!(before, after = index.file.bytes(), "compacted the signature file");
     Ok(())

@@ -9,10 +9,10 @@ use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_protocol::{
-    IndexCommand, LengthBox, LoadReport, LookResult, Pair, PartitionLoad, Placement, Tier2Api,
+    IndexCommand, LengthBox, LoadReport, Pair, PartitionLoad, PartitionLookup, SearchResult, Tier2Api,
 };
 
-use crate::service::Answer;
+use crate::service::ResultSink;
 
 /// Which pairs are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,20 +28,20 @@ pub enum Rule {
 pub struct Exhaustive {
     policy: Policy,
     rule: Rule,
-    answer: Answer,
+    answer: ResultSink,
     stored: Mutex<Vec<(PageId, Arc<Signature>)>>,
 }
 
 impl Exhaustive {
     /// An empty collection.
     #[must_use]
-    pub fn new(policy: Policy, rule: Rule, answer: Answer) -> Self {
+    pub fn new(policy: Policy, rule: Rule, answer: ResultSink) -> Self {
         Self { policy, rule, answer, stored: Mutex::default() }
     }
 
-    /// Whether two contents are tied under the rule.
+    /// Whether two contents are linked under the rule.
     #[must_use]
-    pub fn ties(&self, a: &Signature, b: &Signature) -> bool {
+    pub fn links(&self, a: &Signature, b: &Signature) -> bool {
         match self.rule {
             // Most pairs are not similar, and that is seen at once.
             Rule::Linked => self.policy.similar(a, b) && self.policy.linked(a, b),
@@ -53,27 +53,28 @@ impl Exhaustive {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All pages tied to a content but the one that asks.
+    /// All pages linked to a content but the one that asks.
     fn pairs(&self, signature: &Signature, asking: Option<PageId>) -> Vec<Pair> {
         let stored = self.stored();
-        let tied = stored.iter().filter(|(page, other)| Some(*page) != asking && self.ties(signature, other));
+        let linked =
+            stored.iter().filter(|(page, other)| Some(*page) != asking && self.links(signature, other));
         let pair = |(page, other): &(PageId, Arc<Signature>)| Pair {
             page: *page,
             content: other.content(),
             shared: self.policy.compare(signature, other).shared,
             shingles: other.shingles(),
         };
-        tied.map(pair).collect()
+        linked.map(pair).collect()
     }
 }
 
 impl Tier2Api for Exhaustive {
     fn submit(&self, commands: Vec<IndexCommand>) {
-        let mut looks = Vec::new();
+        let mut searches = Vec::new();
         for command in commands {
             match command {
-                IndexCommand::Put { page, signature, look } => {
-                    looks.extend(look.map(|look| (page, signature.content(), look)));
+                IndexCommand::Put { page, signature, search } => {
+                    searches.extend(search.map(|search| (page, signature.content(), search)));
                     let same =
                         |(p, s): &(PageId, Arc<Signature>)| *p == page && s.content() == signature.content();
                     let mut stored = self.stored();
@@ -84,15 +85,15 @@ impl Tier2Api for Exhaustive {
                 IndexCommand::Remove { page, content } => {
                     self.stored().retain(|(p, s)| *p != page || s.content() != content);
                 }
-                IndexCommand::Look { page, content, look } => looks.push((page, content, look)),
+                IndexCommand::Search { page, content, search } => searches.push((page, content, search)),
             }
         }
         let mut results = Vec::new();
-        for (page, content, look) in looks {
+        for (page, content, search) in searches {
             let found = self.stored().iter().find(|(p, s)| *p == page && s.content() == content).cloned();
             if let Some((_, signature)) = found {
                 let pairs = self.pairs(&signature, Some(page));
-                results.push(LookResult { page, content, ticket: look.ticket, pairs });
+                results.push(SearchResult { page, content, ticket: search.ticket, pairs });
             }
         }
         if !results.is_empty() {
@@ -108,8 +109,8 @@ impl Tier2Api for Exhaustive {
         self.pairs(signature, None)
     }
 
-    fn placement(&self, signature: &Signature) -> Placement {
-        Placement { lengths: vec![signature.shingles()], home: 0, contacts: vec![0] }
+    fn locate(&self, signature: &Signature) -> PartitionLookup {
+        PartitionLookup { lengths: vec![signature.shingles()], home: 0, probed_partitions: vec![0] }
     }
 
     fn load(&self) -> LoadReport {
@@ -126,22 +127,22 @@ impl Tier2Api for Exhaustive {
             bytes,
         };
         LoadReport {
-            epoch: 0,
+            plan_version: 0,
             dimensions: 1,
             partitions: vec![only],
-            looks: 0,
-            sends: 0,
+            searches: 0,
+            fan_out: 0,
             imbalance: 1.0,
             imbalance_floor: 1.0,
-            sends_saved: None,
+            fan_out_saved: None,
             serving: 1,
-            node_sends: 0,
+            node_fan_out: 0,
             node_imbalance: 1.0,
             node_imbalance_floor: 1.0,
-            node_sends_saved: None,
+            node_fan_out_saved: None,
             file_bytes: 0,
         }
     }
 
-    fn hurry(&self) {}
+    fn flush_batch(&self) {}
 }

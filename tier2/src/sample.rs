@@ -1,7 +1,7 @@
 //! Signatures of some of the contents, while passes go on.
 //!
-//! Those with the least hashes are taken, so that the same collection gives the same sample however it is stored. The lock
-//! is given up between partitions and between a few reads. When the plan changes meanwhile it is begun again.
+//! Those with the least hashes are taken, so that the same collection gives the same sample however it is stored. The
+//! lock is given up between partitions and between a few reads. When the plan changes meanwhile it is begun again.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use doppel_model::signature::Signature;
 use crate::cluster::Address;
 use crate::partition::State;
 use crate::service::Shared;
-use crate::tables::Place;
+use crate::tables::EntryRef;
 
 /// Bytes of a sample's signatures, about: a hundred thousand of common length.
 const BYTES_MAX: usize = 256 << 20;
@@ -24,7 +24,7 @@ const STEP: usize = 256;
 struct Chosen {
     content: ContentHash,
     address: Address,
-    birth: u32,
+    insert_seq: u32,
 }
 
 /// At most `limit` signatures, in the order of their contents' hashes.
@@ -44,11 +44,11 @@ fn once(shared: &Shared, limit: usize) -> Vec<Arc<Signature>> {
     let (mut bytes, mut buffer) = (0, Vec::new());
     for some in choose(shared, limit).chunks(STEP) {
         let cluster = shared.read();
-        for Chosen { address: Address { node, place }, birth, .. } in some {
+        for Chosen { address: Address { node, entry }, insert_seq, .. } in some {
             let index = cluster.node(*node);
             if bytes < BYTES_MAX
-                && index.tables.is_alive(*place, *birth)
-                && let Some(read) = index.read(*place, &mut buffer)
+                && index.tables.is_alive(*entry, *insert_seq)
+                && let Some(read) = index.read(*entry, &mut buffer)
             {
                 bytes += read.signature.as_bytes().len();
                 sample.push(read.signature);
@@ -72,8 +72,8 @@ fn choose(shared: &Shared, limit: usize) -> Vec<Chosen> {
             }
             chosen.extend(here.columns.slots().map(|slot| Chosen {
                 content: here.columns.content(slot),
-                address: Address { node, place: Place { partition, slot } },
-                birth: here.columns.birth(slot),
+                address: Address { node, entry: EntryRef { partition, slot } },
+                insert_seq: here.columns.insert_seq(slot),
             }));
             drop(cluster);
             if chosen.len() > limit {

@@ -1,31 +1,31 @@
-//! One look: candidates, rejection, exact comparison.
+//! One search: candidates, rejection, exact comparison.
 //!
 //! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
-//! oldest first: the lists of their buckets are merged by birth. Each is rejected by its lengths or its
-//! nibbles, or compared exactly.
+//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths or its
+//! truncated minima, or compared exactly.
 //!
-//! **Stars.** The cost of a look must not grow with the number of its neighbours. The first, that is
-//! oldest, verified partner of a looked-at entry becomes its *center*, and is a *hub* from then on. When a
-//! later look of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
-//! answered, for z is tied to y by a pair of its own. Because everybody tries the oldest first, the
-//! members of a cluster choose the same center, and a look verifies that one and passes over the rest; a
-//! run of a large bucket at one step. Hubs themselves are always compared, or the entries around them
+//! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
+//! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
+//! later search of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
+//! answered, for z is linked to y by a pair of its own. Because everybody tries the oldest first, the
+//! members of a cluster choose the same center, and a search verifies that one and passes over the rest; a
+//! run of a large bucket at one step. Centers themselves are always compared, or the entries around them
 //! would not be settled.
-//! An entry that was never looked at in this process has no center, and one whose center has left has none any
-//! more; the first look that verifies it gives it one, the oldest of the partners and the entry that looks, after
-//! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a look of both, and the
-//! two are tied at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named
-//! by its birth, so it is void as soon as that entry is gone or begins anew.
+//! An entry that was never searched for in this process has no center, and one whose center has left has none any
+//! more; the first search that verifies it gives it one, the oldest of the partners and the entry that searches, after
+//! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a search of both, and the
+//! two are linked at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named
+//! by its insertion sequence, so it is void as soon as that entry is gone or begins anew.
 //!
 //! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau.
 //!
-//! **Turns.** All looks of a pass are numbered before the first of them. A look passes over the entries
-//! that look later in the same pass, have no center yet and one page: their look meets this one. So of a
+//! **Query order.** All searches of a pass are numbered before the first of them. A search passes over the entries
+//! that search later in the same pass, have no center yet and one page: their search meets this one. So of a
 //! cluster that arrives in one pass nobody compares more than those before, and these have centers.
 //!
-//! Invariant: for a look of x and an entry z that is linked to x, z is a partner found, or its center
-//! is, or it looks later in the same pass.
+//! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or its center
+//! is, or it searches later in the same pass.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -37,68 +37,68 @@ use doppel_model::pairwise::Comparison;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{BoundingSpace, LengthVector};
 
-use crate::bands::{Tag, Tags};
+use crate::bands::{BandKey, BandKeys};
 use crate::columns::{Center, Columns};
 use crate::index::Index;
-use crate::nibbles::{self, Nibbles};
-use crate::tables::Place;
+use crate::tables::EntryRef;
+use crate::truncated_minhash::{self, TruncatedMinHash};
 
-/// The turn of a look that does not belong to a pass: it is after all others.
-const LAST_TURN: u32 = u32::MAX - 1;
+/// The query order of a search that does not belong to a pass: it is after all others.
+const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
 
-/// Candidates passed between two offers to let other threads run: some tens of microseconds. A look in a giant cluster
+/// Candidates passed between two offers to let other threads run: some tens of microseconds. A search in a giant cluster
 /// would take a processor for milliseconds, and a question to the service would wait for it.
 const STEPS: u32 = 512;
 
-/// Buffers of a thread that looks.
+/// Buffers of a thread that searches.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     buffer: Vec<u8>,
     /// For who asks the plan.
-    pub(crate) contacts: Vec<u32>,
+    pub(crate) probed_partitions: Vec<u32>,
 }
 
 /// A verified partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Partner {
-    pub(crate) place: Place,
-    pub(crate) birth: u32,
+    pub(crate) entry: EntryRef,
+    pub(crate) insert_seq: u32,
     /// Shingles in common.
     pub(crate) shared: u32,
 }
 
-/// What a look found out.
+/// What a search found out.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Oldest first.
     pub(crate) partners: Vec<Partner>,
-    /// Partitions of the node that were looked in, and exact comparisons in each.
-    pub(crate) contacts: Vec<(u32, u32)>,
-    pub(crate) tags: Tags,
-    /// The center of the entry that looked.
-    pub(crate) center: Option<(Place, Center)>,
-    /// Centers of entries that never looked or whose center has left; of the latter with their tags.
-    pub(crate) adopted: Vec<(Place, Center, Tags)>,
+    /// Partitions of the node that were searched, and exact comparisons in each.
+    pub(crate) probed_partitions: Vec<(u32, u32)>,
+    pub(crate) band_keys: BandKeys,
+    /// The center of the entry that searched.
+    pub(crate) center: Option<(EntryRef, Center)>,
+    /// Centers of entries that never searched or whose center has left; of the latter with their band keys.
+    pub(crate) adopted: Vec<(EntryRef, Center, BandKeys)>,
     /// An entry that is a center for the first time.
-    pub(crate) hub: Option<(Place, Tags)>,
+    pub(crate) new_center: Option<(EntryRef, BandKeys)>,
     /// Counted lists, and how far they were passed.
     pub(crate) passed: Vec<Passed>,
     /// Signatures that were not in the file.
-    pub(crate) fetched: Vec<(Place, Arc<Signature>)>,
+    pub(crate) fetched: Vec<(EntryRef, Arc<Signature>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passed {
     pub(crate) partition: u32,
-    pub(crate) tag: Tag,
+    pub(crate) band_key: BandKey,
     pub(crate) steps: u32,
 }
 
 /// A place in a list of candidates.
 struct Cursor<'i> {
-    birth: u32,
-    /// Index in the contacts.
-    contact: u32,
+    insert_seq: u32,
+    /// Index in the probed partitions.
+    probe: u32,
     slots: &'i [u32],
     center: Option<Center>,
     /// Index in `passed`.
@@ -108,7 +108,7 @@ struct Cursor<'i> {
 impl Ord for Cursor<'_> {
     /// The greatest is the oldest.
     fn cmp(&self, other: &Self) -> Ordering {
-        other.birth.cmp(&self.birth)
+        other.insert_seq.cmp(&self.insert_seq)
     }
 }
 
@@ -120,36 +120,38 @@ impl PartialOrd for Cursor<'_> {
 
 impl PartialEq for Cursor<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.birth == other.birth
+        self.insert_seq == other.insert_seq
     }
 }
 
 impl Eq for Cursor<'_> {}
 
 impl Index {
-    /// Looks for the partners of `signature` in some partitions of this node; it is stored at `own`, or not on this
+    /// Searches for the partners of `signature` in some partitions of this node; it is stored at `own`, or not on this
     /// node.
-    pub(crate) fn look(
+    pub(crate) fn search(
         &self,
         signature: &Signature,
         lengths: LengthVector,
-        contacts: impl Iterator<Item = u32>,
-        own: Option<Place>,
+        probed_partitions: impl Iterator<Item = u32>,
+        own: Option<EntryRef>,
         scratch: &mut Scratch,
     ) -> Found {
         let mut found = Found::default();
-        found.contacts.extend(contacts.map(|partition| (partition, 0)));
+        found.probed_partitions.extend(probed_partitions.map(|partition| (partition, 0)));
         if !self.tables.policy.comparable(signature) {
             return found;
         }
-        found.tags = self.tables.tags(signature);
-        let mut search = Search {
+        found.band_keys = self.tables.band_keys(signature);
+        let mut search = NodeSearch {
             index: self,
             signature,
-            own: own.map(|place| (place, self.tables.partition(place).columns.birth(place.slot))),
-            turn: own.map_or(LAST_TURN, |place| self.tables.partition(place).columns.turn(place.slot)),
+            own: own.map(|entry| (entry, self.tables.partition(entry).columns.insert_seq(entry.slot))),
+            query_order: own.map_or(LAST_QUERY_ORDER, |entry| {
+                self.tables.partition(entry).columns.query_order(entry.slot)
+            }),
             space: BoundingSpace::new(lengths, self.tables.policy.tau),
-            nibbles: nibbles::pack(signature.sketch()),
+            truncated_minhash: truncated_minhash::pack(signature.sketch()),
             oldest: None,
             far: Vec::new(),
             found,
@@ -160,14 +162,14 @@ impl Index {
     }
 }
 
-struct Search<'i, 's> {
+struct NodeSearch<'i, 's> {
     index: &'i Index,
     signature: &'s Signature,
-    /// Where it is stored, and its birth.
-    own: Option<(Place, u32)>,
-    turn: u32,
+    /// Where it is stored, and its insertion sequence.
+    own: Option<(EntryRef, u32)>,
+    query_order: u32,
     space: BoundingSpace,
-    nibbles: Nibbles,
+    truncated_minhash: TruncatedMinHash,
     /// The signature of the oldest partner.
     oldest: Option<Arc<Signature>>,
     /// Entries compared in vain, oldest first, and at most their distance.
@@ -176,7 +178,7 @@ struct Search<'i, 's> {
     buffer: &'s mut Vec<u8>,
 }
 
-impl<'i> Search<'i, '_> {
+impl<'i> NodeSearch<'i, '_> {
     fn run(&mut self) {
         let mut lists = self.lists();
         let (mut last, mut steps) = (0, 0_u32);
@@ -185,8 +187,8 @@ impl<'i> Search<'i, '_> {
             if steps.is_multiple_of(STEPS) {
                 std::thread::yield_now();
             }
-            let (contact, birth) = (cursor.contact as usize, cursor.birth);
-            let partition = self.found.contacts[contact].0;
+            let (probe, insert_seq) = (cursor.probe as usize, cursor.insert_seq);
+            let partition = self.found.probed_partitions[probe].0;
             if cursor.center.is_some_and(|center| self.is_settled(center)) {
                 PeekMut::pop(cursor);
                 continue;
@@ -201,15 +203,15 @@ impl<'i> Search<'i, '_> {
             let slot = *slot;
             match rest.first() {
                 Some(next) => {
-                    cursor.birth = self.columns(partition).birth(*next);
+                    cursor.insert_seq = self.columns(partition).insert_seq(*next);
                     cursor.slots = rest;
                 }
                 None => drop(PeekMut::pop(cursor)),
             }
             // The same entry in several lists comes up several times running.
-            if birth != last {
-                last = birth;
-                self.consider(contact, Place { partition, slot }, birth);
+            if insert_seq != last {
+                last = insert_seq;
+                self.consider(probe, EntryRef { partition, slot }, insert_seq);
             }
         }
         self.choose_center();
@@ -217,20 +219,21 @@ impl<'i> Search<'i, '_> {
 
     /// The lists of candidates in every contacted partition.
     fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
-        let mut cursors = Vec::with_capacity(self.found.tags.len());
-        let (tags, contacts, passed) = (&self.found.tags, &self.found.contacts, &mut self.found.passed);
-        for (contact, (partition, _)) in contacts.iter().enumerate() {
+        let mut cursors = Vec::with_capacity(self.found.band_keys.len());
+        let (band_keys, probed_partitions, passed) =
+            (&self.found.band_keys, &self.found.probed_partitions, &mut self.found.passed);
+        for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
             let host = &self.index.tables.partitions[*partition as usize];
-            for tag in tags {
-                host.bands.lists(*tag, |list| {
+            for band_key in band_keys {
+                host.bands.lists(*band_key, |list| {
                     let Some(first) = list.slots.first() else { return };
                     let counted = list.counted.then(|| {
-                        passed.push(Passed { partition: *partition, tag: *tag, steps: 0 });
+                        passed.push(Passed { partition: *partition, band_key: *band_key, steps: 0 });
                         passed.len() as u32 - 1
                     });
                     cursors.push(Cursor {
-                        birth: host.columns.birth(*first),
-                        contact: contact as u32,
+                        insert_seq: host.columns.insert_seq(*first),
+                        probe: probe as u32,
                         slots: list.slots,
                         center: list.center,
                         counted,
@@ -241,65 +244,66 @@ impl<'i> Search<'i, '_> {
         BinaryHeap::from(cursors)
     }
 
-    fn consider(&mut self, contact: usize, place: Place, birth: u32) {
-        let columns = self.columns(place.partition);
-        let (slot, center) = (place.slot, columns.center(place.slot));
-        // With copies, the page that looks later need not be the one that stays.
-        let looks_later = center == Center::UNKNOWN
-            && columns.turn(slot) > self.turn
-            && !self.index.tables.partition(place).has_copies(slot);
-        if self.own.is_some_and(|(own, _)| own == place)
-            || !columns.is_hub(slot) && (looks_later || self.is_settled(center))
-            || nibbles::agreeing(&self.nibbles, columns.nibbles(slot)) < self.index.least_agreeing
+    fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: u32) {
+        let columns = self.columns(entry.partition);
+        let (slot, center) = (entry.slot, columns.center(entry.slot));
+        // With copies, the page that searches later need not be the one that stays.
+        let searches_later = center == Center::UNKNOWN
+            && columns.query_order(slot) > self.query_order
+            && !self.index.tables.partition(entry).has_copies(slot);
+        if self.own.is_some_and(|(own, _)| own == entry)
+            || !columns.is_center(slot) && (searches_later || self.is_settled(center))
+            || truncated_minhash::agreeing(&self.truncated_minhash, columns.truncated_minhash(slot))
+                < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))
         {
             return;
         }
         // Without a signature no page has the content any more, and the order to remove it is under way.
-        let Some(read) = self.index.read(place, self.buffer) else { return };
+        let Some(read) = self.index.read(entry, self.buffer) else { return };
         if read.fetched {
-            self.found.fetched.push((place, Arc::clone(&read.signature)));
+            self.found.fetched.push((entry, Arc::clone(&read.signature)));
         }
-        self.found.contacts[contact].1 += 1;
-        self.compare(place, birth, center, &read.signature);
+        self.found.probed_partitions[probe].1 += 1;
+        self.compare(entry, insert_seq, center, &read.signature);
     }
 
-    fn compare(&mut self, place: Place, birth: u32, center: Center, candidate: &Arc<Signature>) {
+    fn compare(&mut self, entry: EntryRef, insert_seq: u32, center: Center, candidate: &Arc<Signature>) {
         let policy = self.index.tables.policy;
         let comparison = policy.compare(self.signature, candidate);
         let (shared, a, b) = (comparison.shared, comparison.a, comparison.b);
         if !comparison.similar {
-            self.far.push(Center { birth, distance: distance(shared, a, b).0 });
+            self.far.push(Center { insert_seq, distance: distance(shared, a, b).0 });
             return;
         }
-        // A tag is not a key: two that differ may share a bucket.
+        // Only hashes of keys are kept: two keys that differ may share a bucket.
         if !self.meet(self.signature, candidate) {
             return;
         }
         let tables = &self.index.tables;
         let has_left = tables.has_left(center);
         if (center == Center::UNKNOWN || has_left)
-            && let Some(center) = self.adopt(birth, &comparison, candidate)
+            && let Some(center) = self.adopt(insert_seq, &comparison, candidate)
         {
-            let tags = if has_left { tables.tags(candidate) } else { Tags::new() };
-            self.found.adopted.push((place, center, tags));
+            let band_keys = if has_left { tables.band_keys(candidate) } else { BandKeys::new() };
+            self.found.adopted.push((entry, center, band_keys));
         }
         self.oldest.get_or_insert_with(|| Arc::clone(candidate));
-        self.found.partners.push(Partner { place, birth, shared });
+        self.found.partners.push(Partner { entry, insert_seq, shared });
     }
 
-    /// The center of a partner that never looked, or whose center has left: the oldest of the entry that looks
+    /// The center of a partner that never searched, or whose center has left: the oldest of the entry that searches
     /// and its partners. None when it is that itself.
-    fn adopt(&self, birth: u32, tie: &Comparison, candidate: &Signature) -> Option<Center> {
+    fn adopt(&self, insert_seq: u32, link: &Comparison, candidate: &Signature) -> Option<Center> {
         let (_, own) = self.own?;
         let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
-            None if own > birth => return None,
-            Some((oldest, signature)) if own > oldest.birth => (oldest.birth, signature),
-            _ => return Some(center(own, tie)),
+            None if own > insert_seq => return None,
+            Some((oldest, signature)) if own > oldest.insert_seq => (oldest.insert_seq, signature),
+            _ => return Some(center(own, link)),
         };
-        let tie = self.index.tables.policy.compare(signature, candidate);
-        let tied = tie.similar && self.meet(signature, candidate);
-        Some(if tied { center(oldest, &tie) } else { Center::NONE })
+        let link = self.index.tables.policy.compare(signature, candidate);
+        let linked = link.similar && self.meet(signature, candidate);
+        Some(if linked { center(oldest, &link) } else { Center::NONE })
     }
 
     /// Whether two signatures have a band in common.
@@ -314,11 +318,12 @@ impl<'i> Search<'i, '_> {
         if !center.is_entry() {
             return false;
         }
-        // Both lists are in order of birth.
-        if self.found.partners.binary_search_by_key(&center.birth, |partner| partner.birth).is_ok() {
+        // Both lists are in order of insertion.
+        if self.found.partners.binary_search_by_key(&center.insert_seq, |partner| partner.insert_seq).is_ok()
+        {
             return true;
         }
-        let far = self.far.binary_search_by_key(&center.birth, |far| far.birth);
+        let far = self.far.binary_search_by_key(&center.insert_seq, |far| far.insert_seq);
         far.is_ok_and(|at| {
             let tau = self.index.tables.policy.tau.numerator();
             let gap = u64::from(self.far[at].distance.saturating_sub(center.distance));
@@ -326,22 +331,22 @@ impl<'i> Search<'i, '_> {
         })
     }
 
-    /// The oldest partner, if it is older than the entry itself. Whichever is the older is a hub.
+    /// The oldest partner, if it is older than the entry itself. Whichever is the older is a center now.
     fn choose_center(&mut self) {
-        let Some((own, own_birth)) = self.own else { return };
+        let Some((own, own_insert_seq)) = self.own else { return };
         let Some((partner, signature)) = self.found.partners.first().zip(self.oldest.as_ref()) else {
             self.found.center = Some((own, Center::NONE));
             return;
         };
-        let (center, hub, hub_signature) = if partner.birth < own_birth {
+        let (center, new_center, new_center_signature) = if partner.insert_seq < own_insert_seq {
             let distance = distance(partner.shared, self.signature.shingles(), signature.shingles()).1;
-            (Center { birth: partner.birth, distance }, partner.place, &**signature)
+            (Center { insert_seq: partner.insert_seq, distance }, partner.entry, &**signature)
         } else {
             (Center::NONE, own, self.signature)
         };
         self.found.center = Some((own, center));
-        if !self.columns(hub.partition).is_hub(hub.slot) {
-            self.found.hub = Some((hub, self.index.tables.tags(hub_signature)));
+        if !self.columns(new_center.partition).is_center(new_center.slot) {
+            self.found.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
         }
     }
 
@@ -351,8 +356,8 @@ impl<'i> Search<'i, '_> {
     }
 }
 
-fn center(birth: u32, tie: &Comparison) -> Center {
-    Center { birth, distance: distance(tie.shared, tie.a, tie.b).1 }
+fn center(insert_seq: u32, link: &Comparison) -> Center {
+    Center { insert_seq, distance: distance(link.shared, link.a, link.b).1 }
 }
 
 /// The Jaccard distance of two sets in 255ths, rounded down and up.

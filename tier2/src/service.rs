@@ -15,19 +15,20 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::{MappingError, NODES_MAX, PARTITIONS_MAX};
 use doppel_protocol::{
-    Ended, IndexCommand, LoadReport, LookResult, MappingApi, Pair, Placement, Rebalance, Tier2Api,
+    IndexCommand, LoadReport, MappingApi, Pair, PartitionLookup, RebalanceOutcome, RebalanceRequest,
+    SearchResult, Tier2Api,
 };
 
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::handover::Handover;
 use crate::index::Fetch;
-use crate::open::WISH;
-use crate::wish_file::Wishes;
-use crate::{load, open, pass, rebuild, wish_file};
+use crate::migration::Migration;
+use crate::open::REBALANCE;
+use crate::rebalance_file::RebalanceRequests;
+use crate::{load, open, pass, rebalance_file, rebuild};
 
 /// Takes the answers of a pass. Called on the index's own thread, with nothing locked.
-pub type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
+pub type ResultSink = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 /// Settings of an index.
 #[derive(Debug, Clone)]
@@ -49,7 +50,7 @@ pub struct Config {
     pub batch_age: Duration,
     /// Threads that compare.
     pub threads: usize,
-    /// Contents copied or taken down at a time when the mapping changes.
+    /// Contents copied or dropped at a time when the mapping changes.
     pub step: usize,
 }
 
@@ -106,12 +107,12 @@ pub struct Tier2 {
 pub(crate) struct Shared {
     cluster: RwLock<Cluster>,
     /// The change of the plan that is under way. Taken before the cluster where both are.
-    handover: Mutex<Option<Handover>>,
-    /// What is wished of the mapping, until it is done. Stored as long as it is here.
-    wishes: Mutex<Wishes>,
+    migration: Mutex<Option<Migration>>,
+    /// What is requested of the mapping, until it is done. Stored as long as it is here.
+    requests: Mutex<RebalanceRequests>,
     /// How the last of them ended.
-    ended: Mutex<Option<Ended>>,
-    pub(crate) answer: Answer,
+    outcome: Mutex<Option<RebalanceOutcome>>,
+    pub(crate) answer: ResultSink,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<rayon::ThreadPool>,
     pub(crate) stopping: AtomicBool,
@@ -136,7 +137,7 @@ impl Tier2 {
     /// are made anew.
     ///
     /// `fetch` must not call the index, and gives the current signature of a page. `answer` takes what
-    /// looks found.
+    /// searches found.
     ///
     /// # Errors
     /// When a setting is out of range, the directory cannot be used, or another process uses it.
@@ -144,7 +145,7 @@ impl Tier2 {
         config: Config,
         contents: &mut dyn Iterator<Item = (PageId, ContentHash)>,
         fetch: Fetch,
-        answer: Answer,
+        answer: ResultSink,
     ) -> Result<Arc<Self>, Error> {
         let shared = Arc::new(Shared::open(config, contents, fetch, answer)?);
         let (orders, received) = mpsc::channel();
@@ -205,15 +206,15 @@ impl Tier2Api for Tier2 {
         pass::probe(&self.shared.read(), signature)
     }
 
-    fn placement(&self, signature: &Signature) -> Placement {
+    fn locate(&self, signature: &Signature) -> PartitionLookup {
         let plan = Arc::clone(&self.shared.read().plan);
         let lengths = plan.map().lexicon().lengths(signature);
-        let mut contacts = Vec::new();
-        plan.map().contacts(&lengths, &mut contacts);
-        let id = |number: u32| plan.places()[number as usize].id;
-        contacts.iter_mut().for_each(|contact| *contact = id(*contact));
+        let mut probed_partitions = Vec::new();
+        plan.map().probed_partitions(&lengths, &mut probed_partitions);
+        let id = |number: u32| plan.assignments()[number as usize].id;
+        probed_partitions.iter_mut().for_each(|probe| *probe = id(*probe));
         let home = id(plan.map().home(&lengths));
-        Placement { home, lengths: lengths.as_slice().to_vec(), contacts }
+        PartitionLookup { home, lengths: lengths.as_slice().to_vec(), probed_partitions }
     }
 
     fn load(&self) -> LoadReport {
@@ -228,7 +229,7 @@ impl Tier2Api for Tier2 {
         Some(self)
     }
 
-    fn hurry(&self) {
+    fn flush_batch(&self) {
         let _ = self.orders.send(Order::Hurry);
     }
 }
@@ -238,7 +239,7 @@ impl Shared {
         config: Config,
         contents: &mut dyn Iterator<Item = (PageId, ContentHash)>,
         fetch: Fetch,
-        answer: Answer,
+        answer: ResultSink,
     ) -> Result<Self, Error> {
         config.check()?;
         let pool = match config.threads {
@@ -249,12 +250,12 @@ impl Shared {
                 Some(pool.map_err(|e| Error::Threads(e.to_string()))?)
             }
         };
-        let open::Opened { cluster, wishes, lock } = open::open(&config, contents, fetch)?;
+        let open::Opened { cluster, requests, lock } = open::open(&config, contents, fetch)?;
         Ok(Self {
             cluster: RwLock::new(cluster),
-            handover: Mutex::new(None),
-            wishes: Mutex::new(wishes),
-            ended: Mutex::new(None),
+            migration: Mutex::new(None),
+            requests: Mutex::new(requests),
+            outcome: Mutex::new(None),
             answer,
             pool,
             stopping: AtomicBool::new(false),
@@ -275,45 +276,45 @@ impl Shared {
     }
 
     /// The change of the plan that is under way.
-    pub(crate) fn handover(&self) -> MutexGuard<'_, Option<Handover>> {
-        self.handover.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn migration(&self) -> MutexGuard<'_, Option<Migration>> {
+        self.migration.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is wished and not done.
-    pub(crate) fn wished(&self) -> Option<Rebalance> {
-        self.wishes().front().copied()
+    /// What is requested and not done.
+    pub(crate) fn requested(&self) -> Option<RebalanceRequest> {
+        self.requests().front().copied()
     }
 
-    fn wishes(&self) -> MutexGuard<'_, Wishes> {
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, RebalanceRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the last wish ended.
-    pub(crate) fn ended(&self) -> Option<Ended> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// How the last request ended.
+    pub(crate) fn outcome(&self) -> Option<RebalanceOutcome> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The first wish is done, or not possible. One that is to be tried `again` is left for the next start.
-    pub(crate) fn end_wish(&self, ended: Ended, again: bool) {
-        let mut wishes = self.wishes();
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-        wishes.pop_front();
-        let stored = (!again).then(|| wish_file::write(&self.config.dir.join(WISH), &wishes));
+    /// The first request is done, or not possible. One that is to be tried `again` is left for the next start.
+    pub(crate) fn end_request(&self, outcome: RebalanceOutcome, again: bool) {
+        let mut requests = self.requests();
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        requests.pop_front();
+        let stored = (!again).then(|| rebalance_file::write(&self.config.dir.join(REBALANCE), &requests));
         if let Some(Err(error)) = stored {
-            tracing::error!(%error, "a wish that is done stays stored; the next start carries it out again");
+            tracing::error!(%error, "a request that is done stays stored; the next start carries it out again");
         }
     }
 
-    /// Stores a wish and has it planned and carried out as soon as no other change is under way; false where there is a
-    /// wish already.
-    pub(crate) fn wish(&self, wish: Rebalance) -> Result<bool, Error> {
-        let mut wishes = self.wishes();
-        if !wishes.is_empty() {
+    /// Stores a request and has it planned and carried out as soon as no other change is under way; false where there
+    /// is a request already.
+    pub(crate) fn request(&self, request: RebalanceRequest) -> Result<bool, Error> {
+        let mut requests = self.requests();
+        if !requests.is_empty() {
             return Ok(false);
         }
-        let one = Wishes::from([wish]);
-        wish_file::write(&self.config.dir.join(WISH), &one)?;
-        *wishes = one;
+        let one = RebalanceRequests::from([request]);
+        rebalance_file::write(&self.config.dir.join(REBALANCE), &one)?;
+        *requests = one;
         Ok(true)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
-use doppel_protocol::{IndexCommand, LookResult, Pair, Rebalance};
+use doppel_protocol::{IndexCommand, Pair, RebalanceRequest, SearchResult};
 use hashbrown::HashSet;
 
 use crate::open::node_dir;
@@ -17,7 +17,7 @@ use crate::{Config, Error, Fetch, any_plan, open, pass, rebuild};
 /// An open index.
 pub struct Index {
     shared: Shared,
-    answers: Arc<Mutex<Vec<LookResult>>>,
+    answers: Arc<Mutex<Vec<SearchResult>>>,
 }
 
 impl Index {
@@ -30,9 +30,9 @@ impl Index {
         contents: &mut dyn Iterator<Item = (PageId, ContentHash)>,
         fetch: Fetch,
     ) -> Result<Self, Error> {
-        let answers = Arc::<Mutex<Vec<LookResult>>>::default();
+        let answers = Arc::<Mutex<Vec<SearchResult>>>::default();
         let taken = Arc::clone(&answers);
-        let answer = move |results: Vec<LookResult>| {
+        let answer = move |results: Vec<SearchResult>| {
             taken.lock().unwrap_or_else(PoisonError::into_inner).extend(results);
         };
         Ok(Self { shared: Shared::open(config, contents, fetch, Box::new(answer))?, answers })
@@ -40,7 +40,7 @@ impl Index {
 
     /// One pass over a batch of orders, and what is due after it.
     #[must_use]
-    pub fn pass(&self, orders: Vec<IndexCommand>) -> Vec<LookResult> {
+    pub fn pass(&self, orders: Vec<IndexCommand>) -> Vec<SearchResult> {
         pass::run(&self.shared, orders);
         rebuild::maintain(&self.shared, 0);
         std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
@@ -52,16 +52,16 @@ impl Index {
         pass::probe(&self.shared.read(), signature)
     }
 
-    /// Begins a change of the plan, whichever, or wishes for one; false while there is another one.
+    /// Begins a change of the plan, whichever, or requests one; false while there is another one.
     ///
     /// # Errors
-    /// When there cannot be such a plan, or a wish cannot be stored.
+    /// When there cannot be such a plan, or a request cannot be stored.
     pub fn change(&self, dice: u64) -> Result<bool, Error> {
         let node = (dice >> 8) as u32 % self.shared.config.nodes;
         match dice % 16 {
-            7 => self.shared.wish(Rebalance::Drain { node }),
-            11 => self.shared.wish(Rebalance::Learn),
-            15 => self.shared.wish(Rebalance::Join { node }),
+            7 => self.shared.request(RebalanceRequest::Drain { node }),
+            11 => self.shared.request(RebalanceRequest::Learn),
+            15 => self.shared.request(RebalanceRequest::Join { node }),
             _ => Ok(any_plan::begin(&self.shared, dice)?),
         }
     }
@@ -88,10 +88,10 @@ impl Index {
         self.shared.flush();
     }
 
-    /// The epoch of the present map.
+    /// The version of the present map.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.shared.read().plan.map().epoch()
+    pub fn plan_version(&self) -> u64 {
+        self.shared.read().plan.map().version()
     }
 
     /// Whether a page is in the index, under any content.
@@ -106,10 +106,10 @@ impl Index {
         let cluster = self.shared.read();
         let mut pages = Vec::new();
         for tables in cluster.nodes.iter().map(|index| &index.tables) {
-            for place in tables.places() {
-                let partition = tables.partition(place);
-                let content = partition.columns.content(place.slot);
-                pages.extend(partition.pages_of(place.slot).map(|page| (page, content)));
+            for entry in tables.entries() {
+                let partition = tables.partition(entry);
+                let content = partition.columns.content(entry.slot);
+                pages.extend(partition.pages_of(entry.slot).map(|page| (page, content)));
             }
         }
         pages.sort_unstable();
@@ -117,9 +117,9 @@ impl Index {
     }
 }
 
-/// The files of an index: the signatures of each node, the plan, the wish.
+/// The files of an index: the signatures of each node, the plan, the request.
 #[must_use]
 pub fn files(config: &Config) -> Vec<PathBuf> {
     let signatures = (0..config.nodes).map(|node| config.dir.join(node_dir(node)).join(open::SIGNATURES));
-    signatures.chain([open::MAP, open::WISH].map(|name| config.dir.join(name))).collect()
+    signatures.chain([open::MAP, open::REBALANCE].map(|name| config.dir.join(name))).collect()
 }

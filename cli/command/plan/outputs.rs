@@ -23,7 +23,7 @@ struct Assignment<'a> {
     url: &'a PageUrl,
     partition: u32,
     node: u32,
-    contacts: &'a [u32],
+    probed_nodes: &'a [u32],
 }
 
 impl Outputs {
@@ -83,11 +83,11 @@ fn write_assignments(layout: &Layout, contents: &Contents, out: &mut dyn Write) 
     let with_url = contents.values().filter_map(|content| Some((content.url.as_ref()?, &*content.signature)));
     let mut by_url: Vec<(&PageUrl, &Signature)> = with_url.collect();
     by_url.sort_unstable_by_key(|(url, _)| *url);
-    let mut contacts = Vec::new();
+    let mut probed_nodes = Vec::new();
     for (url, signature) in by_url {
-        let place = layout.place(signature, &mut contacts);
+        let home = layout.home(signature, &mut probed_nodes);
         write_line(
-            &Assignment { url, partition: place.partition, node: place.node, contacts: &contacts },
+            &Assignment { url, partition: home.partition, node: home.node, probed_nodes: &probed_nodes },
             out,
         )?;
     }

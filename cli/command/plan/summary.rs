@@ -16,8 +16,8 @@ pub(super) struct Figures {
     partitions: usize,
     /// Most over mean stored on a node.
     imbalance: f64,
-    /// Share of sends saved against comparing everything everywhere.
-    sends_saved: f64,
+    /// Share of fan-out saved against comparing everything everywhere.
+    fan_out_saved: f64,
     /// All pairs over the work of the busiest node (stored x received).
     speed_up: f64,
 }
@@ -47,7 +47,7 @@ impl Figures {
             dimensions: layout.dimensions(),
             partitions: layout.partitions(),
             imbalance: load.imbalance(),
-            sends_saved: load.sends_saved(),
+            fan_out_saved: load.fan_out_saved(),
             speed_up: load.speed_up(),
         }
     }
@@ -62,15 +62,15 @@ impl Summary {
             writeln!(out, "learned from {}", plural(*sample as u64, "content"))?;
         }
         writeln!(out)?;
-        let head = ["mapping", "dimensions", "partitions", "imbalance", "sends saved", "speed-up"];
+        let head = ["mapping", "dimensions", "partitions", "imbalance", "fan-out saved", "speed-up"];
         let row = |name: &str, figures: &Figures| {
-            let Figures { dimensions, partitions, imbalance, sends_saved, speed_up } = figures;
+            let Figures { dimensions, partitions, imbalance, fan_out_saved, speed_up } = figures;
             vec![
                 name.to_owned(),
                 dimensions.to_string(),
                 partitions.to_string(),
                 of_several(*nodes, format!("{imbalance:.3}")),
-                of_several(*nodes, format!("{:.1} %", 100.0 * sends_saved)),
+                of_several(*nodes, format!("{:.1} %", 100.0 * fan_out_saved)),
                 format!("{speed_up:.1}"),
             ]
         };

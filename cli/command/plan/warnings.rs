@@ -65,7 +65,7 @@ fn idle(layout: &Layout, stored: &[u64], sample: &[&Signature]) -> Vec<String> {
                 .collect();
         }
     };
-    let serving: HashSet<u32> = plan.places().iter().map(|place| place.node).collect();
+    let serving: HashSet<u32> = plan.assignments().iter().map(|assignment| assignment.node).collect();
     let (without, unmet): (Vec<u32>, Vec<u32>) = empty().partition(|node| !serving.contains(node));
     let mut warnings = Vec::new();
     if !without.is_empty() {

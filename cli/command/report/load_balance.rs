@@ -4,7 +4,7 @@ mod panels;
 
 use std::io::{self, Write};
 
-use doppel_protocol::{LengthBox, LoadReport, Moving, PartitionLoad};
+use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 use serde::Deserialize;
 
 use crate::output::{NO_FIGURE, bytes, count, plural, table};
@@ -16,7 +16,7 @@ pub(super) struct LoadBalance {
     load: LoadReport,
     nodes: Vec<NodeLoad>,
     drained: Vec<u32>,
-    moving: Option<Moving>,
+    progress: Option<RebalanceProgress>,
     history: Vec<LoadPoint>,
     variation: Option<f64>,
 }
@@ -44,7 +44,7 @@ struct Evenness {
     parts: u64,
     imbalance: f64,
     floor: f64,
-    sends: u64,
+    fan_out: u64,
     saved: Option<f64>,
 }
 
@@ -59,37 +59,41 @@ to copy: contents that change their node, those of partitions split or joined wh
 all of them when a map is learned anew";
 
 /// How far a change of the plan is, in words.
-pub(crate) fn progress(moving: &Moving) -> String {
-    let Moving { next_epoch, copied, contents, changed, seconds, .. } = moving;
+pub(crate) fn describe_progress(progress: &RebalanceProgress) -> String {
+    let RebalanceProgress { next_version, copied, contents, changed, seconds, .. } = progress;
     if *contents == 0 {
-        return format!("plan {next_epoch} is being made; nothing is copied yet");
+        return format!("plan {next_version} is being made; nothing is copied yet");
     }
     let (copied, contents) = (count(*copied), plural(*contents, "content"));
     let again = match changed {
         0 => String::new(),
         changed => format!(", {} again after a change", count(*changed)),
     };
-    format!("changing to plan {next_epoch}: {copied} of {contents} copied in {seconds:.0} s{again}")
+    format!("changing to plan {next_version}: {copied} of {contents} copied in {seconds:.0} s{again}")
 }
 
 impl LoadBalance {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let LoadReport { partitions, dimensions, epoch, looks, .. } = &self.load;
+        let LoadReport { partitions, dimensions, plan_version, searches, .. } = &self.load;
         let (nodes, parts) =
             (plural(self.nodes.len() as u64, "node"), plural(partitions.len() as u64, "partition"));
-        writeln!(out, "{nodes}, {parts} in {}, plan {epoch}", plural((*dimensions).into(), "dimension"))?;
+        writeln!(
+            out,
+            "{nodes}, {parts} in {}, plan {plan_version}",
+            plural((*dimensions).into(), "dimension")
+        )?;
         self.print_balance(out)?;
         writeln!(
             out,
-            "{} since the start or the last change of the plan; sends, received and comparisons are theirs",
-            plural(*looks, "look")
+            "{} since the start or the last change of the plan; fan-out, received and comparisons are theirs",
+            plural(*searches, "search")
         )?;
         if !self.drained.is_empty() {
             let drained: Vec<String> = self.drained.iter().map(u32::to_string).collect();
             writeln!(out, "drained: {}", drained.join(", "))?;
         }
-        if let Some(moving) = &self.moving {
-            writeln!(out, "{}", progress(moving))?;
+        if let Some(progress) = &self.progress {
+            writeln!(out, "{}", describe_progress(progress))?;
             writeln!(out, "{TO_COPY}")?;
         }
         self.print_history(out)?;
@@ -106,19 +110,19 @@ impl LoadBalance {
             parts: load.serving.into(),
             imbalance: load.node_imbalance,
             floor: load.node_imbalance_floor,
-            sends: load.node_sends,
-            saved: load.node_sends_saved,
+            fan_out: load.node_fan_out,
+            saved: load.node_fan_out_saved,
         };
         let partitions = Evenness {
             name: "partitions",
             parts: load.partitions.len() as u64,
             imbalance: load.imbalance,
             floor: load.imbalance_floor,
-            sends: load.sends,
-            saved: load.sends_saved,
+            fan_out: load.fan_out,
+            saved: load.fan_out_saved,
         };
-        let heading = ["of", "imbalance", "at random", "sends saved", "sends a look"].map(str::to_owned);
-        let rows = [nodes, partitions].map(|row| row.cells(load.looks));
+        let heading = ["of", "imbalance", "at random", "fan-out saved", "fan-out"].map(str::to_owned);
+        let rows = [nodes, partitions].map(|row| row.cells(load.searches));
         table(out, &[&[heading.to_vec()][..], &rows].concat())?;
         writeln!(out, "{IMBALANCE}")
     }
@@ -184,9 +188,9 @@ impl LoadBalance {
 }
 
 impl Evenness {
-    /// One part is even and gets everything; without looks nothing was saved, nor was it not.
-    fn cells(self, looks: u64) -> Vec<String> {
-        let Self { name, parts, imbalance, floor, sends, saved } = self;
+    /// One part is even and gets everything; without searches nothing was saved, nor was it not.
+    fn cells(self, searches: u64) -> Vec<String> {
+        let Self { name, parts, imbalance, floor, fan_out, saved } = self;
         let cell = |known: bool, text: String| if known { text } else { NO_FIGURE.to_owned() };
         let saved = saved.filter(|_| parts > 1);
         vec![
@@ -194,7 +198,7 @@ impl Evenness {
             cell(parts > 1, format!("{imbalance:.2}")),
             cell(parts > 1, format!("{floor:.2}")),
             saved.map_or_else(|| NO_FIGURE.to_owned(), |saved| format!("{:.1} %", saved * 100.0)),
-            cell(looks > 0, format!("{:.2} of {parts}", sends as f64 / looks as f64)),
+            cell(searches > 0, format!("{:.2} of {parts}", fan_out as f64 / searches as f64)),
         ]
     }
 }
@@ -228,16 +232,16 @@ mod tests {
         };
         let point = |imbalance: f64| json!({"node_imbalance": imbalance, "node_imbalance_floor": 1.1});
         serde_json::from_value(json!({
-            "epoch": 4, "dimensions": 2, "looks": 10, "sends": 20, "imbalance": 1.5, "imbalance_floor": 1.2,
-            "sends_saved": 0.25, "serving": 2, "node_sends": 13, "node_imbalance": 1.33,
-            "node_imbalance_floor": 1.1, "node_sends_saved": 0.35, "file_bytes": 7,
+            "plan_version": 4, "dimensions": 2, "searches": 10, "fan_out": 20, "imbalance": 1.5, "imbalance_floor": 1.2,
+            "fan_out_saved": 0.25, "serving": 2, "node_fan_out": 13, "node_imbalance": 1.33,
+            "node_imbalance_floor": 1.1, "node_fan_out_saved": 0.35, "file_bytes": 7,
             "partitions": [
                 partition(1, 0, [None, None], [Some(99), None]),
                 partition(2, 1, [Some(100), None], [None, Some(-5)]),
                 partition(3, 0, [Some(100), Some(-4)], [None, None]),
             ],
             "nodes": [node(0, 4_000), node(1, 2_000), node(2, 0)],
-            "drained": [2], "moving": null, "history": [point(1.2), point(1.3)], "variation": 0.04,
+            "drained": [2], "progress": null, "history": [point(1.2), point(1.3)], "variation": 0.04,
         }))
         .unwrap()
     }
@@ -253,12 +257,12 @@ mod tests {
         let text = text(&report());
         let expected = "\
 3 nodes, 3 partitions in 2 dimensions, plan 4
-of          imbalance  at random  sends saved  sends a look
-nodes       1.33       1.10       35.0 %       1.30 of 2
-partitions  1.50       1.20       25.0 %       2.00 of 3
+of          imbalance  at random  fan-out saved  fan-out
+nodes       1.33       1.10       35.0 %         1.30 of 2
+partitions  1.50       1.20       25.0 %         2.00 of 3
 imbalance: most over mean of contents
 at random: the imbalance of the same contents dealt at random, which is chance alone
-10 looks since the start or the last change of the plan; sends, received and comparisons are theirs
+10 searches since the start or the last change of the plan; fan-out, received and comparisons are theirs
 drained: 2
 over the last 2 minutes (one reading a minute): imbalance of nodes 1.20 to 1.30, coefficient of variation 4.0 %
 
@@ -280,14 +284,14 @@ box: the range of each feature: distinct shingles, then for each half of the dic
     #[test]
     fn figures_that_say_nothing_are_left_out() {
         let mut report = report();
-        (report.load.looks, report.load.sends, report.load.node_sends) = (0, 0, 0);
-        (report.load.sends_saved, report.load.node_sends_saved) = (None, None);
+        (report.load.searches, report.load.fan_out, report.load.node_fan_out) = (0, 0, 0);
+        (report.load.fan_out_saved, report.load.node_fan_out_saved) = (None, None);
         report.history.truncate(1);
         let text = text(&report);
         for line in [
-            "nodes       1.33       1.10       -            -",
-            "partitions  1.50       1.20       -            -",
-            "0 looks since the start or the last change of the plan; sends, received and comparisons are theirs",
+            "nodes       1.33       1.10       -              -",
+            "partitions  1.50       1.20       -              -",
+            "0 searches since the start or the last change of the plan; fan-out, received and comparisons are theirs",
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");
         }
@@ -295,12 +299,12 @@ box: the range of each feature: distinct shingles, then for each half of the dic
 
         // One node that serves, and one partition.
         report.load.serving = 1;
-        (report.load.looks, report.load.node_sends, report.load.node_sends_saved) = (1, 1, Some(0.0));
+        (report.load.searches, report.load.node_fan_out, report.load.node_fan_out_saved) = (1, 1, Some(0.0));
         report.load.dimensions = 1;
         let text = self::text(&report);
         for line in [
-            "nodes       -          -          -            1.00 of 1",
-            "1 look since the start or the last change of the plan; sends, received and comparisons are theirs",
+            "nodes       -          -          -              1.00 of 1",
+            "1 search since the start or the last change of the plan; fan-out, received and comparisons are theirs",
             "box: the range of each feature: distinct shingles; `*` is no limit",
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");
@@ -310,14 +314,21 @@ box: the range of each feature: distinct shingles, then for each half of the dic
 
     #[test]
     fn a_change_under_way_is_told() {
-        let moving = Moving { epoch: 4, next_epoch: 5, copied: 0, contents: 0, changed: 0, seconds: 0.0 };
-        assert_eq!(progress(&moving), "plan 5 is being made; nothing is copied yet");
-        let moving = Moving { copied: 1, contents: 1, seconds: 2.4, ..moving };
-        assert_eq!(progress(&moving), "changing to plan 5: 1 of 1 content copied in 2 s");
-        let moving = Moving { copied: 1_200, contents: 3_000, changed: 7, ..moving };
+        let progress = RebalanceProgress {
+            plan_version: 4,
+            next_version: 5,
+            copied: 0,
+            contents: 0,
+            changed: 0,
+            seconds: 0.0,
+        };
+        assert_eq!(describe_progress(&progress), "plan 5 is being made; nothing is copied yet");
+        let progress = RebalanceProgress { copied: 1, contents: 1, seconds: 2.4, ..progress };
+        assert_eq!(describe_progress(&progress), "changing to plan 5: 1 of 1 content copied in 2 s");
+        let progress = RebalanceProgress { copied: 1_200, contents: 3_000, changed: 7, ..progress };
         let told = "changing to plan 5: 1,200 of 3,000 contents copied in 2 s, 7 again after a change";
-        assert_eq!(progress(&moving), told);
-        let text = text(&LoadBalance { moving: Some(moving), ..report() });
+        assert_eq!(describe_progress(&progress), told);
+        let text = text(&LoadBalance { progress: Some(progress), ..report() });
         assert!(text.contains(&format!("\n{told}\nto copy: contents that change their node, ")), "{text}");
     }
 

@@ -21,12 +21,12 @@ pub(super) struct WhatIfs {
 impl WhatIfs {
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "from {}; the present plan first", plural(self.sample, "content"))?;
-        let heading = ["dimensions", "nodes", "imbalance", "at random", "sends saved", "speed-up"];
+        let heading = ["dimensions", "nodes", "imbalance", "at random", "fan-out saved", "speed-up"];
         let mut rows = vec![heading.map(str::to_owned).to_vec()];
         rows.extend(std::iter::once(&self.present).chain(&self.rows).map(cells));
         table(out, &rows)?;
         writeln!(out, "{IMBALANCE}")?;
-        writeln!(out, "sends saved: against comparing every content on every node")?;
+        writeln!(out, "fan-out saved: against comparing every content on every node")?;
         writeln!(out, "{}", layout::SPEED_UP)?;
         let mut nodes: Vec<u32> = self.rows.iter().chain([&self.present]).map(|row| row.nodes).collect();
         nodes.sort_unstable();
@@ -49,7 +49,7 @@ impl WhatIfs {
         imbalance.series.extend(self.lines(|row| row.imbalance_floor).into_iter().take(1).map(|line| {
             Series { name: "the same contents dealt at random".to_owned(), dashed: true, ..line }
         }));
-        let saved = panel("Sends saved against all nodes, %", |row| row.sends_saved * 100.0);
+        let saved = panel("Fan-out saved against all nodes, %", |row| row.fan_out_saved * 100.0);
         let speed_up = panel("Speed-up: all pairs over the busiest node's work", |row| row.speed_up);
         vec![imbalance, saved, Panel { logarithmic_y: true, ..speed_up }]
     }
@@ -74,7 +74,7 @@ fn cells(row: &WhatIf) -> Vec<String> {
         row.nodes.to_string(),
         several(format!("{:.2}", row.imbalance)),
         several(format!("{:.2}", row.imbalance_floor)),
-        several(format!("{:.1} %", row.sends_saved * 100.0)),
+        several(format!("{:.1} %", row.fan_out_saved * 100.0)),
         format!("{:.1}", row.speed_up),
     ]
 }
@@ -90,7 +90,7 @@ mod tests {
             nodes,
             imbalance: 1.25,
             imbalance_floor: 1.1,
-            sends_saved: 0.5,
+            fan_out_saved: 0.5,
             speed_up: 12.34,
         };
         let rows = [1, 2].into_iter().flat_map(|n| [2, 4, 8].map(|nodes| row(n, nodes))).collect();
@@ -108,9 +108,9 @@ mod tests {
         let text = text(399);
         for line in [
             "from 399 contents; the present plan first",
-            "dimensions  nodes  imbalance  at random  sends saved  speed-up",
-            "3           1      -          -          -            12.3",
-            "1           8      1.25       1.10       50.0 %       12.3",
+            "dimensions  nodes  imbalance  at random  fan-out saved  speed-up",
+            "3           1      -          -          -              12.3",
+            "1           8      1.25       1.10       50.0 %         12.3",
             layout::SPEED_UP,
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(groups[&url("a")], groups[&url("to-c")]);
         assert_ne!(groups[&url("loop")], groups[&url("loop2")]);
         assert_ne!(groups[&url("empty")], groups[&url("empty2")]);
-        // What tied the others is gone.
+        // What linked the others is gone.
         let gone = pages.fetch(&url("b"), Timestamp::from_millis(5), &Version::Dead);
         assert_eq!(gone, Taken::Replaced(Version::Content(b)));
         let groups = pages.groups(&contents, &pairs);

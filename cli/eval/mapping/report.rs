@@ -3,7 +3,7 @@
 use anyhow::ensure;
 
 use super::later::Later;
-use super::{Design, Pairs, Result, Run, Variant};
+use super::{Design, MappingResult, Pairs, Run, Variant};
 use crate::eval::svg::{Panel, Series};
 use crate::eval::{Report, Table, percent};
 use crate::layout::SPEED_UP;
@@ -34,7 +34,7 @@ impl Variant {
     }
 }
 
-impl Result {
+impl MappingResult {
     /// The runs of one threshold and variant each, by the number of nodes.
     fn rows(&self) -> impl Iterator<Item = &[Run]> {
         self.runs.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant))
@@ -51,7 +51,7 @@ impl Result {
         table
     }
 
-    fn looks(&self, run: &Run) -> u64 {
+    fn searches(&self, run: &Run) -> u64 {
         self.pairs.iter().find(|pairs| pairs.tau == run.tau).map_or(0, |pairs| 2 * pairs.pairs)
     }
 
@@ -151,21 +151,21 @@ fn over(value: f64, floor: f64) -> String {
     if floor > 0.0 { format!("{:.3}", value / floor) } else { NO_FIGURE.to_owned() }
 }
 
-impl Report for Result {
+impl Report for MappingResult {
     fn tables(&self) -> Vec<Table> {
         let mut tables = vec![
             self.by_nodes("figure 4: imbalance, by the number of nodes", |run| {
                 of_several(run.nodes, format!("{:.3}", run.imbalance))
             }),
-            self.by_nodes("figure 5: sends saved against broadcast, %", |run| {
-                of_several(run.nodes, percent(run.sends_saved))
+            self.by_nodes("figure 5: fan-out saved against broadcast, %", |run| {
+                of_several(run.nodes, percent(run.fan_out_saved))
             }),
             self.by_nodes("figure 6: speed-up", |run| format!("{:.1}", run.speed_up)),
             self.by_nodes(
-                "recall loss: near-duplicates not compared, % of looks (each pair looks twice, once from each side)",
-                |run| match self.looks(run) {
+                "recall loss: near-duplicates not compared, % of searches (each pair is searched for twice, once from each side)",
+                |run| match self.searches(run) {
                     0 => NO_FIGURE.to_owned(),
-                    looks => percent(run.lost as f64 / looks as f64),
+                    searches => percent(run.lost as f64 / searches as f64),
                 },
             ),
         ];
@@ -201,7 +201,7 @@ impl Report for Result {
         vec![
             self.lengths_panel(),
             self.panel("Figure 4: imbalance", "most over mean stored", true, |run| run.imbalance),
-            self.panel("Figure 5: sends saved", "% of a broadcast", false, |run| 100.0 * run.sends_saved),
+            self.panel("Figure 5: fan-out saved", "% of a broadcast", false, |run| 100.0 * run.fan_out_saved),
             self.panel("Figure 6: speed-up", "all pairs over the busiest node's work", true, |run| {
                 run.speed_up
             }),
@@ -214,7 +214,7 @@ impl Report for Result {
         ensure!(
             lost == 0,
             "ours and the control lose no pair, for their bound is exact, and here they do: {}",
-            plural(lost, "look")
+            plural(lost, "search")
         );
         Ok(())
     }

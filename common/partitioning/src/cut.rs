@@ -115,7 +115,7 @@ impl<'s> Tree<'s> {
     /// As [`grow`], with parts of about the same weight.
     pub(super) fn grown(contents: Contents<'s>, parts: u32, each: u32) -> Self {
         let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
-        let contacts = home.clone();
+        let probing = home.clone();
         let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
         let mut tree = Self {
             contents,
@@ -126,30 +126,29 @@ impl<'s> Tree<'s> {
             each,
             intervals: (contents.dimensions == 1).then(|| intervals::equal_depth(totals(), parts)),
         };
-        tree.grow(&Bounds::all(contents.dimensions), &mut home, contacts, Wanted::new(parts, None), 0);
+        tree.grow(&Bounds::all(contents.dimensions), &mut home, probing, Wanted::new(parts, None), 0);
         tree
     }
 
-    /// Grows the node of a box: `home` has its vector in it, `contacts` may have partners in it.
+    /// Grows the node of a box: `home` has its vector in it, `probing` may have partners in it.
     fn grow(
         &mut self,
         bounds: &Bounds,
         home: &mut [usize],
-        contacts: Vec<usize>,
+        probing: Vec<usize>,
         mut wanted: Wanted,
         depth: usize,
     ) {
         let weight: f64 = home.iter().map(|i| self.contents.weights[*i]).sum();
         wanted.part.get_or_insert(weight / f64::from(wanted.parts));
-        let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &contacts, wanted) } else { None };
+        let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &probing, wanted) } else { None };
         let Some(cut) = cut else {
-            self.end(bounds, home, contacts, wanted, depth);
+            self.end(bounds, home, probing, wanted, depth);
             return;
         };
         let (left, right) = bounds.split(cut.feature, cut.at);
-        let (left_contacts, right_contacts) =
-            (self.meeting(&left, &contacts), self.meeting(&right, &contacts));
-        drop(contacts);
+        let (left_probing, right_probing) = (self.meeting(&left, &probing), self.meeting(&right, &probing));
+        drop(probing);
         let value = |i: &usize| self.contents.lengths[*i].feature(cut.feature);
         home.sort_unstable_by_key(|i| (value(i), *i));
         let middle = home.partition_point(|i| value(i) <= cut.at);
@@ -157,12 +156,12 @@ impl<'s> Tree<'s> {
 
         let node = self.nodes.len();
         self.nodes.push(Node::Leaf(0));
-        self.grow(&left, left_home, left_contacts, wanted.below(cut.parts), depth + 1);
+        self.grow(&left, left_home, left_probing, wanted.below(cut.parts), depth + 1);
         self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
         self.grow(
             &right,
             right_home,
-            right_contacts,
+            right_probing,
             wanted.below(wanted.parts.saturating_sub(cut.parts)),
             depth + 1,
         );
@@ -173,27 +172,27 @@ impl<'s> Tree<'s> {
         &mut self,
         bounds: &Bounds,
         home: &mut [usize],
-        contacts: Vec<usize>,
+        probing: Vec<usize>,
         wanted: Wanted,
         depth: usize,
     ) {
         let owner = wanted.owner.unwrap_or_else(|| {
             let part = self.parts.len() as u32;
-            self.parts.push(Part { stored: home.len(), received: contacts.len() });
+            self.parts.push(Part { stored: home.len(), received: probing.len() });
             home.iter().for_each(|i| self.homes[*i] = part);
             part
         });
         if wanted.owner.is_none() && self.each > 1 {
-            self.grow(bounds, home, contacts, Wanted::new(self.each, Some(owner)), depth);
+            self.grow(bounds, home, probing, Wanted::new(self.each, Some(owner)), depth);
         } else {
             self.nodes.push(Node::Leaf(self.owners.len() as u32));
             self.owners.push(owner);
         }
     }
 
-    fn meeting(&self, bounds: &Bounds, contacts: &[usize]) -> Vec<usize> {
+    fn meeting(&self, bounds: &Bounds, probing: &[usize]) -> Vec<usize> {
         std::thread::yield_now();
-        contacts.iter().copied().filter(|i| self.contents.spaces[*i].meets(bounds)).collect()
+        probing.iter().copied().filter(|i| self.contents.spaces[*i].meets(bounds)).collect()
     }
 
     /// The best boundary of all features; none where one part is wanted or all vectors are equal.
@@ -201,7 +200,7 @@ impl<'s> Tree<'s> {
         &self,
         bounds: &Bounds,
         home: &mut [usize],
-        contacts: &[usize],
+        probing: &[usize],
         wanted: Wanted,
     ) -> Option<Boundary> {
         if let (Some(intervals), None) = (&self.intervals, wanted.owner) {
@@ -225,7 +224,7 @@ impl<'s> Tree<'s> {
             evenest = all.into_iter().chain(evenest).min_by(|a, b| a.overload.total_cmp(&b.overload));
         }
         // Heavy points everywhere: as even as it can be had.
-        near.into_iter().min_by_key(|b| self.received(bounds, *b, contacts)).or(evenest)
+        near.into_iter().min_by_key(|b| self.received(bounds, *b, probing)).or(evenest)
     }
 
     /// Every boundary of a feature between two contents, from left to right.
@@ -249,12 +248,12 @@ impl<'s> Tree<'s> {
         boundaries
     }
 
-    /// Contents received by both sides together, over a part of `contacts`.
-    fn received(&self, bounds: &Bounds, boundary: Boundary, contacts: &[usize]) -> usize {
+    /// Contents received by both sides together, over a part of `probing`.
+    fn received(&self, bounds: &Bounds, boundary: Boundary, probing: &[usize]) -> usize {
         std::thread::yield_now();
         let (left, right) = bounds.split(boundary.feature, boundary.at);
-        let step = contacts.len().div_ceil(SPACES_MAX).max(1);
-        let spaces = contacts.iter().step_by(step).map(|i| &self.contents.spaces[*i]);
+        let step = probing.len().div_ceil(SPACES_MAX).max(1);
+        let spaces = probing.iter().step_by(step).map(|i| &self.contents.spaces[*i]);
         spaces.map(|space| usize::from(space.meets(&left)) + usize::from(space.meets(&right))).sum()
     }
 }

@@ -17,7 +17,7 @@ use doppel_model::stable_hash64;
 
 /// Which halves of the dictionary each bucket of first words belongs to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Document", into = "Document")]
+#[serde(try_from = "LexiconDocument", into = "LexiconDocument")]
 pub struct Lexicon {
     version: u64,
     empty: LengthVector,
@@ -51,7 +51,7 @@ impl Lexicon {
         Ok(Self { version, empty, table })
     }
 
-    /// 0 for the unlearned table, else the epoch of the map it was learned for.
+    /// 0 for the unlearned table, else the version of the map it was learned for.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -93,13 +93,13 @@ fn halves(dimensions: usize) -> u8 {
 /// A lexicon as it is stored: two hexadecimal digits per bucket, a bit for every half.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct LexiconDocument {
     version: u64,
     dimensions: usize,
     halves: String,
 }
 
-impl From<Lexicon> for Document {
+impl From<Lexicon> for LexiconDocument {
     fn from(lexicon: Lexicon) -> Self {
         let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
         let halves = lexicon.table.iter().flat_map(|bits| [digit(bits >> 4), digit(*bits)]).collect();
@@ -109,11 +109,11 @@ impl From<Lexicon> for Document {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-impl TryFrom<Document> for Lexicon {
+impl TryFrom<LexiconDocument> for Lexicon {
     type Error = MappingError;
 
-    fn try_from(document: Document) -> Result<Self, MappingError> {
-        let Document { version, dimensions, halves: text } = document;
+    fn try_from(document: LexiconDocument) -> Result<Self, MappingError> {
+        let LexiconDocument { version, dimensions, halves: text } = document;
         let empty = LengthVector::zero(dimensions)?;
         if text.len() != 2 * BUCKETS {
             return Err(MappingError::Table(format!("this has {} bytes", text.len())));

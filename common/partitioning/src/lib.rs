@@ -5,11 +5,11 @@
 //! sub-dictionaries of a [`Lexicon`]: the whole dictionary, and N - 1 halves of it. Near-duplicates have
 //! similar vectors, so a content needs comparing only in the partitions that meet its [`BoundingSpace`]. A
 //! [`PartitionMap`] is a lexicon and the cuts: it says where a content is stored (one home) and where it is
-//! compared (its contacts, the home among them).
+//! compared (its probed partitions, the home among them).
 //!
 //! Invariants, for one map and its tau:
-//! - every vector has exactly one home, and its contacts contain it;
-//! - J(a, b) > tau implies that the home of `b` is among the contacts of `a`, and the other way round.
+//! - every vector has exactly one home, and its probed partitions contain it;
+//! - J(a, b) > tau implies that the home of `b` is among the probed partitions of `a`, and the other way round.
 //!
 //! The idea of length vectors is that of the incremental two-tier clustering of Ask.com's search
 //! engine, whose boxes need a tolerance rho; the bound here is exact for the Jaccard coefficient and
@@ -19,7 +19,6 @@
 mod balance;
 mod bounding_space;
 mod cut;
-mod follow;
 mod intervals;
 mod length_vector;
 mod lexicon;
@@ -27,18 +26,19 @@ mod load;
 mod paper;
 mod partition_map;
 mod plan;
+mod rebalancer;
 mod sample;
 mod topics;
 mod what_if;
 
 pub use bounding_space::{BoundingSpace, Bounds};
-pub use follow::{Follow, Followed, PlanChange, PlannedMove};
 pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
-pub use load::{MappingLoad, sends_saved};
+pub use load::{MappingLoad, fan_out_saved};
 pub use paper::{PaperLengths, PaperMap, Rho};
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
-pub use plan::{NODES_MAX, PartitionPlace, Plan};
+pub use plan::{NODES_MAX, PartitionAssignment, Plan};
+pub use rebalancer::{NextPlan, PlanChange, PlannedMove, Rebalancer};
 pub use sample::{Drift, Sample};
 pub use what_if::{WhatIf, what_if};
 
@@ -84,8 +84,8 @@ pub enum MappingError {
     #[error("a cut over feature {0} at {1} is not possible")]
     Cut(usize, i64),
     /// A plan is not later than the one it is to follow.
-    #[error("a plan of epoch {0} cannot follow the present one")]
-    Epoch(u64),
+    #[error("a plan of version {0} cannot follow the present one")]
+    PlanVersion(u64),
     /// A stored plan is of another version.
     #[error("the plan is of version {0}")]
     Version(u32),

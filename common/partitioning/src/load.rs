@@ -15,8 +15,8 @@ pub struct MappingLoad {
 }
 
 impl MappingLoad {
-    /// So many contents dealt to `parts` at random, always in the same way: the imbalance of that is chance alone, the noise
-    /// floor of a map's.
+    /// So many contents dealt to `parts` at random, always in the same way: the imbalance of that is chance alone, the
+    /// noise floor of a map's.
     #[must_use]
     pub fn at_random(parts: usize, contents: u64) -> Self {
         Self::dealt(parts, (0..contents).map(|number| stable_hash64(&number.to_le_bytes())))
@@ -49,18 +49,20 @@ impl MappingLoad {
         work.max().filter(|most| *most > 0).map_or(0.0, |most| (contents * contents) as f64 / most as f64)
     }
 
-    /// Share of sends saved against comparing every content in every partition, 0 to 1.
+    /// Share of fan-out saved against comparing every content in every partition, 0 to 1.
     #[must_use]
-    pub fn sends_saved(&self) -> f64 {
-        sends_saved(self.stored.iter().sum(), self.received.iter().sum(), self.received.len()).unwrap_or(0.0)
+    pub fn fan_out_saved(&self) -> f64 {
+        fan_out_saved(self.stored.iter().sum(), self.received.iter().sum(), self.received.len())
+            .unwrap_or(0.0)
     }
 }
 
-/// Share of sends saved by so many looks against sending each of them to all of so many parts; none without looks.
+/// Share of fan-out saved by so many searches against sending each of them to all of so many parts; none without
+/// searches.
 #[must_use]
-pub fn sends_saved(looks: u64, sends: u64, parts: usize) -> Option<f64> {
-    let broadcast = looks as f64 * parts as f64;
-    (broadcast > 0.0).then(|| 1.0 - sends as f64 / broadcast)
+pub fn fan_out_saved(searches: u64, fan_out: u64, parts: usize) -> Option<f64> {
+    let broadcast = searches as f64 * parts as f64;
+    (broadcast > 0.0).then(|| 1.0 - fan_out as f64 / broadcast)
 }
 
 /// Largest over mean; 1 where there is nothing.

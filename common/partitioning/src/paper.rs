@@ -84,9 +84,9 @@ pub struct PaperLengths([u32; DIMENSIONS_MAX]);
 /// let contents: Vec<_> = (10..300).map(|n| Builder::new().build(&vec![n << 52; n as usize])).collect();
 /// let map = PaperMap::learn(&contents, 4, Tau::DEFAULT, 2, Rho::new(1.1)?)?;
 /// let lengths = map.lengths(&contents[0]);
-/// let mut contacts = Vec::new();
-/// map.contacts(&lengths, &mut contacts);
-/// assert!(contacts.contains(&map.home(&lengths)));
+/// let mut probed_nodes = Vec::new();
+/// map.probed_nodes(&lengths, &mut probed_nodes);
+/// assert!(probed_nodes.contains(&map.home(&lengths)));
 /// # Ok::<(), doppel_partitioning::MappingError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -162,7 +162,7 @@ impl PaperMap {
     }
 
     /// Writes the nodes that contents of these lengths are compared on to `out`, ascending.
-    pub fn contacts(&self, lengths: &PaperLengths, out: &mut Vec<u32>) {
+    pub fn probed_nodes(&self, lengths: &PaperLengths, out: &mut Vec<u32>) {
         out.clear();
         out.push(0);
         for ((cuts, count), length) in self.cuts.iter().zip(&self.intervals).zip(lengths.0) {
@@ -191,11 +191,11 @@ impl PaperMap {
     pub fn measure(&self, lengths: &[PaperLengths]) -> MappingLoad {
         let zero = vec![0; self.nodes() as usize];
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
-        let mut contacts = Vec::new();
+        let mut probed_nodes = Vec::new();
         for lengths in lengths {
             load.stored[self.home(lengths) as usize] += 1;
-            self.contacts(lengths, &mut contacts);
-            contacts.iter().for_each(|node| load.received[*node as usize] += 1);
+            self.probed_nodes(lengths, &mut probed_nodes);
+            probed_nodes.iter().for_each(|node| load.received[*node as usize] += 1);
         }
         load
     }
@@ -294,7 +294,7 @@ mod tests {
     proptest! {
         /// Against the definition: two contents meet if all lengths are inside the open intervals.
         #[test]
-        fn contacts_are_the_boxes_of_the_intervals(
+        fn probed_partitions_are_the_boxes_of_the_intervals(
             contents in pages(),
             nodes in 1u32..70,
             dimensions in 1usize..=4,
@@ -304,18 +304,18 @@ mod tests {
             prop_assert_eq!(map.nodes(), nodes);
             let lengths: Vec<PaperLengths> = contents.iter().map(|s| map.lengths(s)).collect();
             let wide = rho.get() / 0.8;
-            let mut contacts = Vec::new();
+            let mut probed_nodes = Vec::new();
             for (a, signature) in lengths.iter().zip(&contents) {
                 prop_assert_eq!(a.0.iter().sum::<u32>(), signature.shingles());
-                map.contacts(a, &mut contacts);
-                prop_assert!(contacts.is_sorted_by(|a, b| a < b) && contacts.contains(&map.home(a)));
-                prop_assert!(contacts.iter().all(|node| *node < nodes));
+                map.probed_nodes(a, &mut probed_nodes);
+                prop_assert!(probed_nodes.is_sorted_by(|a, b| a < b) && probed_nodes.contains(&map.home(a)));
+                prop_assert!(probed_nodes.iter().all(|node| *node < nodes));
                 for b in &lengths {
                     let inside = a.0.iter().zip(&b.0).all(|(a, b)| {
                         let (a, b) = (f64::from((*a).max(1)), f64::from((*b).max(1)));
                         b > a / wide + 1e-9 && b < a * wide - 1e-9
                     });
-                    prop_assert!(!inside || contacts.contains(&map.home(b)), "{:?} {:?}", a, b);
+                    prop_assert!(!inside || probed_nodes.contains(&map.home(b)), "{:?} {:?}", a, b);
                 }
             }
         }
@@ -324,12 +324,12 @@ mod tests {
         #[test]
         fn one_dimension_loses_nothing(contents in pages(), nodes in 1u32..70, rho in rhos()) {
             let map = PaperMap::learn(&contents, nodes, Tau::DEFAULT, 1, rho).unwrap();
-            let mut contacts = Vec::new();
+            let mut probed_nodes = Vec::new();
             for a in &contents {
-                map.contacts(&map.lengths(a), &mut contacts);
+                map.probed_nodes(&map.lengths(a), &mut probed_nodes);
                 for b in &contents {
                     if Tau::DEFAULT.exceeded_by(a.shared_with(b).into(), a.shingles().into(), b.shingles().into()) {
-                        prop_assert!(contacts.contains(&map.home(&map.lengths(b))));
+                        prop_assert!(probed_nodes.contains(&map.home(&map.lengths(b))));
                     }
                 }
             }
@@ -342,10 +342,10 @@ mod tests {
             (1..300_u64).map(|n| Builder::new().build(&vec![1 << 52 | n; 40])).collect();
         let map = PaperMap::learn(&contents, 64, Tau::DEFAULT, 3, Rho::new(1.0).unwrap()).unwrap();
         assert_eq!((map.partners(0), map.partners(1), map.partners(4)), ((0, 1), (0, 1), (4, 4)));
-        let mut contacts = Vec::new();
+        let mut probed_nodes = Vec::new();
         let lengths = map.lengths(&contents[0]);
-        map.contacts(&lengths, &mut contacts);
-        assert!(contacts.contains(&map.home(&lengths)));
+        map.probed_nodes(&lengths, &mut probed_nodes);
+        assert!(probed_nodes.contains(&map.home(&lengths)));
     }
 
     #[test]

@@ -24,15 +24,15 @@ pub const PARTITIONS_MAX: usize = 4_096;
 /// let contents: Vec<_> = (10..300).map(|n| Builder::new().build(&vec![n << 52; n as usize])).collect();
 /// let map = PartitionMap::learn(&contents, 4, Tau::DEFAULT, 3, 1)?;
 /// let lengths = map.lexicon().lengths(&contents[0]);
-/// let mut contacts = Vec::new();
-/// map.contacts(&lengths, &mut contacts);
-/// assert!(contacts.contains(&map.home(&lengths)));
+/// let mut probed_partitions = Vec::new();
+/// map.probed_partitions(&lengths, &mut probed_partitions);
+/// assert!(probed_partitions.contains(&map.home(&lengths)));
 /// # Ok::<(), doppel_partitioning::MappingError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Document", into = "Document")]
+#[serde(try_from = "PartitionMapDocument", into = "PartitionMapDocument")]
 pub struct PartitionMap {
-    epoch: u64,
+    version: u64,
     tau: Tau,
     lexicon: Lexicon,
     nodes: Vec<Node>,
@@ -41,7 +41,7 @@ pub struct PartitionMap {
 }
 
 impl PartitionMap {
-    /// The map of one partition, epoch 0, with an unlearned lexicon.
+    /// The map of one partition, version 0, with an unlearned lexicon.
     ///
     /// # Errors
     /// When `dimensions` is out of range.
@@ -60,12 +60,12 @@ impl PartitionMap {
         partitions: usize,
         tau: Tau,
         dimensions: usize,
-        epoch: u64,
+        version: u64,
     ) -> Result<Self, MappingError> {
         if !(1..=PARTITIONS_MAX).contains(&partitions) {
             return Err(MappingError::Partitions(partitions));
         }
-        let (map, _) = Self::learn_parts(sample, (partitions as u32, 1), tau, dimensions, epoch)?;
+        let (map, _) = Self::learn_parts(sample, (partitions as u32, 1), tau, dimensions, version)?;
         Ok(map)
     }
 
@@ -75,13 +75,13 @@ impl PartitionMap {
         (parts, each): (u32, u32),
         tau: Tau,
         dimensions: usize,
-        epoch: u64,
+        version: u64,
     ) -> Result<(Self, Vec<u32>), MappingError> {
-        let lexicon = Lexicon::learn(sample, dimensions, epoch)?;
+        let lexicon = Lexicon::learn(sample, dimensions, version)?;
         let lengths: Vec<LengthVector> = sample.iter().map(|s| lexicon.lengths(s.borrow())).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, tau)).collect();
         let (nodes, owners) = balance::learn(&lengths, &spaces, dimensions, (parts, each));
-        let mut map = Self::over(lexicon, nodes, tau, epoch)?;
+        let mut map = Self::over(lexicon, nodes, tau, version)?;
         map.sample = Sample::of(&lengths, dimensions, map.measure(&lengths));
         Ok((map, owners))
     }
@@ -90,7 +90,7 @@ impl PartitionMap {
         lexicon: Lexicon,
         nodes: Vec<Node>,
         tau: Tau,
-        epoch: u64,
+        version: u64,
     ) -> Result<Self, MappingError> {
         let mut bounds = Vec::new();
         let end = leaves(&nodes, 0, &Bounds::all(lexicon.dimensions()), 0, &mut bounds)?;
@@ -100,16 +100,16 @@ impl PartitionMap {
         if bounds.len() > PARTITIONS_MAX {
             return Err(MappingError::Partitions(bounds.len()));
         }
-        Ok(Self { epoch, tau, lexicon, nodes, bounds, sample: Sample::default() })
+        Ok(Self { version, tau, lexicon, nodes, bounds, sample: Sample::default() })
     }
 
     /// Number of the map; grows whenever the cuts change.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
-    /// The threshold whose partners the contacts cover.
+    /// The threshold whose partners the probed partitions cover.
     #[must_use]
     pub fn tau(&self) -> Tau {
         self.tau
@@ -154,7 +154,7 @@ impl PartitionMap {
     }
 
     /// Writes the partitions that contents of these lengths are compared in to `out`, ascending.
-    pub fn contacts(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
+    pub fn probed_partitions(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
         out.clear();
         let space = BoundingSpace::new(*lengths, self.tau);
         self.reach(&space, 0, &Bounds::all(self.lexicon.dimensions()), out);
@@ -174,8 +174,8 @@ impl PartitionMap {
         }
     }
 
-    pub(super) fn set_epoch(&mut self, epoch: u64) {
-        self.epoch = epoch;
+    pub(super) fn set_version(&mut self, version: u64) {
+        self.version = version;
     }
 
     /// Cuts a partition's box in two. Later partitions move up by one number.
@@ -234,11 +234,11 @@ impl PartitionMap {
     pub fn measure(&self, lengths: &[LengthVector]) -> MappingLoad {
         let zero = vec![0; self.partitions()];
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
-        let mut contacts = Vec::new();
+        let mut probed_partitions = Vec::new();
         for vector in lengths {
             load.stored[self.home(vector) as usize] += 1;
-            self.contacts(vector, &mut contacts);
-            contacts.iter().for_each(|partition| load.received[*partition as usize] += 1);
+            self.probed_partitions(vector, &mut probed_partitions);
+            probed_partitions.iter().for_each(|partition| load.received[*partition as usize] += 1);
         }
         load
     }
@@ -273,8 +273,8 @@ fn leaves(
 /// partition.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
-    epoch: u64,
+struct PartitionMapDocument {
+    version: u64,
     tau: Tau,
     lexicon: Lexicon,
     cuts: Vec<Option<Cut>>,
@@ -298,19 +298,19 @@ impl Node {
     }
 }
 
-impl From<PartitionMap> for Document {
+impl From<PartitionMap> for PartitionMapDocument {
     fn from(map: PartitionMap) -> Self {
         let cuts = map.nodes.iter().map(Node::cut).collect();
-        Self { epoch: map.epoch, tau: map.tau, lexicon: map.lexicon, cuts, sample: map.sample }
+        Self { version: map.version, tau: map.tau, lexicon: map.lexicon, cuts, sample: map.sample }
     }
 }
 
-impl TryFrom<Document> for PartitionMap {
+impl TryFrom<PartitionMapDocument> for PartitionMap {
     type Error = MappingError;
 
-    fn try_from(document: Document) -> Result<Self, MappingError> {
+    fn try_from(document: PartitionMapDocument) -> Result<Self, MappingError> {
         let nodes = tree(&document.cuts, document.lexicon.dimensions())?;
-        let map = Self::over(document.lexicon, nodes, document.tau, document.epoch)?;
+        let map = Self::over(document.lexicon, nodes, document.tau, document.version)?;
         Ok(Self { sample: document.sample, ..map })
     }
 }

@@ -25,12 +25,12 @@ pub const NODES_MAX: u32 = PARTITIONS_MAX as u32;
 
 /// A map, and the node of each of its partitions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Document", into = "Document")]
+#[serde(try_from = "PlanDocument", into = "PlanDocument")]
 pub struct Plan {
     map: PartitionMap,
     nodes: u32,
     /// By the partition's number in the map.
-    places: Vec<PartitionPlace>,
+    assignments: Vec<PartitionAssignment>,
     /// Nodes that are to have no partitions, ascending.
     drained: Vec<u32>,
     next_id: u32,
@@ -39,7 +39,7 @@ pub struct Plan {
 /// What a plan says of a partition beside its box.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PartitionPlace {
+pub struct PartitionAssignment {
     /// Its name for as long as its box is the same.
     pub id: u32,
     /// The node that has it, from 0.
@@ -57,13 +57,13 @@ impl Plan {
         (nodes, each): (u32, u32),
         tau: Tau,
         dimensions: usize,
-        epoch: u64,
+        version: u64,
     ) -> Result<Self, MappingError> {
         let partitions = u64::from(nodes) * u64::from(each);
         if !(1..=PARTITIONS_MAX as u64).contains(&partitions) {
             return Err(MappingError::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)));
         }
-        let (map, node) = PartitionMap::learn_parts(sample, (nodes, each), tau, dimensions, epoch)?;
+        let (map, node) = PartitionMap::learn_parts(sample, (nodes, each), tau, dimensions, version)?;
         Ok(Self::over(map, nodes, &node))
     }
 
@@ -80,39 +80,39 @@ impl Plan {
     }
 
     fn over(map: PartitionMap, nodes: u32, node: &[u32]) -> Self {
-        let places = (0..).zip(node).map(|(id, node)| PartitionPlace { id, node: *node }).collect();
+        let assignments = (0..).zip(node).map(|(id, node)| PartitionAssignment { id, node: *node }).collect();
         let next_id = map.partitions() as u32;
-        Self { map, nodes, places, drained: Vec::new(), next_id }
+        Self { map, nodes, assignments, drained: Vec::new(), next_id }
     }
 
     /// The same boxes and nodes with ids that `before` has not given to other boxes: the plan that follows it when
     /// everything is mapped anew.
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
-        for place in &mut self.places {
-            place.id += before.next_id;
+        for assignment in &mut self.assignments {
+            assignment.id += before.next_id;
         }
         self.next_id += before.next_id;
         self
     }
 
-    /// Whether this plan can take the place of `before`: partitions of one id have one box, and the epoch is later.
+    /// Whether this plan can take the place of `before`: partitions of one id have one box, and the version is later.
     ///
     /// # Errors
-    /// [`MappingError::Epoch`], or [`MappingError::Id`] with the id that names another box.
-    pub fn check_follows(&self, before: &Self) -> Result<(), MappingError> {
-        if self.map.epoch() <= before.map.epoch() {
-            return Err(MappingError::Epoch(self.map.epoch()));
+    /// [`MappingError::PlanVersion`], or [`MappingError::Id`] with the id that names another box.
+    pub fn check_succeeds(&self, before: &Self) -> Result<(), MappingError> {
+        if self.map.version() <= before.map.version() {
+            return Err(MappingError::PlanVersion(self.map.version()));
         }
         let lexicon_stays = self.map.lexicon() == before.map.lexicon();
         let boxes: HashMap<u32, &Bounds> =
-            before.places.iter().map(|place| place.id).zip(before.map.bounds()).collect();
-        let stays = |(place, bounds): (&PartitionPlace, &Bounds)| match boxes.get(&place.id) {
+            before.assignments.iter().map(|assignment| assignment.id).zip(before.map.bounds()).collect();
+        let stays = |(assignment, bounds): (&PartitionAssignment, &Bounds)| match boxes.get(&assignment.id) {
             Some(earlier) => lexicon_stays && *earlier == bounds,
-            None => place.id >= before.next_id,
+            None => assignment.id >= before.next_id,
         };
-        let wrong = self.places.iter().zip(self.map.bounds()).find(|pair| !stays(*pair));
-        wrong.map_or(Ok(()), |(place, _)| Err(MappingError::Id(place.id)))
+        let wrong = self.assignments.iter().zip(self.map.bounds()).find(|pair| !stays(*pair));
+        wrong.map_or(Ok(()), |(assignment, _)| Err(MappingError::Id(assignment.id)))
     }
 
     /// The map.
@@ -129,20 +129,20 @@ impl Plan {
 
     /// Id and node of every partition, by its number in the map.
     #[must_use]
-    pub fn places(&self) -> &[PartitionPlace] {
-        &self.places
+    pub fn assignments(&self) -> &[PartitionAssignment] {
+        &self.assignments
     }
 
     /// The node of a partition, by its number in the map.
     #[must_use]
     pub fn node(&self, partition: u32) -> u32 {
-        self.places.get(partition as usize).map_or(0, |place| place.node)
+        self.assignments.get(partition as usize).map_or(0, |assignment| assignment.node)
     }
 
     /// The number in the map of the partition with this id.
     #[must_use]
     pub fn number(&self, id: u32) -> Option<u32> {
-        self.places.iter().position(|place| place.id == id).map(|number| number as u32)
+        self.assignments.iter().position(|assignment| assignment.id == id).map(|number| number as u32)
     }
 
     /// Nodes that are to have no partitions, ascending.
@@ -204,16 +204,16 @@ impl Plan {
         }
         self.nodes = nodes;
         let serving: Vec<u32> = self.serving().collect();
-        let homeless = self.places.iter_mut().filter(|place| place.node >= nodes);
-        for (place, node) in homeless.zip(serving.iter().cycle()) {
-            place.node = *node;
+        let homeless = self.assignments.iter_mut().filter(|assignment| assignment.node >= nodes);
+        for (assignment, node) in homeless.zip(serving.iter().cycle()) {
+            assignment.node = *node;
         }
         Ok(self)
     }
 
-    /// Gives the map its next epoch, once the changes to it are done.
-    pub fn set_epoch(&mut self, epoch: u64) {
-        self.map.set_epoch(epoch);
+    /// Gives the map its next version, once the changes to it are done.
+    pub fn set_version(&mut self, version: u64) {
+        self.map.set_version(version);
     }
 
     /// Places a partition, by its number in the map, on a node.
@@ -222,8 +222,8 @@ impl Plan {
     /// When there is no such partition or node.
     pub fn place(&mut self, partition: u32, node: u32) -> Result<(), MappingError> {
         self.check_node(node)?;
-        let place = self.places.get_mut(partition as usize);
-        place.ok_or(MappingError::Partition(partition))?.node = node;
+        let assignment = self.assignments.get_mut(partition as usize);
+        assignment.ok_or(MappingError::Partition(partition))?.node = node;
         Ok(())
     }
 
@@ -235,10 +235,10 @@ impl Plan {
     pub fn split(&mut self, partition: u32, feature: usize, at: i64) -> Result<(), MappingError> {
         self.map.split(partition, feature, at)?;
         let number = partition as usize;
-        let node = self.places[number].node;
-        let new = [0, 1].map(|n| PartitionPlace { id: self.next_id + n, node });
+        let node = self.assignments[number].node;
+        let new = [0, 1].map(|n| PartitionAssignment { id: self.next_id + n, node });
         self.next_id += 2;
-        self.places.splice(number..=number, new);
+        self.assignments.splice(number..=number, new);
         Ok(())
     }
 
@@ -249,15 +249,15 @@ impl Plan {
     pub fn join(&mut self, partition: u32) -> Result<(), MappingError> {
         self.map.join(partition)?;
         let number = partition as usize;
-        let new = PartitionPlace { id: self.next_id, node: self.places[number].node };
+        let new = PartitionAssignment { id: self.next_id, node: self.assignments[number].node };
         self.next_id += 1;
-        self.places.splice(number..=number + 1, [new]);
+        self.assignments.splice(number..=number + 1, [new]);
         Ok(())
     }
 
     /// Writes the nodes that contents of these lengths are compared on to `out`, ascending.
-    pub fn contacts(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
-        self.map.contacts(lengths, out);
+    pub fn probed_nodes(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
+        self.map.probed_partitions(lengths, out);
         out.iter_mut().for_each(|partition| *partition = self.node(*partition));
         out.sort_unstable();
         out.dedup();
@@ -275,11 +275,11 @@ impl Plan {
     pub fn measure(&self, lengths: &[LengthVector]) -> MappingLoad {
         let zero = vec![0; self.nodes as usize];
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
-        let mut contacts = Vec::new();
+        let mut probed_nodes = Vec::new();
         for vector in lengths {
             load.stored[self.node(self.map.home(vector)) as usize] += 1;
-            self.contacts(vector, &mut contacts);
-            contacts.iter().for_each(|node| load.received[*node as usize] += 1);
+            self.probed_nodes(vector, &mut probed_nodes);
+            probed_nodes.iter().for_each(|node| load.received[*node as usize] += 1);
         }
         load
     }
@@ -288,38 +288,41 @@ impl Plan {
 /// A plan as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct PlanDocument {
     doppel_plan: u32,
     nodes: u32,
     drained: Vec<u32>,
     next_id: u32,
-    partitions: Vec<PartitionPlace>,
+    partitions: Vec<PartitionAssignment>,
     map: PartitionMap,
 }
 
-impl From<Plan> for Document {
+impl From<Plan> for PlanDocument {
     fn from(plan: Plan) -> Self {
-        let Plan { map, nodes, places: partitions, drained, next_id } = plan;
+        let Plan { map, nodes, assignments: partitions, drained, next_id } = plan;
         Self { doppel_plan: VERSION, nodes, drained, next_id, partitions, map }
     }
 }
 
-impl TryFrom<Document> for Plan {
+impl TryFrom<PlanDocument> for Plan {
     type Error = MappingError;
 
-    fn try_from(document: Document) -> Result<Self, MappingError> {
-        let Document { doppel_plan, nodes, drained, next_id, partitions: places, map } = document;
+    fn try_from(document: PlanDocument) -> Result<Self, MappingError> {
+        let PlanDocument { doppel_plan, nodes, drained, next_id, partitions: assignments, map } = document;
         if doppel_plan != VERSION {
             return Err(MappingError::Version(doppel_plan));
         }
         if !(1..=NODES_MAX).contains(&nodes) {
             return Err(MappingError::Nodes(nodes));
         }
-        if places.len() != map.partitions() {
-            return Err(MappingError::Partitions(places.len()));
+        if assignments.len() != map.partitions() {
+            return Err(MappingError::Partitions(assignments.len()));
         }
-        if let Some(node) =
-            places.iter().map(|place| place.node).chain(drained.iter().copied()).find(|n| *n >= nodes)
+        if let Some(node) = assignments
+            .iter()
+            .map(|assignment| assignment.node)
+            .chain(drained.iter().copied())
+            .find(|n| *n >= nodes)
         {
             return Err(MappingError::Node { node, nodes });
         }
@@ -328,10 +331,12 @@ impl TryFrom<Document> for Plan {
             return Err(MappingError::Id(next_id));
         }
         let mut seen = HashSet::new();
-        if let Some(place) = places.iter().find(|place| place.id >= next_id || !seen.insert(place.id)) {
-            return Err(MappingError::Id(place.id));
+        if let Some(assignment) =
+            assignments.iter().find(|assignment| assignment.id >= next_id || !seen.insert(assignment.id))
+        {
+            return Err(MappingError::Id(assignment.id));
         }
-        let plan = Self { map, nodes, places, drained: Vec::new(), next_id };
+        let plan = Self { map, nodes, assignments, drained: Vec::new(), next_id };
         drained.into_iter().try_fold(plan, |mut plan, node| plan.set_drained(node, true).map(|()| plan))
     }
 }

@@ -48,7 +48,11 @@ fn apply(plan: &mut Plan, step: &Step) -> Result<(), MappingError> {
 }
 
 fn boxes(plan: &Plan) -> BTreeMap<u32, Bounds> {
-    plan.places().iter().map(|place| place.id).zip(plan.map().bounds().iter().copied()).collect()
+    plan.assignments()
+        .iter()
+        .map(|assignment| assignment.id)
+        .zip(plan.map().bounds().iter().copied())
+        .collect()
 }
 
 proptest! {
@@ -66,14 +70,14 @@ proptest! {
                 continue;
             }
             let now = boxes(&plan);
-            prop_assert_eq!(now.len(), plan.places().len(), "an id is one partition's");
+            prop_assert_eq!(now.len(), plan.assignments().len(), "an id is one partition's");
             for (id, bounds) in now {
                 prop_assert_eq!(*known.entry(id).or_insert(bounds), bounds, "an id names one box for ever");
             }
         }
         prop_assert!(plan.serving().next().is_some());
-        prop_assert!(plan.places().iter().all(|place| place.node < NODES));
-        let mut contacts = Vec::new();
+        prop_assert!(plan.assignments().iter().all(|assignment| assignment.node < NODES));
+        let mut probed_nodes = Vec::new();
         for vector in &vectors {
             let holds = |bounds: &Bounds| (0..3).all(|m| {
                 (bounds.lo[m]..=bounds.hi[m]).contains(&vector.feature(m))
@@ -82,8 +86,8 @@ proptest! {
             let homes: Vec<usize> = bounds.enumerate().filter(|(_, b)| holds(b)).map(|(p, _)| p).collect();
             let home = plan.map().home(vector);
             prop_assert_eq!(homes, vec![home as usize], "homes partition the space");
-            plan.contacts(vector, &mut contacts);
-            prop_assert!(contacts.is_sorted_by(|a, b| a < b) && contacts.contains(&plan.node(home)));
+            plan.probed_nodes(vector, &mut probed_nodes);
+            prop_assert!(probed_nodes.is_sorted_by(|a, b| a < b) && probed_nodes.contains(&plan.node(home)));
         }
         let load = plan.measure(&vectors);
         prop_assert_eq!(load.stored.iter().sum::<u64>(), vectors.len() as u64);
@@ -103,8 +107,8 @@ proptest! {
             plan.join(partition).unwrap();
             prop_assert_eq!(plan.map(), before.map());
             let number = partition as usize;
-            prop_assert_ne!(plan.places()[number].id, before.places()[number].id);
-            prop_assert_eq!(plan.places()[number].node, before.places()[number].node);
+            prop_assert_ne!(plan.assignments()[number].id, before.assignments()[number].id);
+            prop_assert_eq!(plan.assignments()[number].node, before.assignments()[number].node);
         }
     }
 
@@ -134,10 +138,12 @@ fn ids_go_on_when_everything_is_mapped_anew() {
     before.split(0, 0, 50).unwrap();
     let after = young().after(&before);
     let old = boxes(&before);
-    assert!(after.places().iter().all(|place| !old.contains_key(&place.id) && place.id != 0));
+    assert!(
+        after.assignments().iter().all(|assignment| !old.contains_key(&assignment.id) && assignment.id != 0)
+    );
     let mut later = after.clone();
     later.split(0, 0, 50).unwrap();
-    assert!(later.places().iter().all(|place| boxes(&after).keys().all(|id| *id < place.id)));
+    assert!(later.assignments().iter().all(|assignment| boxes(&after).keys().all(|id| *id < assignment.id)));
 }
 
 #[test]

@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_near_duplicate_is_outside_the_contacts(
+    fn no_near_duplicate_is_outside_the_probed_partitions(
         contents in families(),
         sample in 1usize..100,
         partitions in 1usize..40,
@@ -87,17 +87,17 @@ proptest! {
         let map = PartitionMap::learn(sample, partitions, tau, dimensions, 1).unwrap();
         prop_assert!((1..=partitions).contains(&map.partitions()));
         let lengths: Vec<LengthVector> = contents.iter().map(|s| map.lexicon().lengths(s)).collect();
-        let mut contacts = Vec::new();
+        let mut probed_partitions = Vec::new();
         for (a, vector) in contents.iter().zip(&lengths) {
             prop_assert_eq!(vector.total(), u64::from(a.shingles()));
-            map.contacts(vector, &mut contacts);
-            prop_assert!(contacts.is_sorted());
-            prop_assert!(contacts.contains(&map.home(vector)));
+            map.probed_partitions(vector, &mut probed_partitions);
+            prop_assert!(probed_partitions.is_sorted());
+            prop_assert!(probed_partitions.contains(&map.home(vector)));
             let space = BoundingSpace::new(*vector, tau);
             for (b, other) in contents.iter().zip(&lengths) {
                 let shared = a.shared_with(b).into();
                 if tau.exceeded_by(shared, a.shingles().into(), b.shingles().into()) {
-                    prop_assert!(contacts.contains(&map.home(other)), "{:?} {:?}", vector, other);
+                    prop_assert!(probed_partitions.contains(&map.home(other)), "{:?} {:?}", vector, other);
                     prop_assert!(space.admits(other.as_slice()) && space.admits_total(b.shingles()));
                 }
             }
@@ -240,7 +240,7 @@ fn cuts_are_even_and_deterministic() {
             "{dimensions} {partitions} {}",
             map.sample().load.imbalance()
         );
-        assert!(map.sample().load.sends_saved() > 0.3, "{}", map.sample().load.sends_saved());
+        assert!(map.sample().load.fan_out_saved() > 0.3, "{}", map.sample().load.fan_out_saved());
         assert_eq!(PartitionMap::learn(&pages, partitions, Tau::DEFAULT, dimensions, 1).unwrap(), map);
     }
 }
@@ -276,17 +276,17 @@ fn a_heavy_point_is_never_parted() {
     assert_eq!(none.partitions(), 1);
 }
 
-/// Whatever the sample, a map is defined, all contents have a home among their contacts, and it can be
+/// Whatever the sample, a map is defined, all contents have a home among their probed partitions, and it can be
 /// stored.
 fn is_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
     let plan = Plan::learn(sample, (16, 4), Tau::DEFAULT, dimensions, 1).unwrap();
     let map = plan.map();
     assert_eq!(map.sample().contents, sample.len() as u64);
-    let mut contacts = Vec::new();
+    let mut probed_partitions = Vec::new();
     for signature in sample.iter().chain(later) {
         let lengths = map.lexicon().lengths(signature);
-        map.contacts(&lengths, &mut contacts);
-        assert!(contacts.contains(&map.home(&lengths)));
+        map.probed_partitions(&lengths, &mut probed_partitions);
+        assert!(probed_partitions.contains(&map.home(&lengths)));
     }
     let json = serde_json::to_string(map).unwrap();
     assert_eq!(serde_json::from_str::<PartitionMap>(&json).unwrap(), *map);

@@ -1,9 +1,9 @@
 //! What other numbers of sub-dictionaries and nodes would make of a collection.
 //!
-//! Learning a plan for each of them takes minutes. But the halves of the dictionary are found one after another, and the boxes
-//! for 128 nodes, shared out in runs, serve for fewer: so there is one lexicon, one tree for each number of dimensions, and
-//! every content is looked up once in each. The cuts are for equal storage; a plan that is learned balances the work of
-//! the nodes as well, so it is a little better in `speed_up` than what is said here.
+//! Learning a plan for each of them takes minutes. But the halves of the dictionary are found one after another, and
+//! the boxes for 128 nodes, shared out in runs, serve for fewer: so there is one lexicon, one tree for each number of
+//! dimensions, and every content is looked up once in each. The cuts are for equal storage; a plan that is learned
+//! balances the work of the nodes as well, so it is a little better in `speed_up` than what is said here.
 
 use std::borrow::Borrow;
 use std::thread;
@@ -39,8 +39,8 @@ pub struct WhatIf {
     pub imbalance: f64,
     /// The same contents dealt at random to as many nodes.
     pub imbalance_floor: f64,
-    /// Share of sends saved against comparing every content on every node, 0 to 1.
-    pub sends_saved: f64,
+    /// Share of fan-out saved against comparing every content on every node, 0 to 1.
+    pub fan_out_saved: f64,
     /// All pairs over the work of the busiest node (stored times received).
     pub speed_up: f64,
 }
@@ -61,7 +61,7 @@ pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatI
             nodes,
             imbalance: load.imbalance(),
             imbalance_floor: floor,
-            sends_saved: load.sends_saved(),
+            fan_out_saved: load.fan_out_saved(),
             speed_up: load.speed_up(),
         };
         Ok(loads.iter().zip(NODES).zip(floors).map(row).collect::<Vec<_>>())
@@ -116,17 +116,17 @@ fn below_one_tree(
     let homes: Vec<u32> = lengths.iter().map(|vector| map.home(vector)).collect();
     let with = |nodes: &u32| {
         let zero = vec![0; *nodes as usize];
-        (places(&homes, map.partitions(), *nodes), MappingLoad { stored: zero.clone(), received: zero })
+        (assignments(&homes, map.partitions(), *nodes), MappingLoad { stored: zero.clone(), received: zero })
     };
     let mut loads: Vec<(Vec<usize>, MappingLoad)> = numbers.iter().map(with).collect();
-    let mut contacts = Vec::new();
+    let mut probed_partitions = Vec::new();
     for (vector, home) in lengths.iter().zip(&homes) {
-        map.contacts(vector, &mut contacts);
-        for (places, load) in &mut loads {
-            load.stored[places[*home as usize]] += 1;
+        map.probed_partitions(vector, &mut probed_partitions);
+        for (assignments, load) in &mut loads {
+            load.stored[assignments[*home as usize]] += 1;
             // Partitions ascend, and so do their nodes.
             let mut last = None;
-            for node in contacts.iter().map(|partition| places[*partition as usize]) {
+            for node in probed_partitions.iter().map(|partition| assignments[*partition as usize]) {
                 if last.replace(node) != Some(node) {
                     load.received[node] += 1;
                 }
@@ -137,20 +137,20 @@ fn below_one_tree(
 }
 
 /// The node of each partition: neighbours go to one node, so that the fullest has as little as may be.
-fn places(homes: &[u32], partitions: usize, nodes: u32) -> Vec<usize> {
+fn assignments(homes: &[u32], partitions: usize, nodes: u32) -> Vec<usize> {
     let mut stored = vec![0u64; partitions];
     homes.iter().for_each(|home| stored[*home as usize] += 1);
     // Filled one after the other up to so many contents.
     let fill = |most: u64| -> Vec<usize> {
         let (mut node, mut has) = (0, 0);
-        let place = |stored: &u64| {
+        let assignment = |stored: &u64| {
             if has + stored > most && has > 0 {
                 (node, has) = (node + 1, 0);
             }
             has += stored;
             node
         };
-        stored.iter().map(place).collect()
+        stored.iter().map(assignment).collect()
     };
     let fits = |most: u64| fill(most).last().is_none_or(|last| *last < nodes as usize);
     let (mut least, mut most) = (stored.iter().copied().max().unwrap_or(0), homes.len() as u64);
@@ -198,7 +198,11 @@ mod tests {
             let plan = Plan::learn(&pages, (row.nodes, 1), Tau::DEFAULT, dimensions, 1).unwrap();
             let lengths: Vec<LengthVector> = pages.iter().map(|p| plan.map().lexicon().lengths(p)).collect();
             let load = plan.measure(&lengths);
-            assert!((row.sends_saved - load.sends_saved()).abs() < 0.05, "{row:?} {}", load.sends_saved());
+            assert!(
+                (row.fan_out_saved - load.fan_out_saved()).abs() < 0.05,
+                "{row:?} {}",
+                load.fan_out_saved()
+            );
             assert!(row.imbalance < load.imbalance() + 0.1, "{row:?} {}", load.imbalance());
             let ratio = row.speed_up / load.speed_up();
             assert!((0.6..1.2).contains(&ratio), "{row:?} {}", load.speed_up());
@@ -213,7 +217,7 @@ mod tests {
             assert_eq!(rows.len(), 28);
             for row in rows {
                 assert!(row.imbalance >= 1.0 && row.imbalance <= f64::from(row.nodes), "{row:?}");
-                assert!((0.0..=1.0).contains(&row.sends_saved), "{row:?}");
+                assert!((0.0..=1.0).contains(&row.fan_out_saved), "{row:?}");
                 assert!(row.speed_up.is_finite(), "{row:?}");
             }
         }

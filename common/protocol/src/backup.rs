@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::Refused;
+use super::Tier1Error;
 
 /// What a backup has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct BackupSummary {
 pub enum BackupError {
     /// Tier 1 could not be read, or its writer has ended.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Tier1Error(#[from] Tier1Error),
     /// What changed meanwhile could not be kept.
     #[error("cannot keep what changes during a backup in {dir}: {source}", dir = dir.display())]
     Spill {

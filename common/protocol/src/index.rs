@@ -13,14 +13,14 @@ use doppel_model::{ContentHash, PageId};
 /// is compared with tier 1 at the next start.
 #[derive(Debug, Clone)]
 pub enum IndexCommand {
-    /// `page` now has this content. With `look`, compare it as soon as it is stored (G4).
+    /// `page` now has this content. With `search`, compare it as soon as it is stored (G4).
     Put {
         /// The page.
         page: PageId,
         /// Its current signature.
         signature: Arc<Signature>,
         /// Whether, and under which ticket, to compare it.
-        look: Option<Look>,
+        search: Option<Search>,
     },
     /// `page` no longer has this content.
     Remove {
@@ -29,41 +29,41 @@ pub enum IndexCommand {
         /// The content it had.
         content: ContentHash,
     },
-    /// Compare a page whose content was put before (late look).
-    Look {
+    /// Compare a page whose content was put before (deferred search).
+    Search {
         /// The page.
         page: PageId,
         /// The content it is believed to have; another one makes the order void.
         content: ContentHash,
         /// The ticket to answer under.
-        look: Look,
+        search: Search,
     },
 }
 
 /// The ticket of a comparison: it comes back with the answer, so that tier 1 knows an old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct Search {
     /// Counted by the page's shard.
     pub ticket: u32,
 }
 
-impl Look {
+impl Search {
     /// The ticket of an answer that was not asked for: the first of a content's pages has left, and this one
-    /// is the first now. Its copies were tied to the one that left, so it is to be compared again.
+    /// is the first now. Its copies were linked to the one that left, so it is to be compared again.
     pub const AGAIN: u32 = u32::MAX;
 }
 
-/// The answer to one look, when every partition that meets the bounding space has answered; or, under
-/// [`Look::AGAIN`], the wish that the page be looked at.
+/// The answer to one search, when every partition that meets the bounding space has answered; or, under
+/// [`Search::AGAIN`], the request that the page be searched for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookResult {
+pub struct SearchResult {
     /// The page that was compared.
     pub page: PageId,
     /// The content that was compared.
     pub content: ContentHash,
     /// The ticket of the order.
     pub ticket: u32,
-    /// Its verified partners. A partner tied to one of them by a pair that was reported earlier,
+    /// Its verified partners. A partner linked to one of them by a pair that was reported earlier,
     /// with that one at its end, may be left out (see `tier2`).
     pub pairs: Vec<Pair>,
 }
@@ -83,13 +83,13 @@ pub struct Pair {
 
 /// Where a signature belongs under the present map.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placement {
+pub struct PartitionLookup {
     /// Distinct shingles per sub-dictionary.
     pub lengths: Vec<u32>,
     /// The id of the partition that stores it.
     pub home: u32,
     /// The ids of the partitions it is compared in, neighbours in order, the home among them.
-    pub contacts: Vec<u32>,
+    pub probed_partitions: Vec<u32>,
 }
 
 /// Tier 2 as tier 1 and the coordinator see it.
@@ -101,7 +101,7 @@ pub trait Tier2Api: Send + Sync {
     fn probe(&self, signature: &Signature) -> Vec<Pair>;
 
     /// Where a signature belongs.
-    fn placement(&self, signature: &Signature) -> Placement;
+    fn locate(&self, signature: &Signature) -> PartitionLookup;
 
     /// Load per partition.
     fn load(&self) -> LoadReport;
@@ -115,5 +115,5 @@ pub trait Tier2Api: Send + Sync {
     }
 
     /// Starts the pass that is being collected without waiting for its count or age.
-    fn hurry(&self);
+    fn flush_batch(&self);
 }

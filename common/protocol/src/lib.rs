@@ -17,13 +17,16 @@ mod status;
 mod winner_order;
 
 pub use backup::{BackupError, BackupSummary};
-pub use index::{IndexCommand, Look, LookResult, Pair, Placement, Tier2Api};
-pub use mapping::{Ended, MappingApi, Moving, PartitionMove, Rebalance, RebalanceError, Rebalanced};
+pub use index::{IndexCommand, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
+pub use mapping::{
+    MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,
+    RebalanceRequest,
+};
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use rank::{Rank, Rule};
 pub use record::{
     Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
-    GroupView, MemberView, Outcome, PageView, Refused, Submission, Tier1Api, WinnerView,
+    GroupView, MemberView, Outcome, PageView, Submission, Tier1Api, Tier1Error, WinnerView,
 };
 pub use repair::{
     NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,

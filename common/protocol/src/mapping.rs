@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};
 
-/// What is wished of the mapping.
+/// What is requested of the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Rebalance {
+#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RebalanceRequest {
     /// Even load with few moves.
     Balance,
-    /// A map learned anew from the present contents: fewer sends, for which nearly everything moves.
+    /// A map learned anew from the present contents: less fan-out, for which nearly everything moves.
     Learn,
     /// Nothing on this node any more.
     Drain {
@@ -37,9 +37,9 @@ pub enum Rebalance {
 
 /// What a change of the mapping would do, or does now.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Rebalanced {
-    /// The epoch of the present plan.
-    pub epoch: u64,
+pub struct RebalancePlan {
+    /// The version of the present plan.
+    pub plan_version: u64,
     /// Whether it is being carried out.
     pub started: bool,
     /// Why there is nothing to do; null where there is something.
@@ -51,7 +51,7 @@ pub struct Rebalanced {
     /// Partitions that go to another node, in the order of the map.
     pub moves: Vec<PartitionMove>,
     /// Contents that change their node, about. Those of partitions that are split or joined where they are have to be
-    /// copied as well, so [`Moving`] has more.
+    /// copied as well, so [`RebalanceProgress`] has more.
     pub contents_moved: u64,
     /// All contents.
     pub contents: u64,
@@ -59,11 +59,11 @@ pub struct Rebalanced {
     pub imbalance_before: f64,
     /// The same, of the nodes that serve then.
     pub imbalance_after: f64,
-    /// Share of sends to nodes saved against comparing every content on every serving node, 0 to 1, before; null but for a
-    /// map that is learned anew.
-    pub sends_saved_before: Option<f64>,
+    /// Share of fan-out to nodes saved against comparing every content on every serving node, 0 to 1, before; null but
+    /// for a map that is learned anew.
+    pub fan_out_saved_before: Option<f64>,
     /// The same, after.
-    pub sends_saved_after: Option<f64>,
+    pub fan_out_saved_after: Option<f64>,
 }
 
 /// A box that goes to another node.
@@ -86,11 +86,11 @@ impl From<PlannedMove> for PartitionMove {
     }
 }
 
-impl From<PlanChange> for Rebalanced {
+impl From<PlanChange> for RebalancePlan {
     /// Not started.
     fn from(change: PlanChange) -> Self {
         Self {
-            epoch: change.epoch,
+            plan_version: change.plan_version,
             started: false,
             nothing: None,
             splits: change.splits,
@@ -100,19 +100,19 @@ impl From<PlanChange> for Rebalanced {
             contents: change.contents,
             imbalance_before: change.imbalance_before,
             imbalance_after: change.imbalance_after,
-            sends_saved_before: change.sends_saved_before,
-            sends_saved_after: change.sends_saved_after,
+            fan_out_saved_before: change.fan_out_saved_before,
+            fan_out_saved_after: change.fan_out_saved_after,
         }
     }
 }
 
 /// How far a change of the mapping is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Moving {
-    /// The epoch of the plan that is served until the end.
-    pub epoch: u64,
-    /// The epoch of the plan that comes after it.
-    pub next_epoch: u64,
+pub struct RebalanceProgress {
+    /// The version of the plan that is served until the end.
+    pub plan_version: u64,
+    /// The version of the plan that comes after it.
+    pub next_version: u64,
     /// Contents copied so far.
     pub copied: u64,
     /// Contents to copy.
@@ -123,16 +123,16 @@ pub struct Moving {
     pub seconds: f64,
 }
 
-/// How a wish ended.
+/// How a request ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Ended {
-    /// What was wished.
+pub struct RebalanceOutcome {
+    /// What was requested.
     #[serde(flatten)]
-    pub wish: Rebalance,
+    pub request: RebalanceRequest,
     /// Why it was not carried out; null where it was.
     pub failed: Option<String>,
-    /// The epoch of the plan that was served at its end.
-    pub epoch: u64,
+    /// The version of the plan that was served at its end.
+    pub plan_version: u64,
     /// Contents copied.
     pub copied: u64,
     /// Seconds since it was begun.
@@ -148,8 +148,8 @@ pub enum RebalanceError {
     /// There is no such plan.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// The wish cannot be stored.
-    #[error("the wish cannot be stored: {0}")]
+    /// The request cannot be stored.
+    #[error("the request cannot be stored: {0}")]
     Store(String),
 }
 
@@ -161,20 +161,20 @@ pub trait MappingApi: Send + Sync {
     /// Signatures of at most `limit` contents, those with the least hashes: the same for the same collection.
     fn sample(&self, limit: usize) -> Vec<Arc<Signature>>;
 
-    /// Plans what is wished, and unless `dry_run` begins to carry it out while everything goes on. What has begun is not
-    /// forgotten when the process ends.
+    /// Plans what is requested, and unless `dry_run` begins to carry it out while everything goes on. What has begun is
+    /// not forgotten when the process ends.
     ///
     /// # Errors
-    /// See [`RebalanceError`]. While there is a change under way also of a dry run: the plan it would start from is about to
-    /// go.
-    fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError>;
+    /// See [`RebalanceError`]. While there is a change under way also of a dry run: the plan it would start from is
+    /// about to go.
+    fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError>;
 
     /// How far the present change is; none when there is none.
-    fn moving(&self) -> Option<Moving>;
+    fn progress(&self) -> Option<RebalanceProgress>;
 
-    /// The wish that is being carried out or comes next.
-    fn wish(&self) -> Option<Rebalance>;
+    /// The request that is being carried out or comes next.
+    fn request(&self) -> Option<RebalanceRequest>;
 
-    /// How the last wish ended since the start; none where there was none.
-    fn ended(&self) -> Option<Ended>;
+    /// How the last request ended since the start; none where there was none.
+    fn outcome(&self) -> Option<RebalanceOutcome>;
 }

@@ -59,7 +59,7 @@ pub enum Outcome {
 
 /// Why tier 1 does not take a call now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum Tier1Error {
     /// Too many pages are pending.
     #[error("{pending} pages are pending, the limit is {limit}; try again later")]
     Full {
@@ -195,7 +195,7 @@ pub struct GroupSummary {
     /// The winner.
     pub winner: Option<PageUrl>,
     /// Lost or changed a member and owes a recomputation.
-    pub touched: bool,
+    pub dirty: bool,
     /// Past the size limit: its members are not advised as duplicates until it is repaired.
     pub quarantined: bool,
 }
@@ -247,9 +247,9 @@ pub struct Backlog {
     /// Pages waiting for tier 2 or for partners' answers.
     pub pending: u64,
     /// Confirmed pages that are still to be compared.
-    pub late_looks: u64,
+    pub deferred_searches: u64,
     /// Groups that owe a recomputation.
-    pub touched_groups: u64,
+    pub dirty_groups: u64,
     /// Members that are still to be verified against their winner.
     pub unverified: u64,
     /// Messages between shards.
@@ -300,11 +300,11 @@ pub struct Counters {
     /// Groups merged into another.
     pub merges: u64,
     /// Groups recomputed because many members differed from the winner.
-    pub doubts: u64,
+    pub rechecks: u64,
     /// Members that a recomputation put out of a group.
     pub splits: u64,
-    /// Looks at tier 2 that were answered.
-    pub looks: u64,
+    /// Searches of tier 2 that were answered.
+    pub searches: u64,
     /// Answers about contents that were no longer current.
     pub stale_results: u64,
 }
@@ -315,25 +315,25 @@ pub trait Tier1Api: Send + Sync {
     ///
     /// # Errors
     /// When too much is pending, the disk is full or the store failed. Nothing was recorded then.
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused>;
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
     /// Records of pages; none where a URL was never heard of or was purged.
     ///
     /// # Errors
     /// When a record is damaged.
-    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused>;
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error>;
 
     /// The current signature of a page with content.
     ///
     /// # Errors
     /// When it is damaged.
-    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused>;
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error>;
 
     /// A group's record alone, without following merges; none for ids never given or dissolved.
     ///
     /// # Errors
     /// When a record is damaged.
-    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused>;
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error>;
 
     /// A group and up to `limit` of its pages after `after`: members and, with `redirects`, the redirects
     /// that end at each.
@@ -346,7 +346,7 @@ pub trait Tier1Api: Send + Sync {
         after: Option<GroupPosition>,
         limit: usize,
         redirects: bool,
-    ) -> Result<Option<GroupView>, Refused>;
+    ) -> Result<Option<GroupView>, Tier1Error>;
 
     /// Up to `limit` groups after `after`, in order of shard and id.
     ///
@@ -357,20 +357,20 @@ pub trait Tier1Api: Send + Sync {
         filter: GroupFilter,
         after: Option<GroupId>,
         limit: usize,
-    ) -> Result<Vec<GroupSummary>, Refused>;
+    ) -> Result<Vec<GroupSummary>, Tier1Error>;
 
     /// Up to `limit` events after `cursor` (from the start without one); waits up to `wait` for the
     /// first.
     ///
     /// # Errors
-    /// [`Refused::CursorGone`] when the cursor is of another collection.
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Refused>;
+    /// [`Tier1Error::CursorGone`] when the cursor is of another collection.
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error>;
 
     /// Every live page in no particular order, and the feed cursor from before the first.
     ///
     /// # Errors
     /// When a record is damaged, or `each` fails with its own error as text.
-    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused>;
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error>;
 
     /// The feed's present end, to continue from after a scan that begins now.
     fn cursor(&self) -> String;
@@ -385,7 +385,7 @@ pub trait Tier1Api: Send + Sync {
     ///
     /// # Errors
     /// When the store failed, the disk is full or the service is ending.
-    fn writable(&self) -> Result<(), Refused> {
+    fn writable(&self) -> Result<(), Tier1Error> {
         Ok(())
     }
 
@@ -397,7 +397,7 @@ pub trait Tier1Api: Send + Sync {
     ///
     /// # Errors
     /// When the store failed. `Ok(None)` when there is no such group.
-    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused>;
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error>;
 
     /// Up to `limit` repairs that were applied, of the group with this id or of all, newest first, from
     /// `before` on.
@@ -409,25 +409,25 @@ pub trait Tier1Api: Send + Sync {
         group: Option<GroupId>,
         before: Option<&RepairPosition>,
         limit: usize,
-    ) -> Result<RepairTrail, Refused>;
+    ) -> Result<RepairTrail, Tier1Error>;
 
     /// A repair that was applied, with its URLs; none for ids never given or dropped.
     ///
     /// # Errors
     /// When a record is damaged.
-    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused>;
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error>;
 
     /// Forgets pages altogether; returns how many there were.
     ///
     /// # Errors
     /// When the store failed.
-    fn purge(&self, pages: &[PageId]) -> Result<u64, Refused>;
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error>;
 
     /// Forgets every page of a host.
     ///
     /// # Errors
     /// When the store failed.
-    fn purge_host(&self, host: &str) -> Result<u64, Refused>;
+    fn purge_host(&self, host: &str) -> Result<u64, Tier1Error>;
 
     /// Writes a backup of everything at some moment of the call. What changes meanwhile is kept in a file
     /// without a name in `dir`; submissions do not wait for `out`.
@@ -441,5 +441,5 @@ pub trait Tier1Api: Send + Sync {
     ///
     /// # Errors
     /// When the store failed.
-    fn flush(&self, limit: Duration) -> Result<bool, Refused>;
+    fn flush(&self, limit: Duration) -> Result<bool, Tier1Error>;
 }

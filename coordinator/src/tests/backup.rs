@@ -1,6 +1,6 @@
 //! `/v1/backup`.
 
-use doppel_protocol::Refused;
+use doppel_protocol::Tier1Error;
 
 use super::gate::until;
 use super::*;
@@ -35,11 +35,11 @@ async fn a_backup_that_fails_breaks_off() {
     let request = Request::get("/v1/backup").body(Body::empty()).unwrap();
     let response = door.router.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
-    door.tiers.state().refuse = Some((0, Refused::ReadOnly("it failed".to_owned())));
+    door.tiers.state().refuse = Some((0, Tier1Error::ReadOnly("it failed".to_owned())));
     drop(closed);
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
     assert!(body.is_err(), "it looks whole: {body:?}");
-    // The place of the one that failed is given back a moment later.
+    // The permit of the one that failed is given back a moment later.
     until(async || {
         let detail = door.get("/v1/backup").await.problem(503)["detail"].to_string();
         detail.contains("it failed")

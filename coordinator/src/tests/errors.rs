@@ -1,16 +1,16 @@
 //! Every error class, one way each.
 
-use doppel_protocol::Refused;
+use doppel_protocol::Tier1Error;
 
 use super::*;
 
 #[tokio::test]
 async fn a_refusal_of_everything_is_the_whole_answer() {
     for (refused, status, kind) in [
-        (Refused::Full { pending: 7, limit: 7 }, 429, "backlog-full"),
-        (Refused::ReadOnly("bad disk".to_owned()), 503, "read-only"),
-        (Refused::Stopping, 503, "stopping"),
-        (Refused::DiskFull("no room".to_owned()), 507, "disk-full"),
+        (Tier1Error::Full { pending: 7, limit: 7 }, 429, "backlog-full"),
+        (Tier1Error::ReadOnly("bad disk".to_owned()), 503, "read-only"),
+        (Tier1Error::Stopping, 503, "stopping"),
+        (Tier1Error::DiskFull("no room".to_owned()), 507, "disk-full"),
     ] {
         let door = Door::new();
         door.tiers.state().refuse = Some((0, refused));
@@ -27,7 +27,7 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
 #[tokio::test]
 async fn a_refusal_half_way_answers_the_rest_with_retry() {
     let door = Door::with(Limits { chunk_lines: 2, ..Limits::default() });
-    door.tiers.state().refuse = Some((2, Refused::Full { pending: 7, limit: 7 }));
+    door.tiers.state().refuse = Some((2, Tier1Error::Full { pending: 7, limit: 7 }));
     let good = |n: usize| json!({"url": format!("http://a/{n}"), "text": "x"}).to_string();
     let body = [
         good(1),

@@ -48,7 +48,7 @@ async fn near_far_same_and_short() {
         (&content["tokens"], &content["shingles"], &content["home"]),
         (&json!(100), &json!(100), &json!(1))
     );
-    assert_eq!((&content["lengths"], &content["contacts"]), (&json!([100, 0, 0]), &json!([0, 1])));
+    assert_eq!((&content["lengths"], &content["probed_partitions"]), (&json!([100, 0, 0]), &json!([0, 1])));
     assert_eq!(near["b"]["advice"]["status"], "duplicate");
 
     let far = ask(&door, "http://a/", "http://far/").await;

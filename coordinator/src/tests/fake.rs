@@ -9,13 +9,14 @@ use std::time::Duration;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
-use doppel_partitioning::{Follow, LengthVector, MappingError, Plan};
+use doppel_partitioning::{LengthVector, MappingError, Plan, Rebalancer};
 use doppel_protocol::{
-    Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, Ended, GroupFilter, GroupPosition,
+    Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
     GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MappingApi, MemberView,
-    Moving, Outcome, PageView, Pair, PartitionLoad, Placement, Rank, Rebalance, RebalanceError, Rebalanced,
-    Refused, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Status, Submission,
-    Tier1Api, Tier2Api, Unresolved, WinnerOrder, WinnerView,
+    Outcome, PageView, Pair, PartitionLoad, PartitionLookup, Rank, RebalanceError, RebalanceOutcome,
+    RebalancePlan, RebalanceProgress, RebalanceRequest, RepairDetails, RepairId, RepairPosition,
+    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier1Error, Tier2Api, Unresolved, WinnerOrder,
+    WinnerView,
 };
 
 use super::gate::Gate;
@@ -37,7 +38,7 @@ pub(super) struct State {
     /// The URLs of every call of `submit` that was taken.
     pub(super) submitted: Vec<Vec<String>>,
     /// What `submit` refuses with once this many calls were taken.
-    pub(super) refuse: Option<(usize, Refused)>,
+    pub(super) refuse: Option<(usize, Tier1Error)>,
     /// What `scan` fails with.
     pub(super) damaged: bool,
     /// Makes the next call of `counters` panic.
@@ -48,7 +49,7 @@ pub(super) struct State {
     pub(super) hurried: u32,
     /// The mapping, where there is one.
     pub(super) plan: Option<Plan>,
-    pub(super) moving: Option<Moving>,
+    pub(super) progress: Option<RebalanceProgress>,
     pub(super) winners: WinnerOrder,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
@@ -175,10 +176,10 @@ impl State {
                 }
             }
         }
-        let hanging = redirects.into_iter().filter(|(_, target)| target.is_ok_and(|t| targets.contains(&t)));
-        let hanging: Vec<PageId> = hanging.map(|(id, _)| id).collect();
+        let attached = redirects.into_iter().filter(|(_, target)| target.is_ok_and(|t| targets.contains(&t)));
+        let attached: Vec<PageId> = attached.map(|(id, _)| id).collect();
         members.sort();
-        if members.len() == 1 && hanging.is_empty() {
+        if members.len() == 1 && attached.is_empty() {
             let page = self.pages.get_mut(&members[0]).unwrap();
             page.view.line = line(&page.view.rank.url, Status::Unique);
             return;
@@ -188,14 +189,15 @@ impl State {
             .min_by(|a, b| self.winners.compare(&self.pages[a].view.rank, &self.pages[b].view.rank, None).0)
             .copied()
             .unwrap();
-        let (winner_url, champion) =
+        let (winner_url, winner_signature) =
             (self.pages[&winner].view.rank.url.clone(), self.pages[&winner].signature.clone().unwrap());
         let group = GroupId::new(self.minted, ShardId(0));
         self.minted += 1;
         let mut dissimilar = 0;
-        for id in members.iter().chain(&hanging) {
+        for id in members.iter().chain(&attached) {
             let subject = self.pages[id].view.target.unwrap_or(*id);
-            let comparison = policy.compare(self.pages[&subject].signature.as_ref().unwrap(), &champion);
+            let comparison =
+                policy.compare(self.pages[&subject].signature.as_ref().unwrap(), &winner_signature);
             let page = self.pages.get_mut(id).unwrap();
             let status = match comparison.similar {
                 _ if *id == winner => Status::Winner,
@@ -210,7 +212,7 @@ impl State {
                 similarity,
                 ..line(&page.view.rank.url, status)
             };
-            page.view.winner = Some(WinnerView { page: winner, content: champion.content() });
+            page.view.winner = Some(WinnerView { page: winner, content: winner_signature.content() });
         }
         for (summary, _) in self.groups.values_mut() {
             if matches!(summary.state, GroupState::MergedInto { group } if group == summary.group)
@@ -225,7 +227,7 @@ impl State {
             members: members.len() as u64,
             dissimilar,
             winner: Some(winner_url),
-            touched: false,
+            dirty: false,
             quarantined: false,
         };
         self.groups.insert(group, (summary, members));
@@ -252,7 +254,7 @@ fn line(url: &PageUrl, status: Status) -> Line {
 }
 
 impl Tier1Api for Fake {
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         let mut state = self.state();
         if let Some((calls, refused)) = &state.refuse
             && state.submitted.len() >= *calls
@@ -265,13 +267,13 @@ impl Tier1Api for Fake {
         Ok(outcomes)
     }
 
-    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         self.gate.pass("pages");
         let state = self.state();
         Ok(pages.iter().map(|id| state.pages.get(id).map(|page| page.view.clone())).collect())
     }
 
-    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused> {
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         let mut state = self.state();
         if let Some(mut on_signature) = state.on_signature.take() {
             on_signature(&mut state);
@@ -280,7 +282,7 @@ impl Tier1Api for Fake {
         Ok(state.pages.get(&page).and_then(|page| page.signature.clone()))
     }
 
-    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
         Ok(self.state().groups.get(&group).map(|(summary, _)| summary.clone()))
     }
 
@@ -290,14 +292,14 @@ impl Tier1Api for Fake {
         after: Option<GroupPosition>,
         limit: usize,
         redirects: bool,
-    ) -> Result<Option<GroupView>, Refused> {
+    ) -> Result<Option<GroupView>, Tier1Error> {
         let state = self.state();
         let Some((summary, members)) = state.groups.get(&group) else { return Ok(None) };
         let mut all = Vec::new();
         for member in members {
             let ends_here = |(_, page): &(&PageId, &Page)| redirects && page.view.target == Some(*member);
-            let hangers = state.pages.iter().filter(ends_here).map(|(id, _)| Some(*id));
-            for redirect in std::iter::once(None).chain(hangers) {
+            let inbound_redirects = state.pages.iter().filter(ends_here).map(|(id, _)| Some(*id));
+            for redirect in std::iter::once(None).chain(inbound_redirects) {
                 all.push(GroupPosition { member: *member, redirect });
             }
         }
@@ -317,7 +319,7 @@ impl Tier1Api for Fake {
         filter: GroupFilter,
         after: Option<GroupId>,
         limit: usize,
-    ) -> Result<Vec<GroupSummary>, Refused> {
+    ) -> Result<Vec<GroupSummary>, Tier1Error> {
         self.gate.pass("groups");
         let state = self.state();
         let wanted = |summary: &&GroupSummary| {
@@ -335,12 +337,12 @@ impl Tier1Api for Fake {
         Ok(later.filter(wanted).take(limit).cloned().collect())
     }
 
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Refused> {
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error> {
         let at = match cursor {
             None => 0,
             Some(cursor) => {
                 let at: Option<usize> = cursor.strip_prefix('c').and_then(|n| n.parse().ok());
-                at.ok_or(Refused::CursorGone)?
+                at.ok_or(Tier1Error::CursorGone)?
             }
         };
         let state = self.state();
@@ -350,14 +352,14 @@ impl Tier1Api for Fake {
         Ok(Changes { changes, cursor: format!("c{}", end.max(at)), at_end: end >= state.log.len() })
     }
 
-    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused> {
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error> {
         self.gate.pass("scan");
         let state = self.state();
         if state.damaged {
-            return Err(Refused::Damaged("page p1".to_owned()));
+            return Err(Tier1Error::Damaged("page p1".to_owned()));
         }
         for page in state.pages.values().filter(|page| page.view.line.status != Status::Dead) {
-            each(page.view.line.clone()).map_err(|error| Refused::ReadOnly(error.to_string()))?;
+            each(page.view.line.clone()).map_err(|error| Tier1Error::ReadOnly(error.to_string()))?;
         }
         Ok(format!("c{}", state.log.len()))
     }
@@ -382,7 +384,7 @@ impl Tier1Api for Fake {
         Backlog { pending: pending as u64, ..Backlog::default() }
     }
 
-    fn writable(&self) -> Result<(), Refused> {
+    fn writable(&self) -> Result<(), Tier1Error> {
         self.state().refuse.as_ref().map_or(Ok(()), |(_, refused)| Err(refused.clone()))
     }
 
@@ -390,7 +392,7 @@ impl Tier1Api for Fake {
         1_000
     }
 
-    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused> {
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {
         self.gate.pass("repair");
         let mut state = self.state();
         state.repairs.push((group, dry_run, by.to_owned()));
@@ -405,7 +407,7 @@ impl Tier1Api for Fake {
         group: Option<GroupId>,
         before: Option<&RepairPosition>,
         limit: usize,
-    ) -> Result<RepairTrail, Refused> {
+    ) -> Result<RepairTrail, Tier1Error> {
         let state = self.state();
         let all: Vec<_> =
             state.trail.iter().filter(|one| group.is_none_or(|g| one.entry.group == g)).collect();
@@ -416,16 +418,16 @@ impl Tier1Api for Fake {
         Ok(RepairTrail { repairs, next })
     }
 
-    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused> {
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error> {
         Ok(self.state().trail.iter().find(|one| one.entry.id == id).cloned())
     }
 
-    fn purge(&self, pages: &[PageId]) -> Result<u64, Refused> {
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
         let mut state = self.state();
         Ok(pages.iter().filter(|id| state.pages.remove(id).is_some()).count() as u64)
     }
 
-    fn purge_host(&self, host: &str) -> Result<u64, Refused> {
+    fn purge_host(&self, host: &str) -> Result<u64, Tier1Error> {
         let mut state = self.state();
         let before = state.pages.len();
         state.pages.retain(|_, page| page.view.rank.url.host() != host);
@@ -446,7 +448,7 @@ impl Tier1Api for Fake {
     }
 
     /// Decides everything and logs every page whose line changed.
-    fn flush(&self, limit: Duration) -> Result<bool, Refused> {
+    fn flush(&self, limit: Duration) -> Result<bool, Tier1Error> {
         if limit.is_zero() {
             return Ok(false);
         }
@@ -489,8 +491,8 @@ impl Tier2Api for Fake {
         stored.filter_map(pair).collect()
     }
 
-    fn placement(&self, signature: &Signature) -> Placement {
-        Placement { lengths: vec![signature.shingles(), 0, 0], home: 1, contacts: vec![0, 1] }
+    fn locate(&self, signature: &Signature) -> PartitionLookup {
+        PartitionLookup { lengths: vec![signature.shingles(), 0, 0], home: 1, probed_partitions: vec![0, 1] }
     }
 
     fn load(&self) -> LoadReport {
@@ -505,19 +507,19 @@ impl Tier2Api for Fake {
             bytes: 100,
         };
         LoadReport {
-            epoch: 4,
+            plan_version: 4,
             dimensions: 3,
             partitions: vec![partition(0, 0, 5), partition(1, 3, 6), partition(2, 0, 7)],
-            looks: 10,
-            sends: 15,
+            searches: 10,
+            fan_out: 15,
             imbalance: 1.17,
             imbalance_floor: 1.1,
-            sends_saved: Some(0.5),
+            fan_out_saved: Some(0.5),
             serving: 3,
-            node_sends: 12,
+            node_fan_out: 12,
             node_imbalance: 2.0,
             node_imbalance_floor: 1.2,
-            node_sends_saved: Some(0.6),
+            node_fan_out_saved: Some(0.6),
             file_bytes: 4_096,
         }
     }
@@ -526,7 +528,7 @@ impl Tier2Api for Fake {
         self.state().plan.is_some().then_some(self)
     }
 
-    fn hurry(&self) {
+    fn flush_batch(&self) {
         self.state().hurried += 1;
     }
 }
@@ -542,38 +544,38 @@ impl MappingApi for Fake {
     }
 
     /// Moves at once.
-    fn rebalance(&self, wish: Rebalance, dry_run: bool) -> Result<Rebalanced, RebalanceError> {
-        if let Some(moving) = &self.state().moving {
-            return Err(RebalanceError::Busy(moving.next_epoch));
+    fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
+        if let Some(progress) = &self.state().progress {
+            return Err(RebalanceError::Busy(progress.next_version));
         }
         let (mut plan, sample) = (self.plan(), self.sample(usize::MAX));
-        match wish {
-            Rebalance::Balance | Rebalance::Learn => {}
-            Rebalance::Drain { node } => plan.set_drained(node, true)?,
-            Rebalance::Join { node } => plan.set_drained(node, false)?,
-            Rebalance::Move { partition, node } => {
+        match request {
+            RebalanceRequest::Balance | RebalanceRequest::Learn => {}
+            RebalanceRequest::Drain { node } => plan.set_drained(node, true)?,
+            RebalanceRequest::Join { node } => plan.set_drained(node, false)?,
+            RebalanceRequest::Move { partition, node } => {
                 let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
                 plan.place(number, node)?;
             }
         }
         let lengths: Vec<LengthVector> = sample.iter().map(|s| plan.map().lexicon().lengths(s)).collect();
-        let followed = Follow::default().wished().next(&plan, &lengths, 1).unwrap();
+        let followed = Rebalancer::default().requested().next(&plan, &lengths, 1).unwrap();
         if !dry_run {
             self.state().plan = Some(followed.plan);
         }
-        Ok(Rebalanced { started: !dry_run, ..followed.change.into() })
+        Ok(RebalancePlan { started: !dry_run, ..followed.change.into() })
     }
 
-    fn wish(&self) -> Option<Rebalance> {
+    fn request(&self) -> Option<RebalanceRequest> {
         None
     }
 
-    fn ended(&self) -> Option<Ended> {
+    fn outcome(&self) -> Option<RebalanceOutcome> {
         None
     }
 
-    fn moving(&self) -> Option<Moving> {
-        self.state().moving.clone()
+    fn progress(&self) -> Option<RebalanceProgress> {
+        self.state().progress.clone()
     }
 }
 

@@ -101,7 +101,7 @@ async fn long_polls_are_bounded() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     door.get("/v1/changes?wait=1").await.problem(503);
     assert_eq!(door.get("/v1/changes").await.status, 200, "without waiting there is room");
-    // A caller who goes gives the place back.
+    // A caller who goes gives the permit back.
     poll.abort();
     assert!(poll.await.unwrap_err().is_cancelled());
     assert_eq!(door.get("/v1/changes?wait=1").await.status, 200);

@@ -154,7 +154,7 @@ async fn reports_add_up() {
     let load = door.get("/v1/reports/load-balance").await.json();
     assert_eq!(load["shards"], json!([{"shard": 0, "node": "local"}, {"shard": 1, "node": "local"}]));
     assert_eq!(
-        (&load["epoch"], &load["shard_epoch"], &load["imbalance"]),
+        (&load["plan_version"], &load["shard_map_version"], &load["imbalance"]),
         (&json!(4), &json!(1), &json!(1.17))
     );
     let x = &load["nodes"][0];

@@ -3,7 +3,7 @@
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{PartitionMap, Plan};
-use doppel_protocol::Moving;
+use doppel_protocol::RebalanceProgress;
 
 use super::*;
 
@@ -18,14 +18,14 @@ async fn with_plan() -> Arc<Door> {
     Arc::new(door)
 }
 
-fn moving() -> Moving {
-    Moving { epoch: 1, next_epoch: 2, copied: 30, contents: 40, changed: 3, seconds: 1.5 }
+fn progress() -> RebalanceProgress {
+    RebalanceProgress { plan_version: 1, next_version: 2, copied: 30, contents: 40, changed: 3, seconds: 1.5 }
 }
 
 #[tokio::test]
-async fn a_wish_is_tried_and_then_done() {
+async fn a_request_is_tried_and_then_done() {
     let door = with_plan().await;
-    let ask = json!({"wish": "balance", "dry_run": true});
+    let ask = json!({"action": "balance", "dry_run": true});
     let dry = door.post_json("/v1/rebalance", &ask).await.json();
     assert_eq!((&dry["started"], &dry["contents"]), (&json!(false), &json!(120)));
     assert!(dry["imbalance_before"].as_f64().unwrap() > 2.9, "{dry}");
@@ -34,64 +34,64 @@ async fn a_wish_is_tried_and_then_done() {
     let present = door.get("/v1/rebalance").await.json();
     assert_eq!(
         present,
-        json!({"epoch": 0, "nodes": 3, "drained": [], "moving": null, "wish": null, "ended": null})
+        json!({"plan_version": 0, "nodes": 3, "drained": [], "progress": null, "request": null, "outcome": null})
     );
 
-    let done = door.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.json();
+    let done = door.post_json("/v1/rebalance", &json!({"action": "balance"})).await.json();
     assert_eq!(done, {
         let mut same = dry.clone();
         same["started"] = true.into();
         same
     });
-    assert_eq!(door.get("/v1/rebalance").await.json()["epoch"], 1);
+    assert_eq!(door.get("/v1/rebalance").await.json()["plan_version"], 1);
 
-    let drained = door.post_json("/v1/rebalance", &json!({"wish": "drain", "node": 1})).await.json();
+    let drained = door.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1})).await.json();
     assert!(drained["moves"].as_array().unwrap().iter().any(|one| one["from"] == 1), "{drained}");
     let plan = door.tiers.state().plan.clone().unwrap();
-    assert!(plan.places().iter().all(|place| place.node != 1));
+    assert!(plan.assignments().iter().all(|assignment| assignment.node != 1));
     assert_eq!(door.get("/v1/rebalance").await.json()["drained"], json!([1]));
     assert_eq!(door.get("/v1/reports/load-balance").await.json()["drained"], json!([1]));
 }
 
 #[tokio::test]
-async fn what_cannot_be_wished_is_a_problem() {
+async fn what_cannot_be_requested_is_a_problem() {
     let door = with_plan().await;
     for (body, field) in [
-        (json!({"wish": "drain"}), "node"),
-        (json!({"wish": "join"}), "node"),
-        (json!({"wish": "balance", "node": 1}), "node"),
-        (json!({"wish": "drain", "node": 3}), "node"),
-        (json!({"wish": "drain", "node": 1, "partition": 0}), "partition"),
-        (json!({"wish": "move", "partition": 0}), "node"),
-        (json!({"wish": "move", "node": 0}), "partition"),
-        (json!({"wish": "move", "node": 0, "partition": 99}), "partition"),
-        (json!({"wish": "join", "node": 4_000_000_000_u32}), "node"),
+        (json!({"action": "drain"}), "node"),
+        (json!({"action": "join"}), "node"),
+        (json!({"action": "balance", "node": 1}), "node"),
+        (json!({"action": "drain", "node": 3}), "node"),
+        (json!({"action": "drain", "node": 1, "partition": 0}), "partition"),
+        (json!({"action": "move", "partition": 0}), "node"),
+        (json!({"action": "move", "node": 0}), "partition"),
+        (json!({"action": "move", "node": 0, "partition": 99}), "partition"),
+        (json!({"action": "join", "node": 4_000_000_000_u32}), "node"),
     ] {
         let problem = door.post_json("/v1/rebalance", &body).await.problem(400);
         assert_eq!(problem["field"], field, "{body}");
     }
-    for body in [json!({}), json!({"wish": "more"}), json!({"wish": "balance", "dry": true}), json!([])] {
+    for body in [json!({}), json!({"action": "more"}), json!({"action": "balance", "dry": true}), json!([])] {
         door.post_json("/v1/rebalance", &body).await.problem(400);
     }
-    door.tiers.state().moving = Some(moving());
-    let busy = door.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.problem(409);
+    door.tiers.state().progress = Some(progress());
+    let busy = door.post_json("/v1/rebalance", &json!({"action": "balance"})).await.problem(409);
     assert!(busy["detail"].as_str().unwrap().contains("plan 2"), "{busy}");
 
     let bare = Door::new();
     bare.get("/v1/rebalance").await.problem(404);
-    bare.post_json("/v1/rebalance", &json!({"wish": "balance"})).await.problem(404);
+    bare.post_json("/v1/rebalance", &json!({"action": "balance"})).await.problem(404);
     bare.get("/v1/reports/load-balance/what-if").await.problem(404);
 }
 
 #[tokio::test]
 async fn a_change_under_way_is_shown() {
     let door = with_plan().await;
-    door.tiers.state().moving = Some(moving());
+    door.tiers.state().progress = Some(progress());
     let expected = json!({
-        "epoch": 1, "next_epoch": 2, "copied": 30, "contents": 40, "changed": 3, "seconds": 1.5,
+        "plan_version": 1, "next_version": 2, "copied": 30, "contents": 40, "changed": 3, "seconds": 1.5,
     });
-    assert_eq!(door.get("/v1/rebalance").await.json()["moving"], expected);
-    assert_eq!(door.get("/v1/reports/load-balance").await.json()["moving"], expected);
+    assert_eq!(door.get("/v1/rebalance").await.json()["progress"], expected);
+    assert_eq!(door.get("/v1/reports/load-balance").await.json()["progress"], expected);
     let metrics = door.get("/metrics").await;
     for line in ["doppel_tier2_moving_contents 40", "doppel_tier2_moved_contents 30"] {
         assert!(metrics.text().lines().any(|have| have == line), "{line}");
@@ -107,7 +107,7 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
     // Those of the plan, and those that the load knows.
     assert_eq!(nodes, [0, 1, 2, 3]);
     assert_eq!(
-        (&load["serving"], &load["node_sends"], &load["node_imbalance"]),
+        (&load["serving"], &load["node_fan_out"], &load["node_imbalance"]),
         (&json!(3), &json!(12), &json!(2.0))
     );
     assert_eq!((&load["history"], &load["variation"]), (&json!([]), &Value::Null));
@@ -119,8 +119,8 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
     .await;
     let load = door.get("/v1/reports/load-balance").await.json();
     let point = json!({
-        "at": "2027-01-15T08:00:00Z", "epoch": 4, "contents": 18, "node_imbalance": 2.0,
-        "node_imbalance_floor": 1.2, "node_sends_saved": 0.6,
+        "at": "2027-01-15T08:00:00Z", "plan_version": 4, "contents": 18, "node_imbalance": 2.0,
+        "node_imbalance_floor": 1.2, "node_fan_out_saved": 0.6,
     });
     assert_eq!(load["history"], json!([point]));
     door.app.drain();
@@ -136,7 +136,7 @@ async fn a_sample_is_signatures_one_after_the_other() {
         let mut input = &*reply.body;
         let signatures = std::iter::from_fn(|| Signature::read(&mut input).unwrap());
         assert_eq!(signatures.count(), contents, "{query}");
-        // The place of the one before is given back a moment later.
+        // The permit of the one before is given back a moment later.
         gate::until(async || door.get("/v1/reports/load-balance/what-if").await.status == 200).await;
     }
     let problem = door.get("/v1/sample?contents=0").await.problem(400);
@@ -175,7 +175,7 @@ async fn what_if_is_made_one_at_a_time() {
     });
     door.tiers.gate.begun("sample", 1).await;
     door.get("/v1/reports/load-balance/what-if").await.problem(503);
-    door.post_json("/v1/rebalance", &json!({"wish": "balance", "dry_run": true})).await.problem(503);
+    door.post_json("/v1/rebalance", &json!({"action": "balance", "dry_run": true})).await.problem(503);
     drop(closed);
     let answer = first.await.unwrap().json();
     assert_eq!(answer["sample"], 120);
@@ -186,6 +186,6 @@ async fn what_if_is_made_one_at_a_time() {
     // Everything is on the first of three nodes.
     let present = &answer["present"];
     assert_eq!((of(present), &present["imbalance"]), ((3, 3), &json!(3.0)));
-    assert!((present["sends_saved"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{present}");
+    assert!((present["fan_out_saved"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{present}");
     assert!(rows.iter().all(|row| row["imbalance"].as_f64().unwrap() >= 1.0));
 }

@@ -32,7 +32,7 @@ use crate::app::{App, Services};
 use crate::ingest::Ingest;
 use crate::limits::Limits;
 use crate::pages::NDJSON;
-use crate::placement::ShardTable;
+use crate::shard_map::ShardMap;
 use fake::{Fake, NOW};
 
 const JSON: &str = "application/json";
@@ -77,7 +77,7 @@ impl Door {
             policy: Policy::default(),
             winners,
             markets,
-            placement: ShardTable::single(2, "local"),
+            shard_map: ShardMap::single(2, "local"),
             ingest: Arc::new(Ingest::new(2).unwrap()),
             registry: Registry::default(),
             clock: Arc::new(|| NOW),

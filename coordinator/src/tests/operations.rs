@@ -33,7 +33,7 @@ async fn health_and_readiness() {
         (door.get("/healthz").await.status, door.get("/readyz").await.status),
         (StatusCode::OK, StatusCode::OK)
     );
-    door.tiers.state().refuse = Some((0, doppel_protocol::Refused::ReadOnly("broken".to_owned())));
+    door.tiers.state().refuse = Some((0, doppel_protocol::Tier1Error::ReadOnly("broken".to_owned())));
     assert_eq!(door.get("/readyz").await.problem(503)["type"], "urn:doppel:problem:read-only");
     door.tiers.state().refuse = None;
     door.app.drain();

@@ -12,12 +12,12 @@ pub(crate) fn check(_: &World, picture: &Picture) -> Checked {
         holds!(NAME, into < group, "{group} leads to {into}");
         holds!(NAME, !picture.groups.contains_key(group), "{group} is in use and leads to {into}");
     }
-    let stray = picture.passages.iter().find(|(group, _)| !picture.forwards.contains_key(group));
-    holds!(NAME, stray.is_none(), "a passage by a group that was not merged: {stray:?}");
+    let stray = picture.forwarding_entries.iter().find(|(group, _)| !picture.forwards.contains_key(group));
+    holds!(NAME, stray.is_none(), "a forwarding entry of a group that was not merged: {stray:?}");
     Ok(())
 }
 
-/// At rest no stay goes by a merged group any more, so retention drops every forward.
+/// At rest no membership goes by a merged group any more, so retention drops every forward.
 pub(crate) fn collect(world: &mut World) -> Checked {
     for sweep in 0..2 {
         let forwards: Vec<_> = Picture::of(world)?.forwards.into_keys().collect();
@@ -27,6 +27,12 @@ pub(crate) fn collect(world: &mut World) -> Checked {
         }
     }
     let left = Picture::of(world)?;
-    holds!(NAME, left.forwards.is_empty(), "{:?} are left, passages {:?}", left.forwards, left.passages);
+    holds!(
+        NAME,
+        left.forwards.is_empty(),
+        "{:?} are left, forwarding entries {:?}",
+        left.forwards,
+        left.forwarding_entries
+    );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Idempotent (G3): what was sent is sent again, old messages and old facts come again, and nothing changes.
+//! Idempotent (G3): what was sent is sent again, old messages and old commands come again, and nothing changes.
 
 use super::Picture;
 use crate::sim::action::Stop;
@@ -21,10 +21,11 @@ pub(crate) fn check(world: &mut World, before: &Picture) -> Checked {
     let acknowledged = world.acknowledged.len();
     world.arrive(&request, 0, 1, Stop::Never)?;
     world.acknowledged.truncate(acknowledged);
-    let (letters, facts) = (std::mem::take(&mut world.old_letters), std::mem::take(&mut world.old_facts));
-    letters.into_iter().for_each(|letter| world.network.send(letter));
-    for fact in facts {
-        world.learn(fact, 1, Stop::Never)?;
+    let (envelopes, commands) =
+        (std::mem::take(&mut world.old_envelopes), std::mem::take(&mut world.old_commands));
+    envelopes.into_iter().for_each(|envelope| world.network.send(envelope));
+    for command in commands {
+        world.learn(command, 1, Stop::Never)?;
     }
     world.settle_as_it_is()?;
     let after = Picture::of(world)?;

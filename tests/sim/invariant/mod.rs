@@ -27,13 +27,13 @@ pub(crate) struct Picture {
     pub(crate) forwards: BTreeMap<GroupId, GroupId>,
     pub(crate) members: Vec<MemberRow>,
     /// The redirects that end at a page.
-    pub(crate) hangers: Vec<(PageId, PageId)>,
+    pub(crate) inbound_redirects: Vec<(PageId, PageId)>,
     /// The redirects straight to a page.
     pub(crate) sources: Vec<(PageId, PageId)>,
     pub(crate) signatures: BTreeMap<PageId, doppel_model::ContentHash>,
     pub(crate) feed: Vec<(ShardId, u64, PageId)>,
     pub(crate) outbox: usize,
-    pub(crate) passages: Vec<(GroupId, PageId)>,
+    pub(crate) forwarding_entries: Vec<(GroupId, PageId)>,
     pub(crate) components: Vec<Component>,
 }
 
@@ -44,12 +44,12 @@ impl Picture {
             groups: BTreeMap::new(),
             forwards: BTreeMap::new(),
             members: Vec::new(),
-            hangers: Vec::new(),
+            inbound_redirects: Vec::new(),
             sources: Vec::new(),
             signatures: BTreeMap::new(),
             feed: Vec::new(),
             outbox: 0,
-            passages: Vec::new(),
+            forwarding_entries: Vec::new(),
             components: world.model.components(),
         };
         for row in world.rows()? {
@@ -58,12 +58,12 @@ impl Picture {
                 Row::Group(group) => drop(this.groups.insert(group.group, group)),
                 Row::Forward { group, into, .. } => drop(this.forwards.insert(group, into)),
                 Row::Member(member) => this.members.push(member),
-                Row::Hanger { target, source } => this.hangers.push((target, source)),
+                Row::InboundRedirect { target, source } => this.inbound_redirects.push((target, source)),
                 Row::Source { target, source } => this.sources.push((target, source)),
                 Row::Signature { page, content } => drop(this.signatures.insert(page, content)),
                 Row::Feed { shard, number, page } => this.feed.push((shard, number, page)),
                 Row::Outbox { .. } => this.outbox += 1,
-                Row::Passage { group, page } => this.passages.push((group, page)),
+                Row::ForwardingEntry { group, page } => this.forwarding_entries.push((group, page)),
             }
         }
         Ok(this)

@@ -63,16 +63,16 @@ fn group_lists_its_pages(picture: &Picture, group: GroupId, component: &Componen
         let page = &picture.pages[&member.page];
         holds!(
             NAME,
-            page.seat == member.seat,
-            "{group} has {} at seat {}, not {}",
+            page.membership_number == member.membership_number,
+            "{group} has {} at membership {}, not {}",
             page.url,
-            member.seat,
-            page.seat
+            member.membership_number,
+            page.membership_number
         );
         holds!(NAME, page.content == Some(member.content), "{group} has {} with another content", page.url);
         holds!(
             NAME,
-            member.pinned == (page.hangers > 0),
+            member.pinned == (page.inbound_redirects > 0),
             "{group} has {} pinned: {}",
             page.url,
             member.pinned
@@ -131,17 +131,18 @@ fn no_stray_rows(world: &World, picture: &Picture) -> Checked {
     let sources = edges(&redirect);
     let found: BTreeSet<_> = picture.sources.iter().copied().collect();
     holds!(NAME, found == sources, "redirects by target {found:?}, wanted {sources:?}");
-    let hangers = edges(&|page| redirect(page).and_then(|_| world.model.end(page).ok()));
-    let found: BTreeSet<_> = picture.hangers.iter().copied().collect();
-    holds!(NAME, found == hangers, "redirects by end {found:?}, wanted {hangers:?}");
+    let inbound_redirects = edges(&|page| redirect(page).and_then(|_| world.model.end(page).ok()));
+    let found: BTreeSet<_> = picture.inbound_redirects.iter().copied().collect();
+    holds!(NAME, found == inbound_redirects, "redirects by end {found:?}, wanted {inbound_redirects:?}");
     for row in picture.pages.values() {
-        let hangers = picture.hangers.iter().filter(|(target, _)| *target == row.page).count();
+        let inbound_redirects =
+            picture.inbound_redirects.iter().filter(|(target, _)| *target == row.page).count();
         holds!(
             NAME,
-            row.hangers as usize == hangers,
-            "{} counts {} redirects of {hangers}",
+            row.inbound_redirects as usize == inbound_redirects,
+            "{} counts {} redirects of {inbound_redirects}",
             row.url,
-            row.hangers
+            row.inbound_redirects
         );
         let signature = picture.signatures.get(&row.page);
         holds!(

@@ -8,6 +8,6 @@ const NAME: &str = "outboxes drain";
 
 pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
     holds!(NAME, picture.outbox == 0, "{} messages are left in the stores", picture.outbox);
-    holds!(NAME, world.network.is_empty(), "letters are left in the network");
+    holds!(NAME, world.network.is_empty(), "envelopes are left in the network");
     Ok(())
 }

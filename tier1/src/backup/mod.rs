@@ -27,13 +27,13 @@ use std::io;
 use std::path::Path;
 
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{BackupError, BackupSummary, Refused, WinnerOrder};
+use doppel_protocol::{BackupError, BackupSummary, Tier1Error, WinnerOrder};
 use serde::{Deserialize, Serialize};
 
 pub use reader::{Reader, Unusable};
 
 use crate::check;
-use crate::check::rows::{Place, piece};
+use crate::check::rows::{RowKey, piece};
 use crate::key;
 use crate::record;
 use crate::store::{Sled, Store, StoreError};
@@ -100,7 +100,7 @@ pub fn of_directory(
     manifest: &str,
     out: &mut dyn io::Write,
 ) -> Result<BackupSummary, BackupError> {
-    let store = Sled::open_existing(dir).map_err(Refused::from)?;
+    let store = Sled::open_existing(dir).map_err(Tier1Error::from)?;
     let mut writer = Writer::begin(out, manifest)?;
     copy_rows(&store, &mut writer, &mut || Ok(()))?;
     writer.end()
@@ -139,12 +139,12 @@ pub(crate) fn copy_rows(
 ) -> Result<(), BackupError> {
     let mut from = Vec::new();
     loop {
-        let rows = piece(store, &from).map_err(Refused::from)?;
+        let rows = piece(store, &from).map_err(Tier1Error::from)?;
         let Some((last, _)) = rows.last() else { return Ok(()) };
         from = key::after(last);
         for (key, value) in &rows {
             // A backup of damaged rows would be found out when it is needed.
-            verify(key, value).map_err(Refused::from)?;
+            verify(key, value).map_err(Tier1Error::from)?;
             writer.entry(Kind::Rows, key, Some(value))?;
         }
         between()?;
@@ -154,14 +154,16 @@ pub(crate) fn copy_rows(
 /// Whether a row is what was written.
 fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     let damaged = |reason| record::damaged(key, reason);
-    match Place::of(key) {
+    match RowKey::of(key) {
         None => Err(damaged("no key of this program")),
-        Some((_, Place::Signature(_))) => doppel_model::signature::Signature::from_bytes(value)
+        Some((_, RowKey::Signature(_))) => doppel_model::signature::Signature::from_bytes(value)
             .map(drop)
             .map_err(|_| damaged("no signature of this program")),
-        Some((_, Place::Feed(_))) if value.len() == 16 => Ok(()),
-        Some((_, Place::Hanger(..) | Place::Source(..))) if value.is_empty() => Ok(()),
-        Some((_, Place::Feed(_) | Place::Hanger(..) | Place::Source(..))) => Err(damaged("wrong length")),
+        Some((_, RowKey::Feed(_))) if value.len() == 16 => Ok(()),
+        Some((_, RowKey::InboundRedirect(..) | RowKey::Source(..))) if value.is_empty() => Ok(()),
+        Some((_, RowKey::Feed(_) | RowKey::InboundRedirect(..) | RowKey::Source(..))) => {
+            Err(damaged("wrong length"))
+        }
         Some(_) => record::body(key, value).map(drop),
     }
 }

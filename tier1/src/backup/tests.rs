@@ -79,5 +79,5 @@ fn damaged_rows_are_not_backed_up() {
     let mut file = Vec::new();
     let mut writer = Writer::begin(&mut file, "").unwrap();
     let copied = copy_rows(&store, &mut writer, &mut || Ok(()));
-    assert!(matches!(copied, Err(BackupError::Refused(Refused::Damaged(_)))), "{copied:?}");
+    assert!(matches!(copied, Err(BackupError::Tier1Error(Tier1Error::Damaged(_)))), "{copied:?}");
 }

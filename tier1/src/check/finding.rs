@@ -20,7 +20,7 @@ pub enum Invariant {
     /// A key is of a known kind and shard.
     Key,
     /// A row is in the shard that owns it.
-    Placement,
+    Ownership,
     /// A page's row is under the hash of its URL.
     Identity,
     /// A page's record agrees with itself.
@@ -39,7 +39,7 @@ pub enum Invariant {
     Counts,
     /// A group's winner is the best of its members.
     Winner,
-    /// A merged group leads to a smaller id, has no members and counts the stays that pass.
+    /// A merged group leads to a smaller id, has no members and counts the memberships that pass.
     Merged,
     /// The message that goes on with unfinished work is under way.
     Work,
@@ -64,7 +64,7 @@ impl Invariant {
             Self::Damage => "a row has its checksum and its shape",
             Self::Version => "a row is of this program's version",
             Self::Key => "a key is of a known kind and shard",
-            Self::Placement => "a row is in the shard that owns it",
+            Self::Ownership => "a row is in the shard that owns it",
             Self::Identity => "a page's row is under the hash of its URL",
             Self::Record => "a page's record agrees with itself",
             Self::Signature => "a page with a content has its signature, and no other page has one",
@@ -74,7 +74,7 @@ impl Invariant {
             Self::Verdict => "the comparison of a member with its winner is what their contents give",
             Self::Counts => "a group's counts are those of its members",
             Self::Winner => "a group's winner is the best of its members",
-            Self::Merged => "a merged group leads to a smaller id and counts the stays that pass",
+            Self::Merged => "a merged group leads to a smaller id and counts the memberships that pass",
             Self::Work => "the message that goes on with unfinished work is under way",
             Self::Edge => "both ends of a redirect know of it",
             Self::Resolution => "a redirect's end is where its chain ends",

@@ -88,22 +88,25 @@ impl Checker<'_> {
         }
         self.check_minted(into, group);
         if !forward.done && !self.underway.is_continuing(group) {
-            self.find(Invariant::Work, &row, "hands its members over, and nothing goes on with it");
+            self.find(Invariant::Work, &row, "transfers its members, and nothing goes on with it");
         }
         let Some(recount) = self.recount(group) else { return };
         if forward.done && recount.members > 0 {
             let detail = format!("was merged into {into} and still has {} members", recount.members);
             self.find(Invariant::Merged, &row, detail);
         }
-        let (mut passages, prefix) = (0, key::passages(group));
+        let (mut forwarding_entries, prefix) = (0, key::forwarding_entries(group));
         let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |_, _| {
-            passages += 1;
+            forwarding_entries += 1;
             true
         });
         match counted {
             Err(error) => self.engine(&error),
-            Ok(()) if passages != forward.passages => {
-                let detail = format!("counts {} stays that pass, and there are {passages}", forward.passages);
+            Ok(()) if forwarding_entries != forward.forwarding_entries => {
+                let detail = format!(
+                    "counts {} memberships that pass, and there are {forwarding_entries}",
+                    forward.forwarding_entries
+                );
                 self.find(Invariant::Merged, &row, detail);
             }
             Ok(()) => {}
@@ -150,19 +153,24 @@ impl Checker<'_> {
         if self.underway.is_moving(page) {
             return;
         }
-        let stay = match self.record(page) {
+        let membership = match self.record(page) {
             Found::Row(record) => {
-                let seat = record.seat;
-                record.content().and_then(|state| state.membership.as_ref().map(|m| (m.group, seat)))
+                let membership_number = record.membership_number;
+                record
+                    .content()
+                    .and_then(|state| state.membership.as_ref().map(|m| (m.group, membership_number)))
             }
             Found::Missing => None,
             Found::Unreadable => return,
         };
-        let Some((of_page, seat)) = stay else {
+        let Some((of_page, membership_number)) = membership else {
             return self.find(Invariant::Membership, row, "and the page is in no group");
         };
-        if seat != member.seat {
-            let detail = format!("has seat {}, and the page seat {seat}", member.seat);
+        if membership_number != member.membership_number {
+            let detail = format!(
+                "has membership {}, and the page membership {membership_number}",
+                member.membership_number
+            );
             self.find(Invariant::Membership, &row, detail);
         }
         if of_page != group {
@@ -177,10 +185,10 @@ impl Checker<'_> {
         }
     }
 
-    /// A stay that passes a merged group.
-    pub(super) fn passage(&mut self, group: GroupId, page: PageId, key: &[u8], value: &[u8]) {
-        let row = format!("passage of {} by group {group}", self.name(page));
-        let Some(seat) = self.decode::<u32>(key, value, row.clone()) else { return };
+    /// A membership whose messages pass a merged group.
+    pub(super) fn forwarding_entry(&mut self, group: GroupId, page: PageId, key: &[u8], value: &[u8]) {
+        let row = format!("forwarding entry of {} by group {group}", self.name(page));
+        let Some(membership_number) = self.decode::<u32>(key, value, row.clone()) else { return };
         match self.group_record(group) {
             Found::Row(GroupRecord::Forward(_)) => {}
             Found::Row(GroupRecord::Active(_)) | Found::Missing => {
@@ -191,24 +199,24 @@ impl Checker<'_> {
         if self.underway.is_moving(page) {
             return;
         }
-        let stay = match self.record(page) {
+        let membership = match self.record(page) {
             Found::Row(record) => {
-                let of_page = record.seat;
+                let of_page = record.membership_number;
                 record.content().and_then(|state| state.membership.as_ref().map(|m| (m.entered, of_page)))
             }
             Found::Missing => None,
             Found::Unreadable => return,
         };
-        let comes_by = match stay {
-            Some((entered, of_page)) => of_page == seat && self.leads_by(entered, group),
+        let comes_by = match membership {
+            Some((entered, of_page)) => of_page == membership_number && self.leads_by(entered, group),
             None => false,
         };
         if !comes_by {
-            self.find(Invariant::Merged, row, "and no word of the page comes by there");
+            self.find(Invariant::Merged, row, "and no message of the page comes by there");
         }
     }
 
-    /// Whether word sent to `from` comes by the merged group `by`.
+    /// Whether a message sent to `from` comes by the merged group `by`.
     fn leads_by(&mut self, from: GroupId, by: GroupId) -> bool {
         let mut at = from;
         while at > by {

@@ -42,7 +42,7 @@ use crate::progress;
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
 use crate::store::{Sled, Store, StoreError};
 use crate::totals;
-use rows::{Place, pieces};
+use rows::{RowKey, pieces};
 use underway::Underway;
 
 /// What a check found.
@@ -171,32 +171,32 @@ impl<'s> Checker<'s> {
     fn row(&mut self, key: &[u8], value: &[u8]) {
         self.report.rows += 1;
         self.report.bytes += (key.len() + value.len()) as u64;
-        let Some((shard, place)) = Place::of(key) else {
+        let Some((shard, row_key)) = RowKey::of(key) else {
             return self.find(Invariant::Key, hex(key), "is no key of this program");
         };
         if shard.0 >= self.shards {
             let detail = format!("is of shard {}, and there are {}", shard.0, self.shards);
             return self.find(Invariant::Key, hex(key), detail);
         }
-        let owner = place.owner(shard, self.shards);
+        let owner = row_key.owner(shard, self.shards);
         if owner != shard {
-            let row = self.named(&place);
+            let row = self.named(&row_key);
             let detail = format!("is in shard {} and belongs to shard {}", shard.0, owner.0);
-            return self.find(Invariant::Placement, row, detail);
+            return self.find(Invariant::Ownership, row, detail);
         }
-        match place {
+        match row_key {
             // Read before all others.
-            Place::Meta | Place::Outbox(..) => {}
-            Place::Audit(number) => self.audit(shard, number, key, value),
-            Place::AuditsDropped => self.audits_dropped(shard, key, value),
-            Place::Feed(number) => self.feed(shard, number, value),
-            Place::Group(group) => self.group(group, key, value),
-            Place::Member(group, page) => self.member(group, page, key, value),
-            Place::Passage(group, page) => self.passage(group, page, key, value),
-            Place::Page(page) => self.page(page, key, value),
-            Place::Signature(page) => self.signature(page, value),
-            Place::Hanger(target, source) => self.hanger(target, source, value),
-            Place::Source(target, source) => self.source(target, source, value),
+            RowKey::Meta | RowKey::Outbox(..) => {}
+            RowKey::Audit(number) => self.audit(shard, number, key, value),
+            RowKey::AuditsDropped => self.audits_dropped(shard, key, value),
+            RowKey::Feed(number) => self.feed(shard, number, value),
+            RowKey::Group(group) => self.group(group, key, value),
+            RowKey::Member(group, page) => self.member(group, page, key, value),
+            RowKey::ForwardingEntry(group, page) => self.forwarding_entry(group, page, key, value),
+            RowKey::Page(page) => self.page(page, key, value),
+            RowKey::Signature(page) => self.signature(page, value),
+            RowKey::InboundRedirect(target, source) => self.inbound_redirect(target, source, value),
+            RowKey::Source(target, source) => self.source(target, source, value),
         }
     }
 
@@ -273,19 +273,23 @@ impl<'s> Checker<'s> {
     }
 
     /// A row for people.
-    fn named(&mut self, place: &Place) -> String {
-        match *place {
-            Place::Meta => "the totals of a shard".to_owned(),
-            Place::Audit(number) => format!("audit entry {number}"),
-            Place::AuditsDropped => "the number of audit entries dropped".to_owned(),
-            Place::Feed(number) => format!("event {number}"),
-            Place::Group(group) => format!("group {group}"),
-            Place::Member(group, page) => format!("member {} of group {group}", self.name(page)),
-            Place::Passage(group, page) => format!("passage of {} by group {group}", self.name(page)),
-            Place::Page(page) => self.name(page),
-            Place::Signature(page) => format!("the signature of {}", self.name(page)),
-            Place::Hanger(target, source) | Place::Source(target, source) => self.edge(target, source),
-            Place::Outbox(to, number) => format!("message {number} to shard {}", to.0),
+    fn named(&mut self, row_key: &RowKey) -> String {
+        match *row_key {
+            RowKey::Meta => "the totals of a shard".to_owned(),
+            RowKey::Audit(number) => format!("audit entry {number}"),
+            RowKey::AuditsDropped => "the number of audit entries dropped".to_owned(),
+            RowKey::Feed(number) => format!("event {number}"),
+            RowKey::Group(group) => format!("group {group}"),
+            RowKey::Member(group, page) => format!("member {} of group {group}", self.name(page)),
+            RowKey::ForwardingEntry(group, page) => {
+                format!("forwarding entry of {} by group {group}", self.name(page))
+            }
+            RowKey::Page(page) => self.name(page),
+            RowKey::Signature(page) => format!("the signature of {}", self.name(page)),
+            RowKey::InboundRedirect(target, source) | RowKey::Source(target, source) => {
+                self.edge(target, source)
+            }
+            RowKey::Outbox(to, number) => format!("message {number} to shard {}", to.0),
         }
     }
 

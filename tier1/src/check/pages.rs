@@ -7,11 +7,11 @@ use super::{Checker, Found, Invariant, hex};
 use crate::key::{self, Kind};
 use crate::machine::publish;
 use crate::record::{
-    ContentState, GroupRecord, LookState, Measured, Member, Membership, PageRecord, Readdressing, State,
+    ContentState, GroupRecord, Measured, Member, Membership, PageRecord, Resolving, SearchState, State,
 };
 use crate::txn::share_of_page;
 
-/// The group that has a page's row, as found from where its stay says.
+/// The group that has a page's row, as found from what its membership says.
 pub(super) enum Holder {
     Group(GroupId, Box<GroupRecord>, Box<Member>),
     Nobody,
@@ -41,11 +41,11 @@ impl Checker<'_> {
         if record.ended.is_some() && !matches!(record.state, State::Dead | State::Purged) {
             self.find(Invariant::Record, &url, "is live and has an end");
         }
-        self.check_hangers(page, &record);
+        self.check_inbound_redirects(page, &record);
         match &record.state {
             State::Content(state) => {
                 self.check_signature(page, &record, state);
-                self.check_look(page, &record, state);
+                self.check_search(page, &record, state);
                 if let Some(membership) = &state.membership {
                     self.check_membership(page, &record, state, membership);
                 }
@@ -69,10 +69,10 @@ impl Checker<'_> {
         }
     }
 
-    fn check_hangers(&mut self, page: PageId, record: &PageRecord) {
+    fn check_inbound_redirects(&mut self, page: PageId, record: &PageRecord) {
         let mut there: u32 = 0;
-        if record.hangers > 0 {
-            let prefix = key::edges(self.owner(page), Kind::Hanger, page);
+        if record.inbound_redirects > 0 {
+            let prefix = key::edges(self.owner(page), Kind::InboundRedirect, page);
             let counted = self.store.range(&prefix, &key::after_prefix(&prefix), &mut |_, _| {
                 there += 1;
                 true
@@ -81,13 +81,16 @@ impl Checker<'_> {
                 return self.engine(&error);
             }
         }
-        if there != record.hangers {
-            let detail = format!("counts {} redirects that end there, and there are {there}", record.hangers);
+        if there != record.inbound_redirects {
+            let detail = format!(
+                "counts {} redirects that end there, and there are {there}",
+                record.inbound_redirects
+            );
             self.find(Invariant::Edge, record.url().to_string(), detail);
         }
-        let settled = record.content().is_some_and(|state| state.look != LookState::Pending);
+        let settled = record.content().is_some_and(|state| state.search != SearchState::Pending);
         let alone = record.content().is_some_and(|state| state.membership.is_none());
-        if record.hangers > 0 && settled && alone {
+        if record.inbound_redirects > 0 && settled && alone {
             self.find(Invariant::Record, record.url().to_string(), "has redirects and no group");
         }
     }
@@ -138,16 +141,16 @@ impl Checker<'_> {
     }
 
     /// How far the comparison is, and who still answers.
-    fn check_look(&mut self, page: PageId, record: &PageRecord, state: &ContentState) {
+    fn check_search(&mut self, page: PageId, record: &PageRecord, state: &ContentState) {
         let mut wrong = |detail: &str| self.find(Invariant::Record, record.url().to_string(), detail);
-        if state.tokens == 0 && state.look != LookState::Settled {
+        if state.tokens == 0 && state.search != SearchState::Settled {
             wrong("has no tokens and owes a comparison");
         }
         if let Some(membership) = &state.membership {
-            if membership.content != state.content && state.look != LookState::Pending {
+            if membership.content != state.content && state.search != SearchState::Pending {
                 wrong("was decided and is in a group under another content");
             }
-            let settled = state.look == LookState::Settled;
+            let settled = state.search == SearchState::Settled;
             if membership.content == state.content && membership.settled != settled {
                 wrong("and its membership differ about whether it was compared");
             }
@@ -176,7 +179,7 @@ impl Checker<'_> {
             return;
         }
         let url = record.url().to_string();
-        let (group, seat) = (membership.group, record.seat);
+        let (group, membership_number) = (membership.group, record.membership_number);
         let (holder, of_group, member) = match self.holder(group, page) {
             Holder::Group(holder, of_group, member) => (holder, of_group, member),
             Holder::Nobody => {
@@ -189,17 +192,17 @@ impl Checker<'_> {
             self.find(Invariant::Membership, &url, format!("and its row in group {holder} differ in {what}"));
         };
         for (same, what) in [
-            (member.seat == seat, "the seat"),
+            (member.membership_number == membership_number, "the membership number"),
             (member.content == membership.content, "the content"),
             (member.rank == record.rank, "the rank"),
-            (member.pinned == (record.hangers > 0), "whether redirects end there"),
+            (member.pinned == (record.inbound_redirects > 0), "whether redirects end there"),
             (member.dissimilar == membership.dissimilar, "whether it is like the winner"),
         ] {
             if !same {
                 differ(what);
             }
         }
-        self.check_passages(page, record, membership, holder);
+        self.check_forwarding_entries(page, record, membership, holder);
         let GroupRecord::Active(of_group) = *of_group else { return };
         if of_group.announcing.is_some() {
             return;
@@ -208,7 +211,7 @@ impl Checker<'_> {
             let detail = format!("is in group {group} by its record, and in {holder} by the group's");
             self.find(Invariant::Membership, &url, detail);
         }
-        if membership.entered != holder || membership.readdressing != Readdressing::No {
+        if membership.entered != holder || membership.resolving != Resolving::No {
             let detail = format!("uses the address {} for group {holder}", membership.entered);
             self.find(Invariant::Membership, &url, detail);
         }
@@ -220,7 +223,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Follows a stay's group to the one that has its row.
+    /// Follows a membership's group to the one that has its row.
     pub(super) fn holder(&mut self, group: GroupId, page: PageId) -> Holder {
         let mut at = group;
         loop {
@@ -241,8 +244,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Every merged group between a stay's address and its holder knows that it passes.
-    fn check_passages(
+    /// Every merged group between where a membership began and its holder has a forwarding entry for it.
+    fn check_forwarding_entries(
         &mut self,
         page: PageId,
         record: &PageRecord,
@@ -252,8 +255,8 @@ impl Checker<'_> {
         let mut at = membership.entered;
         while at > holder {
             let Found::Row(GroupRecord::Forward(forward)) = self.group_record(at) else { break };
-            let passes = match self.read::<u32>(&key::passage(at, page)) {
-                Found::Row(seat) => seat == record.seat,
+            let passes = match self.read::<u32>(&key::forwarding_entry(at, page)) {
+                Found::Row(membership_number) => membership_number == record.membership_number,
                 Found::Missing => false,
                 Found::Unreadable => true,
             };

@@ -9,12 +9,12 @@ use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::Status;
 
 use super::Invariant;
-use super::rows::{Place, pieces};
+use super::rows::{RowKey, pieces};
 use crate::key::{self, Kind};
 use crate::machine::Message;
 use crate::record::{
-    Announcing, Asking, ContentState, Envelope, Group, GroupRecord, LookState, Member, Membership, Meta,
-    PageRecord, RedirectState, Resolution, State, VERSION, decode, encode, seal,
+    Announcing, Asking, ContentState, Envelope, Group, GroupRecord, Member, Membership, Meta, PageRecord,
+    RedirectState, Resolution, SearchState, State, VERSION, decode, encode, seal,
 };
 use crate::store::{Store, StoreError, Write};
 
@@ -64,9 +64,9 @@ impl Sample {
         let mut sample = Self { shards, rows: BTreeMap::new(), pages: Vec::new(), groups: Vec::new() };
         pieces(store, &mut |key, value| drop(sample.rows.insert(key.to_vec(), value.to_vec())))?;
         for (key, value) in &sample.rows {
-            match Place::of(key) {
-                Some((_, Place::Page(page))) => sample.pages.push((page, decode(key, value)?)),
-                Some((_, Place::Group(group))) => sample.groups.push((group, decode(key, value)?)),
+            match RowKey::of(key) {
+                Some((_, RowKey::Page(page))) => sample.pages.push((page, decode(key, value)?)),
+                Some((_, RowKey::Group(group))) => sample.groups.push((group, decode(key, value)?)),
                 _ => {}
             }
         }
@@ -112,7 +112,7 @@ impl Sample {
     fn redirect(&self) -> Result<(PageId, PageRecord, RedirectState, PageId), Unfit> {
         for (page, record) in &self.pages {
             if let State::Redirect(state) = &record.state
-                && let Some(end) = state.hung_on()
+                && let Some(end) = state.attached_to()
             {
                 return Ok((*page, record.clone(), state.clone(), end));
             }
@@ -165,7 +165,7 @@ impl Sample {
             plant("a flipped bit in a signature", Invariant::Damage, vec![flipped(&signature)?]),
             plant("a row of an older version", Invariant::Version, vec![(key.clone(), Some(older))]),
             plant("a row of no known kind", Invariant::Key, vec![(unknown, Some(value.clone()))]),
-            plant("a page in another shard", Invariant::Placement, vec![(elsewhere, Some(encode(&record)))]),
+            plant("a page in another shard", Invariant::Ownership, vec![(elsewhere, Some(encode(&record)))]),
             plant(
                 "two pages in each other's place",
                 Invariant::Identity,
@@ -235,19 +235,23 @@ impl Sample {
         };
         let stray = Member {
             rank: stranger_record.rank,
-            seat: stranger_record.seat,
+            membership_number: stranger_record.membership_number,
             content: ContentHash([7; 16]),
             ..winner_member
         };
         let stray = (key::member(group, stranger), Some(encode(&stray)));
-        let announcing = Some(Announcing { after: None, look_again: false });
+        let announcing = Some(Announcing { after: None, search_again: false });
         let loser_as_winner = Some((page, member.clone()));
         Ok(vec![
             plant("a lost member", Invariant::Membership, vec![(key.clone(), None)]),
             plant("a lost page", Invariant::Membership, vec![(self.page_key(page), None)]),
             plant("a lost group", Invariant::Membership, vec![(key::group(group), None)]),
             plant("a stray member", Invariant::Membership, vec![stray]),
-            plant("a member under another seat", Invariant::Membership, vec![member_row(&|m| m.seat += 1)]),
+            plant(
+                "a member under another membership number",
+                Invariant::Membership,
+                vec![member_row(&|m| m.membership_number += 1)],
+            ),
             plant(
                 "a member pinned by no redirect",
                 Invariant::Membership,
@@ -280,7 +284,7 @@ impl Sample {
             ),
             plant("a winner that is lost", Invariant::Winner, vec![(key::member(group, winner), None)]),
             plant(
-                "words that nobody carries on",
+                "messages that nobody carries on",
                 Invariant::Work,
                 vec![group_row(&|g| {
                     g.announcing = announcing;
@@ -308,22 +312,30 @@ impl Sample {
         let (page, record) = self.with_status(Status::Winner)?;
         let row = |group, forward| (key::group(group), Some(encode(&GroupRecord::Forward(forward))));
         let mut counted = a.clone();
-        counted.passages += 1;
+        counted.forwarding_entries += 1;
         let mut unfinished = a.clone();
         unfinished.done = false;
         let (mut to_second, mut to_first) = (a.clone(), b);
         to_second.into = second;
         to_first.into = first;
-        let passage = (key::passage(first, page), Some(encode(&record.seat)));
+        let forwarding_entry = (key::forwarding_entry(first, page), Some(encode(&record.membership_number)));
         Ok(vec![
             plant(
                 "two groups merged into each other",
                 Invariant::Merged,
                 vec![row(first, to_second), row(second, to_first)],
             ),
-            plant("a wrong count of stays that pass", Invariant::Merged, vec![row(first, counted.clone())]),
-            plant("a stay that never passes", Invariant::Merged, vec![passage, row(first, counted)]),
-            plant("members that nobody hands over", Invariant::Work, vec![row(first, unfinished)]),
+            plant(
+                "a wrong count of forwarding entries",
+                Invariant::Merged,
+                vec![row(first, counted.clone())],
+            ),
+            plant(
+                "a forwarding entry that no membership has",
+                Invariant::Merged,
+                vec![forwarding_entry, row(first, counted)],
+            ),
+            plant("members that nobody transfers", Invariant::Work, vec![row(first, unfinished)]),
         ])
     }
 
@@ -340,7 +352,7 @@ impl Sample {
             plant(
                 "a redirect that its end does not know",
                 Invariant::Edge,
-                vec![(edge(Kind::Hanger, end, page), None)],
+                vec![(edge(Kind::InboundRedirect, end, page), None)],
             ),
             plant(
                 "a redirect that its target does not know",
@@ -353,9 +365,9 @@ impl Sample {
                 vec![(edge(Kind::Source, other, other), present.clone())],
             ),
             plant(
-                "a hanger that does not hang",
+                "an inbound redirect that is not attached",
                 Invariant::Edge,
-                vec![(edge(Kind::Hanger, other, page), present)],
+                vec![(edge(Kind::InboundRedirect, other, page), present)],
             ),
             plant("a redirect that was told nothing", Invariant::Edge, vec![self.put_page(page, &untold)]),
             plant("a redirect to a wrong end", Invariant::Resolution, vec![self.put_page(page, &elsewhere)]),
@@ -366,16 +378,16 @@ impl Sample {
         let here = ShardId(0);
         let meta: Meta = decode(&key::meta(here), &self.value(&key::meta(here))?)?;
         let (page, _) = self.page("page", |_| true)?;
-        let message = Message::ContinueHangers { target: page, after: page };
+        let message = Message::ContinueInboundRedirects { target: page, after: page };
         let late = |number| {
             let envelope = Envelope { from: here, to: here, number, message: message.clone() };
             (key::outbox(here, here, number), Some(encode(&envelope)))
         };
         let sent = meta.sent.first().copied().unwrap_or_default();
         let stray = (key::feed(here, meta.events + 1), Some(page.bytes().to_vec()));
-        let look = {
+        let search = {
             let (page, mut record, mut state, _) = self.loser()?;
-            state.look = LookState::Late;
+            state.search = SearchState::Deferred;
             record.state = State::Content(state);
             self.put_page(page, &record)
         };
@@ -390,7 +402,7 @@ impl Sample {
                 Invariant::Totals,
                 vec![self.meta(|meta| meta.pending += 1)?],
             ),
-            plant("a look that is not counted", Invariant::Totals, vec![look]),
+            plant("a search that is not counted", Invariant::Totals, vec![search]),
             plant(
                 "ids that would be given again",
                 Invariant::Totals,

@@ -17,10 +17,10 @@ impl Checker<'_> {
             let detail = format!("redirects to {}, which does not know", state.to);
             self.find(Invariant::Edge, record.url().to_string(), detail);
         }
-        if let Some(end) = state.hung_on()
-            && !self.underway.has_hanger(end, page)
+        if let Some(end) = state.attached_to()
+            && !self.underway.has_inbound_redirect(end, page)
         {
-            self.check_hung(page, record, state, end);
+            self.check_attached(page, record, state, end);
         }
         match self.resolve(page, state) {
             // Its own trace is under way until there is an answer.
@@ -37,10 +37,10 @@ impl Checker<'_> {
         }
     }
 
-    /// The page that a redirect hangs on knows it, and the redirect its state.
-    fn check_hung(&mut self, page: PageId, record: &PageRecord, state: &RedirectState, end: PageId) {
+    /// The page that a redirect is attached to knows it, and the redirect its state.
+    fn check_attached(&mut self, page: PageId, record: &PageRecord, state: &RedirectState, end: PageId) {
         let url = record.url().to_string();
-        if !self.has(&key::edge(self.owner(end), Kind::Hanger, end, page)) {
+        if !self.has(&key::edge(self.owner(end), Kind::InboundRedirect, end, page)) {
             let end = self.name(end);
             return self.find(Invariant::Edge, url, format!("ends at {end}, which does not know"));
         }
@@ -94,18 +94,18 @@ impl Checker<'_> {
     }
 
     /// A redirect that ends at a page, from that page's side.
-    pub(super) fn hanger(&mut self, target: PageId, source: PageId, value: &[u8]) {
+    pub(super) fn inbound_redirect(&mut self, target: PageId, source: PageId, value: &[u8]) {
         let row = self.edge(target, source);
         self.check_empty(&row, value);
         match self.record(target) {
-            Found::Row(record) if record.hangers == 0 => {
+            Found::Row(record) if record.inbound_redirects == 0 => {
                 self.find(Invariant::Edge, &row, "is known to its end, which counts none");
             }
             Found::Missing => self.find(Invariant::Edge, &row, "ends at a page that is not on record"),
             Found::Row(_) | Found::Unreadable => {}
         }
-        let ends_there = |state: &RedirectState| state.hung_on() == Some(target);
-        if !self.underway.has_hanger(target, source) && !self.redirects(source, ends_there) {
+        let ends_there = |state: &RedirectState| state.attached_to() == Some(target);
+        if !self.underway.has_inbound_redirect(target, source) && !self.redirects(source, ends_there) {
             self.find(Invariant::Edge, row, "is known to its end and does not end there");
         }
     }

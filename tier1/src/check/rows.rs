@@ -15,16 +15,16 @@ const END: [u8; 48] = [0xff; 48];
 
 /// What a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RowKey {
     Meta,
     Audit(u64),
     AuditsDropped,
     Feed(u64),
     Group(GroupId),
     /// Target and source.
-    Hanger(PageId, PageId),
+    InboundRedirect(PageId, PageId),
     Member(GroupId, PageId),
-    Passage(GroupId, PageId),
+    ForwardingEntry(GroupId, PageId),
     /// Receiver and number.
     Outbox(ShardId, u64),
     Page(PageId),
@@ -33,21 +33,25 @@ pub(crate) enum Place {
     Signature(PageId),
 }
 
-impl Place {
+impl RowKey {
     /// The shard and place of a key; none for what is no key.
     pub(crate) fn of(key: &[u8]) -> Option<(ShardId, Self)> {
         let (shard, rest) = key.split_first_chunk::<2>()?;
         let (kind, rest) = rest.split_first()?;
-        let place = match Kind::of(*kind)? {
+        let row_key = match Kind::of(*kind)? {
             Kind::Meta => rest.is_empty().then_some(Self::Meta)?,
             Kind::Audit => Self::Audit(number(rest)?),
             Kind::AuditsDropped => rest.is_empty().then_some(Self::AuditsDropped)?,
             Kind::Feed => Self::Feed(number(rest)?),
             Kind::Group => Self::Group(group(rest)?),
-            Kind::Hanger => pages(rest).map(|(target, source)| Self::Hanger(target, source))?,
+            Kind::InboundRedirect => {
+                pages(rest).map(|(target, source)| Self::InboundRedirect(target, source))?
+            }
             Kind::Source => pages(rest).map(|(target, source)| Self::Source(target, source))?,
             Kind::Member => group_page(rest).map(|(group, page)| Self::Member(group, page))?,
-            Kind::Passage => group_page(rest).map(|(group, page)| Self::Passage(group, page))?,
+            Kind::ForwardingEntry => {
+                group_page(rest).map(|(group, page)| Self::ForwardingEntry(group, page))?
+            }
             Kind::Page => Self::Page(page(rest)?),
             Kind::Signature => Self::Signature(page(rest)?),
             Kind::Outbox => {
@@ -55,17 +59,18 @@ impl Place {
                 Self::Outbox(ShardId(u16::from_be_bytes(*to)), number(rest)?)
             }
         };
-        Some((ShardId(u16::from_be_bytes(*shard)), place))
+        Some((ShardId(u16::from_be_bytes(*shard)), row_key))
     }
 
     /// The shard it belongs to; that of its key where every shard has rows of the kind.
     pub(super) fn owner(&self, found: ShardId, shards: u16) -> ShardId {
         match self {
             Self::Meta | Self::Audit(_) | Self::AuditsDropped | Self::Feed(_) | Self::Outbox(..) => found,
-            Self::Group(group) | Self::Member(group, _) | Self::Passage(group, _) => group.shard(),
-            Self::Page(page) | Self::Signature(page) | Self::Hanger(page, _) | Self::Source(page, _) => {
-                page.shard(shards)
-            }
+            Self::Group(group) | Self::Member(group, _) | Self::ForwardingEntry(group, _) => group.shard(),
+            Self::Page(page)
+            | Self::Signature(page)
+            | Self::InboundRedirect(page, _)
+            | Self::Source(page, _) => page.shard(shards),
         }
     }
 }

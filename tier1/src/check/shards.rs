@@ -2,7 +2,7 @@
 
 use doppel_model::{PageId, ShardId};
 
-use super::rows::Place;
+use super::rows::RowKey;
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};
 use crate::record::{AuditEntry, Envelope, Meta};
@@ -63,7 +63,7 @@ impl Checker<'_> {
     }
 
     fn message(&mut self, from: ShardId, key: &[u8], value: &[u8], next: &mut [Option<u64>]) {
-        let Some((_, Place::Outbox(to, number))) = Place::of(key) else { return };
+        let Some((_, RowKey::Outbox(to, number))) = RowKey::of(key) else { return };
         let row = format!("message {number} from shard {} to {}", from.0, to.0);
         match next.get_mut(usize::from(to.0)) {
             None => return self.find(Invariant::Key, row, "is for a shard that there is not"),
@@ -198,8 +198,8 @@ fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 12] {
         ("duplicates", kept.duplicates, counted.duplicates),
         ("members", kept.members, counted.members),
         ("pending pages", meta.pending, recount.pending),
-        ("late looks", meta.late, recount.late),
+        ("deferred searches", meta.deferred, recount.deferred),
         ("members to be verified", meta.unverified, recount.unverified),
-        ("touched groups", meta.touched, recount.touched),
+        ("dirty groups", meta.dirty, recount.dirty),
     ]
 }

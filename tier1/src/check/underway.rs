@@ -13,11 +13,11 @@ type Edges = HashSet<(PageId, PageId)>;
 #[derive(Debug, Default)]
 pub(super) struct Underway {
     messages: usize,
-    /// Pages whose stay in a group, or word of it, is under way.
-    stays: HashSet<PageId>,
+    /// Pages whose membership of a group, or a message of it, is under way.
+    memberships: HashSet<PageId>,
     /// Groups that a first or later member is on the way to.
     arriving: HashSet<GroupId>,
-    /// Groups whose members are told or handed over.
+    /// Groups whose members are told or transferred.
     continuing: HashSet<GroupId>,
     /// Questions and answers of a page under a ticket.
     asked: HashMap<(PageId, u32), u32>,
@@ -26,7 +26,7 @@ pub(super) struct Underway {
     /// Redirects about to be known, or forgotten, at the page they lead straight to.
     sources: Edges,
     /// The same at the page they end at, or about to be told its state.
-    hangers: Edges,
+    attached: Edges,
     /// Pages that tell the redirects that end there.
     telling: HashSet<PageId>,
 }
@@ -39,24 +39,24 @@ impl Underway {
                 *self.asked.entry((*page, *ticket)).or_default() += 1;
             }
             Message::Enroll { group, page, .. } => {
-                self.stays.insert(*page);
+                self.memberships.insert(*page);
                 self.arriving.insert(*group);
             }
-            Message::AskAddress { page, .. }
-            | Message::Address { page, .. }
-            | Message::EndPassage { page, .. }
-            | Message::Refused { page, .. }
+            Message::ResolveForward { page, .. }
+            | Message::ForwardResolved { page, .. }
+            | Message::ReleaseForward { page, .. }
+            | Message::EnrollRefused { page, .. }
             | Message::Leave { page, .. }
             | Message::Assign { page, .. }
             | Message::Dissimilar { page, .. }
-            | Message::Unseat { page, .. } => drop(self.stays.insert(*page)),
-            Message::HandOver { into, members, .. } => {
-                self.stays.extend(members.iter().map(|(page, _)| *page));
+            | Message::Evict { page, .. } => drop(self.memberships.insert(*page)),
+            Message::TransferMembers { into, members, .. } => {
+                self.memberships.extend(members.iter().map(|(page, _)| *page));
                 self.arriving.insert(*into);
             }
             Message::Continue { group } => drop(self.continuing.insert(*group)),
             // Nothing has changed yet.
-            Message::Merge { .. } | Message::LookAgain { .. } => {}
+            Message::Merge { .. } | Message::SearchAgain { .. } => {}
             Message::Subscribe { target, source } | Message::Unsubscribe { target, source } => {
                 self.sources.insert((*target, *source));
             }
@@ -64,10 +64,10 @@ impl Underway {
             | Message::Traced { source, .. }
             | Message::Rerouted { source, .. } => drop(self.rerouting.insert(*source)),
             Message::ContinueSources { target, .. } => drop(self.rerouting.insert(*target)),
-            Message::Hang { target, source }
-            | Message::Unhang { target, source }
-            | Message::TargetLine { target, source, .. } => drop(self.hangers.insert((*target, *source))),
-            Message::ContinueHangers { target, .. } => drop(self.telling.insert(*target)),
+            Message::AttachRedirect { target, source }
+            | Message::DetachRedirect { target, source }
+            | Message::TargetLine { target, source, .. } => drop(self.attached.insert((*target, *source))),
+            Message::ContinueInboundRedirects { target, .. } => drop(self.telling.insert(*target)),
         }
     }
 
@@ -76,7 +76,7 @@ impl Underway {
     }
 
     pub(super) fn is_moving(&self, page: PageId) -> bool {
-        self.stays.contains(&page)
+        self.memberships.contains(&page)
     }
 
     pub(super) fn has_arrivals(&self, group: GroupId) -> bool {
@@ -99,8 +99,8 @@ impl Underway {
         self.sources.contains(&(target, source))
     }
 
-    pub(super) fn has_hanger(&self, target: PageId, source: PageId) -> bool {
-        self.hangers.contains(&(target, source))
+    pub(super) fn has_inbound_redirect(&self, target: PageId, source: PageId) -> bool {
+        self.attached.contains(&(target, source))
     }
 
     pub(super) fn is_telling(&self, page: PageId) -> bool {

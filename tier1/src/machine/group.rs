@@ -18,48 +18,48 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => {
-                let seat = member.seat;
-                self.send_to_page(page, Message::Refused { page, seat });
+                let membership_number = member.membership_number;
+                self.send_to_page(page, Message::EnrollRefused { page, membership_number });
                 return Ok(());
             }
             Some(GroupRecord::Forward(mut forward)) => {
-                let stay = (page, member.seat);
-                self.forget_unforwarded(group, &mut forward, stay, Some(member.content))?;
+                let membership = (page, member.membership_number);
+                self.forget_unforwarded(group, &mut forward, membership, Some(member.content))?;
                 let into = forward.into;
-                self.begin_passages(group, forward, &[stay])?;
+                self.add_forwarding_entries(group, forward, &[membership])?;
                 self.send(into.shard(), Message::Enroll { group: into, page, member, via, unsettled });
                 return Ok(());
             }
             Some(GroupRecord::Active(record)) => record,
         };
         // The partner has gone meanwhile: the group must be recomputed, and the newcomer, which may have
-        // left others out on the strength of it, must look again.
+        // left others out on the strength of it, must search again.
         let mut overtaken = false;
         if let Some((partner, content)) = via
             && !self.is_member(group, partner, content)?
         {
-            record.touch();
+            record.mark_dirty();
             overtaken = true;
         }
-        let seat = member.seat;
+        let membership_number = member.membership_number;
         let winner_before = record.winner.clone();
-        if !self.seat_member(group, &mut record, page, member)? {
+        if !self.admit(group, &mut record, page, member)? {
             return Ok(());
         }
         let announce = record.winner_changed(winner_before.as_ref()) || unsettled;
         if announce {
             self.announce(group, &mut record, unsettled);
         } else {
-            self.assign(group, &record, page, seat, false);
+            self.assign(group, &record, page, membership_number, false);
         }
         if overtaken {
-            self.assign(group, &record, page, seat, true);
+            self.assign(group, &record, page, membership_number, true);
         }
         self.put_active(group, record)
     }
 
-    /// Puts a member's row and what follows for the group; false when a later seat is there already.
-    fn seat_member(
+    /// Puts a member's row and what follows for the group; false when a later membership is there already.
+    fn admit(
         &mut self,
         group: GroupId,
         record: &mut Group,
@@ -69,10 +69,10 @@ impl Machine<'_, '_> {
         let key = key::member(group, page);
         let before: Option<Member> = self.txn.get(&key)?;
         match &before {
-            Some(old) if old.seat > member.seat => return Ok(false),
+            Some(old) if old.membership_number > member.membership_number => return Ok(false),
             Some(old) => {
                 if old.content != member.content {
-                    record.touch();
+                    record.mark_dirty();
                 }
                 record.uncount(old);
             }
@@ -99,25 +99,25 @@ impl Machine<'_, '_> {
         &mut self,
         group: GroupId,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         unsettled: bool,
     ) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
             Some(GroupRecord::Forward(mut forward)) => {
-                self.forget_unforwarded(group, &mut forward, (page, seat), None)?;
+                self.forget_unforwarded(group, &mut forward, (page, membership_number), None)?;
                 let into = forward.into;
-                self.end_passage(group, forward, page, seat)?;
+                self.remove_forwarding_entry(group, forward, page, membership_number)?;
                 let group = into;
-                self.send(group.shard(), Message::Leave { group, page, seat, unsettled });
+                self.send(group.shard(), Message::Leave { group, page, membership_number, unsettled });
                 return Ok(());
             }
             Some(GroupRecord::Active(record)) => record,
         };
-        if !self.remove_member(group, &mut record, page, seat)? && !unsettled {
+        if !self.remove_member(group, &mut record, page, membership_number)? && !unsettled {
             return Ok(());
         }
-        record.touched |= record.members > 1;
+        record.dirty |= record.members > 1;
         self.after_losses(group, record, unsettled)
     }
 
@@ -128,23 +128,26 @@ impl Machine<'_, '_> {
 
     /// Whether so many members differ from the winner that the group should be recomputed. Members may differ
     /// for good, in a chain, so their number must have doubled since they were last the reason.
-    fn is_doubtful(&self, record: &Group) -> bool {
-        let share = u64::from(self.shards.settings.doubtful_percent);
+    fn has_low_cohesion(&self, record: &Group) -> bool {
+        let share = u64::from(self.shards.settings.low_cohesion_percent);
         share > 0
             && record.dissimilar.saturating_mul(100) >= record.members.saturating_mul(share)
             && record.dissimilar >= record.examined.saturating_mul(2).max(1)
     }
 
-    /// Deletes a member's row under this seat or an earlier one; false when there is none.
+    /// Deletes a member's row under this membership or an earlier one; false when there is none.
     fn remove_member(
         &mut self,
         group: GroupId,
         record: &mut Group,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
     ) -> Result<bool, StoreError> {
         let key = key::member(group, page);
-        let Some(member) = self.txn.get::<Member>(&key)?.filter(|m| m.seat <= seat) else { return Ok(false) };
+        let Some(member) = self.txn.get::<Member>(&key)?.filter(|m| m.membership_number <= membership_number)
+        else {
+            return Ok(false);
+        };
         self.txn.delete(key);
         record.uncount(&member);
         record.changes += 1;
@@ -157,14 +160,15 @@ impl Machine<'_, '_> {
         &mut self,
         group: GroupId,
         mut record: Group,
-        look_again: bool,
+        search_again: bool,
     ) -> Result<(), StoreError> {
         if record.members == 0 {
             return self.txn.put_group(group, None);
         }
         if record.is_alone() {
-            let look_again = look_again || record.touched || record.announcing.is_some_and(|a| a.look_again);
-            return self.dissolve(group, look_again);
+            let search_again =
+                search_again || record.dirty || record.announcing.is_some_and(|a| a.search_again);
+            return self.dissolve(group, search_again);
         }
         let winner_before = record.winner.clone();
         let lost = match &record.winner {
@@ -174,8 +178,8 @@ impl Machine<'_, '_> {
         if lost {
             record.winner = self.elect(group)?;
         }
-        if record.winner_changed(winner_before.as_ref()) || look_again {
-            self.announce(group, &mut record, look_again);
+        if record.winner_changed(winner_before.as_ref()) || search_again {
+            self.announce(group, &mut record, search_again);
         }
         self.put_active(group, record)
     }
@@ -185,8 +189,8 @@ impl Machine<'_, '_> {
         for (key, bytes) in self.txn.scan(&key::members(group), None, self.shards.settings.step_rows)? {
             let member: Member = decode(&key, &bytes)?;
             if let Some(page) = key::last_page(&key) {
-                let seat = member.seat;
-                self.send_to_page(page, Message::Unseat { page, seat, compare });
+                let membership_number = member.membership_number;
+                self.send_to_page(page, Message::Evict { page, membership_number, compare });
             }
             self.txn.delete(key);
         }
@@ -219,7 +223,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// A recomputation is done: who is tied to the winner by no chain of pairs is put out.
+    /// A recomputation is done: who is linked to the winner by no chain of pairs is put out.
     pub(super) fn regrouped(&mut self, regrouped: Regrouped) -> Result<(), StoreError> {
         let Regrouped { group, changes, losses, out, last, repair, audit } = regrouped;
         self.here = group.shard();
@@ -230,15 +234,17 @@ impl Machine<'_, '_> {
         let joined_since = record.changes != changes;
         let lost_since = record.losses != losses;
         let mut removed = false;
-        for (page, seat, content) in &out {
-            let (page, seat) = (*page, *seat);
-            if self.is_member(group, page, *content)? && self.remove_member(group, &mut record, page, seat)? {
+        for (page, membership_number, content) in &out {
+            let (page, membership_number) = (*page, *membership_number);
+            if self.is_member(group, page, *content)?
+                && self.remove_member(group, &mut record, page, membership_number)?
+            {
                 self.meta().counters.splits += 1;
-                self.send_to_page(page, Message::Unseat { page, seat, compare: true });
+                self.send_to_page(page, Message::Evict { page, membership_number, compare: true });
                 removed = true;
             }
         }
-        record.touched = !last || lost_since || (joined_since && !out.is_empty());
+        record.dirty = !last || lost_since || (joined_since && !out.is_empty());
         if !last && (joined_since || lost_since) {
             // The next step counts with as many removals as this one named. A member that was not removed,
             // because it changed, must not make up for them.
@@ -259,19 +265,19 @@ impl Machine<'_, '_> {
         &mut self,
         group: GroupId,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         dissimilar: bool,
     ) -> Result<(), StoreError> {
         let key = key::member(group, page);
-        let member = self.txn.get::<Member>(&key)?.filter(|m| m.seat == seat);
+        let member = self.txn.get::<Member>(&key)?.filter(|m| m.membership_number == membership_number);
         match (self.txn.group(group)?, member) {
             (None, _) | (Some(GroupRecord::Active(_)), None) => Ok(()),
             (Some(GroupRecord::Forward(forward)), None) => {
                 let group = forward.into;
-                self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
+                self.send(group.shard(), Message::Dissimilar { group, page, membership_number, dissimilar });
                 Ok(())
             }
-            // It is not handed over yet, and takes the word along.
+            // It is not transferred yet, and takes the message along.
             (Some(GroupRecord::Forward(_)), Some(member)) => {
                 self.txn.put(key, encode(&Member { dissimilar, ..member }));
                 Ok(())
@@ -281,10 +287,10 @@ impl Machine<'_, '_> {
                 let member = Member { dissimilar, ..member };
                 record.count(&member);
                 self.txn.put(key, encode(&member));
-                if self.is_doubtful(&record) {
+                if self.has_low_cohesion(&record) {
                     record.examined = record.dissimilar;
-                    record.touch();
-                    self.meta().counters.doubts += 1;
+                    record.mark_dirty();
+                    self.meta().counters.rechecks += 1;
                 }
                 self.put_active(group, record)
             }
@@ -292,20 +298,22 @@ impl Machine<'_, '_> {
     }
 
     /// Tells all members the winner, in steps, from the start.
-    pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, look_again: bool) {
+    pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
         let running = record.announcing;
-        record.announcing =
-            Some(Announcing { after: None, look_again: look_again || running.is_some_and(|a| a.look_again) });
+        record.announcing = Some(Announcing {
+            after: None,
+            search_again: search_again || running.is_some_and(|a| a.search_again),
+        });
         if running.is_none() {
             self.send(group.shard(), Message::Continue { group });
         }
     }
 
-    /// One step of telling, or of handing over.
+    /// One step of telling, or of transferring.
     pub(super) fn continued(&mut self, group: GroupId) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
-            Some(GroupRecord::Forward(forward)) => return self.hand_over(group, forward),
+            Some(GroupRecord::Forward(forward)) => return self.transfer_members(group, forward),
             Some(GroupRecord::Active(record)) => record,
         };
         let Some(announcing) = record.announcing else { return Ok(()) };
@@ -315,7 +323,7 @@ impl Machine<'_, '_> {
         for (key, bytes) in &rows {
             let member: Member = decode(key, bytes)?;
             let Some(page) = key::last_page(key) else { continue };
-            self.assign(group, &record, page, member.seat, announcing.look_again);
+            self.assign(group, &record, page, member.membership_number, announcing.search_again);
             last = Some(page);
         }
         if rows.len() == self.shards.settings.step_rows {
@@ -332,8 +340,8 @@ impl Machine<'_, '_> {
         group: GroupId,
         record: &Group,
         page: PageId,
-        seat: u32,
-        look_again: bool,
+        membership_number: u32,
+        search_again: bool,
     ) {
         let Some((winner, member)) = &record.winner else { return };
         let winner = Winner {
@@ -342,7 +350,7 @@ impl Machine<'_, '_> {
             url: member.rank.url.clone(),
             quarantined: record.quarantined,
         };
-        self.send_to_page(page, Message::Assign { page, seat, group, winner, look_again });
+        self.send_to_page(page, Message::Assign { page, membership_number, group, winner, search_again });
     }
 
     pub(super) fn is_member(
@@ -362,27 +370,27 @@ impl Machine<'_, '_> {
         members: Vec<(PageId, Member)>,
     ) -> Result<(), StoreError> {
         let winner_before = record.winner.clone();
-        let mut seated = Vec::new();
+        let mut admitted = Vec::new();
         for (page, member) in members {
-            let seat = member.seat;
-            if self.seat_member(group, record, page, member)? {
-                seated.push((page, seat));
+            let membership_number = member.membership_number;
+            if self.admit(group, record, page, member)? {
+                admitted.push((page, membership_number));
             }
         }
         if record.winner_changed(winner_before.as_ref()) {
             self.announce(group, record, false);
         } else {
-            for (page, seat) in seated {
-                self.assign(group, record, page, seat, false);
+            for (page, membership_number) in admitted {
+                self.assign(group, record, page, membership_number, false);
             }
         }
         Ok(())
     }
 
     pub(super) fn put_active(&mut self, group: GroupId, mut record: Group) -> Result<(), StoreError> {
-        record.touched &= self.shards.settings.rules.recomputation;
+        record.dirty &= self.shards.settings.rules.recomputation;
         if record.owes_recomputation() {
-            self.effects.push(Effect::Touched(group));
+            self.effects.push(Effect::Dirty(group));
         }
         self.txn.put_group(group, Some(GroupRecord::Active(record)))
     }

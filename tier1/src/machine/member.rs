@@ -4,16 +4,19 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
 use crate::record::{
-    ContentState, LookState, Measured, Member, Membership, PageRecord, Readdressing, State, Winner,
+    ContentState, Measured, Member, Membership, PageRecord, Resolving, SearchState, State, Winner,
 };
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
-    /// Ends a stay in a group.
-    pub(super) fn leave(&mut self, page: PageId, seat: &mut u32, membership: &Membership) {
+    /// Ends a membership of a group.
+    pub(super) fn leave(&mut self, page: PageId, membership_number: &mut u32, membership: &Membership) {
         let Membership { entered: group, settled, .. } = *membership;
-        self.send(group.shard(), Message::Leave { group, page, seat: *seat, unsettled: !settled });
-        *seat += 1;
+        self.send(
+            group.shard(),
+            Message::Leave { group, page, membership_number: *membership_number, unsettled: !settled },
+        );
+        *membership_number += 1;
     }
 
     /// Tells the group's owner what it needs to know of the page.
@@ -29,40 +32,48 @@ impl Machine<'_, '_> {
         membership.goes_on();
         let group = membership.entered;
         let member = Member {
-            seat: record.seat,
+            membership_number: record.membership_number,
             content: membership.content,
             rank: record.rank.clone(),
-            pinned: record.hangers > 0,
+            pinned: record.inbound_redirects > 0,
             dissimilar: membership.dissimilar,
         };
         self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
     }
 
-    /// The group goes by another id now: asks whether the stay can go on under it.
-    fn ask_address(&mut self, page: PageId, seat: u32, membership: &mut Membership) {
-        if membership.wants_address() {
-            membership.readdressing = Readdressing::Asked;
+    /// The group goes by another id now: asks whether the membership can go on under it.
+    fn resolve_forward(&mut self, page: PageId, membership_number: u32, membership: &mut Membership) {
+        if membership.wants_resolution() {
+            membership.resolving = Resolving::Asked;
             let group = membership.entered;
-            self.send(group.shard(), Message::AskAddress { group, page, seat });
+            self.send(group.shard(), Message::ResolveForward { group, page, membership_number });
         }
     }
 
-    /// All word of the stay up to the question has arrived at this group.
-    pub(super) fn address_told(&mut self, page: PageId, seat: u32, group: GroupId) -> Result<(), StoreError> {
+    /// All messages of the membership up to the question have arrived at this group.
+    pub(super) fn forward_resolved(
+        &mut self,
+        page: PageId,
+        membership_number: u32,
+        group: GroupId,
+    ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
-        let seated = record.seat == seat;
+        let is_current = record.membership_number == membership_number;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
-        let Some(membership) = state.membership.as_mut().filter(|_| seated) else {
+        let Some(membership) = state.membership.as_mut().filter(|_| is_current) else {
             return self.give_back(page, record);
         };
         let old = membership.entered;
-        let asked = std::mem::replace(&mut membership.readdressing, Readdressing::No);
-        if asked == Readdressing::Asked && old != group {
+        let asked = std::mem::replace(&mut membership.resolving, Resolving::No);
+        if asked == Resolving::Asked && old != group {
             membership.entered = group;
-            self.send(old.shard(), Message::EndPassage { group: old, page, seat, until: group });
+            self.send(
+                old.shard(),
+                Message::ReleaseForward { group: old, page, membership_number, until: group },
+            );
         }
-        // Word was sent since, or the group has merged again.
-        self.ask_address(page, seat, membership);
+        // A message was sent since, or the group has merged again.
+        self.resolve_forward(page, membership_number, membership);
         self.put(page, record)
     }
 
@@ -76,23 +87,23 @@ impl Machine<'_, '_> {
     pub(super) fn assigned(
         &mut self,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         group: GroupId,
         winner: Winner,
-        look_again: bool,
+        search_again: bool,
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
-        let seated = record.seat == seat;
+        let is_current = record.membership_number == membership_number;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
-        let Some(membership) = state.membership.as_mut().filter(|_| seated) else {
+        let Some(membership) = state.membership.as_mut().filter(|_| is_current) else {
             return self.give_back(page, record);
         };
-        // Groups merge into smaller ids only, so a larger one is an old word that was overtaken.
+        // Groups merge into smaller ids only, so a larger one is an old message that was overtaken.
         if group > membership.group {
             return self.give_back(page, record);
         }
         let known = membership.group == group && membership.winner.as_ref() == Some(&winner);
-        if known && !membership.wants_address() && !look_again && !state.owes_verdict(page) {
+        if known && !membership.wants_resolution() && !search_again && !state.owes_verdict(page) {
             return self.give_back(page, record);
         }
         let Some(membership) = &mut state.membership else { return self.give_back(page, record) };
@@ -101,44 +112,52 @@ impl Machine<'_, '_> {
             membership.verdict = None;
         }
         membership.winner = Some(winner);
-        if look_again && state.look != LookState::Pending {
-            self.owe_look(page, &mut record);
+        if search_again && state.search != SearchState::Pending {
+            self.owe_search(page, &mut record);
         }
         if let State::Content(ContentState { membership: Some(membership), .. }) = &mut record.state {
-            self.ask_address(page, seat, membership);
+            self.resolve_forward(page, membership_number, membership);
         }
         self.put(page, record)
     }
 
     /// The group has dissolved before the page arrived.
-    pub(super) fn refused(&mut self, page: PageId, seat: u32) -> Result<(), StoreError> {
-        self.unseated(page, seat, true)
+    pub(super) fn refused(&mut self, page: PageId, membership_number: u32) -> Result<(), StoreError> {
+        self.evicted(page, membership_number, true)
     }
 
     /// The owner has put the page out. `compare`: it may have partners elsewhere.
-    pub(super) fn unseated(&mut self, page: PageId, seat: u32, compare: bool) -> Result<(), StoreError> {
+    pub(super) fn evicted(
+        &mut self,
+        page: PageId,
+        membership_number: u32,
+        compare: bool,
+    ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
-        let seated = record.seat == seat;
+        let is_current = record.membership_number == membership_number;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
-        if !seated {
+        if !is_current {
             return self.give_back(page, record);
         }
         let Some(Membership { entered, settled, .. }) = state.membership.take() else {
             return self.give_back(page, record);
         };
         // A refresh may be on its way to the owner; this ends what it would leave behind.
-        self.send(entered.shard(), Message::Leave { group: entered, page, seat, unsettled: !settled });
-        record.seat += 1;
-        let in_decision = state.look == LookState::Pending;
-        // A content without tokens has no partners to look for.
+        self.send(
+            entered.shard(),
+            Message::Leave { group: entered, page, membership_number, unsettled: !settled },
+        );
+        record.membership_number += 1;
+        let in_decision = state.search == SearchState::Pending;
+        // A content without tokens has no partners to search for.
         if compare && !in_decision && state.tokens > 0 {
-            self.look_as_new(page, &mut record);
+            self.search_as_new(page, &mut record);
         } else if !in_decision {
-            if record.hangers > 0 {
+            if record.inbound_redirects > 0 {
                 self.mint(page, &mut record)?;
             }
             // It stands alone, unless somebody was on the way to it through a pair that only it knew of.
-            self.owe_look(page, &mut record);
+            self.owe_search(page, &mut record);
         }
         self.put(page, record)
     }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
-use doppel_protocol::{IndexCommand, LookResult, Outcome, RepairId, Submission};
+use doppel_protocol::{IndexCommand, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, TargetLine, Winner};
 
-/// A fact or wish from outside the shards.
+/// A fact or a request from outside the shards.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// A page version. `hint` is F between it and its representative, computed outside.
@@ -18,7 +18,7 @@ pub(crate) enum Command {
         hint: Option<Hint>,
     },
     /// Tier 2 has compared a page.
-    Looked(LookResult),
+    Searched(SearchResult),
     /// A page was compared with its group's winner.
     Verified {
         page: PageId,
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// A group was recomputed.
     Regrouped(Regrouped),
     /// A confirmed page is to be compared now.
-    LookNow {
+    SearchNow {
         page: PageId,
     },
     /// Forget a page.
@@ -61,13 +61,13 @@ pub(crate) enum Command {
 pub(crate) struct Hint {
     /// The page's content when it was computed.
     pub(crate) previous: ContentHash,
-    /// Its seat then.
-    pub(crate) seat: u32,
+    /// Its membership number then.
+    pub(crate) membership_number: u32,
     /// The representative's content, and the comparison.
     pub(crate) with: Measured,
 }
 
-/// The outcome of recomputing a group: who is tied to its winner by no chain of pairs.
+/// The outcome of recomputing a group: who is linked to its winner by no chain of pairs.
 ///
 /// It speaks of contents, so it stays true of a member for as long as that has the content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub(crate) enum Message {
         ticket: u32,
         found: Option<Found>,
     },
-    /// A page is a member, under this seat. `via` names the pair that ties it to the group.
+    /// A page is a member, under this membership number. `via` names the pair that links it to the group.
     Enroll {
         group: GroupId,
         page: PageId,
@@ -112,56 +112,56 @@ pub(crate) enum Message {
         /// The content it had before was never compared to the end.
         unsettled: bool,
     },
-    /// All word of a stay has gone before this: where does it arrive?
-    AskAddress {
+    /// All messages of a membership have gone before this: where do they arrive?
+    ResolveForward {
         group: GroupId,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
     },
-    /// Here.
-    Address {
+    /// They arrive at this group.
+    ForwardResolved {
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         group: GroupId,
     },
-    /// No more word of a stay comes by, up to the group `until`.
-    EndPassage {
+    /// No more messages of a membership come by, up to the group `until`.
+    ReleaseForward {
         group: GroupId,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         until: GroupId,
     },
     /// There is no such group any more.
-    Refused {
+    EnrollRefused {
         page: PageId,
-        seat: u32,
+        membership_number: u32,
     },
     /// A page is no member any more.
     Leave {
         group: GroupId,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         unsettled: bool,
     },
     /// A member's group and winner.
     Assign {
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         group: GroupId,
         winner: Winner,
-        look_again: bool,
+        search_again: bool,
     },
     /// A member's comparison with the winner failed, or holds again.
     Dissimilar {
         group: GroupId,
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         dissimilar: bool,
     },
-    /// A member is out. `compare`: it must look for partners again.
-    Unseat {
+    /// A member is out. `compare`: it must search for partners again.
+    Evict {
         page: PageId,
-        seat: u32,
+        membership_number: u32,
         compare: bool,
     },
     /// Two groups are one.
@@ -171,18 +171,18 @@ pub(crate) enum Message {
         evidence: Evidence,
     },
     /// Members of a merged group.
-    HandOver {
+    TransferMembers {
         into: GroupId,
         members: Vec<(PageId, Member)>,
         /// Set on the last piece.
-        done: Option<HandedOver>,
+        done: Option<TransferEnd>,
     },
-    /// A pair could not be joined because a group had dissolved: the page must look again.
-    LookAgain {
+    /// A pair could not be joined because a group had dissolved: the page must search again.
+    SearchAgain {
         page: PageId,
         content: ContentHash,
     },
-    /// Go on telling, or handing over, a group's members.
+    /// Go on telling, or transferring, a group's members.
     Continue {
         group: GroupId,
     },
@@ -221,11 +221,11 @@ pub(crate) enum Message {
         hops_left: u8,
     },
     /// The redirects of `source` end at `target` (or no longer do).
-    Hang {
+    AttachRedirect {
         target: PageId,
         source: PageId,
     },
-    Unhang {
+    DetachRedirect {
         target: PageId,
         source: PageId,
     },
@@ -236,17 +236,17 @@ pub(crate) enum Message {
         line: TargetLine,
     },
     /// Go on telling the redirects that end at `target` its state.
-    ContinueHangers {
+    ContinueInboundRedirects {
         target: PageId,
         after: PageId,
     },
 }
 
-/// What is known when a merged group's last member is handed over.
+/// What is known when a merged group's last member is transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HandedOver {
-    pub(crate) touched: bool,
-    pub(crate) look_again: bool,
+pub(crate) struct TransferEnd {
+    pub(crate) dirty: bool,
+    pub(crate) search_again: bool,
     pub(crate) evidence: Evidence,
 }
 
@@ -259,9 +259,9 @@ pub(crate) enum Effect {
     /// Compare a member with its winner.
     Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
     /// A group owes a recomputation.
-    Touched(GroupId),
+    Dirty(GroupId),
     /// A confirmed page owes a comparison.
-    Late(PageId),
+    Deferred(PageId),
     /// The feed grew.
     Changed,
     /// The answer to a submission.
@@ -272,12 +272,12 @@ impl Effect {
     pub(crate) fn put(
         page: PageId,
         signature: &Arc<doppel_model::signature::Signature>,
-        look: Option<u32>,
+        search: Option<u32>,
     ) -> Self {
         Self::Index(IndexCommand::Put {
             page,
             signature: Arc::clone(signature),
-            look: look.map(|ticket| doppel_protocol::Look { ticket }),
+            search: search.map(|ticket| doppel_protocol::Search { ticket }),
         })
     }
 }

@@ -9,15 +9,14 @@
 //! Messages of one pair of shards are numbered, applied in order and exactly once.
 //!
 //! Invariants:
-//! - A page's `seat` names one stay in a group. A seat ends by exactly one `Leave` that travels the
-//!   same way as its `Enroll`, so no row of it stays behind.
+//! - A page's `membership_number` names one membership in a group. A membership ends by exactly one `Leave` that
+//!   travels the same way as its `Enroll`, so no row of it stays behind.
 //! - Group forwards go to smaller ids only, so they have no cycle (G1).
-//! - A content that was never compared to the end and leaves a group makes the members that stay look
+//! - A content that was never compared to the end and leaves a group makes the members that stay search
 //!   again: tier 2 may have left out a partner on the strength of it.
 
 mod audit;
 mod group;
-mod look;
 mod member;
 mod merge;
 mod message;
@@ -25,6 +24,7 @@ mod page;
 mod publish;
 mod redirect;
 mod retention;
+mod search;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +39,7 @@ pub use retention::Retention;
 pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::HOPS_MAX;
 
-pub(crate) use message::{Command, Effect, HandedOver, Hint, Message, Regrouped};
+pub(crate) use message::{Command, Effect, Hint, Message, Regrouped, TransferEnd};
 
 use crate::key;
 use crate::record::{Envelope, Meta, PageRecord, encode};
@@ -68,7 +68,7 @@ pub(crate) struct Settings {
     /// Members past which a group is quarantined.
     pub(crate) group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
-    pub(crate) doubtful_percent: u8,
+    pub(crate) low_cohesion_percent: u8,
     pub(crate) rules: Rules,
     pub(crate) retention: Retention,
     /// Rows handled per step of work that may touch many rows, at least one.
@@ -80,16 +80,16 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// A page that its representative confirmed is compared with all others later.
-    pub late_looks: bool,
+    pub deferred_searches: bool,
     /// A group that lost or changed a member is recomputed.
     pub recomputation: bool,
 }
 
 impl Rules {
     /// Exact groups at rest.
-    pub const EXACT: Self = Self { late_looks: true, recomputation: true };
+    pub const EXACT: Self = Self { deferred_searches: true, recomputation: true };
     /// The rules of the paper.
-    pub const PAPER: Self = Self { late_looks: false, recomputation: false };
+    pub const PAPER: Self = Self { deferred_searches: false, recomputation: false };
 }
 
 /// The shards' state that stays in memory between commits.
@@ -182,10 +182,10 @@ impl<'s, 'm> Machine<'s, 'm> {
     pub(crate) fn command(&mut self, command: Command) -> Result<(), StoreError> {
         match command {
             Command::Submit { submission, hint } => self.submit(*submission, hint),
-            Command::Looked(result) => self.looked(result),
+            Command::Searched(result) => self.searched(result),
             Command::Verified { page, content, with } => self.verified(page, content, with),
             Command::Regrouped(regrouped) => self.regrouped(regrouped),
-            Command::LookNow { page } => self.look_now(page),
+            Command::SearchNow { page } => self.search_now(page),
             Command::Purge { page } => self.purge(page),
             Command::ExpirePage { page, now } => self.expire_page(page, now),
             Command::ExpireGroup { group, now } => self.expire_group(group, now),
@@ -260,21 +260,31 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::Enroll { group, page, member, via, unsettled } => {
                 self.enrolled(group, page, member, via, unsettled)
             }
-            Message::AskAddress { group, page, seat } => self.address_asked(group, page, seat),
-            Message::Address { page, seat, group } => self.address_told(page, seat, group),
-            Message::EndPassage { group, page, seat, until } => self.passage_ended(group, page, seat, until),
-            Message::Refused { page, seat } => self.refused(page, seat),
-            Message::Leave { group, page, seat, unsettled } => self.left(group, page, seat, unsettled),
-            Message::Assign { page, seat, group, winner, look_again } => {
-                self.assigned(page, seat, group, winner, look_again)
+            Message::ResolveForward { group, page, membership_number } => {
+                self.forward_asked(group, page, membership_number)
             }
-            Message::Dissimilar { group, page, seat, dissimilar } => {
-                self.reported(group, page, seat, dissimilar)
+            Message::ForwardResolved { page, membership_number, group } => {
+                self.forward_resolved(page, membership_number, group)
             }
-            Message::Unseat { page, seat, compare } => self.unseated(page, seat, compare),
+            Message::ReleaseForward { group, page, membership_number, until } => {
+                self.forward_released(group, page, membership_number, until)
+            }
+            Message::EnrollRefused { page, membership_number } => self.refused(page, membership_number),
+            Message::Leave { group, page, membership_number, unsettled } => {
+                self.left(group, page, membership_number, unsettled)
+            }
+            Message::Assign { page, membership_number, group, winner, search_again } => {
+                self.assigned(page, membership_number, group, winner, search_again)
+            }
+            Message::Dissimilar { group, page, membership_number, dissimilar } => {
+                self.reported(group, page, membership_number, dissimilar)
+            }
+            Message::Evict { page, membership_number, compare } => {
+                self.evicted(page, membership_number, compare)
+            }
             Message::Merge { group, into, evidence } => self.merged(group, into, evidence),
-            Message::HandOver { into, members, done } => self.handed_over(into, members, done),
-            Message::LookAgain { page, content } => self.look_again(page, content),
+            Message::TransferMembers { into, members, done } => self.members_transferred(into, members, done),
+            Message::SearchAgain { page, content } => self.search_again(page, content),
             Message::Continue { group } => self.continued(group),
             Message::Subscribe { target, source } => {
                 self.subscribed(target, source);
@@ -290,10 +300,12 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::ContinueSources { target, after, hops_left } => {
                 self.tell_sources(target, Some(after), hops_left)
             }
-            Message::Hang { target, source } => self.hung(target, source),
-            Message::Unhang { target, source } => self.unhung(target, source),
+            Message::AttachRedirect { target, source } => self.redirect_attached(target, source),
+            Message::DetachRedirect { target, source } => self.redirect_detached(target, source),
             Message::TargetLine { source, target, line } => self.target_told(source, target, line),
-            Message::ContinueHangers { target, after } => self.tell_hangers(target, Some(after)),
+            Message::ContinueInboundRedirects { target, after } => {
+                self.tell_inbound_redirects(target, Some(after))
+            }
         }
     }
 

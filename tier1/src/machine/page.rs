@@ -8,7 +8,7 @@ use doppel_protocol::{Body, IndexCommand, Outcome, Rank, Status, Submission};
 
 use super::{Effect, Hint, Machine, Message};
 use crate::key;
-use crate::record::{ContentState, LookState, PageRecord, Published, State};
+use crate::record::{ContentState, PageRecord, Published, SearchState, State};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -57,9 +57,9 @@ impl Machine<'_, '_> {
             language: submission.language,
             canonical: submission.canonical,
             state: State::Purged,
-            seat: floor,
+            membership_number: floor,
             ticket: floor,
-            hangers: 0,
+            inbound_redirects: 0,
             ended: None,
             event: 0,
             published: Published {
@@ -72,9 +72,9 @@ impl Machine<'_, '_> {
         };
         if let Some(old) = purged {
             // The counters go on, so that messages about its earlier life stay void.
-            record.seat = old.seat;
+            record.membership_number = old.membership_number;
             record.ticket = old.ticket;
-            record.hangers = old.hangers;
+            record.inbound_redirects = old.inbound_redirects;
             record.event = old.event;
             record.published = old.published;
         }
@@ -148,19 +148,19 @@ impl Machine<'_, '_> {
         self.txn.put(key::signature(self.here, page), new.as_bytes().to_vec());
         let old = state.content;
         let old_in_index = state.tokens > 0;
-        // The representative may have changed since the hint was made. That is harmless: the late look
-        // and the recomputation of the touched group see to it.
+        // The representative may have changed since the hint was made. That is harmless: the deferred search
+        // and the recomputation of the dirty group see to it.
         let confirmed = hint.filter(|hint| {
             hint.previous == old
-                && hint.seat == record.seat
+                && hint.membership_number == record.membership_number
                 && hint.with.similar
-                && state.look != LookState::Pending
+                && state.search != SearchState::Pending
                 && state.membership.as_ref().is_none_or(|m| m.content == old)
         });
         // Back to the content of its membership before another was decided: the group takes it for
-        // unchanged and would not tell the winner again, so the stay begins anew.
+        // unchanged and would not tell the winner again, so the membership begins anew.
         if let Some(m) = state.membership.take_if(|m| m.content == new.content()) {
-            self.leave(page, &mut record.seat, &m);
+            self.leave(page, &mut record.membership_number, &m);
         }
         let settled_before = state.membership.as_ref().is_some_and(|m| m.settled);
         state.content = new.content();
@@ -174,8 +174,8 @@ impl Machine<'_, '_> {
         record.ticket += 1;
         let outcome = if let Some(hint) = confirmed {
             self.meta().counters.confirmed += 1;
-            let owed = self.shards.settings.rules.late_looks;
-            state.look = if owed { LookState::Late } else { LookState::Settled };
+            let owed = self.shards.settings.rules.deferred_searches;
+            state.search = if owed { SearchState::Deferred } else { SearchState::Settled };
             state.measured.push(hint.with);
             if let Some(m) = &mut state.membership {
                 m.content = state.content;
@@ -183,12 +183,12 @@ impl Machine<'_, '_> {
             }
             self.effects.push(Effect::put(page, new, None));
             if owed {
-                self.effects.push(Effect::Late(page));
+                self.effects.push(Effect::Deferred(page));
             }
             Outcome::Confirmed
         } else {
             self.meta().counters.compared_updates += 1;
-            state.look = LookState::Pending;
+            state.search = SearchState::Pending;
             if state.tokens > 0 {
                 self.effects.push(Effect::put(page, new, Some(record.ticket)));
             }
@@ -223,15 +223,15 @@ impl Machine<'_, '_> {
                 }
                 self.txn.delete(key::signature(self.here, page));
                 if let Some(membership) = state.membership.take() {
-                    self.leave(page, &mut record.seat, &membership);
+                    self.leave(page, &mut record.membership_number, &membership);
                 }
             }
             State::Redirect(state) => {
                 let target = state.to.id();
-                let end = state.hung_on();
+                let end = state.attached_to();
                 self.send_to_page(target, Message::Unsubscribe { target, source: page });
                 if let Some(end) = end {
-                    self.send_to_page(end, Message::Unhang { target: end, source: page });
+                    self.send_to_page(end, Message::DetachRedirect { target: end, source: page });
                 }
             }
             State::Dead | State::Purged => {}
@@ -255,7 +255,7 @@ impl Machine<'_, '_> {
                     content: signature.content(),
                     tokens: signature.tokens(),
                     shingles: signature.shingles(),
-                    look: LookState::Pending,
+                    search: SearchState::Pending,
                     asking: None,
                     membership: None,
                     measured: Vec::new(),

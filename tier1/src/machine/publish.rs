@@ -6,18 +6,18 @@ use doppel_protocol::Status;
 use super::{Effect, Machine, Message};
 use crate::key::{self, Kind};
 use crate::record::{
-    ContentState, LookState, Measured, PageRecord, Published, RedirectState, Resolution, Similarity, State,
+    ContentState, Measured, PageRecord, Published, RedirectState, Resolution, SearchState, Similarity, State,
     TargetLine,
 };
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Puts a record, with what follows from it: the verdict on its winner, the public state, the event,
-    /// and the word to the redirects that end here.
+    /// and the message to the redirects that end here.
     pub(super) fn put(&mut self, page: PageId, mut record: PageRecord) -> Result<(), StoreError> {
         if let State::Content(state) = &mut record.state {
             self.settle_verdict(page, state);
-            self.report_verdict(page, record.seat, state);
+            self.report_verdict(page, record.membership_number, state);
         }
         let published = publish(page, &record);
         let changed = published != record.published;
@@ -33,10 +33,10 @@ impl Machine<'_, '_> {
             self.txn.put(key::feed(here, record.event), page.bytes().to_vec());
             self.effects.push(Effect::Changed);
         }
-        let tell = changed && record.hangers > 0;
+        let tell = changed && record.inbound_redirects > 0;
         self.txn.put_page(self.here, page, record)?;
         if tell {
-            self.tell_hangers(page, None)?;
+            self.tell_inbound_redirects(page, None)?;
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ impl Machine<'_, '_> {
     }
 
     /// Tells the group's owner when the verdict on the winner has turned.
-    fn report_verdict(&mut self, page: PageId, seat: u32, state: &mut ContentState) {
+    fn report_verdict(&mut self, page: PageId, membership_number: u32, state: &mut ContentState) {
         let Some(membership) = &mut state.membership else { return };
         let dissimilar = match (&membership.winner, membership.verdict) {
             (Some(winner), _) if winner.page == page => false,
@@ -78,24 +78,28 @@ impl Machine<'_, '_> {
             membership.dissimilar = dissimilar;
             membership.goes_on();
             let group = membership.entered;
-            self.send(group.shard(), Message::Dissimilar { group, page, seat, dissimilar });
+            self.send(group.shard(), Message::Dissimilar { group, page, membership_number, dissimilar });
         }
     }
 
     /// Tells the redirects that end at `target` its state, from the one after `after`, in steps.
-    pub(super) fn tell_hangers(&mut self, target: PageId, after: Option<PageId>) -> Result<(), StoreError> {
+    pub(super) fn tell_inbound_redirects(
+        &mut self,
+        target: PageId,
+        after: Option<PageId>,
+    ) -> Result<(), StoreError> {
         let Some(record) = self.txn.page(self.here, target)? else { return Ok(()) };
         if record.content().is_none() {
             return Ok(());
         }
         let line = target_line(&record.published);
-        let sources = self.edges(Kind::Hanger, target, after)?;
+        let sources = self.edges(Kind::InboundRedirect, target, after)?;
         let last = sources.last().copied().filter(|_| sources.len() == self.shards.settings.step_rows);
         for source in sources {
             self.send_to_page(source, Message::TargetLine { source, target, line: line.clone() });
         }
         if let Some(after) = last {
-            self.send(self.here, Message::ContinueHangers { target, after });
+            self.send(self.here, Message::ContinueInboundRedirects { target, after });
         }
         Ok(())
     }
@@ -136,7 +140,7 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
         .and_then(|m| m.verdict)
         .filter(|v| winner.is_some_and(|w| w.content == v.content && w.page != page));
     let status = match (membership, winner) {
-        _ if state.look == LookState::Pending => Status::Pending,
+        _ if state.search == SearchState::Pending => Status::Pending,
         (None, _) => Status::Unique,
         // Asked for by a partner or enrolled, and not yet told the winner.
         (Some(_), None) => Status::Pending,
@@ -172,7 +176,7 @@ fn publish_redirect(state: &RedirectState) -> Published {
             let status = match target.status {
                 Status::Winner | Status::Duplicate => Status::Duplicate,
                 Status::Member => Status::Member,
-                // A target on its own is about to get a group, because this page hangs on it.
+                // A target on its own is about to get a group, because this page is attached to it.
                 _ => Status::Pending,
             };
             Published { status, group: target.group, winner: target.winner.clone(), ..pending }

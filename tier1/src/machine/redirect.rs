@@ -1,8 +1,8 @@
-//! Redirects: where each leads, and which pages hang on a final target.
+//! Redirects: where each leads, and which pages are attached to a final target.
 //!
 //! A redirect finds its end by a trace that travels from hop to hop, at most 20 of them, and comes back.
 //! Each page knows the redirects straight to it. When it becomes something else it tells them, they
-//! trace again and tell theirs, at most 20 hops far, so word of a change dies out in a loop as well.
+//! trace again and tell theirs, at most 20 hops far, so the message of a change dies out in a loop as well.
 //!
 //! No change is missed: a redirect subscribes to its target before its trace goes the same way, so
 //! whatever changes behind the trace finds the way back to it.
@@ -21,7 +21,7 @@ pub(crate) const HOPS_MAX: u8 = 20;
 
 impl RedirectState {
     /// The page at the end of the chain, when that has a content.
-    pub(crate) fn hung_on(&self) -> Option<PageId> {
+    pub(crate) fn attached_to(&self) -> Option<PageId> {
         match self.resolution {
             Some(Resolution::Content(page)) => Some(page),
             Some(Resolution::Unresolved(_)) | None => None,
@@ -86,16 +86,16 @@ impl Machine<'_, '_> {
         if !current || state.resolution == Some(resolution) {
             return self.give_back(source, record);
         }
-        let before = state.hung_on();
+        let before = state.attached_to();
         state.resolution = Some(resolution);
-        let now = state.hung_on();
+        let now = state.attached_to();
         if before != now {
             state.target = None;
             if let Some(target) = before {
-                self.send_to_page(target, Message::Unhang { target, source });
+                self.send_to_page(target, Message::DetachRedirect { target, source });
             }
             if let Some(target) = now {
-                self.send_to_page(target, Message::Hang { target, source });
+                self.send_to_page(target, Message::AttachRedirect { target, source });
             }
         }
         self.put(source, record)
@@ -153,14 +153,14 @@ impl Machine<'_, '_> {
     }
 
     /// The redirects of `source` end at this page.
-    pub(super) fn hung(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        let key = key::edge(self.here, Kind::Hanger, target, source);
+    pub(super) fn redirect_attached(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
+        let key = key::edge(self.here, Kind::InboundRedirect, target, source);
         let known = self.txn.has(&key)?;
         let Some(mut record) = self.take(target)? else { return Ok(()) };
         if !known {
             self.txn.put(key, Vec::new());
-            record.hangers += 1;
-            if record.hangers == 1 {
+            record.inbound_redirects += 1;
+            if record.inbound_redirects == 1 {
                 self.pin(target, &mut record)?;
             }
         }
@@ -173,26 +173,26 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn unhung(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
-        let key = key::edge(self.here, Kind::Hanger, target, source);
+    pub(super) fn redirect_detached(&mut self, target: PageId, source: PageId) -> Result<(), StoreError> {
+        let key = key::edge(self.here, Kind::InboundRedirect, target, source);
         if !self.txn.has(&key)? {
             return Ok(());
         }
         self.txn.delete(key);
         let Some(mut record) = self.take(target)? else { return Ok(()) };
-        record.hangers = record.hangers.saturating_sub(1);
-        if record.hangers == 0 {
+        record.inbound_redirects = record.inbound_redirects.saturating_sub(1);
+        if record.inbound_redirects == 0 {
             self.refresh_member(target, &mut record, false);
         }
         self.put(target, record)
     }
 
-    /// The first redirect hangs on a page: it needs a group, even alone.
+    /// The first redirect is attached to a page: it needs a group, even alone.
     fn pin(&mut self, page: PageId, record: &mut PageRecord) -> Result<(), StoreError> {
         let Some(state) = record.content() else { return Ok(()) };
         if state.membership.is_some() {
             self.refresh_member(page, record, false);
-        } else if state.look != crate::record::LookState::Pending {
+        } else if state.search != crate::record::SearchState::Pending {
             self.mint(page, record)?;
         }
         Ok(())
@@ -206,7 +206,7 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         let Some(mut record) = self.take(source)? else { return Ok(()) };
         let State::Redirect(state) = &mut record.state else { return self.give_back(source, record) };
-        if state.hung_on() != Some(target) {
+        if state.attached_to() != Some(target) {
             return self.give_back(source, record);
         }
         state.target = Some(line);

@@ -5,7 +5,7 @@
 //! play no part.
 //!
 //! Invariants:
-//! - A page that comes back begins with seats and tickets past all of its earlier life.
+//! - A page that comes back begins with membership numbers and tickets past all of its earlier life.
 //! - A consumer of the feed that may have missed a dropped event is told so: the greatest dropped number is
 //!   kept.
 
@@ -23,7 +23,7 @@ use crate::store::StoreError;
 pub struct Retention {
     /// Dead pages: so long an older version of one is recognised as stale, and the feed has its death.
     pub dead: Duration,
-    /// Purged pages: so long the feed has the word that the page is unknown.
+    /// Purged pages: so long the feed says that the page is unknown.
     pub purged: Duration,
     /// Merged groups that nobody needs but who asks for the old id.
     pub merged: Duration,
@@ -59,16 +59,16 @@ impl Retention {
 }
 
 impl PageRecord {
-    /// Whether the page has ended and nothing hangs on its record.
+    /// Whether the page has ended and nothing is attached to its record.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.state, State::Dead | State::Purged) && self.hangers == 0
+        matches!(self.state, State::Dead | State::Purged) && self.inbound_redirects == 0
     }
 }
 
 impl Forward {
-    /// Whether nobody's word comes by any more.
+    /// Whether nobody's messages come by any more.
     pub(crate) fn has_ended(&self) -> bool {
-        self.done && self.passages == 0
+        self.done && self.forwarding_entries == 0
     }
 }
 
@@ -88,7 +88,7 @@ impl Machine<'_, '_> {
         }
         let meta = self.meta();
         meta.events_dropped = meta.events_dropped.max(record.event);
-        meta.floor = meta.floor.max(record.seat).max(record.ticket).saturating_add(1);
+        meta.floor = meta.floor.max(record.membership_number).max(record.ticket).saturating_add(1);
         self.txn.drop_page(self.here, page)?;
         self.effects.push(Effect::Changed);
         // To the redirects a dead target is an unknown one now.

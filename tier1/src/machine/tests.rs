@@ -1,4 +1,4 @@
-//! The machine against a simple model, under random commands, delays, stale facts and crashes.
+//! The machine against a simple model, under random commands, delays, stale commands and crashes.
 //!
 //! Tier 2 is played by a map that leaves partners out by the star rule, the worker by closures over the
 //! committed rows. After the faults everything is let run dry, and the groups must be the connected
@@ -14,7 +14,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{
-    Body, IndexCommand, Look, LookResult, Pair, Rank, RepairId, Rule, Status, Submission, Unresolved,
+    Body, IndexCommand, Pair, Rank, RepairId, Rule, Search, SearchResult, Status, Submission, Unresolved,
     WinnerOrder,
 };
 
@@ -66,11 +66,11 @@ struct World {
     numbers: HashMap<ContentHash, u64>,
     index: Index,
     orders: VecDeque<IndexCommand>,
-    late: Vec<PageId>,
-    touched: BTreeSet<GroupId>,
+    deferred: Vec<PageId>,
+    dirty: BTreeSet<GroupId>,
     verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
-    /// Facts computed and not yet applied.
-    facts: VecDeque<Command>,
+    /// Commands computed and not yet applied.
+    commands: VecDeque<Command>,
     model: BTreeMap<String, ModelPage>,
     clock: i64,
     /// Of the sweeps.
@@ -105,7 +105,7 @@ impl World {
             policy: Policy::default(),
             winners: if seed % 3 == 2 { unusual } else { WinnerOrder::DEFAULT },
             group_members_max: 1_000,
-            doubtful_percent: 25,
+            low_cohesion_percent: 25,
             rules: Rules::EXACT,
             retention: Retention { dead: keep, purged: keep, merged: keep, audit: keep },
             step_rows: [STEP_ROWS, 3][(seed / 4 % 2) as usize],
@@ -122,10 +122,10 @@ impl World {
             numbers,
             index: Index::default(),
             orders: VecDeque::new(),
-            late: Vec::new(),
-            touched: BTreeSet::new(),
+            deferred: Vec::new(),
+            dirty: BTreeSet::new(),
             verify: Vec::new(),
-            facts: VecDeque::new(),
+            commands: VecDeque::new(),
             model: BTreeMap::new(),
             clock: 0,
             wall: 0,
@@ -153,8 +153,8 @@ impl World {
                 Effect::Verify { page, content, winner, winner_content } => {
                     self.verify.push((page, content, winner, winner_content));
                 }
-                Effect::Touched(group) => drop(self.touched.insert(group)),
-                Effect::Late(page) => self.late.push(page),
+                Effect::Dirty(group) => drop(self.dirty.insert(group)),
+                Effect::Deferred(page) => self.deferred.push(page),
                 Effect::Changed | Effect::Outcome(_) => {}
             }
         }
@@ -166,18 +166,18 @@ impl World {
         self.shards = recovery::shards(&self.store, settings).unwrap();
         self.index = Index::default();
         self.orders.clear();
-        self.facts.clear();
+        self.commands.clear();
         let mut contents = Vec::new();
         let owed = recovery::owed(&self.store, settings.shards, &mut |p, c| contents.push((p, c))).unwrap();
         for (page, content) in contents {
             self.index.put(page, self.numbers[&content]);
         }
-        self.late = owed.late;
-        self.touched = owed.touched.into_iter().collect();
+        self.deferred = owed.deferred;
+        self.dirty = owed.dirty.into_iter().collect();
         self.verify = owed.unverified;
         for (page, content, ticket) in owed.pending {
-            let look = Look { ticket };
-            self.orders.push_back(IndexCommand::Look { page, content, look });
+            let search = Search { ticket };
+            self.orders.push_back(IndexCommand::Search { page, content, search });
         }
     }
 
@@ -191,27 +191,32 @@ impl World {
         let mut wanted = Vec::new();
         for order in self.orders.drain(..orders).collect::<Vec<_>>() {
             match order {
-                IndexCommand::Put { page, signature, look } => {
+                IndexCommand::Put { page, signature, search } => {
                     self.index.put(page, self.numbers[&signature.content()]);
-                    wanted.extend(look.map(|look| (page, signature.content(), look.ticket)));
+                    wanted.extend(search.map(|search| (page, signature.content(), search.ticket)));
                 }
                 IndexCommand::Remove { page, content } => {
                     let next = self.index.remove(page, self.numbers[&content], &mut self.random);
                     if let Some(page) = next {
-                        let (ticket, pairs) = (Look::AGAIN, Vec::new());
-                        self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs }));
+                        let (ticket, pairs) = (Search::AGAIN, Vec::new());
+                        self.commands.push_back(Command::Searched(SearchResult {
+                            page,
+                            content,
+                            ticket,
+                            pairs,
+                        }));
                     }
                 }
-                IndexCommand::Look { page, content, look } => wanted.push((page, content, look.ticket)),
+                IndexCommand::Search { page, content, search } => wanted.push((page, content, search.ticket)),
             }
         }
         wanted.retain(|(page, content, _)| self.index.take_turn(*page, self.numbers[content]));
-        // Looks of one chunk do not know of each other's findings.
+        // Searches of one chunk do not know of each other's findings.
         let chunk = 1 + self.random.below(4) as usize;
         for wanted in wanted.chunks(chunk) {
             let found: Vec<_> = wanted
                 .iter()
-                .map(|(page, content, _)| self.index.look(*page, self.numbers[content]))
+                .map(|(page, content, _)| self.index.search(*page, self.numbers[content]))
                 .collect();
             for ((page, content, ticket), found) in wanted.iter().zip(found) {
                 let (page, content, ticket) = (*page, *content, *ticket);
@@ -226,7 +231,7 @@ impl World {
                 if let Some(found) = found {
                     self.index.learn(k, &found);
                 }
-                self.facts.push_back(Command::Looked(LookResult { page, content, ticket, pairs }));
+                self.commands.push_back(Command::Searched(SearchResult { page, content, ticket, pairs }));
             }
         }
     }
@@ -245,12 +250,12 @@ impl World {
         let current = |page, content| self.record(page).is_some_and(|r| r.has_content(content));
         if current(page, content) && current(winner, winner_content) {
             let with = self.measured(content, winner_content);
-            self.facts.push_back(Command::Verified { page, content, with });
+            self.commands.push_back(Command::Verified { page, content, with });
         }
     }
 
     fn regroup_step(&mut self) {
-        let Some(group) = self.touched.pop_first() else { return };
+        let Some(group) = self.dirty.pop_first() else { return };
         let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else {
             return;
         };
@@ -281,7 +286,7 @@ impl World {
         }
         let out: Vec<_> = (0..members.len())
             .filter(|at| !inside.contains(at))
-            .map(|at| (members[at].0, members[at].1.seat, members[at].1.content))
+            .map(|at| (members[at].0, members[at].1.membership_number, members[at].1.content))
             .collect();
         let steps = out.len().div_ceil(2).max(1);
         for step in 0..steps {
@@ -296,7 +301,7 @@ impl World {
                 components: Vec::new(),
             };
             let audit = (repair && step == 0).then(|| Box::new(entry()));
-            self.facts.push_back(Command::Regrouped(Regrouped {
+            self.commands.push_back(Command::Regrouped(Regrouped {
                 group,
                 changes: record.changes + before,
                 losses: record.losses + before,
@@ -311,8 +316,8 @@ impl World {
     fn submit(&mut self) -> Command {
         let name = url(self.random.below(24));
         self.clock += self.random.below(1_000_000_000) as i64;
-        let late = self.random.below(10) == 0;
-        let fetched_at = if late { self.clock / 2 } else { self.clock };
+        let deferred = self.random.below(10) == 0;
+        let fetched_at = if deferred { self.clock / 2 } else { self.clock };
         let popularity = (self.random.below(4) == 0).then(|| self.random.below(9) as f64);
         let body = match self.random.below(12) {
             0 => ModelBody::Dead,
@@ -357,7 +362,7 @@ impl World {
             _ => state.content,
         };
         let with = self.measured(self.signatures[*k as usize].content(), representative);
-        Some(Hint { previous: state.content, seat: record.seat, with })
+        Some(Hint { previous: state.content, membership_number: record.membership_number, with })
     }
 
     fn model_submit(&mut self, name: &str, fetched_at: i64, popularity: Option<f64>, body: &ModelBody) {
@@ -436,13 +441,13 @@ impl World {
             50..=59 => self.verify_step(),
             60..=64 => self.regroup_step(),
             65..=69 => {
-                if let Some(page) = self.late.pop() {
-                    self.commit(vec![Command::LookNow { page }], 0);
+                if let Some(page) = self.deferred.pop() {
+                    self.commit(vec![Command::SearchNow { page }], 0);
                 }
             }
             70..=84 => {
-                if let Some(fact) = self.facts.pop_front() {
-                    self.commit(vec![fact], 0);
+                if let Some(command) = self.commands.pop_front() {
+                    self.commit(vec![command], 0);
                 }
             }
             _ => {
@@ -460,15 +465,15 @@ impl World {
                 self.commit(Vec::new(), 1_000);
                 continue;
             }
-            if let Some(fact) = self.facts.pop_front() {
-                self.commit(vec![fact], usize::MAX);
+            if let Some(command) = self.commands.pop_front() {
+                self.commit(vec![command], usize::MAX);
             } else if !self.orders.is_empty() {
                 self.index_step();
             } else if !self.verify.is_empty() {
                 self.verify_step();
-            } else if let Some(page) = self.late.pop() {
-                self.commit(vec![Command::LookNow { page }], usize::MAX);
-            } else if !self.touched.is_empty() {
+            } else if let Some(page) = self.deferred.pop() {
+                self.commit(vec![Command::SearchNow { page }], usize::MAX);
+            } else if !self.dirty.is_empty() {
                 self.regroup_step();
             } else {
                 let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered());
@@ -592,7 +597,7 @@ impl World {
         self.check_rows(&seen_groups);
     }
 
-    /// No row is left behind: members, hangers, signatures and events belong to what is there.
+    /// No row is left behind: members, inbound redirects, signatures and events belong to what is there.
     fn check_rows(&self, groups: &HashMap<GroupId, usize>) {
         let settings = self.shards.settings;
         let mut dissimilar: HashMap<GroupId, u64> = HashMap::new();
@@ -603,18 +608,23 @@ impl World {
                 let page = self.record(key::last_page(key).unwrap()).unwrap();
                 assert!(groups.contains_key(&group), "row of a group that is not in use");
                 assert_eq!(page.published.group, Some(group));
-                assert_eq!((page.seat, page.hangers > 0), (member.seat, member.pinned));
+                assert_eq!(
+                    (page.membership_number, page.inbound_redirects > 0),
+                    (member.membership_number, member.pinned)
+                );
                 assert!(page.has_content(member.content));
                 assert_eq!(member.dissimilar, page.published.status == Status::Member);
                 *dissimilar.entry(group).or_default() += u64::from(member.dissimilar);
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::Hanger, |key, _| {
+            recovery::each(&self.store, shard, Kind::InboundRedirect, |key, _| {
                 let source = self.record(key::last_page(key).unwrap()).unwrap();
                 let target = key::last_page(&key[..key.len() - 16]).unwrap();
-                let State::Redirect(state) = &source.state else { panic!("a hanger that does not redirect") };
-                assert_eq!(state.hung_on(), Some(target));
+                let State::Redirect(state) = &source.state else {
+                    panic!("an inbound redirect that does not redirect")
+                };
+                assert_eq!(state.attached_to(), Some(target));
                 Ok(())
             })
             .unwrap();
@@ -630,7 +640,10 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::Passage, |_, _| panic!("a passage is left")).unwrap();
+            recovery::each(&self.store, shard, Kind::ForwardingEntry, |_, _| {
+                panic!("a forwarding entry is left")
+            })
+            .unwrap();
             recovery::each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
         }
         for group in groups.keys() {
@@ -693,8 +706,8 @@ impl World {
         while !self.orders.is_empty() {
             self.index_step();
         }
-        while let Some(fact) = self.facts.pop_front() {
-            self.commit(vec![fact], usize::MAX);
+        while let Some(command) = self.commands.pop_front() {
+            self.commit(vec![command], usize::MAX);
         }
     }
 }
@@ -718,7 +731,7 @@ fn a_winner_that_changes_and_changes_back_leaves_nobody_unverified() {
 }
 
 #[test]
-fn a_touch_while_a_group_is_recomputed_is_not_forgotten() {
+fn a_group_marked_dirty_while_it_is_recomputed_stays_dirty() {
     let mut world = World::new(1, 1);
     for (name, k) in
         [("http://h/a", 1), ("http://h/b", 2), ("http://h/d", 4), ("http://h/e", 5), ("http://h/f", 6)]
@@ -728,11 +741,11 @@ fn a_touch_while_a_group_is_recomputed_is_not_forgotten() {
     }
     world.give("http://h/f", 20);
     world.compare_all();
-    while world.facts.is_empty() {
+    while world.commands.is_empty() {
         world.regroup_step();
     }
-    let old = world.facts.pop_back().unwrap();
-    // Ties both groups, and lets one page go.
+    let old = world.commands.pop_back().unwrap();
+    // Links both groups, and lets one page go.
     world.give("http://h/e", 3);
     world.compare_all();
     world.commit(vec![old], usize::MAX);

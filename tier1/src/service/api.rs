@@ -11,8 +11,8 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
     Backlog, BackupError, BackupSummary, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
-    GroupView, Line, Outcome, PageView, Refused, RepairDetails, RepairId, RepairPosition, RepairReport,
-    RepairTrail, Submission, Tier1Api,
+    GroupView, Line, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
+    Submission, Tier1Api, Tier1Error,
 };
 
 use super::Tier1;
@@ -23,11 +23,11 @@ use crate::machine::Command;
 const FLUSH_POLL: Duration = Duration::from_millis(5);
 
 impl Tier1 {
-    pub(super) fn apply(&self, commands: Vec<Command>) -> Result<(), Refused> {
+    pub(super) fn apply(&self, commands: Vec<Command>) -> Result<(), Tier1Error> {
         self.check()?;
         let (reply, answer) = bounded(1);
-        self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Refused::Stopping)?;
-        answer.recv().map_err(|_| Refused::Stopping)?
+        self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Tier1Error::Stopping)?;
+        answer.recv().map_err(|_| Tier1Error::Stopping)?
     }
 
     fn totals(&self) -> (Counters, Backlog) {
@@ -35,14 +35,14 @@ impl Tier1 {
     }
 
     /// Contents take room in the queue of pending pages; everything else is decided at once.
-    fn admit(&self, submissions: &[Submission]) -> Result<Arriving<'_>, Refused> {
+    fn admit(&self, submissions: &[Submission]) -> Result<Arriving<'_>, Tier1Error> {
         self.check()?;
         let contents = submissions.iter().filter(|s| matches!(s.body, Body::Content(_))).count() as u64;
         let before = self.arriving.fetch_add(contents, Ordering::AcqRel);
         let arriving = Arriving { all: &self.arriving, contents };
         let pending = self.totals().1.pending + before;
         if pending >= self.pending_max && contents > 0 {
-            return Err(Refused::Full { pending, limit: self.pending_max });
+            return Err(Tier1Error::Full { pending, limit: self.pending_max });
         }
         Ok(arriving)
     }
@@ -61,7 +61,7 @@ impl Drop for Arriving<'_> {
 }
 
 impl Tier1Api for Tier1 {
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Refused> {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         let _arriving = self.admit(&submissions)?;
         let submissions = submissions
             .into_iter()
@@ -75,20 +75,20 @@ impl Tier1Api for Tier1 {
             })
             .collect();
         let (reply, answer) = bounded(1);
-        self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Refused::Stopping)?;
-        answer.recv().map_err(|_| Refused::Stopping)?
+        self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Tier1Error::Stopping)?;
+        answer.recv().map_err(|_| Tier1Error::Stopping)?
     }
 
-    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Refused> {
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         self.asked.store(true, Ordering::Relaxed);
         pages.iter().map(|page| self.read_page(*page)).collect()
     }
 
-    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused> {
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         self.read_signature(page)
     }
 
-    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
         self.read_summary(group)
     }
 
@@ -98,7 +98,7 @@ impl Tier1Api for Tier1 {
         after: Option<GroupPosition>,
         limit: usize,
         redirects: bool,
-    ) -> Result<Option<GroupView>, Refused> {
+    ) -> Result<Option<GroupView>, Tier1Error> {
         self.read_group(group, after, limit.max(1), redirects)
     }
 
@@ -107,15 +107,15 @@ impl Tier1Api for Tier1 {
         filter: GroupFilter,
         after: Option<GroupId>,
         limit: usize,
-    ) -> Result<Vec<GroupSummary>, Refused> {
+    ) -> Result<Vec<GroupSummary>, Tier1Error> {
         self.read_groups(filter, after, limit)
     }
 
-    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Refused> {
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error> {
         self.read_changes(cursor, limit.max(1), wait)
     }
 
-    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Refused> {
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error> {
         self.scan_pages(each)
     }
 
@@ -131,7 +131,7 @@ impl Tier1Api for Tier1 {
         self.totals().1
     }
 
-    fn writable(&self) -> Result<(), Refused> {
+    fn writable(&self) -> Result<(), Tier1Error> {
         self.check()
     }
 
@@ -139,7 +139,7 @@ impl Tier1Api for Tier1 {
         self.pending_max
     }
 
-    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Refused> {
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {
         if group.shard().0 >= self.settings.shards {
             return Ok(None);
         }
@@ -151,15 +151,15 @@ impl Tier1Api for Tier1 {
         group: Option<GroupId>,
         before: Option<&RepairPosition>,
         limit: usize,
-    ) -> Result<RepairTrail, Refused> {
+    ) -> Result<RepairTrail, Tier1Error> {
         self.read_repairs(group, before, limit.max(1))
     }
 
-    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused> {
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error> {
         self.read_repair(id)
     }
 
-    fn purge(&self, pages: &[PageId]) -> Result<u64, Refused> {
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
         let mut known = 0;
         for page in pages {
             known += usize::from(self.read_page(*page)?.is_some());
@@ -168,7 +168,7 @@ impl Tier1Api for Tier1 {
         Ok(known as u64)
     }
 
-    fn purge_host(&self, host: &str) -> Result<u64, Refused> {
+    fn purge_host(&self, host: &str) -> Result<u64, Tier1Error> {
         let mut purged = 0;
         for shard in (0..self.settings.shards).map(ShardId) {
             let mut after = None;
@@ -188,7 +188,7 @@ impl Tier1Api for Tier1 {
         self.write_backup(dir, out)
     }
 
-    fn flush(&self, limit: Duration) -> Result<bool, Refused> {
+    fn flush(&self, limit: Duration) -> Result<bool, Tier1Error> {
         let deadline = Instant::now() + limit;
         loop {
             // An empty application comes back when everything handed in before it is committed.
@@ -202,7 +202,7 @@ impl Tier1Api for Tier1 {
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            self.tasks.send(Task::Hurry).map_err(|_| Refused::Stopping)?;
+            self.tasks.send(Task::FlushBatch).map_err(|_| Tier1Error::Stopping)?;
             std::thread::sleep(FLUSH_POLL);
         }
     }

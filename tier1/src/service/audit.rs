@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, HashSet};
 
 use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{
-    REPAIR_URLS_KEPT, Refused, RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail,
+    REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition, RepairTrail, Tier1Error,
 };
 
 use super::Tier1;
@@ -45,7 +45,7 @@ struct Walk<'t> {
 
 impl Walk<'_> {
     /// Reads the next entry of a shard; a shard whose next one is not there any more is at its end.
-    fn read(&mut self, shard: ShardId) -> Result<(), Refused> {
+    fn read(&mut self, shard: ShardId) -> Result<(), Tier1Error> {
         let at = usize::from(shard.0);
         let id = RepairId { shard, number: self.numbers[at] };
         let found = if id.number == 0 { None } else { self.tier1.store.get(&key::audit(id))? };
@@ -62,7 +62,7 @@ impl Walk<'_> {
     }
 
     /// Takes the newest entry and goes on to the one before it.
-    fn next(&mut self) -> Result<Option<RepairEntry>, Refused> {
+    fn next(&mut self) -> Result<Option<RepairEntry>, Tier1Error> {
         let Some(Next { shard: Reverse(shard), .. }) = self.order.pop() else { return Ok(None) };
         let at = usize::from(shard.0);
         self.numbers[at] -= 1;
@@ -75,7 +75,7 @@ impl Walk<'_> {
         self.read >= PIECE_ENTRIES + self.numbers.len() || self.bytes >= PIECE_BYTES
     }
 
-    fn run(mut self, limit: usize) -> Result<RepairTrail, Refused> {
+    fn run(mut self, limit: usize) -> Result<RepairTrail, Tier1Error> {
         let shards = match self.group {
             Some(group) => group.shard().0..group.shard().0.saturating_add(1),
             None => 0..self.tier1.settings.shards,
@@ -104,7 +104,7 @@ impl Tier1 {
         group: Option<GroupId>,
         before: Option<&RepairPosition>,
         limit: usize,
-    ) -> Result<RepairTrail, Refused> {
+    ) -> Result<RepairTrail, Tier1Error> {
         let mut numbers = Vec::new();
         for (at, shard) in (0..self.settings.shards).map(ShardId).enumerate() {
             let last = read::<Meta>(&*self.store, &key::meta(shard))?.map_or(0, |meta| meta.audits);
@@ -116,7 +116,7 @@ impl Tier1 {
         Walk { tier1: self, group, numbers, entries, order, read: 0, bytes: 0 }.run(limit)
     }
 
-    pub(super) fn read_repair(&self, id: RepairId) -> Result<Option<RepairDetails>, Refused> {
+    pub(super) fn read_repair(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error> {
         if id.shard.0 >= self.settings.shards {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Background work and its budget: late looks, recomputations, verifications.
+//! Background work and its budget: deferred searches, recomputations, verifications.
 //!
 //! While pages are pending, background work gets a small share; when none is, or somebody waits for a
 //! flush, as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
 use doppel_model::{GroupId, PageId};
-use doppel_protocol::{IndexCommand, Look, Tier2Api};
+use doppel_protocol::{IndexCommand, Search, Tier2Api};
 
 use super::queue::Queue;
 use super::worker::Job;
 use crate::machine::{Command, Effect};
 use crate::recovery::Owed;
 
-/// Late looks (at least) and recomputations started at a time while pages are pending.
+/// Deferred searches (at least) and recomputations started at a time while pages are pending.
 const SHARE: usize = 16;
 
-/// Orders that tier 2 may have waiting when late looks are started and nothing is pending: about as many as
+/// Orders that tier 2 may have waiting when deferred searches are started and nothing is pending: about as many as
 /// it carries out until the next turn, so that a page that arrives does not wait behind all of them.
-const LOOKS_MAX: usize = 1_024;
+const SEARCHES_MAX: usize = 1_024;
 
 /// The same while pages are pending: they wait for some milliseconds behind so many, and a few pages that are
 /// pending all the time do not keep tier 2 idle.
-const LOOKS_BESIDE: usize = 256;
+const SEARCHES_BESIDE: usize = 256;
 
 /// Time between two turns.
 const TURN: Duration = Duration::from_millis(20);
@@ -50,9 +50,9 @@ pub(super) struct Background {
     /// Orders of the present commit.
     orders: Vec<IndexCommand>,
     verify: Vec<Job>,
-    late: Queue<PageId>,
-    /// In order of being touched, so that one that is touched again and again keeps nobody waiting.
-    touched: Queue<GroupId>,
+    deferred: Queue<PageId>,
+    /// In the order in which they became dirty, so that one that is marked again and again keeps nobody waiting.
+    dirty: Queue<GroupId>,
     recomputing: HashSet<GroupId>,
     /// Groups whose recomputation took long, and when they may have the next.
     resting: HashMap<GroupId, Instant>,
@@ -67,7 +67,7 @@ impl Background {
         let orders = owed
             .pending
             .into_iter()
-            .map(|(page, content, ticket)| IndexCommand::Look { page, content, look: Look { ticket } })
+            .map(|(page, content, ticket)| IndexCommand::Search { page, content, search: Search { ticket } })
             .collect();
         let verify = owed
             .unverified
@@ -84,8 +84,8 @@ impl Background {
             jobs,
             orders,
             verify,
-            late: owed.late.into_iter().collect(),
-            touched: owed.touched.into_iter().collect(),
+            deferred: owed.deferred.into_iter().collect(),
+            dirty: owed.dirty.into_iter().collect(),
             recomputing: HashSet::new(),
             resting: HashMap::new(),
             last_turn: None,
@@ -103,8 +103,8 @@ impl Background {
             Effect::Verify { page, content, winner, winner_content } => {
                 self.verify.push(Job::Verify { page, content, winner, winner_content });
             }
-            Effect::Touched(group) => self.touched.push(group),
-            Effect::Late(page) => self.late.push(page),
+            Effect::Dirty(group) => self.dirty.push(group),
+            Effect::Deferred(page) => self.deferred.push(page),
             Effect::Changed | Effect::Outcome(_) => {}
         }
     }
@@ -122,7 +122,7 @@ impl Background {
 
     /// Whether there is work that waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.late.is_empty() || self.touched.iter().any(|group| !self.recomputing.contains(group))
+        !self.deferred.is_empty() || self.dirty.iter().any(|group| !self.recomputing.contains(group))
     }
 
     /// A recomputation is over. One that took long has a rest before its next, so that a giant group that
@@ -148,12 +148,12 @@ impl Background {
     }
 
     /// Somebody waits for everything to be decided.
-    pub(super) fn hurry(&mut self) {
+    pub(super) fn flush_batch(&mut self) {
         self.hurried = true;
-        self.tier2.hurry();
+        self.tier2.flush_batch();
     }
 
-    /// Starts as much as the budget allows; the looks are commands for the machine, which knows their
+    /// Starts as much as the budget allows; the searches are commands for the machine, which knows their
     /// tickets.
     pub(super) fn schedule(&mut self, pending: u64) -> Vec<Command> {
         let now = Instant::now();
@@ -170,10 +170,10 @@ impl Background {
         if turn {
             self.last_turn = Some(now);
         }
-        let looks = match (turn, idle) {
+        let searches = match (turn, idle) {
             (false, _) => 0,
-            (true, false) => LOOKS_BESIDE.saturating_sub(self.tier2.waiting()).max(SHARE),
-            (true, true) => LOOKS_MAX.saturating_sub(self.tier2.waiting()),
+            (true, false) => SEARCHES_BESIDE.saturating_sub(self.tier2.waiting()).max(SHARE),
+            (true, true) => SEARCHES_MAX.saturating_sub(self.tier2.waiting()),
         };
         let recomputations = match (turn, idle) {
             (_, true) => RECOMPUTING_MAX,
@@ -181,16 +181,16 @@ impl Background {
             (false, false) => 0,
         };
         let mut commands = Vec::new();
-        while commands.len() < looks {
-            let Some(page) = self.late.pop() else { break };
-            commands.push(Command::LookNow { page });
+        while commands.len() < searches {
+            let Some(page) = self.deferred.pop() else { break };
+            commands.push(Command::SearchNow { page });
         }
         let room = recomputations.saturating_sub(self.recomputing.len());
-        for _ in 0..room.min(self.touched.len()) {
-            let Some(group) = self.touched.pop() else { break };
+        for _ in 0..room.min(self.dirty.len()) {
+            let Some(group) = self.dirty.pop() else { break };
             if self.recomputing.contains(&group) || self.is_resting(group, now) {
-                // Touched again meanwhile: its turn comes later.
-                self.touched.push(group);
+                // Marked dirty again meanwhile: its turn comes later.
+                self.dirty.push(group);
                 continue;
             }
             self.recomputing.insert(group);

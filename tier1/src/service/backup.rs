@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam::channel::{Sender, bounded};
-use doppel_protocol::{BackupError, BackupSummary, Refused};
+use doppel_protocol::{BackupError, BackupSummary, Tier1Error};
 
 use super::Tier1;
 use super::writer::Task;
@@ -36,7 +36,7 @@ struct Kept {
 }
 
 /// What the writer is asked for a backup.
-pub(crate) struct Follow {
+pub(crate) struct Rebalancer {
     changes: Arc<Changes>,
     /// From the next commit on; false: not any more.
     on: bool,
@@ -49,8 +49,8 @@ pub(crate) struct Backups(Vec<Arc<Changes>>);
 
 impl Backups {
     /// Begins or ends with a backup.
-    pub(crate) fn follow(&mut self, follow: Follow) {
-        let Follow { changes, on, reply } = follow;
+    pub(crate) fn follow(&mut self, follow: Rebalancer) {
+        let Rebalancer { changes, on, reply } = follow;
         self.0.retain(|other| !Arc::ptr_eq(other, &changes));
         if on {
             self.0.push(changes);
@@ -141,22 +141,22 @@ struct Following<'t> {
 }
 
 impl Following<'_> {
-    fn ask(&self, on: bool) -> Result<(), Refused> {
+    fn ask(&self, on: bool) -> Result<(), Tier1Error> {
         self.tier1.check()?;
         let (reply, answer) = bounded(1);
-        let follow = Follow { changes: Arc::clone(&self.changes), on, reply };
-        self.tier1.tasks.send(Task::Follow(follow)).map_err(|_| Refused::Stopping)?;
+        let follow = Rebalancer { changes: Arc::clone(&self.changes), on, reply };
+        self.tier1.tasks.send(Task::Rebalancer(follow)).map_err(|_| Tier1Error::Stopping)?;
         let answered = answer.recv();
         self.tier1.check()?;
-        answered.map_err(|_| Refused::Stopping)
+        answered.map_err(|_| Tier1Error::Stopping)
     }
 }
 
 impl Drop for Following<'_> {
     fn drop(&mut self) {
         let (reply, _) = bounded(1);
-        let follow = Follow { changes: Arc::clone(&self.changes), on: false, reply };
-        let _ = self.tier1.tasks.send(Task::Follow(follow));
+        let follow = Rebalancer { changes: Arc::clone(&self.changes), on: false, reply };
+        let _ = self.tier1.tasks.send(Task::Rebalancer(follow));
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
         store.commit((0..5_000).map(|number| row(number, Some(1))).collect()).unwrap();
         let changes = Arc::new(Changes::new(dir.path()).unwrap());
         let (mut backups, (reply, _answer)) = (Backups::default(), bounded(1));
-        backups.follow(Follow { changes: Arc::clone(&changes), on: true, reply });
+        backups.follow(Rebalancer { changes: Arc::clone(&changes), on: true, reply });
         let commit = |writes: Vec<Write>| {
             let kept = backups.prepare(&writes);
             store.commit(writes).unwrap();

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use doppel_model::{PageId, ShardId};
-use doppel_protocol::{Change, Changes, Refused};
+use doppel_protocol::{Change, Changes, Tier1Error};
 
 use super::Tier1;
 use super::read::line;
@@ -92,10 +92,10 @@ impl Tier1 {
         cursor: Option<&str>,
         limit: usize,
         wait: Duration,
-    ) -> Result<Changes, Refused> {
+    ) -> Result<Changes, Tier1Error> {
         let extents = self.feed_extents();
         let mut positions = match cursor {
-            Some(text) => self.parse_cursor(text, &extents).ok_or(Refused::CursorGone)?,
+            Some(text) => self.parse_cursor(text, &extents).ok_or(Tier1Error::CursorGone)?,
             None => extents.iter().map(|extent| Position { number: 0, began: extent.end }).collect(),
         };
         let deadline = Instant::now() + wait;
@@ -123,7 +123,7 @@ impl Tier1 {
         positions: &mut [Position],
         extents: &[Extent],
         limit: usize,
-    ) -> Result<Vec<Change>, Refused> {
+    ) -> Result<Vec<Change>, Tier1Error> {
         let mut changes = Vec::new();
         let mut behind: Vec<(ShardId, &mut u64, u64)> = (0..)
             .map(ShardId)

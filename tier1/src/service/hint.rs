@@ -3,7 +3,7 @@
 //! Runs in the caller's thread, so that the comparison is spread over the callers. What is read here
 //! may be old by the time the command is applied; the machine checks the contents it names.
 
-use doppel_protocol::{Body, Refused, Submission};
+use doppel_protocol::{Body, Submission, Tier1Error};
 
 use super::Tier1;
 use super::worker::measure;
@@ -13,7 +13,7 @@ use crate::record::{PageRecord, State};
 use crate::txn::read;
 
 impl Tier1 {
-    pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Refused> {
+    pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Tier1Error> {
         std::thread::yield_now();
         let Body::Content(signature) = &submission.body else { return Ok(None) };
         let page = submission.url.id();
@@ -32,6 +32,10 @@ impl Tier1 {
         let Some(with) = self.read_signature(representative)?.filter(|s| s.content() == content) else {
             return Ok(None);
         };
-        Ok(Some(Hint { previous: state.content, seat: record.seat, with: measure(self, signature, &with) }))
+        Ok(Some(Hint {
+            previous: state.content,
+            membership_number: record.membership_number,
+            with: measure(self, signature, &with),
+        }))
     }
 }

@@ -30,7 +30,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, PageId, Timestamp};
-use doppel_protocol::{Backlog, Counters, LookResult, Refused, Tier2Api, WinnerOrder};
+use doppel_protocol::{Backlog, Counters, SearchResult, Tier1Error, Tier2Api, WinnerOrder};
 
 use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
 use crate::progress;
@@ -55,7 +55,7 @@ pub struct Config {
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
     /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
-    pub doubtful_percent: u8,
+    pub low_cohesion_percent: u8,
     /// What is done in the background.
     pub rules: Rules,
     /// How long what has ended is kept.
@@ -98,14 +98,14 @@ pub struct Tier1 {
     asked: AtomicBool,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
-    /// Feed numbers given so far, per shard, and word of their growth.
+    /// Feed numbers given so far, per shard, and news of their growth.
     pub(crate) feed: Mutex<Vec<feed::Extent>>,
     feed_grew: Condvar,
     /// Where it is noted how far the collection has come.
     progress: OnceLock<PathBuf>,
-    broken: OnceLock<Refused>,
+    broken: OnceLock<Tier1Error>,
     /// Why some background work cannot be done.
-    stuck: OnceLock<Refused>,
+    stuck: OnceLock<Tier1Error>,
     stopping: AtomicBool,
     start: Mutex<Option<Start>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -158,7 +158,7 @@ impl Tier1 {
             policy: config.policy,
             winners: config.winners,
             group_members_max: config.group_members_max,
-            doubtful_percent: config.doubtful_percent,
+            low_cohesion_percent: config.low_cohesion_percent,
             rules: config.rules,
             retention: config.retention,
             step_rows: STEP_ROWS,
@@ -204,11 +204,11 @@ impl Tier1 {
 
     /// Where tier 2 brings its answers.
     #[must_use]
-    pub fn answer(self: &Arc<Self>) -> Box<dyn Fn(Vec<LookResult>) + Send + Sync> {
+    pub fn answer(self: &Arc<Self>) -> Box<dyn Fn(Vec<SearchResult>) + Send + Sync> {
         let tasks = self.tasks.clone();
         Box::new(move |results| {
-            // Nobody listens any more once the writer has ended; the looks are found again at the next start.
-            let _ = tasks.send(Task::Commands(results.into_iter().map(Command::Looked).collect()));
+            // Nobody listens any more once the writer has ended; the searches are found again at the next start.
+            let _ = tasks.send(Task::Commands(results.into_iter().map(Command::Searched).collect()));
         })
     }
 
@@ -258,7 +258,7 @@ impl Tier1 {
         self.store.bytes_on_disk()
     }
 
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), Tier1Error> {
         self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
     }
 
@@ -272,7 +272,7 @@ fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),

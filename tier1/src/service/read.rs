@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
-    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, Line, MemberView, PageView, Refused,
+    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, Line, MemberView, PageView, Tier1Error,
     WinnerView,
 };
 
@@ -46,7 +46,7 @@ fn view(record: PageRecord) -> PageView {
         }
         State::Redirect(state) => {
             redirect_to = Some(state.to.clone());
-            target = state.hung_on();
+            target = state.attached_to();
             unresolved = match state.resolution {
                 Some(Resolution::Unresolved(reason)) => Some(reason),
                 Some(Resolution::Content(_)) | None => None,
@@ -70,24 +70,22 @@ fn view(record: PageRecord) -> PageView {
 
 fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
     match record {
-        GroupRecord::Active(Group { winner, members, dissimilar, touched, quarantined, .. }) => {
-            GroupSummary {
-                group,
-                state: GroupState::Active,
-                members: *members,
-                dissimilar: *dissimilar,
-                winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
-                touched: *touched,
-                quarantined: *quarantined,
-            }
-        }
+        GroupRecord::Active(Group { winner, members, dissimilar, dirty, quarantined, .. }) => GroupSummary {
+            group,
+            state: GroupState::Active,
+            members: *members,
+            dissimilar: *dissimilar,
+            winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
+            dirty: *dirty,
+            quarantined: *quarantined,
+        },
         GroupRecord::Forward(forward) => GroupSummary {
             group,
             state: GroupState::MergedInto { group: forward.into },
             members: 0,
             dissimilar: 0,
             winner: None,
-            touched: false,
+            dirty: false,
             quarantined: false,
         },
     }
@@ -107,20 +105,20 @@ impl Listing {
 }
 
 impl Tier1 {
-    pub(super) fn read_page(&self, page: PageId) -> Result<Option<PageView>, Refused> {
+    pub(super) fn read_page(&self, page: PageId) -> Result<Option<PageView>, Tier1Error> {
         let record: Option<PageRecord> = read(&*self.store, &key::page(self.owner(page), page))?;
         Ok(record.filter(|record| record.state != State::Purged).map(view))
     }
 
-    pub(super) fn read_signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Refused> {
+    pub(super) fn read_signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         let key = key::signature(self.owner(page), page);
         let Some(bytes) = self.store.get(&key)? else { return Ok(None) };
         Signature::from_bytes(&bytes)
             .map(|signature| Some(Arc::new(signature)))
-            .map_err(|error| Refused::Damaged(format!("the signature of page {page:?}: {error}")))
+            .map_err(|error| Tier1Error::Damaged(format!("the signature of page {page:?}: {error}")))
     }
 
-    pub(super) fn read_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Refused> {
+    pub(super) fn read_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
         if group.shard().0 >= self.settings.shards {
             return Ok(None);
         }
@@ -133,11 +131,11 @@ impl Tier1 {
         after: Option<GroupPosition>,
         limit: usize,
         redirects: bool,
-    ) -> Result<Option<GroupView>, Refused> {
+    ) -> Result<Option<GroupView>, Tier1Error> {
         let Some(summary) = self.read_summary(group)? else { return Ok(None) };
         let mut listing = Listing { members: Vec::new(), last: after, limit };
         if let Some(after) = after.filter(|_| redirects) {
-            self.list_hangers(&mut listing, after)?;
+            self.list_inbound_redirects(&mut listing, after)?;
         }
         let prefix = key::members(group);
         let from =
@@ -162,7 +160,7 @@ impl Tier1 {
             }
             listing.last = Some(after);
             if member.pinned && redirects {
-                self.list_hangers(&mut listing, after)?;
+                self.list_inbound_redirects(&mut listing, after)?;
             }
         }
         let next = listing.last.filter(|_| listing.room() == 0);
@@ -170,13 +168,13 @@ impl Tier1 {
     }
 
     /// The redirects that end at a member, after the one named.
-    fn list_hangers(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Refused> {
+    fn list_inbound_redirects(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Tier1Error> {
         let GroupPosition { member, redirect } = after;
         let shard = self.owner(member);
-        let prefix = key::edges(shard, Kind::Hanger, member);
+        let prefix = key::edges(shard, Kind::InboundRedirect, member);
         let from = redirect.map_or_else(
             || prefix.clone(),
-            |redirect| key::after(&key::edge(shard, Kind::Hanger, member, redirect)),
+            |redirect| key::after(&key::edge(shard, Kind::InboundRedirect, member, redirect)),
         );
         let room = listing.room();
         let mut sources = Vec::new();
@@ -200,7 +198,7 @@ impl Tier1 {
         filter: GroupFilter,
         after: Option<GroupId>,
         limit: usize,
-    ) -> Result<Vec<GroupSummary>, Refused> {
+    ) -> Result<Vec<GroupSummary>, Tier1Error> {
         let mut found = Vec::new();
         let first = after.map_or(0, |group| group.shard().0);
         for shard in (first..self.settings.shards).map(ShardId) {
@@ -235,7 +233,7 @@ impl Tier1 {
     pub(super) fn scan_pages(
         &self,
         each: &mut dyn FnMut(Line) -> std::io::Result<()>,
-    ) -> Result<String, Refused> {
+    ) -> Result<String, Tier1Error> {
         use doppel_protocol::Status;
         let cursor = self.cursor_at_end();
         for shard in (0..self.settings.shards).map(ShardId) {
@@ -250,7 +248,7 @@ impl Tier1 {
                 Ok(())
             })
             .map_err(|error| match failed.take() {
-                Some(reason) => Refused::ReadOnly(format!("the output failed: {reason}")),
+                Some(reason) => Tier1Error::ReadOnly(format!("the output failed: {reason}")),
                 None => error.into(),
             })?;
         }
@@ -264,7 +262,7 @@ impl Tier1 {
         host: &str,
         shard: ShardId,
         after: Option<PageId>,
-    ) -> Result<(Vec<PageId>, Option<PageId>), Refused> {
+    ) -> Result<(Vec<PageId>, Option<PageId>), Tier1Error> {
         let (mut from, to) = key::all(shard, Kind::Page);
         if let Some(after) = after {
             from = key::after(&key::page(shard, after));

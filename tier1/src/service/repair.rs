@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageUrl, Timestamp};
-use doppel_protocol::{REPAIR_URLS_KEPT, Refused, RepairReport, within};
+use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
 
 use super::worker::Recomputed;
 use super::{Tier1, now};
@@ -35,7 +35,8 @@ impl Recomputed {
         repair: Option<AuditEntry>,
     ) -> impl Iterator<Item = Regrouped> {
         let members = self.components.iter().skip(1).flatten().filter_map(|&index| self.members.get(index));
-        let out: Vec<_> = members.map(|(page, member)| (*page, member.seat, member.content)).collect();
+        let out: Vec<_> =
+            members.map(|(page, member)| (*page, member.membership_number, member.content)).collect();
         let steps = out.len().div_ceil(rows).max(1);
         let (is_repair, mut audit) = (repair.is_some(), repair.map(Box::new));
         (0..steps).map(move |step| {
@@ -82,7 +83,7 @@ impl Tier1 {
     ///
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
     /// sees whether the picture is old; contents that no page has any more are left out.
-    pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Refused> {
+    pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Tier1Error> {
         let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
             return Ok(None);
         };
@@ -117,9 +118,9 @@ impl Tier1 {
         }
         let winner = members.iter().find(|(page, _)| Some(*page) == winner);
         let first = winner.and_then(|(_, member)| numbers.get(&member.content)).copied().unwrap_or(0);
-        let mut read = |number: usize| -> Result<Option<Arc<Signature>>, Refused> {
+        let mut read = |number: usize| -> Result<Option<Arc<Signature>>, Tier1Error> {
             if self.stopping.load(Ordering::Relaxed) {
-                return Err(Refused::Stopping);
+                return Err(Tier1Error::Stopping);
             }
             std::thread::yield_now();
             for &index in &copies[number] {
@@ -149,7 +150,7 @@ impl Tier1 {
         group: GroupId,
         dry_run: bool,
         by: &str,
-    ) -> Result<Option<RepairReport>, Refused> {
+    ) -> Result<Option<RepairReport>, Tier1Error> {
         let Some(group) = self.surviving_group(group)? else { return Ok(None) };
         let Some(found) = self.recompute(group, Wanted::Always)? else { return Ok(None) };
         let mut applied = false;
@@ -165,7 +166,7 @@ impl Tier1 {
     }
 
     /// Follows merges from a group to the one that has its members now.
-    pub(super) fn surviving_group(&self, mut group: GroupId) -> Result<Option<GroupId>, Refused> {
+    pub(super) fn surviving_group(&self, mut group: GroupId) -> Result<Option<GroupId>, Tier1Error> {
         loop {
             match read(&*self.store, &key::group(group))? {
                 Some(GroupRecord::Active(_)) => return Ok(Some(group)),

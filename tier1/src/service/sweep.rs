@@ -2,7 +2,7 @@
 //! forgotten pages in what is written down of repairs: whatever forgot them, the next round finds them.
 
 use doppel_model::{GroupId, ShardId, Timestamp};
-use doppel_protocol::{Refused, RepairId};
+use doppel_protocol::{RepairId, Tier1Error};
 
 use super::{Tier1, now};
 use crate::key::{self, Kind};
@@ -26,7 +26,7 @@ pub(super) struct Sweep {
 
 impl Sweep {
     /// The commands that the next piece gives rise to: so many rows, or the rest of the round.
-    pub(super) fn piece(&mut self, tier1: &Tier1) -> Result<Vec<Command>, Refused> {
+    pub(super) fn piece(&mut self, tier1: &Tier1) -> Result<Vec<Command>, Tier1Error> {
         let now = now();
         let mut commands = Vec::new();
         let mut left = PIECE_ROWS;

@@ -10,8 +10,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 use doppel_protocol::{
-    Body, IndexCommand, LoadReport, LookResult, Outcome, Pair, Placement, Refused, Submission, Tier1Api,
-    Tier2Api, WinnerOrder,
+    Body, IndexCommand, LoadReport, Outcome, Pair, PartitionLookup, SearchResult, Submission, Tier1Api,
+    Tier1Error, Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};
@@ -19,7 +19,7 @@ use crate::key;
 use crate::machine::{Retention, Rules};
 use crate::store::{Memory, Store};
 
-type Answer = Box<dyn Fn(Vec<LookResult>) + Send + Sync>;
+type Answer = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 /// A tier 2 that holds every two pages for partners.
 struct Everybody {
@@ -38,15 +38,17 @@ impl Everybody {
 impl Tier2Api for Everybody {
     fn submit(&self, commands: Vec<IndexCommand>) {
         let mut known = self.known.lock().unwrap();
-        let mut looks = Vec::new();
+        let mut searches = Vec::new();
         for command in commands {
             match command {
-                IndexCommand::Put { page, signature, look } => {
+                IndexCommand::Put { page, signature, search } => {
                     known.push((page, signature.content()));
-                    looks.extend(look.map(|look| (page, signature.content(), look.ticket)));
+                    searches.extend(search.map(|search| (page, signature.content(), search.ticket)));
                 }
                 IndexCommand::Remove { page, content } => known.retain(|entry| *entry != (page, content)),
-                IndexCommand::Look { page, content, look } => looks.push((page, content, look.ticket)),
+                IndexCommand::Search { page, content, search } => {
+                    searches.push((page, content, search.ticket));
+                }
             }
         }
         let pair = |(page, content): &(PageId, ContentHash)| Pair {
@@ -58,17 +60,17 @@ impl Tier2Api for Everybody {
         let result = |(page, content, ticket)| {
             let others = known.iter().filter(|(other, _)| *other != page).map(pair);
             let pairs = others.take(self.partners.load(Ordering::Relaxed)).collect();
-            LookResult { page, content, ticket, pairs }
+            SearchResult { page, content, ticket, pairs }
         };
-        self.answer.get().unwrap()(looks.into_iter().map(result).collect());
+        self.answer.get().unwrap()(searches.into_iter().map(result).collect());
     }
 
     fn probe(&self, _: &Signature) -> Vec<Pair> {
         Vec::new()
     }
 
-    fn placement(&self, _: &Signature) -> Placement {
-        Placement { home: 0, lengths: Vec::new(), contacts: Vec::new() }
+    fn locate(&self, _: &Signature) -> PartitionLookup {
+        PartitionLookup { home: 0, lengths: Vec::new(), probed_partitions: Vec::new() }
     }
 
     fn load(&self) -> LoadReport {
@@ -79,7 +81,7 @@ impl Tier2Api for Everybody {
         0
     }
 
-    fn hurry(&self) {}
+    fn flush_batch(&self) {}
 }
 
 fn start(store: &Arc<Memory>) -> Arc<Tier1> {
@@ -94,7 +96,7 @@ fn config(retention: Retention) -> Config {
         winners: WinnerOrder::DEFAULT,
         pending_max: 100,
         group_members_max: 1_000,
-        doubtful_percent: 25,
+        low_cohesion_percent: 25,
         rules: Rules::EXACT,
         retention,
         durable: true,
@@ -156,7 +158,7 @@ fn a_flush_names_what_cannot_be_done() {
     // The others are to be recomputed now.
     submit(&tier1, 0, 2, Body::Dead);
     let refused = tier1.flush(PATIENCE).unwrap_err();
-    assert!(matches!(refused, Refused::Damaged(_)), "{refused}");
+    assert!(matches!(refused, Tier1Error::Damaged(_)), "{refused}");
     // Another version mends it, and the next start finds what is owed.
     submit(&tier1, 1, 3, content(7));
     tier1.stop();
@@ -194,7 +196,7 @@ fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave() {
     assert_eq!(shards.len(), 3);
 
     let ahead = format!("{:x}.ffff.0.0", 1);
-    assert_eq!(tier1.changes(Some(&ahead), 4, Duration::ZERO).unwrap_err(), Refused::CursorGone);
+    assert_eq!(tier1.changes(Some(&ahead), 4, Duration::ZERO).unwrap_err(), Tier1Error::CursorGone);
     tier1.stop();
 }
 
@@ -226,7 +228,7 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     let replay = |tier1: &Tier1, mut cursor: Option<String>| loop {
         let changes = tier1.changes(cursor.as_deref(), 2, Duration::ZERO)?;
         if changes.at_end {
-            return Ok::<_, Refused>(changes.cursor);
+            return Ok::<_, Tier1Error>(changes.cursor);
         }
         cursor = Some(changes.cursor);
     };
@@ -262,8 +264,8 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     let redirect = tier1.pages(&[url(30).id()]).unwrap().remove(0).unwrap();
     assert_eq!(redirect.unresolved, Some(doppel_protocol::Unresolved::UnknownTarget));
 
-    assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Refused::CursorGone);
-    assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Refused::CursorGone);
+    assert_eq!(replay(&tier1, Some(up_to_date)).unwrap_err(), Tier1Error::CursorGone);
+    assert_eq!(replay(&tier1, Some(begun)).unwrap_err(), Tier1Error::CursorGone);
     let fresh = replay(&tier1, None).unwrap();
     assert_eq!(replay(&tier1, Some(fresh.clone())).unwrap(), fresh);
     tier1.stop();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crossbeam::channel::Receiver;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId};
-use doppel_protocol::Refused;
+use doppel_protocol::Tier1Error;
 
 use super::Tier1;
 use super::repair::Wanted;
@@ -67,7 +67,7 @@ pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
                             drop(tier1.tasks.send(Task::Commands(commands)));
                         }
                         Ok(None) => {}
-                        Err(Refused::Stopping) => return,
+                        Err(Tier1Error::Stopping) => return,
                         Err(refused) => {
                             tracing::error!(%refused, %group, "a group cannot be recomputed");
                             tier1.stuck.get_or_init(|| refused);
@@ -99,7 +99,7 @@ pub(crate) fn verify(
     content: ContentHash,
     winner: (PageId, ContentHash),
     last_winner: &mut Option<(ContentHash, Arc<Signature>)>,
-) -> Result<Option<Measured>, Refused> {
+) -> Result<Option<Measured>, Tier1Error> {
     let (winner, winner_content) = winner;
     if last_winner.as_ref().is_none_or(|(known, _)| *known != winner_content) {
         match tier1.read_signature(winner)?.filter(|signature| signature.content() == winner_content) {

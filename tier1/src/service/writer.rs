@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
 use doppel_model::GroupId;
-use doppel_protocol::{Outcome, Refused, Submission, Tier2Api};
+use doppel_protocol::{Outcome, Submission, Tier1Error, Tier2Api};
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
-use super::backup::{Backups, Follow};
+use super::backup::{Backups, Rebalancer};
 use super::feed::Extent;
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect, Hint, Machine, Shards};
 use crate::progress::Progress;
@@ -32,13 +32,13 @@ const ASKED: Duration = Duration::from_secs(1);
 pub(crate) enum Task {
     Submit {
         submissions: Vec<(Submission, Option<Hint>)>,
-        reply: Sender<Result<Vec<Outcome>, Refused>>,
+        reply: Sender<Result<Vec<Outcome>, Tier1Error>>,
     },
     Commands(Vec<Command>),
     /// Commands whose commit is waited for.
     Apply {
         commands: Vec<Command>,
-        reply: Sender<Result<(), Refused>>,
+        reply: Sender<Result<(), Tier1Error>>,
     },
     /// The worker is done with a group, whether or not there was anything to change.
     Recomputed {
@@ -48,8 +48,8 @@ pub(crate) enum Task {
     /// The worker has swept a piece of the rows.
     Swept,
     /// Background work is wanted at once.
-    Hurry,
-    Follow(Follow),
+    FlushBatch,
+    Rebalancer(Rebalancer),
     Stop,
 }
 
@@ -61,8 +61,8 @@ struct Waiting {
 }
 
 enum Reply {
-    Submit(Sender<Result<Vec<Outcome>, Refused>>),
-    Apply(Sender<Result<(), Refused>>),
+    Submit(Sender<Result<Vec<Outcome>, Tier1Error>>),
+    Apply(Sender<Result<(), Tier1Error>>),
     Nobody,
 }
 
@@ -101,9 +101,9 @@ pub(super) fn run(
     };
     loop {
         let (_, backlog) = totals::sum(&writer.shards.metas, writer.shards.undelivered());
-        let looks = writer.background.schedule(backlog.pending);
-        if !looks.is_empty() {
-            writer.take(Task::Commands(looks));
+        let searches = writer.background.schedule(backlog.pending);
+        if !searches.is_empty() {
+            writer.take(Task::Commands(searches));
         }
         let idle = writer.waiting.is_empty() && writer.shards.undelivered() == 0;
         if idle {
@@ -129,8 +129,8 @@ impl Writer<'_> {
             Ok(waiting) => self.waiting.push_back(waiting),
             Err(Task::Recomputed { group, took }) => self.background.recomputed(group, took),
             Err(Task::Swept) => self.background.swept(),
-            Err(Task::Hurry) => self.background.hurry(),
-            Err(Task::Follow(follow)) => self.backups.follow(follow),
+            Err(Task::FlushBatch) => self.background.flush_batch(),
+            Err(Task::Rebalancer(follow)) => self.backups.follow(follow),
             Err(_) => self.stopping = true,
         }
     }
@@ -146,7 +146,7 @@ impl Writer<'_> {
 
     /// Applies what is there until the commit is large enough, commits, answers, and carries out the
     /// effects.
-    fn commit(&mut self) -> Result<(), Refused> {
+    fn commit(&mut self) -> Result<(), Tier1Error> {
         let mut answers_for: Vec<usize> = Vec::new();
         let mut set_aside = None;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
@@ -228,7 +228,7 @@ impl Writer<'_> {
     }
 
     /// Tells everybody, also who comes later, that nothing is taken any more.
-    fn fail(self, refused: Refused) {
+    fn fail(self, refused: Tier1Error) {
         let refused = self.tier1.broken.get_or_init(|| refused).clone();
         for entry in self.waiting {
             entry.finish(Some(&refused));
@@ -264,7 +264,7 @@ impl Task {
 
 impl Waiting {
     /// Answers. Who has gone away does not want the answer any more.
-    fn finish(self, refused: Option<&Refused>) {
+    fn finish(self, refused: Option<&Tier1Error>) {
         match (self.reply, refused) {
             (Reply::Submit(reply), None) => drop(reply.send(Ok(self.answered))),
             (Reply::Submit(reply), Some(refused)) => drop(reply.send(Err(refused.clone()))),

@@ -5,7 +5,7 @@ use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
-use crate::record::{GroupRecord, LookState, Member, PageRecord, State, decode};
+use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
 use crate::recovery::each;
 use crate::store::{Store, StoreError};
 
@@ -20,9 +20,9 @@ pub struct PageRow {
     /// Of a page with content.
     pub content: Option<ContentHash>,
     pub redirect_to: Option<PageUrl>,
-    pub hung_on: Option<PageId>,
-    pub hangers: u32,
-    pub seat: u32,
+    pub attached_to: Option<PageId>,
+    pub inbound_redirects: u32,
+    pub membership_number: u32,
     pub purged: bool,
     /// Its comparison is complete.
     pub settled: bool,
@@ -42,7 +42,7 @@ pub struct GroupRow {
     pub pinned: u64,
     pub dissimilar: u64,
     pub quarantined: bool,
-    pub touched: bool,
+    pub dirty: bool,
 }
 
 /// A page with content as its group's owner knows it.
@@ -50,7 +50,7 @@ pub struct GroupRow {
 pub struct MemberRow {
     pub group: GroupId,
     pub page: PageId,
-    pub seat: u32,
+    pub membership_number: u32,
     pub content: ContentHash,
     pub pinned: bool,
     pub dissimilar: bool,
@@ -69,7 +69,7 @@ pub enum Row {
     },
     Member(MemberRow),
     /// The redirects of `source` end at `target`.
-    Hanger {
+    InboundRedirect {
         target: PageId,
         source: PageId,
     },
@@ -91,8 +91,8 @@ pub enum Row {
         from: ShardId,
         number: u64,
     },
-    /// A word of a stay still goes by a merged group.
-    Passage {
+    /// A message of a membership still goes by a merged group.
+    ForwardingEntry {
         group: GroupId,
         page: PageId,
     },
@@ -109,12 +109,12 @@ pub fn rows(store: &dyn Store, shards: u16) -> Result<Vec<Row>, StoreError> {
             Kind::Page,
             Kind::Group,
             Kind::Member,
-            Kind::Hanger,
+            Kind::InboundRedirect,
             Kind::Source,
             Kind::Signature,
             Kind::Feed,
             Kind::Outbox,
-            Kind::Passage,
+            Kind::ForwardingEntry,
         ] {
             each(store, shard, kind, |key, bytes| {
                 rows.extend(row(shard, kind, key, bytes)?);
@@ -139,14 +139,14 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
             .transpose()?,
         Kind::Member => {
             let member: Member = decode(key, bytes)?;
-            let Member { seat, content, pinned, dissimilar, .. } = member;
+            let Member { membership_number, content, pinned, dissimilar, .. } = member;
             group().zip(page).map(|(group, page)| {
-                Row::Member(MemberRow { group, page, seat, content, pinned, dissimilar })
+                Row::Member(MemberRow { group, page, membership_number, content, pinned, dissimilar })
             })
         }
-        Kind::Hanger => {
-            key::last_page(before_page).zip(page).map(|(target, source)| Row::Hanger { target, source })
-        }
+        Kind::InboundRedirect => key::last_page(before_page)
+            .zip(page)
+            .map(|(target, source)| Row::InboundRedirect { target, source }),
         Kind::Source => {
             key::last_page(before_page).zip(page).map(|(target, source)| Row::Source { target, source })
         }
@@ -160,16 +160,16 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
             number.zip(page).map(|(number, page)| Row::Feed { shard, number, page })
         }
         Kind::Outbox => number.map(|number| Row::Outbox { from: shard, number }),
-        Kind::Passage => group().zip(page).map(|(group, page)| Row::Passage { group, page }),
+        Kind::ForwardingEntry => group().zip(page).map(|(group, page)| Row::ForwardingEntry { group, page }),
         _ => None,
     })
 }
 
 fn page_row(page: PageId, record: &PageRecord) -> Row {
-    let (mut redirect_to, mut hung_on) = (None, None);
+    let (mut redirect_to, mut attached_to) = (None, None);
     if let State::Redirect(state) = &record.state {
         redirect_to = Some(state.to.clone());
-        hung_on = state.hung_on();
+        attached_to = state.attached_to();
     }
     Row::Page(Box::new(PageRow {
         page,
@@ -179,11 +179,11 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         popularity: record.rank.popularity,
         content: record.content().map(|state| state.content),
         redirect_to,
-        hung_on,
-        hangers: record.hangers,
-        seat: record.seat,
+        attached_to,
+        inbound_redirects: record.inbound_redirects,
+        membership_number: record.membership_number,
         purged: record.state == State::Purged,
-        settled: record.content().is_none_or(|state| state.look == LookState::Settled),
+        settled: record.content().is_none_or(|state| state.search == SearchState::Settled),
         event: record.event,
         status: record.published.status,
         group: record.published.group,
@@ -201,7 +201,7 @@ fn group_row(group: GroupId, record: &GroupRecord) -> Row {
             pinned: record.pinned,
             dissimilar: record.dissimilar,
             quarantined: record.quarantined,
-            touched: record.touched,
+            dirty: record.dirty,
         }),
         GroupRecord::Forward(forward) => Row::Forward { group, into: forward.into, done: forward.done },
     }

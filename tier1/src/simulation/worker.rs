@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
-use doppel_protocol::{Refused, Submission, Tier1Api};
+use doppel_protocol::{Submission, Tier1Api, Tier1Error};
 
-use super::{Fact, Given, Settings};
-use crate::machine::Command;
+use super::{Command, Given, Settings};
+use crate::machine::Command as MachineCommand;
 use crate::service::repair::Wanted;
 use crate::service::worker;
 use crate::store::{Store, StoreError};
@@ -41,7 +41,7 @@ impl Worker {
             winners: settings.winners,
             pending_max: u64::MAX,
             group_members_max: settings.group_members_max,
-            doubtful_percent: 25,
+            low_cohesion_percent: 25,
             rules: settings.rules,
             retention: settings.retention,
             durable: false,
@@ -67,7 +67,7 @@ impl Worker {
     ///
     /// # Errors
     /// When a row is damaged.
-    pub fn hint(&self, submission: &Submission) -> Result<Option<Given>, Refused> {
+    pub fn hint(&self, submission: &Submission) -> Result<Option<Given>, Tier1Error> {
         Ok(self.tier1.hint(submission)?.map(Given))
     }
 
@@ -79,9 +79,9 @@ impl Worker {
         &self,
         (page, content): (PageId, ContentHash),
         winner: (PageId, ContentHash),
-    ) -> Result<Option<Fact>, Refused> {
+    ) -> Result<Option<Command>, Tier1Error> {
         let with = worker::verify(&self.tier1, page, content, winner, &mut None)?;
-        Ok(with.map(|with| Fact(Command::Verified { page, content, with })))
+        Ok(with.map(|with| Command(MachineCommand::Verified { page, content, with })))
     }
 
     /// Recomputes a group; with `repair` as an operator does, otherwise only when it owes it. The outcome
@@ -89,16 +89,16 @@ impl Worker {
     ///
     /// # Errors
     /// When a row is damaged.
-    pub fn recompute(&self, group: GroupId, repair: bool) -> Result<Vec<Fact>, Refused> {
+    pub fn recompute(&self, group: GroupId, repair: bool) -> Result<Vec<Command>, Tier1Error> {
         let wanted = if repair { Wanted::Always } else { Wanted::IfOwed };
         let Some(found) = self.tier1.recompute(group, wanted)? else { return Ok(Vec::new()) };
         let audit = repair.then(|| found.audit(Timestamp::from_millis(0), "simulation"));
         let steps = found.regrouped(self.settings.step_rows, audit);
-        Ok(steps.map(|step| Fact(Command::Regrouped(step))).collect())
+        Ok(steps.map(|step| Command(MachineCommand::Regrouped(step))).collect())
     }
 }
 
-impl Fact {
+impl Command {
     /// A verdict or an answer as somebody would take it who does not check that it is about the content
     /// the page has: it is made to be about that.
     ///
@@ -110,19 +110,19 @@ impl Fact {
             crate::txn::read::<crate::record::PageRecord>(store, &key)
         };
         Ok(Self(match self.0 {
-            Command::Verified { page, content, mut with } => {
+            MachineCommand::Verified { page, content, mut with } => {
                 let record = record(page)?;
                 let state = record.as_ref().and_then(crate::record::PageRecord::content);
                 let told = state.and_then(|s| s.membership.as_ref()).and_then(|m| m.winner.as_ref());
                 with.content = told.map_or(with.content, |winner| winner.content);
-                Command::Verified { page, content: state.map_or(content, |s| s.content), with }
+                MachineCommand::Verified { page, content: state.map_or(content, |s| s.content), with }
             }
-            Command::Looked(mut result) => {
+            MachineCommand::Searched(mut result) => {
                 if let Some(record) = record(result.page)? {
                     result.ticket = record.ticket;
                     result.content = record.content().map_or(result.content, |s| s.content);
                 }
-                Command::Looked(result)
+                MachineCommand::Searched(result)
             }
             other => other,
         }))
@@ -134,12 +134,12 @@ impl Fact {
     /// When a row is damaged.
     pub fn under_open_ticket(self, store: &dyn Store, shards: u16) -> Result<Self, StoreError> {
         Ok(Self(match self.0 {
-            Command::Looked(mut result) => {
+            MachineCommand::Searched(mut result) => {
                 let key = crate::key::page(result.page.shard(shards), result.page);
                 if let Some(record) = crate::txn::read::<crate::record::PageRecord>(store, &key)? {
                     result.ticket = record.ticket;
                 }
-                Command::Looked(result)
+                MachineCommand::Searched(result)
             }
             other => other,
         }))
@@ -147,15 +147,15 @@ impl Fact {
 
     /// Whether it is an answer of tier 2.
     #[must_use]
-    pub fn is_look(&self) -> bool {
-        matches!(self.0, Command::Looked(_))
+    pub fn is_search_result(&self) -> bool {
+        matches!(self.0, MachineCommand::Searched(_))
     }
 
     /// The member of a comparison with a winner.
     #[must_use]
     pub fn compared(&self) -> Option<PageId> {
         match &self.0 {
-            Command::Verified { page, .. } => Some(*page),
+            MachineCommand::Verified { page, .. } => Some(*page),
             _ => None,
         }
     }

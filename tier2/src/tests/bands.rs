@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::model::{page, signature_of};
-use crate::bands::{BandTables, Tags, tags};
-use crate::columns::{Center, Columns, Entry, FIRST_BIRTH, Record};
+use crate::bands::{BandKeys, BandTables, band_keys};
+use crate::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, Record};
 use crate::seed::Seeded;
 
 #[derive(Debug, Clone, Copy)]
@@ -41,10 +41,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The tags of a family: all its entries have them, and half of them are those of the next family too.
-fn family_tags(hasher: &Seeded, family: u32) -> Tags {
+/// The band keys of a family: all its entries have them, and half of them are those of the next family too.
+fn family_band_keys(hasher: &Seeded, family: u32) -> BandKeys {
     let bands = Policy::default().bands();
-    let of = |n: u32| tags(bands, hasher, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
+    let of = |n: u32| band_keys(bands, hasher, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
     of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
 }
 
@@ -53,8 +53,8 @@ fn run(steps: &[Step]) {
     let mut tables = BandTables::new();
     let mut columns = Columns::new(1);
     let mut model: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut next_birth = FIRST_BIRTH;
-    let families: Vec<Tags> = (0..3).map(|family| family_tags(&hasher, family)).collect();
+    let mut next_insert_seq = FIRST_INSERT_SEQ;
+    let families: Vec<BandKeys> = (0..3).map(|family| family_band_keys(&hasher, family)).collect();
     let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::Index| {
         (!model.is_empty()).then(|| *at.get(&model.keys().copied().collect::<Vec<_>>()))
     };
@@ -65,13 +65,13 @@ fn run(steps: &[Step]) {
                     let entry = Entry {
                         content: ContentHash([0; 16]),
                         lengths: LengthVector::new(&[9]).unwrap(),
-                        nibbles: [0; 4],
+                        truncated_minhash: [0; 4],
                         record: Record { offset: 0, bytes: 0 },
-                        birth: next_birth,
+                        insert_seq: next_insert_seq,
                         page: page(0),
                         comparable: true,
                     };
-                    next_birth += 1;
+                    next_insert_seq += 1;
                     let slot = columns.insert(&entry);
                     tables.insert(&families[family as usize], slot);
                     model.insert(slot, family);
@@ -86,18 +86,20 @@ fn run(steps: &[Step]) {
             Step::Center(at, center, distance) => {
                 let (Some(slot), Some(center)) = (pick(&model, at), pick(&model, center)) else { continue };
                 // Few centers, so that there are runs.
-                let birth = columns.birth(center) / 16 * 16;
-                let center = Center { birth: birth.max(FIRST_BIRTH), distance };
+                let insert_seq = columns.insert_seq(center) / 16 * 16;
+                let center = Center { insert_seq: insert_seq.max(FIRST_INSERT_SEQ), distance };
                 tables.loosen(&families[model[&slot] as usize], slot, &columns);
                 columns.set_center(slot, center);
             }
             Step::Hub(at) => {
                 let Some(slot) = pick(&model, at) else { continue };
                 tables.loosen(&families[model[&slot] as usize], slot, &columns);
-                columns.set_hub(slot);
+                columns.set_is_center(slot);
             }
             Step::Passed { family, steps } => {
-                families[family as usize].iter().for_each(|tag| tables.passed(*tag, steps, &columns));
+                families[family as usize]
+                    .iter()
+                    .for_each(|band_key| tables.passed(*band_key, steps, &columns));
             }
         }
         check(&tables, &columns, &model, &families);
@@ -105,33 +107,33 @@ fn run(steps: &[Step]) {
     for (slot, family) in model {
         tables.remove(&families[family as usize], slot, &columns);
     }
-    for tag in families.iter().flatten() {
-        tables.lists(*tag, |list| panic!("{list:?} is left over"));
+    for band_key in families.iter().flatten() {
+        tables.lists(*band_key, |list| panic!("{list:?} is left over"));
     }
 }
 
-fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[Tags]) {
-    let tag_of = |tag: &crate::bands::Tag| format!("{tag:?}");
+fn check(tables: &BandTables, columns: &Columns, model: &BTreeMap<u32, u32>, families: &[BandKeys]) {
+    let band_key_of = |band_key: &crate::bands::BandKey| format!("{band_key:?}");
     let mut expected: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for (slot, family) in model {
-        for tag in &families[*family as usize] {
-            expected.entry(tag_of(tag)).or_default().insert(*slot);
+        for band_key in &families[*family as usize] {
+            expected.entry(band_key_of(band_key)).or_default().insert(*slot);
         }
     }
-    for tag in families.iter().flatten() {
+    for band_key in families.iter().flatten() {
         let mut members = Vec::new();
-        tables.lists(*tag, |list| {
-            assert!(list.slots.is_sorted_by_key(|slot| columns.birth(*slot)));
+        tables.lists(*band_key, |list| {
+            assert!(list.slots.is_sorted_by_key(|slot| columns.insert_seq(*slot)));
             for slot in list.slots.iter().filter(|_| list.center.is_some()) {
                 let (run, own) = (list.center.unwrap(), columns.center(*slot));
-                assert_eq!(own.birth, run.birth);
-                assert!(own.distance <= run.distance && !columns.is_hub(*slot));
+                assert_eq!(own.insert_seq, run.insert_seq);
+                assert!(own.distance <= run.distance && !columns.is_center(*slot));
             }
             members.extend_from_slice(list.slots);
         });
         let set: BTreeSet<u32> = members.iter().copied().collect();
         assert_eq!(set.len(), members.len(), "nobody is in two lists of a bucket");
-        assert_eq!(set, expected.get(&tag_of(tag)).cloned().unwrap_or_default());
+        assert_eq!(set, expected.get(&band_key_of(band_key)).cloned().unwrap_or_default());
     }
 }
 
@@ -152,7 +154,7 @@ fn memory_grows_with_the_entries_and_not_in_jumps() {
     let mut most: f64 = 0.0;
     for slot in 0..20_000u32 {
         let signature = signature_of(&(slot * 30..slot * 30 + 25).collect::<Vec<_>>());
-        tables.insert(&tags(bands, &hasher, &signature), slot);
+        tables.insert(&band_keys(bands, &hasher, &signature), slot);
         if slot >= 1_000 {
             most = most.max(tables.bytes() as f64 / f64::from(slot + 1));
         }

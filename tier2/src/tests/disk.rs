@@ -29,7 +29,7 @@ fn a_reopened_index_has_everything_and_fetches_nothing() {
     world = world.reopen();
     let bytes = world.shared.read().nodes[0].file.bytes();
     assert_eq!(world.shared.read().plan, plan);
-    world.look_at_all();
+    world.search_all();
     world.pass();
     assert_eq!(world.shared.read().nodes[0].file.bytes(), bytes);
 }
@@ -41,7 +41,7 @@ fn lost_files_are_made_anew() {
         fs::remove_file(world.dir.path().join(name)).unwrap();
     }
     let mut world = world.reopen();
-    world.look_at_all();
+    world.search_all();
     world.pass();
     assert_eq!(world.shared.read().plan.map().partitions(), 8);
 }
@@ -53,9 +53,9 @@ fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
     let path = world.dir.path().join(SIGNATURES);
     let length = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
-    // All of it, so that looks, removals, re-homing and compaction meet it.
+    // All of it, so that searches, removals, re-homing and compaction meet it.
     file.write_all_at(&vec![0x5a; length as usize], 0).unwrap();
-    world.look_at_all();
+    world.search_all();
     for number in 0..20 {
         world.remove(page(number));
     }
@@ -64,7 +64,7 @@ fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
     }
     world.pass();
     assert!(world.shared.read().nodes[0].file.bytes() > length);
-    world.look_at_all();
+    world.search_all();
     world.pass();
 }
 
@@ -82,7 +82,7 @@ fn a_file_that_is_mostly_dead_is_compacted() {
     let live: u64 = world.pages.lock().unwrap().values().map(|s| s.as_bytes().len() as u64 + 4).sum();
     assert!(file_bytes < 1_000 * 10_000 && file_bytes <= 3 * live, "{file_bytes} for {live}");
     let mut world = world.reopen();
-    world.look_at_all();
+    world.search_all();
     world.pass();
 }
 
@@ -114,7 +114,7 @@ proptest! {
         }
         fs::write(&path, bytes).unwrap();
         let mut world = world.reopen();
-        world.look_at_all();
+        world.search_all();
         world.pass();
     }
 }

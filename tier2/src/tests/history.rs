@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Look;
+use doppel_protocol::Search;
 
 use super::model::{Components, World, page, signature_of, text};
 
@@ -17,12 +17,12 @@ enum Step {
         page: usize,
         family: u32,
         member: u32,
-        look: bool,
+        search: bool,
     },
     Remove {
         page: usize,
     },
-    Look {
+    Search {
         page: usize,
     },
     /// A whole family at once, of as many pages.
@@ -47,9 +47,9 @@ fn step(removals: bool) -> impl Strategy<Value = Step> {
     let removes = u32::from(removals);
     prop_oneof![
         10 => (0usize..400, 0u32..24, 0u32..60, any::<bool>())
-            .prop_map(|(page, family, member, look)| Step::Put { page, family, member, look }),
+            .prop_map(|(page, family, member, search)| Step::Put { page, family, member, search }),
         3 * removes => (0usize..400).prop_map(|page| Step::Remove { page }),
-        4 => (0usize..400).prop_map(|page| Step::Look { page }),
+        4 => (0usize..400).prop_map(|page| Step::Search { page }),
         1 => (0usize..400, 0u32..24, 20u32..120)
             .prop_map(|(page, family, members)| Step::Flood { page, family, members }),
         2 => Just(Step::Pass),
@@ -69,8 +69,8 @@ fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals
     let free = |world: &World, number| removals || !world.pages.lock().unwrap().contains_key(&page(number));
     for step in steps {
         match *step {
-            Step::Put { page: number, family, member, look } if free(&world, number) => {
-                world.put(page(number), signature_of(&text(family, member)), look);
+            Step::Put { page: number, family, member, search } if free(&world, number) => {
+                world.put(page(number), signature_of(&text(family, member)), search);
             }
             Step::Flood { page: first, family, members } => {
                 for member in 0..members {
@@ -82,7 +82,7 @@ fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals
             }
             Step::Put { .. } => (),
             Step::Remove { page: number } => world.remove(page(number)),
-            Step::Look { page: number } => world.look(page(number)),
+            Step::Search { page: number } => world.search(page(number)),
             Step::Change { dice } => world.change_plan(dice),
             Step::Work { steps } => world.work(steps),
             Step::Pass => answered.take(&world.pass()),
@@ -94,11 +94,11 @@ fn run(policy: Policy, (nodes, partitions): (u32, u32), threads: usize, removals
     }
     answered.take(&world.pass());
     if removals {
-        // A new process in which everything is looked at: nothing that was said before counts.
+        // A new process in which everything is searched for: nothing that was said before counts.
         world = world.reopen();
         answered = Components::default();
     }
-    world.look_at_all();
+    world.search_all();
     answered.take(&world.pass());
     let signatures: Vec<_> = world.pages.lock().unwrap().values().cloned().collect();
     assert_eq!(answered.roots(), Components::of(policy, &signatures).roots());
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_copy_that_looks_is_compared_for_all() {
+fn the_first_copy_that_searches_is_compared_for_all() {
     let mut world = World::new(Policy::default(), 1, 1);
     let words: Vec<u32> = (0..101).collect();
     let (long, short) = (signature_of(&words), signature_of(&words[..100]));
@@ -139,16 +139,16 @@ fn the_first_copy_that_looks_is_compared_for_all() {
     world.put(page(1), Arc::clone(&short), false);
     world.pass();
     let partners = |world: &mut World| -> Vec<_> { world.pass()[0].pairs.iter().map(|p| p.page).collect() };
-    // Page 1 never looked, so page 2 does, and says that they are tied.
+    // Page 1 never searched, so page 2 does, and says that they are linked.
     world.put(page(2), Arc::clone(&short), true);
     assert_eq!(partners(&mut world), [page(1), page(0)]);
     world.put(page(3), short, true);
     assert_eq!(partners(&mut world), [page(2)]);
-    world.look(page(1));
+    world.search(page(1));
     assert_eq!(partners(&mut world), [page(2)]);
-    // What page 2 has said goes with it: the next look is compared, whoever's it is.
+    // What page 2 has said goes with it: the next search is compared, whoever's it is.
     world.remove(page(2));
-    world.look(page(3));
+    world.search(page(3));
     assert_eq!(partners(&mut world), [page(1), page(0)]);
 }
 
@@ -191,7 +191,7 @@ fn a_cluster_finds_another_center() {
     }
     world.pass();
     world.remove(page(0));
-    world.look_at_all();
+    world.search_all();
     let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
     let before = comparisons(&world);
     let mut answered = Components::default();
@@ -202,9 +202,9 @@ fn a_cluster_finds_another_center() {
     assert_eq!(answered.roots(), Components::of(world.policy(), &signatures).roots());
 }
 
-/// A cluster of very many pages: what a look costs does not depend on how many.
+/// A cluster of very many pages: what a search costs does not depend on how many.
 #[test]
-fn a_look_does_not_compare_a_whole_cluster() {
+fn a_search_does_not_compare_a_whole_cluster() {
     const MEMBERS: usize = 3_000;
     let base: Vec<u32> = (0..400).collect();
     // Pages that differ in one or two words from the base, and in no more than four from each other.
@@ -229,7 +229,7 @@ fn a_look_does_not_compare_a_whole_cluster() {
         assert!((MEMBERS - 1..=few).contains(&pairs), "{pairs} pairs");
         assert!(comparisons(&world) <= few as u64, "{} at first", comparisons(&world));
 
-        // As many again, one pass after the other, then late looks at all of them.
+        // As many again, one pass after the other, then deferred searches for all of them.
         for n in MEMBERS..2 * MEMBERS {
             world.put(page(n), member(n), true);
             if n % 500 == 0 {
@@ -238,15 +238,15 @@ fn a_look_does_not_compare_a_whole_cluster() {
         }
         world.pass();
         assert!(comparisons(&world) <= 2 * few as u64, "{} after", comparisons(&world));
-        world.look_at_all();
+        world.search_all();
         world.pass();
         assert!(comparisons(&world) <= 4 * few as u64, "{} late", comparisons(&world));
 
-        // A new process knows nothing. The first slice of looks compares all, the others do not.
+        // A new process knows nothing. The first slice of searches compares all, the others do not.
         world = world.reopen();
         world.unchecked = true;
         for n in 0..100 {
-            world.look(page(n));
+            world.search(page(n));
         }
         world.pass();
         let slice = if threads == 1 { 1 } else { 8 };
@@ -256,24 +256,24 @@ fn a_look_does_not_compare_a_whole_cluster() {
 }
 
 #[test]
-fn where_the_first_page_of_a_content_leaves_the_next_one_is_to_look_again() {
+fn where_the_first_page_of_a_content_leaves_the_next_one_is_to_search_again() {
     let mut world = World::new(Policy::default(), 1, 1);
     let words: Vec<u32> = (0..100).collect();
     for number in 0..3 {
         world.put(page(number), signature_of(&words), true);
     }
     world.pass();
-    let wishes = |world: &World| -> Vec<_> {
+    let requests = |world: &World| -> Vec<_> {
         let answers = world.answers.lock().unwrap();
-        answers.iter().filter(|answer| answer.ticket == Look::AGAIN).map(|answer| answer.page).collect()
+        answers.iter().filter(|answer| answer.ticket == Search::AGAIN).map(|answer| answer.page).collect()
     };
     world.remove(page(1));
     world.pass();
-    assert_eq!(wishes(&world), []);
+    assert_eq!(requests(&world), []);
     world.remove(page(0));
     world.pass();
-    assert_eq!(wishes(&world), [page(2)]);
+    assert_eq!(requests(&world), [page(2)]);
     world.remove(page(2));
     world.pass();
-    assert_eq!(wishes(&world), []);
+    assert_eq!(requests(&world), []);
 }

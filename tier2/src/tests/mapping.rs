@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{IndexCommand, Look, LookResult, MappingApi, Rebalance, RebalanceError, Tier2Api};
+use doppel_protocol::{
+    IndexCommand, MappingApi, RebalanceError, RebalanceRequest, Search, SearchResult, Tier2Api,
+};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, page, signature_of};
@@ -20,7 +22,7 @@ fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexComma
         text[10] += copy * 500;
         let signature = signature_of(&text);
         pages.lock().unwrap().insert(page(number), Arc::clone(&signature));
-        orders.push(IndexCommand::Put { page: page(number), signature, look: Some(Look { ticket: 1 }) });
+        orders.push(IndexCommand::Put { page: page(number), signature, search: Some(Search { ticket: 1 }) });
     }
     orders
 }
@@ -43,11 +45,11 @@ fn the_plan_follows_the_load_and_the_operator() {
     let pages = Pages::default();
     let config = Config { nodes: 4, partitions: 16, ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config.clone(), &pages);
-    let mut answered: Vec<LookResult> = Vec::new();
+    let mut answered: Vec<SearchResult> = Vec::new();
     let mut feed = |orders: Vec<IndexCommand>| {
         let due = answered.len() + orders.len();
         tier2.submit(orders);
-        tier2.hurry();
+        tier2.flush_batch();
         while answered.len() < due {
             answered.extend(answers.recv_timeout(LONG).unwrap());
         }
@@ -57,57 +59,57 @@ fn the_plan_follows_the_load_and_the_operator() {
     let first = by_node(&tier2, 4);
     assert!(imbalance(&first) < 1.2, "{first:?}");
     // Then only long ones come, and most of the boxes stay as they are.
-    let epoch = tier2.plan().map().epoch();
+    let plan_version = tier2.plan().map().version();
     for step in 0..10 {
         feed(add(&pages, 4_200 + step * 400, 400, 300));
     }
     let grown = by_node(&tier2, 4);
-    assert!(imbalance(&grown) <= 1.35 && tier2.plan().map().epoch() > epoch, "{grown:?}");
+    assert!(imbalance(&grown) <= 1.35 && tier2.plan().map().version() > plan_version, "{grown:?}");
     assert_eq!(grown.iter().sum::<u64>(), 8_200);
 
     // Dry runs change nothing.
-    let dry = tier2.rebalance(Rebalance::Drain { node: 2 }, true).unwrap();
+    let dry = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, true).unwrap();
     assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().drained().is_empty());
-    assert!(dry.nothing.is_none() && !dir.path().join("wish.json").exists());
-    let started = tier2.rebalance(Rebalance::Drain { node: 2 }, false).unwrap();
+    assert!(dry.nothing.is_none() && !dir.path().join("request.json").exists());
+    let started = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, false).unwrap();
     assert!(started.started);
     come_to_rest(&tier2);
     let drained = by_node(&tier2, 4);
     assert_eq!((drained[2], drained.iter().sum::<u64>()), (0, 8_200), "{drained:?}");
-    assert!(!dir.path().join("wish.json").exists());
-    let again = tier2.rebalance(Rebalance::Drain { node: 2 }, false).unwrap();
+    assert!(!dir.path().join("request.json").exists());
+    let again = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, false).unwrap();
     assert!(!again.started && again.nothing.unwrap().contains("node 2 is drained already"));
-    let joined = tier2.rebalance(Rebalance::Join { node: 2 }, false).unwrap();
+    let joined = tier2.rebalance(RebalanceRequest::Join { node: 2 }, false).unwrap();
     assert!(joined.started);
     come_to_rest(&tier2);
     let joined = by_node(&tier2, 4);
     assert!(imbalance(&joined) <= 1.35, "{joined:?}");
 
     // A map of what is there now.
-    let epoch = tier2.plan().map().epoch();
-    let dry = tier2.rebalance(Rebalance::Learn, true).unwrap();
+    let plan_version = tier2.plan().map().version();
+    let dry = tier2.rebalance(RebalanceRequest::Learn, true).unwrap();
     assert!(!dry.started && dry.contents_moved < 8_200 && dry.imbalance_after < 1.1, "{dry:?}");
-    assert!(tier2.rebalance(Rebalance::Learn, false).unwrap().started);
+    assert!(tier2.rebalance(RebalanceRequest::Learn, false).unwrap().started);
     come_to_rest(&tier2);
     let anew = by_node(&tier2, 4);
-    assert!(imbalance(&anew) <= 1.15 && tier2.plan().map().epoch() > epoch, "{anew:?}");
+    assert!(imbalance(&anew) <= 1.15 && tier2.plan().map().version() > plan_version, "{anew:?}");
     assert_eq!(anew.iter().sum::<u64>(), 8_200);
 
     // One partition by hand.
-    let place = tier2.plan().places()[0];
-    let to = (place.node + 1) % 4;
-    let moved = tier2.rebalance(Rebalance::Move { partition: place.id, node: to }, true).unwrap();
-    assert_eq!((moved.moves.len(), moved.moves[0].from, moved.moves[0].to), (1, place.node, to));
-    for wish in [
-        Rebalance::Move { partition: 9_999_999, node: 0 },
-        Rebalance::Move { partition: place.id, node: 4 },
-        Rebalance::Drain { node: 4 },
-        Rebalance::Join { node: u32::MAX },
+    let assignment = tier2.plan().assignments()[0];
+    let to = (assignment.node + 1) % 4;
+    let moved = tier2.rebalance(RebalanceRequest::Move { partition: assignment.id, node: to }, true).unwrap();
+    assert_eq!((moved.moves.len(), moved.moves[0].from, moved.moves[0].to), (1, assignment.node, to));
+    for request in [
+        RebalanceRequest::Move { partition: 9_999_999, node: 0 },
+        RebalanceRequest::Move { partition: assignment.id, node: 4 },
+        RebalanceRequest::Drain { node: 4 },
+        RebalanceRequest::Join { node: u32::MAX },
     ] {
-        assert!(matches!(tier2.rebalance(wish, true), Err(RebalanceError::Mapping(_))), "{wish:?}");
+        assert!(matches!(tier2.rebalance(request, true), Err(RebalanceError::Mapping(_))), "{request:?}");
     }
 
-    // All that was answered meanwhile ties what belongs together.
+    // All that was answered meanwhile links what belongs together.
     let mut components = Components::default();
     components.take(&answered);
     let all = pages.lock().unwrap();
@@ -132,7 +134,7 @@ fn the_plan_follows_the_load_and_the_operator() {
     let two = by_node(&tier2, 2);
     assert!(two.iter().sum::<u64>() == 8_200 && imbalance(&two) <= 1.1, "{two:?}");
     assert!(!dir.path().join("node-2").exists());
-    let epoch = tier2.plan().map().epoch();
+    let plan_version = tier2.plan().map().version();
     tier2.stop();
     drop(tier2);
     // New nodes get their part.
@@ -140,68 +142,71 @@ fn the_plan_follows_the_load_and_the_operator() {
     come_to_rest(&tier2);
     let four = by_node(&tier2, 4);
     assert!(four.iter().sum::<u64>() == 8_200 && imbalance(&four) <= 1.15, "{four:?}");
-    assert!(tier2.plan().map().epoch() > epoch);
+    assert!(tier2.plan().map().version() > plan_version);
 }
 
 #[test]
-fn a_wish_outlives_the_process() {
+fn a_rebalance_request_outlives_the_process() {
     let dir = TempDir::new().unwrap();
     let pages = Pages::default();
     let config = Config { nodes: 2, partitions: 8, ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config.clone(), &pages);
-    let nothing = tier2.rebalance(Rebalance::Learn, false).unwrap();
+    let nothing = tier2.rebalance(RebalanceRequest::Learn, false).unwrap();
     assert!(!nothing.started && nothing.nothing.unwrap().contains("256 contents or more, and there are 0"));
     tier2.submit(add(&pages, 0, 2_000, 60));
-    tier2.hurry();
+    tier2.flush_batch();
     let mut answered = 0;
     while answered < 2_000 {
         answered += answers.recv_timeout(LONG).unwrap().len();
     }
     come_to_rest(&tier2);
     assert!(by_node(&tier2, 2)[1] > 0);
-    let partition = tier2.plan().places().iter().find(|place| place.node == 0).unwrap().id;
+    let partition = tier2.plan().assignments().iter().find(|assignment| assignment.node == 0).unwrap().id;
     tier2.stop();
     drop(tier2);
     // As a crash leaves them.
-    let path = dir.path().join("wish.json");
-    let start = |wishes: &[Rebalance], config: &Config| {
-        crate::wish_file::write(&path, &wishes.iter().copied().collect()).unwrap();
+    let path = dir.path().join("request.json");
+    let start = |requests: &[RebalanceRequest], config: &Config| {
+        crate::rebalance_file::write(&path, &requests.iter().copied().collect()).unwrap();
         let (tier2, _answers) = open(config.clone(), &pages);
         come_to_rest(&tier2);
-        assert!(!path.exists(), "{wishes:?}");
-        let (plan, ended) = (tier2.plan(), tier2.ended());
-        assert_eq!(tier2.wish(), None);
+        assert!(!path.exists(), "{requests:?}");
+        let (plan, outcome) = (tier2.plan(), tier2.outcome());
+        assert_eq!(tier2.request(), None);
         let stored = by_node(&tier2, config.nodes as usize);
         assert_eq!(stored.iter().sum::<u64>(), 2_000);
         tier2.stop();
-        (plan, stored, ended)
+        (plan, stored, outcome)
     };
-    let (plan, stored, ended) = start(&[Rebalance::Drain { node: 1 }], &config);
+    let (plan, stored, outcome) = start(&[RebalanceRequest::Drain { node: 1 }], &config);
     assert_eq!((plan.drained(), stored), (&[1][..], vec![2_000, 0]));
-    let ended = ended.unwrap();
+    let outcome = outcome.unwrap();
     assert_eq!(
-        (ended.wish, ended.failed, ended.epoch),
-        (Rebalance::Drain { node: 1 }, None, plan.map().epoch())
+        (outcome.request, outcome.failed, outcome.plan_version),
+        (RebalanceRequest::Drain { node: 1 }, None, plan.map().version())
     );
-    assert!(ended.copied > 0);
+    assert!(outcome.copied > 0);
     // One that is not possible any more ends.
-    let (plan, _, ended) = start(&[Rebalance::Join { node: 7 }], &config);
+    let (plan, _, outcome) = start(&[RebalanceRequest::Join { node: 7 }], &config);
     assert_eq!(plan.drained(), [1]);
-    assert!(ended.unwrap().failed.unwrap().contains("no node 7"));
-    // Another number of nodes is another wish.
+    assert!(outcome.unwrap().failed.unwrap().contains("no node 7"));
+    // Another number of nodes is another request.
     let more = Config { nodes: 4, ..config.clone() };
-    let (four, stored, _) = start(&[Rebalance::Move { partition, node: 0 }], &more);
+    let (four, stored, _) = start(&[RebalanceRequest::Move { partition, node: 0 }], &more);
     assert_eq!((four.drained(), stored[1]), (&[1][..], 0));
     assert!(
-        stored.iter().all(|contents| *contents < 800) && four.map().epoch() > plan.map().epoch(),
+        stored.iter().all(|contents| *contents < 800) && four.map().version() > plan.map().version(),
         "{stored:?}"
     );
     // Drained nodes stay so whatever is learned anew.
     let (other, stored, _) = start(&[], &Config { dimensions: 2, ..more.clone() });
     assert_eq!((other.drained(), stored[1]), (&[1][..], 0));
-    assert!(other.map().epoch() > four.map().epoch());
+    assert!(other.map().version() > four.map().version());
     // More nodes than partitions: one map for them, and everything is copied once.
-    let (many, stored, ended) = start(&[], &Config { dimensions: 2, nodes: 20, ..more });
+    let (many, stored, outcome) = start(&[], &Config { dimensions: 2, nodes: 20, ..more });
     assert!(stored.iter().all(|contents| *contents < 200), "{stored:?}");
-    assert_eq!((ended.unwrap().wish, many.map().epoch()), (Rebalance::Balance, other.map().epoch() + 2));
+    assert_eq!(
+        (outcome.unwrap().request, many.map().version()),
+        (RebalanceRequest::Balance, other.map().version() + 2)
+    );
 }

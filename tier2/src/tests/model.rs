@@ -7,7 +7,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, stable_hash64};
 use doppel_partitioning::LengthVector;
-use doppel_protocol::{IndexCommand, Look, LookResult, Pair};
+use doppel_protocol::{IndexCommand, Pair, Search, SearchResult};
 use tempfile::TempDir;
 
 use crate::cluster::Address;
@@ -40,11 +40,11 @@ pub(super) fn text(family: u32, member: u32) -> Vec<u32> {
     words
 }
 
-/// An index without its thread, the model, and every tie that was answered.
+/// An index without its thread, the model, and every link that was answered.
 pub(super) struct World {
     pub(super) shared: Shared,
     pub(super) pages: Pages,
-    pub(super) answers: Arc<Mutex<Vec<LookResult>>>,
+    pub(super) answers: Arc<Mutex<Vec<SearchResult>>>,
     pub(super) commands: Vec<IndexCommand>,
     pub(super) config: Config,
     pub(super) dir: TempDir,
@@ -54,7 +54,7 @@ pub(super) struct World {
     patient: bool,
     tickets: u32,
     /// Every pair that was answered since the index was opened.
-    tied: BTreeSet<(Version, Version)>,
+    linked: BTreeSet<(Version, Version)>,
 }
 
 /// A page as of one content.
@@ -95,7 +95,7 @@ impl World {
     }
 
     fn open(config: Config, dir: TempDir, pages: Pages) -> Self {
-        let answers = Arc::<Mutex<Vec<LookResult>>>::default();
+        let answers = Arc::<Mutex<Vec<SearchResult>>>::default();
         let taken = Arc::clone(&answers);
         let shared = open_shared(&config, &pages, move |results| taken.lock().unwrap().extend(results));
         Self {
@@ -108,7 +108,7 @@ impl World {
             unchecked: false,
             patient: false,
             tickets: 0,
-            tied: BTreeSet::new(),
+            linked: BTreeSet::new(),
         }
     }
 
@@ -124,17 +124,17 @@ impl World {
         self.config.policy
     }
 
-    fn ticket(&mut self) -> Look {
+    fn ticket(&mut self) -> Search {
         self.tickets += 1;
-        Look { ticket: self.tickets }
+        Search { ticket: self.tickets }
     }
 
     /// Gives a page a content, as tier 1 would.
-    pub(super) fn put(&mut self, page: PageId, signature: Arc<Signature>, look: bool) {
+    pub(super) fn put(&mut self, page: PageId, signature: Arc<Signature>, search: bool) {
         self.remove(page);
         self.pages.lock().unwrap().insert(page, Arc::clone(&signature));
-        let look = look.then(|| self.ticket());
-        self.commands.push(IndexCommand::Put { page, signature, look });
+        let search = search.then(|| self.ticket());
+        self.commands.push(IndexCommand::Put { page, signature, search });
     }
 
     pub(super) fn remove(&mut self, page: PageId) {
@@ -143,42 +143,42 @@ impl World {
         }
     }
 
-    pub(super) fn look(&mut self, page: PageId) {
+    pub(super) fn search(&mut self, page: PageId) {
         let content = self.pages.lock().unwrap().get(&page).map(|s| s.content());
         if let Some(content) = content {
-            let look = self.ticket();
-            self.commands.push(IndexCommand::Look { page, content, look });
+            let search = self.ticket();
+            self.commands.push(IndexCommand::Search { page, content, search });
         }
     }
 
-    pub(super) fn look_at_all(&mut self) {
+    pub(super) fn search_all(&mut self) {
         let pages: Vec<PageId> = self.pages.lock().unwrap().keys().copied().collect();
-        pages.into_iter().for_each(|page| self.look(page));
+        pages.into_iter().for_each(|page| self.search(page));
     }
 
     /// Makes a pass and checks each answer; returns the answers.
-    pub(super) fn pass(&mut self) -> Vec<LookResult> {
+    pub(super) fn pass(&mut self) -> Vec<SearchResult> {
         let asked: Vec<(PageId, ContentHash, u32)> = self.commands.iter().filter_map(asked).collect();
         self.answers.lock().unwrap().clear();
         pass::run(&self.shared, std::mem::take(&mut self.commands));
         let mut answers = self.answers.lock().unwrap().clone();
-        answers.retain(|answer| answer.ticket != Look::AGAIN);
+        answers.retain(|answer| answer.ticket != Search::AGAIN);
         let pages = self.pages.lock().unwrap().clone();
         let due: Vec<_> = asked
             .into_iter()
             .filter(|(page, content, _)| pages.get(page).is_some_and(|s| s.content() == *content))
             .collect();
         let given: Vec<_> = answers.iter().map(|a| (a.page, a.content, a.ticket)).collect();
-        assert_eq!(given, due, "exactly the looks at contents that are current are answered, in order");
+        assert_eq!(given, due, "exactly the searches for contents that are current are answered, in order");
         for answer in &answers {
             let own = (answer.page, answer.content);
-            self.tied.extend(answer.pairs.iter().map(|pair| (own, (pair.page, pair.content))));
+            self.linked.extend(answer.pairs.iter().map(|pair| (own, (pair.page, pair.content))));
         }
         let current = |(page, content): Version| pages.get(&page).is_some_and(|s| s.content() == content);
-        self.tied.retain(|(a, b)| current(*a) && current(*b));
-        let tied = self.tied.iter().map(|(a, b)| (a.1, b.1)).collect();
+        self.linked.retain(|(a, b)| current(*a) && current(*b));
+        let linked = self.linked.iter().map(|(a, b)| (a.1, b.1)).collect();
         for answer in answers.iter().filter(|_| !self.unchecked) {
-            self.check(answer, &pages, &tied);
+            self.check(answer, &pages, &linked);
         }
         if !self.patient {
             rebuild::maintain(&self.shared, usize::MAX / 4);
@@ -187,14 +187,14 @@ impl World {
         answers
     }
 
-    /// The invariant of [`crate::search`], from the definition. A center may have changed since the look,
-    /// by a look of that entry; then that one's answer has the tie. `tied` is all that was answered for
+    /// The invariant of [`crate::search`], from the definition. A center may have changed since the search,
+    /// by a search of that entry; then that one's answer has the link. `linked` is all that was answered for
     /// pages as they are.
     fn check(
         &self,
-        answer: &LookResult,
+        answer: &SearchResult,
         pages: &BTreeMap<PageId, Arc<Signature>>,
-        tied: &BTreeSet<(ContentHash, ContentHash)>,
+        linked: &BTreeSet<(ContentHash, ContentHash)>,
     ) {
         let policy = self.policy();
         let own = &pages[&answer.page];
@@ -205,21 +205,22 @@ impl World {
             partners.insert(pair.content);
         }
         let has_copies = pages.iter().any(|(page, s)| *page != answer.page && s.content() == answer.content);
-        assert_eq!(partners.contains(&answer.content), has_copies, "exact copies are tied");
+        assert_eq!(partners.contains(&answer.content), has_copies, "exact copies are linked");
         let cluster = self.shared.read();
-        let Address { node, place } = cluster.find(answer.content).unwrap();
+        let Address { node, entry } = cluster.find(answer.content).unwrap();
         let tables = &cluster.node(node).tables;
-        let first = tables.partition(place).columns.page(place.slot);
+        let first = tables.partition(entry).columns.page(entry.slot);
         if first != answer.page {
             let named: Vec<PageId> = answer.pairs.iter().map(|pair| pair.page).collect();
-            assert_eq!(named, [first], "a copy is tied to the first page, which looks or has looked");
-            assert_ne!(tables.partition(place).columns.turn(place.slot), 0);
+            assert_eq!(named, [first], "a copy is linked to the first page, which searches or has searched");
+            assert_ne!(tables.partition(entry).columns.query_order(entry.slot), 0);
             return;
         }
-        let turn = tables.partition(place).columns.turn(place.slot);
-        let birth = |Address { node, place }: Address| (node, cluster.node(node).tables.birth(place));
-        let births: BTreeSet<(u32, u32)> =
-            partners.iter().map(|content| birth(cluster.find(*content).unwrap())).collect();
+        let query_order = tables.partition(entry).columns.query_order(entry.slot);
+        let insert_seq =
+            |Address { node, entry }: Address| (node, cluster.node(node).tables.insert_seq(entry));
+        let insert_seqs: BTreeSet<(u32, u32)> =
+            partners.iter().map(|content| insert_seq(cluster.find(*content).unwrap())).collect();
         for other in pages.values() {
             let content = other.content();
             if content == answer.content || partners.contains(&content) {
@@ -229,11 +230,11 @@ impl World {
             if !policy.similar(own, other) || !policy.linked(own, other) {
                 continue;
             }
-            let Address { node: there, place: at } = cluster.find(content).unwrap();
+            let Address { node: there, entry: at } = cluster.find(content).unwrap();
             let columns = &cluster.node(there).tables.partition(at).columns;
-            let later = there == node && columns.turn(at.slot) > turn;
-            let settled = births.contains(&(there, columns.center(at.slot).birth))
-                || partners.iter().any(|partner| tied.contains(&(content, *partner)));
+            let later = there == node && columns.query_order(at.slot) > query_order;
+            let settled = insert_seqs.contains(&(there, columns.center(at.slot).insert_seq))
+                || partners.iter().any(|partner| linked.contains(&(content, *partner)));
             assert!(later || settled, "{own:?} misses {other:?}");
         }
     }
@@ -250,24 +251,24 @@ impl World {
         let stored: usize = serving.map(|p| p.columns.len() + p.pages.len()).sum();
         assert_eq!(stored, expected.values().map(BTreeSet::len).sum::<usize>());
         for (content, pages) in expected {
-            let Address { node, place } = cluster.find(content).unwrap();
-            let partition = cluster.node(node).tables.partition(place);
-            let has: BTreeSet<PageId> = partition.pages_of(place.slot).collect();
+            let Address { node, entry } = cluster.find(content).unwrap();
+            let partition = cluster.node(node).tables.partition(entry);
+            let has: BTreeSet<PageId> = partition.pages_of(entry.slot).collect();
             assert_eq!(has, pages);
-            let lengths = LengthVector::new(partition.columns.lengths(place.slot)).unwrap();
+            let lengths = LengthVector::new(partition.columns.lengths(entry.slot)).unwrap();
             let number = cluster.plan.map().home(&lengths);
             let home = (cluster.plan.node(number), cluster.node(node).tables.local(number));
-            assert_eq!(home, (node, Some(place.partition)), "a content is at its home");
+            assert_eq!(home, (node, Some(entry.partition)), "a content is at its home");
         }
     }
 }
 
 fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
     match command {
-        IndexCommand::Put { page, signature, look } => {
-            Some((*page, signature.content(), look.as_ref()?.ticket))
+        IndexCommand::Put { page, signature, search } => {
+            Some((*page, signature.content(), search.as_ref()?.ticket))
         }
-        IndexCommand::Look { page, content, look } => Some((*page, *content, look.ticket)),
+        IndexCommand::Search { page, content, search } => Some((*page, *content, search.ticket)),
         IndexCommand::Remove { .. } => None,
     }
 }
@@ -275,7 +276,7 @@ fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
 pub(super) fn open_shared(
     config: &Config,
     pages: &Pages,
-    answer: impl Fn(Vec<LookResult>) + Send + Sync + 'static,
+    answer: impl Fn(Vec<SearchResult>) + Send + Sync + 'static,
 ) -> Shared {
     let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
     let tier1 = Arc::clone(pages);
@@ -296,7 +297,7 @@ pub(super) fn check_pair(
     assert_eq!((pair.shared, pair.shingles), (policy.compare(own, other).shared, other.shingles()));
 }
 
-/// Sets of contents that are tied, directly or by way of others.
+/// Sets of contents that are linked, directly or by way of others.
 #[derive(Default)]
 pub(super) struct Components(BTreeMap<ContentHash, ContentHash>);
 
@@ -311,15 +312,15 @@ impl Components {
         root
     }
 
-    pub(super) fn tie(&mut self, a: ContentHash, b: ContentHash) {
+    pub(super) fn link(&mut self, a: ContentHash, b: ContentHash) {
         let (a, b) = (self.find(a), self.find(b));
         self.0.insert(a.max(b), a.min(b));
     }
 
-    pub(super) fn take(&mut self, answers: &[LookResult]) {
+    pub(super) fn take(&mut self, answers: &[SearchResult]) {
         for answer in answers {
             self.find(answer.content);
-            answer.pairs.iter().for_each(|pair| self.tie(answer.content, pair.content));
+            answer.pairs.iter().for_each(|pair| self.link(answer.content, pair.content));
         }
     }
 
@@ -330,7 +331,7 @@ impl Components {
             components.find(a.content());
             for b in &signatures[..i] {
                 if policy.similar(a, b) && policy.linked(a, b) {
-                    components.tie(a.content(), b.content());
+                    components.link(a.content(), b.content());
                 }
             }
         }

@@ -45,7 +45,7 @@ fn a_crawl_and_its_re_crawls() {
         }
     }
     world = world.reopen();
-    world.look_at_all();
+    world.search_all();
     answered.take(&world.pass());
     let signatures: BTreeMap<_, _> =
         world.pages.lock().unwrap().values().map(|s| (s.content(), Arc::clone(s))).collect();

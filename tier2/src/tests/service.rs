@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_protocol::{IndexCommand, Look, LookResult, MappingApi, Tier2Api};
+use doppel_protocol::{IndexCommand, MappingApi, Search, SearchResult, Tier2Api};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, check_pair, page, signature_of, text};
@@ -24,11 +24,11 @@ pub(super) fn come_to_rest(tier2: &Tier2) {
     while quiet < 120 {
         assert!(begin.elapsed() < LONG, "the mapping goes on changing");
         std::thread::sleep(Duration::from_millis(5));
-        quiet = if tier2.moving().is_some() { 0 } else { quiet + 1 };
+        quiet = if tier2.progress().is_some() { 0 } else { quiet + 1 };
     }
 }
 
-pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<LookResult>>) {
+pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<SearchResult>>) {
     let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
     let tier1 = Arc::clone(pages);
     let (sender, receiver) = mpsc::channel();
@@ -41,21 +41,21 @@ pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver
     (tier2.unwrap(), receiver)
 }
 
-/// Puts of a collection of families, each with a look.
+/// Puts of a collection of families, each with a search.
 pub(super) fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
     let mut pages = BTreeMap::new();
     let mut commands = Vec::new();
     for number in 0..count {
         let signature = signature_of(&text(number as u32 % 40, number as u32 / 40));
         pages.insert(page(number), Arc::clone(&signature));
-        let look = Some(Look { ticket: number as u32 });
-        commands.push(IndexCommand::Put { page: page(number), signature, look });
+        let search = Some(Search { ticket: number as u32 });
+        commands.push(IndexCommand::Put { page: page(number), signature, search });
     }
     (Arc::new(Mutex::new(pages)), commands)
 }
 
 #[test]
-fn passes_start_by_count_by_age_and_in_a_hurry() {
+fn passes_start_by_count_by_age_and_on_a_flush() {
     let dir = TempDir::new().unwrap();
     let config = Config { batch_max: 10, batch_age: LONG, ..Config::new(dir.path(), Policy::default()) };
     let (pages, commands) = puts(25);
@@ -67,23 +67,23 @@ fn passes_start_by_count_by_age_and_in_a_hurry() {
         // The last 5 come with the first two tens: all are waiting when the pass is due.
         answered += answers.recv_timeout(LONG).unwrap().len();
     }
-    tier2.submit(vec![IndexCommand::Look {
+    tier2.submit(vec![IndexCommand::Search {
         page: page(0),
         content: pages.lock().unwrap()[&page(0)].content(),
-        look: Look { ticket: 99 },
+        search: Search { ticket: 99 },
     }]);
-    tier2.hurry();
+    tier2.flush_batch();
     assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 99);
     assert!(start.elapsed() < LONG);
     tier2.stop();
     tier2.submit(Vec::new());
-    tier2.hurry();
+    tier2.flush_batch();
     drop(tier2);
 
     let config = Config { batch_age: Duration::from_millis(1), ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config, &pages);
     let content = pages.lock().unwrap()[&page(1)].content();
-    tier2.submit(vec![IndexCommand::Look { page: page(1), content, look: Look { ticket: 5 } }]);
+    tier2.submit(vec![IndexCommand::Search { page: page(1), content, search: Search { ticket: 5 } }]);
     assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 5);
 }
 
@@ -93,13 +93,13 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     let policy = Policy::default();
     let (pages, commands) = puts(1_000);
     let (tier2, answers) = open(Config { partitions: 12, ..Config::new(dir.path(), policy) }, &pages);
-    let all = Arc::<Mutex<Vec<LookResult>>>::default();
+    let all = Arc::<Mutex<Vec<SearchResult>>>::default();
     let taken = Arc::clone(&all);
     let reference =
         Exhaustive::new(policy, Rule::Linked, Box::new(move |results| taken.lock().unwrap().extend(results)));
     reference.submit(commands.clone());
     tier2.submit(commands);
-    tier2.hurry();
+    tier2.flush_batch();
     let mut fast = Vec::new();
     while fast.len() < 1_000 {
         fast.extend(answers.recv_timeout(LONG).unwrap());
@@ -117,32 +117,32 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
         for pair in &pairs {
             check_pair(policy, &unseen, pair, &pages);
         }
-        let placement = tier2.placement(&unseen);
-        assert!(placement.contacts.contains(&placement.home));
-        assert_eq!(placement.lengths[0], unseen.shingles());
+        let lookup = tier2.locate(&unseen);
+        assert!(lookup.probed_partitions.contains(&lookup.home));
+        assert_eq!(lookup.lengths[0], unseen.shingles());
     }
 
-    // The map comes after the pass; its figures are of the looks under it.
+    // The map comes after the pass; its figures are of the searches under it.
     come_to_rest(&tier2);
-    let look = |(page, signature): (&PageId, &Arc<Signature>)| {
-        let (page, content, look) = (*page, signature.content(), Look { ticket: 1 });
-        IndexCommand::Look { page, content, look }
+    let search = |(page, signature): (&PageId, &Arc<Signature>)| {
+        let (page, content, search) = (*page, signature.content(), Search { ticket: 1 });
+        IndexCommand::Search { page, content, search }
     };
-    tier2.submit(pages.iter().map(look).collect());
+    tier2.submit(pages.iter().map(search).collect());
     drop(pages);
-    tier2.hurry();
+    tier2.flush_batch();
     let mut answered = 0;
     while answered < 1_000 {
         answered += answers.recv_timeout(LONG).unwrap().len();
     }
     let load = tier2.load();
-    assert_eq!(load.epoch, 1);
+    assert_eq!(load.plan_version, 1);
     assert_eq!(load.partitions.len(), 12);
     assert_eq!(load.partitions.iter().map(|p| p.pages).sum::<u64>(), 1_000);
     assert!(load.imbalance >= 1.0 && load.imbalance_floor >= 1.0 && load.file_bytes > 0);
-    assert!((0.0..1.0).contains(&load.sends_saved.unwrap()));
-    assert!(0 < load.looks && load.looks < load.sends);
-    assert_eq!(load.sends, load.partitions.iter().map(|p| p.received).sum::<u64>());
+    assert!((0.0..1.0).contains(&load.fan_out_saved.unwrap()));
+    assert!(0 < load.searches && load.searches < load.fan_out);
+    assert_eq!(load.fan_out, load.partitions.iter().map(|p| p.received).sum::<u64>());
 }
 
 #[test]

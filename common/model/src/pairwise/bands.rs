@@ -8,7 +8,7 @@ use crate::sketch::{BINS, Sketch};
 use crate::{Tau, stable_hash64};
 
 /// The least probability that a pair at exactly tau has a band in common.
-pub const MEETING: f64 = 0.9995;
+pub const COLLISION_PROBABILITY: f64 = 0.9995;
 
 /// How a sketch is cut into bands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,18 +20,22 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// The most rows, so the fewest chance candidates, that still give [`MEETING`] at `tau`: 16 bands of
+    /// The most rows, so the fewest chance candidates, that still give [`COLLISION_PROBABILITY`] at `tau`: 16 bands of
     /// 4 rows at 0.8, 12 of 5 at 0.9.
     #[must_use]
     pub fn for_tau(tau: Tau) -> Self {
         let of = |rows| Self { rows, count: BINS / rows };
-        (1..=BINS).rev().map(of).find(|bands| bands.meeting(tau.as_f64()) >= MEETING).unwrap_or(of(1))
+        (1..=BINS)
+            .rev()
+            .map(of)
+            .find(|bands| bands.collision_probability(tau.as_f64()) >= COLLISION_PROBABILITY)
+            .unwrap_or(of(1))
     }
 
     /// The probability that a pair at Jaccard `jaccard` has a band in common. The bytes of two minima
     /// that differ agree by chance one time in 256, which is not counted.
     #[must_use]
-    pub fn meeting(&self, jaccard: f64) -> f64 {
+    pub fn collision_probability(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard.powf(self.rows as f64)).powf(self.count as f64)
     }
 

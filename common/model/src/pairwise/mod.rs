@@ -22,7 +22,7 @@ mod bands;
 
 use serde::{Deserialize, Serialize};
 
-pub use bands::{BandKeys, Bands, MEETING};
+pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 
 use crate::Tau;
 use crate::signature::Signature;
@@ -116,7 +116,7 @@ impl Policy {
         self.bands().keys(signature.sketch())
     }
 
-    /// The tie that groups are the components of: the same content, or a band in common and F.
+    /// The link relation that groups are the components of: the same content, or a band in common and F.
     ///
     /// It depends on the two contents alone, whatever was compared and when.
     #[must_use]

@@ -63,9 +63,9 @@ fn bands_are_the_widest_that_meet() {
         let tau: Tau = tau.parse().unwrap();
         let bands = Bands::for_tau(tau);
         assert_eq!(bands, Bands { rows, count });
-        assert!(bands.meeting(tau.as_f64()) >= MEETING);
+        assert!(bands.collision_probability(tau.as_f64()) >= COLLISION_PROBABILITY);
         let wider = Bands { rows: rows + 1, count: 64 / (rows + 1) };
-        assert!(wider.meeting(tau.as_f64()) < MEETING);
+        assert!(wider.collision_probability(tau.as_f64()) < COLLISION_PROBABILITY);
     }
 }
 

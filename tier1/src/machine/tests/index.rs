@@ -6,13 +6,13 @@ use doppel_model::PageId;
 
 use super::{Random, linked};
 
-/// A content. Births order the entries; a center is the birth of one.
+/// A content. Insertion sequences order the entries; a center is that of one.
 struct Entry {
     pages: Vec<PageId>,
-    birth: u64,
+    insert_seq: u64,
     center: Center,
-    turn: u64,
-    hub: bool,
+    query_order: u64,
+    is_center: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -22,7 +22,7 @@ enum Center {
     Entry(u64),
 }
 
-/// What a look has found: partners by birth, and the centers it gives to others.
+/// What a search has found: partners by insertion sequence, and the centers it gives to others.
 pub(super) struct Found {
     partners: Vec<(u64, u64)>,
     adopted: Vec<(u64, Center)>,
@@ -32,14 +32,14 @@ pub(super) struct Found {
 #[derive(Default)]
 pub(super) struct Index {
     entries: BTreeMap<u64, Entry>,
-    births: u64,
-    turns: u64,
+    inserted: u64,
+    queried: u64,
 }
 
 impl Index {
     pub(super) fn put(&mut self, page: PageId, k: u64) {
-        self.births += 1;
-        let new = || Entry::new(Vec::new(), self.births);
+        self.inserted += 1;
+        let new = || Entry::new(Vec::new(), self.inserted);
         let entry = self.entries.entry(k).or_insert_with(new);
         if !entry.pages.contains(&page) {
             entry.pages.push(page);
@@ -62,52 +62,58 @@ impl Index {
         // It begins anew under another page, any of them.
         let at = random.below(entry.pages.len() as u64) as usize;
         entry.pages.swap(0, at);
-        self.births += 1;
-        *entry = Entry::new(std::mem::take(&mut entry.pages), self.births);
+        self.inserted += 1;
+        *entry = Entry::new(std::mem::take(&mut entry.pages), self.inserted);
         entry.pages.first().copied()
     }
 
-    /// Whether the page has the content, and so looks in this pass. The first that looks becomes the first page.
+    /// Whether the page has the content, and so searches in this pass. The first that searches becomes the first page.
     pub(super) fn take_turn(&mut self, page: PageId, k: u64) -> bool {
         let Some(entry) = self.entries.get_mut(&k) else { return false };
         let Some(at) = entry.pages.iter().position(|p| *p == page) else { return false };
-        if entry.turn == 0 {
+        if entry.query_order == 0 {
             entry.pages.swap(0, at);
         }
         if entry.pages[0] == page {
-            self.turns += 1;
-            entry.turn = self.turns;
+            self.queried += 1;
+            entry.query_order = self.queried;
         }
         true
     }
 
-    /// What the look of a page finds. A copy of the first page is not compared.
-    pub(super) fn look(&self, page: PageId, k: u64) -> Option<Found> {
+    /// What the search of a page finds. A copy of the first page is not compared.
+    pub(super) fn search(&self, page: PageId, k: u64) -> Option<Found> {
         let own = &self.entries[&k];
         if own.pages[0] != page {
             return None;
         }
-        let mut order: Vec<(u64, u64)> = self.entries.iter().map(|(k, entry)| (entry.birth, *k)).collect();
+        let mut order: Vec<(u64, u64)> =
+            self.entries.iter().map(|(k, entry)| (entry.insert_seq, *k)).collect();
         order.sort_unstable();
         let mut found = Found { partners: Vec::new(), adopted: Vec::new() };
-        for (birth, other) in order {
+        for (insert_seq, other) in order {
             let entry = &self.entries[&other];
-            let later = entry.center == Center::Unknown && entry.turn > own.turn && entry.pages.len() == 1;
-            let settled = found.partners.iter().any(|(birth, _)| entry.center == Center::Entry(*birth));
-            if other == k || !linked(k, other) || !entry.hub && (later || settled) {
+            let later = entry.center == Center::Unknown
+                && entry.query_order > own.query_order
+                && entry.pages.len() == 1;
+            let settled =
+                found.partners.iter().any(|(insert_seq, _)| entry.center == Center::Entry(*insert_seq));
+            if other == k || !linked(k, other) || !entry.is_center && (later || settled) {
                 continue;
             }
             if self.wants_center(entry.center) {
                 match found.partners.first() {
-                    None if own.birth > birth => {}
-                    Some((oldest, o)) if own.birth > *oldest => {
-                        let tied = linked(*o, other);
-                        found.adopted.push((other, if tied { Center::Entry(*oldest) } else { Center::None }));
+                    None if own.insert_seq > insert_seq => {}
+                    Some((oldest, o)) if own.insert_seq > *oldest => {
+                        let is_linked = linked(*o, other);
+                        found
+                            .adopted
+                            .push((other, if is_linked { Center::Entry(*oldest) } else { Center::None }));
                     }
-                    _ => found.adopted.push((other, Center::Entry(own.birth))),
+                    _ => found.adopted.push((other, Center::Entry(own.insert_seq))),
                 }
             }
-            found.partners.push((birth, other));
+            found.partners.push((insert_seq, other));
         }
         Some(found)
     }
@@ -117,11 +123,11 @@ impl Index {
         match center {
             Center::Unknown => true,
             Center::None => false,
-            Center::Entry(birth) => !self.entries.values().any(|entry| entry.birth == birth),
+            Center::Entry(insert_seq) => !self.entries.values().any(|entry| entry.insert_seq == insert_seq),
         }
     }
 
-    /// The contents and pages that a look answers with: its copies, then the partners.
+    /// The contents and pages that a search answers with: its copies, then the partners.
     pub(super) fn named(&self, k: u64, found: Option<&Found>) -> Vec<(u64, PageId)> {
         let pages = &self.entries[&k].pages;
         let copies = if found.is_some() { &pages[1..] } else { &pages[..1] };
@@ -131,13 +137,15 @@ impl Index {
     }
 
     pub(super) fn learn(&mut self, k: u64, found: &Found) {
-        let own = self.entries[&k].birth;
+        let own = self.entries[&k].insert_seq;
         let center = match found.partners.first() {
             None => Center::None,
-            Some((birth, oldest)) => {
-                let older = *birth < own;
-                self.entries.entry(if older { *oldest } else { k }).and_modify(|hub| hub.hub = true);
-                if older { Center::Entry(*birth) } else { Center::None }
+            Some((insert_seq, oldest)) => {
+                let older = *insert_seq < own;
+                self.entries
+                    .entry(if older { *oldest } else { k })
+                    .and_modify(|is_center| is_center.is_center = true);
+                if older { Center::Entry(*insert_seq) } else { Center::None }
             }
         };
         self.entries.entry(k).and_modify(|entry| entry.center = center);
@@ -151,7 +159,7 @@ impl Index {
 
 impl Entry {
     /// Nothing was ever said about it.
-    fn new(pages: Vec<PageId>, birth: u64) -> Self {
-        Self { pages, birth, center: Center::Unknown, turn: 0, hub: false }
+    fn new(pages: Vec<PageId>, insert_seq: u64) -> Self {
+        Self { pages, insert_seq, center: Center::Unknown, query_order: 0, is_center: false }
     }
 }

@@ -52,9 +52,9 @@ fn lone(page: u64) -> Body {
     Body::Content(Arc::new(Builder::new().build(&tokens)))
 }
 
-/// Pages 0 to 2 are alike, `lone` more are like nobody, and the index has tied them all in one group.
+/// Pages 0 to 2 are alike, `lone` more are like nobody, and the index has linked them all in one group.
 fn mixed<S: Store + 'static>(store: &Arc<S>, retention: Retention, lone_pages: u64) -> (Arc<Tier1>, GroupId) {
-    let config = Config { pending_max: 10_000, doubtful_percent: 0, ..config(retention) };
+    let config = Config { pending_max: 10_000, low_cohesion_percent: 0, ..config(retention) };
     let (tier1, tier2) = start_with(store, &config, 1);
     for page in 0..3 + lone_pages {
         submit(&tier1, page, 1, if page < 3 { content(page) } else { lone(page) });

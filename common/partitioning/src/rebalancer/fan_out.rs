@@ -2,19 +2,19 @@
 
 use super::leaves::Leaves;
 
-/// Contents that the sends are counted on.
+/// Contents that the fan-out is counted on.
 const CONTENTS_MAX: usize = 16_384;
 
 /// The same times nodes, and partitions times nodes: 16 MB of counts.
 const COUNTS_MAX: usize = 4 << 20;
 
 /// Which contents are compared where, kept up to date as partitions move.
-pub(super) struct Sends {
+pub(super) struct FanOut {
     nodes: usize,
     /// Contents that each of those counted stands for.
     weight: usize,
     /// The partitions that each content is compared in.
-    contacts: Vec<Vec<u32>>,
+    probed_partitions: Vec<Vec<u32>>,
     /// Contents that are compared in each partition.
     received: Vec<Vec<u32>>,
     /// The node of each partition.
@@ -27,45 +27,45 @@ pub(super) struct Sends {
     alone: Vec<u32>,
 }
 
-impl Sends {
+impl FanOut {
     pub(super) fn new(leaves: &Leaves<'_>) -> Self {
         let nodes = leaves.plan.nodes() as usize;
-        let places = leaves.plan.places();
+        let assignments = leaves.plan.assignments();
         let most = (COUNTS_MAX / nodes).clamp(1, CONTENTS_MAX);
         let step = leaves.lengths.len().div_ceil(most).max(1);
-        let mut sends = Self {
+        let mut fan_out = Self {
             nodes,
             weight: step,
-            contacts: Vec::new(),
-            received: vec![Vec::new(); places.len()],
-            place: places.iter().map(|place| place.node).collect(),
+            probed_partitions: Vec::new(),
+            received: vec![Vec::new(); assignments.len()],
+            place: assignments.iter().map(|assignment| assignment.node).collect(),
             counts: Vec::new(),
-            known: vec![0; places.len() * nodes],
-            alone: vec![0; places.len()],
+            known: vec![0; assignments.len() * nodes],
+            alone: vec![0; assignments.len()],
         };
         for vector in leaves.lengths.iter().step_by(step) {
-            let mut contacts = Vec::new();
-            leaves.plan.map().contacts(vector, &mut contacts);
-            sends.add(contacts);
+            let mut probed_partitions = Vec::new();
+            leaves.plan.map().probed_partitions(vector, &mut probed_partitions);
+            fan_out.add(probed_partitions);
         }
-        sends
+        fan_out
     }
 
-    fn add(&mut self, contacts: Vec<u32>) {
-        let content = self.contacts.len();
+    fn add(&mut self, probed_partitions: Vec<u32>) {
+        let content = self.probed_partitions.len();
         let row = content * self.nodes;
         self.counts.resize(row + self.nodes, 0);
-        for leaf in &contacts {
+        for leaf in &probed_partitions {
             self.received[*leaf as usize].push(content as u32);
             self.counts[row + self.place[*leaf as usize] as usize] += 1;
         }
         let counts = &self.counts[row..];
-        for leaf in contacts.iter().map(|leaf| *leaf as usize) {
+        for leaf in probed_partitions.iter().map(|leaf| *leaf as usize) {
             let known = &mut self.known[leaf * self.nodes..][..self.nodes];
             known.iter_mut().zip(counts).for_each(|(known, count)| *known += u32::from(*count > 0));
             self.alone[leaf] += u32::from(counts[self.place[leaf] as usize] == 1);
         }
-        self.contacts.push(contacts);
+        self.probed_partitions.push(probed_partitions);
     }
 
     /// Contents that each of those counted stands for.
@@ -73,7 +73,7 @@ impl Sends {
         self.weight as f64
     }
 
-    /// Sends that come to be, less those that are saved, when a partition goes to another node.
+    /// Fan-out that comes to be, less what is saved, when a partition goes to another node.
     pub(super) fn cost(&self, leaf: u32, to: u32) -> i64 {
         let number = leaf as usize;
         let known = self.known[number * self.nodes + to as usize];
@@ -99,12 +99,13 @@ impl Sends {
         *count -= 1;
         match *count {
             0 => {
-                for leaf in &self.contacts[content] {
+                for leaf in &self.probed_partitions[content] {
                     self.known[*leaf as usize * self.nodes + node as usize] -= 1;
                 }
             }
             1 => {
-                let last = self.contacts[content].iter().find(|leaf| self.place[**leaf as usize] == node);
+                let last =
+                    self.probed_partitions[content].iter().find(|leaf| self.place[**leaf as usize] == node);
                 if let Some(last) = last {
                     self.alone[*last as usize] += 1;
                 }
@@ -119,12 +120,12 @@ impl Sends {
         *count += 1;
         match *count {
             1 => {
-                for leaf in &self.contacts[content] {
+                for leaf in &self.probed_partitions[content] {
                     self.known[*leaf as usize * self.nodes + node as usize] += 1;
                 }
             }
             2 => {
-                for leaf in &self.contacts[content] {
+                for leaf in &self.probed_partitions[content] {
                     if self.place[*leaf as usize] == node {
                         self.alone[*leaf as usize] = self.alone[*leaf as usize].saturating_sub(1);
                     }

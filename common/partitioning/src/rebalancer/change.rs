@@ -3,8 +3,8 @@
 /// The difference of two plans, and what it makes of the load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanChange {
-    /// The epoch of the plan that is left.
-    pub epoch: u64,
+    /// The version of the plan that is left.
+    pub plan_version: u64,
     /// Partitions that are cut in two.
     pub splits: u32,
     /// Pairs of partitions that become one.
@@ -19,11 +19,11 @@ pub struct PlanChange {
     pub imbalance_before: f64,
     /// The same, of the nodes that serve then.
     pub imbalance_after: f64,
-    /// Share of sends to nodes saved against comparing every content on every serving node, 0 to 1, before; none but for a
-    /// map that is learned anew.
-    pub sends_saved_before: Option<f64>,
+    /// Share of fan-out to nodes saved against comparing every content on every serving node, 0 to 1, before; none but
+    /// for a map that is learned anew.
+    pub fan_out_saved_before: Option<f64>,
     /// The same, after.
-    pub sends_saved_after: Option<f64>,
+    pub fan_out_saved_after: Option<f64>,
 }
 
 /// A box that goes to another node.

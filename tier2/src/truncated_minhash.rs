@@ -1,30 +1,30 @@
 //! Four bits of each sketch byte: enough in memory to reject a candidate, never to accept one.
 //!
-//! Two minima agree with probability J, and where they do not, their nibbles agree by chance one time
-//! in 16: so two nibbles agree with probability p = J + (1 - J) / 16.
+//! Two minima agree with probability J, and where they do not, their low four bits agree by chance one time
+//! in 16: so two of them agree with probability p = J + (1 - J) / 16.
 
 use doppel_model::Tau;
 use doppel_model::sketch::{BINS, Sketch};
 
-/// The low nibble of each byte of a sketch, 16 to a word.
-pub(crate) type Nibbles = [u64; 4];
+/// The low four bits of each byte of a sketch, 16 to a word.
+pub(crate) type TruncatedMinHash = [u64; 4];
 
 /// The greatest probability that a pair at J = tau is rejected. The bands pass over twenty times as many,
 /// but those are not linked by definition; what is rejected here would be.
 const LOSS_MAX: f64 = 1e-5;
 
 /// Packs a sketch.
-pub(crate) fn pack(sketch: &Sketch) -> Nibbles {
-    let mut nibbles = [0; 4];
-    for (word, bytes) in nibbles.iter_mut().zip(sketch.chunks_exact(BINS / 4)) {
+pub(crate) fn pack(sketch: &Sketch) -> TruncatedMinHash {
+    let mut truncated = [0; 4];
+    for (word, bytes) in truncated.iter_mut().zip(sketch.chunks_exact(BINS / 4)) {
         *word = bytes.iter().fold(0, |word, byte| word << 4 | u64::from(byte & 0xf));
     }
-    nibbles
+    truncated
 }
 
 /// In how many of the 64 places two sketches agree.
 #[inline]
-pub(crate) fn agreeing(a: &Nibbles, b: &Nibbles) -> u32 {
+pub(crate) fn agreeing(a: &TruncatedMinHash, b: &TruncatedMinHash) -> u32 {
     let differing = |(a, b): (&u64, &u64)| {
         let x = a ^ b;
         let x = x | x >> 2;
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_agreeing_nibbles(a in any::<[u8; 32]>(), b in any::<[u8; 32]>(), same in 0usize..64) {
+        fn counts_agreeing_truncated_minima(a in any::<[u8; 32]>(), b in any::<[u8; 32]>(), same in 0usize..64) {
             let sketch = |half: [u8; 32]| -> Sketch { std::array::from_fn(|i| half[i / 2] >> (i % 2 * 4)) };
             let (a, mut b) = (sketch(a), sketch(b));
             b[..same].copy_from_slice(&a[..same]);

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::Follow;
+use super::Rebalancer;
+use super::fan_out::FanOut;
 use super::leaves::Leaves;
-use super::sends::Sends;
 use crate::{PARTITIONS_MAX, Plan};
 
 /// Partitions of this many times the wanted size are split.
@@ -16,7 +16,7 @@ const HALVINGS: usize = 4;
 /// A serving node with less than this share of the mean is filled.
 const STARVED: f64 = 0.5;
 
-/// Sends that the move of a content must save to be made for that alone.
+/// Fan-out that the move of a content must save to be made for that alone.
 const WORTH: f64 = 0.1;
 
 /// Cold siblings on two nodes are brought together when there are this many times the wanted partitions.
@@ -24,7 +24,7 @@ const CROWDED: f64 = 1.5;
 
 /// A round under way.
 pub(super) struct Round<'l> {
-    follow: Follow,
+    rebalancer: Rebalancer,
     pub(super) leaves: Leaves<'l>,
     serving: Vec<u32>,
     /// Serving nodes that had less than their part at the beginning.
@@ -43,26 +43,26 @@ struct Move {
 }
 
 impl<'l> Round<'l> {
-    pub(super) fn new(follow: Follow, leaves: Leaves<'l>) -> Self {
+    pub(super) fn new(rebalancer: Rebalancer, leaves: Leaves<'l>) -> Self {
         let serving: Vec<u32> = leaves.plan.serving().collect();
         let total = leaves.lengths.len() as u64;
-        let left = (follow.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
+        let left = (rebalancer.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
         let starved = starved(&leaves.plan, &leaves.loads).collect();
-        Self { follow, leaves, serving, starved, total, left }
+        Self { rebalancer, leaves, serving, starved, total, left }
     }
 
     pub(super) fn run(&mut self) {
         self.split();
-        let mut sends = Sends::new(&self.leaves);
-        self.level(&mut sends);
+        let mut fan_out = FanOut::new(&self.leaves);
+        self.level(&mut fan_out);
         for _ in 0..HALVINGS {
             if !self.halve() {
                 break;
             }
-            sends = Sends::new(&self.leaves);
-            self.level(&mut sends);
+            fan_out = FanOut::new(&self.leaves);
+            self.level(&mut fan_out);
         }
-        self.tidy(&mut sends);
+        self.tidy(&mut fan_out);
         self.join();
     }
 
@@ -73,7 +73,7 @@ impl<'l> Round<'l> {
 
     /// The most that a node is to have.
     fn target(&self) -> f64 {
-        self.follow.target.max(1.0) * self.mean()
+        self.rebalancer.target.max(1.0) * self.mean()
     }
 
     fn load(&self, node: u32) -> u64 {
@@ -91,12 +91,12 @@ impl<'l> Round<'l> {
 
     /// Partitions wanted.
     fn wanted(&self) -> usize {
-        self.serving.len() * self.follow.each.max(1) as usize
+        self.serving.len() * self.rebalancer.each.max(1) as usize
     }
 
     /// Contents of a partition of the wanted size.
     fn grain(&self) -> f64 {
-        (self.mean() / f64::from(self.follow.each.max(1))).max(1.0)
+        (self.mean() / f64::from(self.rebalancer.each.max(1))).max(1.0)
     }
 
     /// Nodes that still have less than their part.
@@ -127,7 +127,7 @@ impl<'l> Round<'l> {
         }
         hot.sort_unstable_by_key(|(contents, leaf)| (Reverse(*contents), *leaf));
         let most = (2 * self.wanted()).min(PARTITIONS_MAX);
-        let mut room = most.saturating_sub(self.leaves.plan.places().len());
+        let mut room = most.saturating_sub(self.leaves.plan.assignments().len());
         let mut parts: Vec<(u32, u32)> = Vec::new();
         for (contents, leaf) in hot {
             let more = ((contents as f64 / grain).round() as usize - 1).min(room);
@@ -153,7 +153,7 @@ impl<'l> Round<'l> {
         largest.truncate(if self.left == 0 {
             0
         } else {
-            most.saturating_sub(self.leaves.plan.places().len())
+            most.saturating_sub(self.leaves.plan.assignments().len())
         });
         // From the last number to the first, for a split moves the later ones up.
         largest.sort_unstable_by_key(|leaf| Reverse(*leaf));
@@ -163,18 +163,18 @@ impl<'l> Round<'l> {
     }
 
     /// Moves pieces until there is no donor, nothing helps, or enough has moved.
-    fn level(&mut self, sends: &mut Sends) {
+    fn level(&mut self, fan_out: &mut FanOut) {
         let mut done: Vec<u32> = Vec::new();
         while let Some(donor) = self.donors().into_iter().find(|node| !done.contains(node)) {
-            match self.best_of(donor, sends) {
-                Some(best) => self.make(&best, sends),
+            match self.best_of(donor, fan_out) {
+                Some(best) => self.make(&best, fan_out),
                 None => done.push(donor),
             }
         }
     }
 
     /// The best move of a donor's partition.
-    fn best_of(&self, donor: u32, sends: &Sends) -> Option<Move> {
+    fn best_of(&self, donor: u32, fan_out: &FanOut) -> Option<Move> {
         let (drained, have, target) = (self.is_drained(donor), self.load(donor), self.target());
         let receivers: Vec<u32> =
             if drained || have as f64 > target { self.serving.clone() } else { self.hungry().collect() };
@@ -189,7 +189,7 @@ impl<'l> Round<'l> {
                 let then = self.load(to) + contents;
                 let rank = if then as f64 <= target {
                     let class = if self.leaves.was_hot(leaf) { 0 } else { 1 };
-                    (class, sends.cost(leaf, to) as f64 / contents.max(1) as f64)
+                    (class, fan_out.cost(leaf, to) as f64 / contents.max(1) as f64)
                 } else if drained || then < have {
                     // Where nothing fits, to where it is the least.
                     (2, then as f64)
@@ -202,30 +202,30 @@ impl<'l> Round<'l> {
         best
     }
 
-    /// Moves partitions for fewer sends alone.
-    fn tidy(&mut self, sends: &mut Sends) {
+    /// Moves partitions for less fan-out alone.
+    fn tidy(&mut self, fan_out: &mut FanOut) {
         let keep =
-            self.left.saturating_sub((self.follow.tidied_max.clamp(0.0, 1.0) * self.total as f64) as u64);
+            self.left.saturating_sub((self.rebalancer.tidied_max.clamp(0.0, 1.0) * self.total as f64) as u64);
         self.left -= keep;
-        while let Some(best) = self.best_saving(sends) {
-            self.make(&best, sends);
+        while let Some(best) = self.best_saving(fan_out) {
+            self.make(&best, fan_out);
         }
         self.left += keep;
     }
 
-    /// The move that saves the most sends per content.
-    fn best_saving(&self, sends: &Sends) -> Option<Move> {
+    /// The move that saves the most fan-out per content.
+    fn best_saving(&self, fan_out: &FanOut) -> Option<Move> {
         let mut best = None;
-        for (leaf, place) in (0..).zip(self.leaves.plan.places()) {
+        for (leaf, assignment) in (0..).zip(self.leaves.plan.assignments()) {
             std::thread::yield_now();
             let contents = self.leaves.contents(leaf);
-            if contents == 0 || contents > self.left || self.is_drained(place.node) {
+            if contents == 0 || contents > self.left || self.is_drained(assignment.node) {
                 continue;
             }
             let has_room =
-                |to: &u32| *to != place.node && (self.load(*to) + contents) as f64 <= self.target();
+                |to: &u32| *to != assignment.node && (self.load(*to) + contents) as f64 <= self.target();
             for to in self.serving.iter().copied().filter(has_room) {
-                let cost = sends.cost(leaf, to) as f64 * sends.weight() / contents as f64;
+                let cost = fan_out.cost(leaf, to) as f64 * fan_out.weight() / contents as f64;
                 if cost <= -WORTH {
                     consider(&mut best, Move { leaf, to, rank: (0, cost) });
                 }
@@ -234,16 +234,16 @@ impl<'l> Round<'l> {
         best
     }
 
-    fn make(&mut self, one: &Move, sends: &mut Sends) {
+    fn make(&mut self, one: &Move, fan_out: &mut FanOut) {
         self.left -= self.leaves.contents(one.leaf);
-        sends.place(one.leaf, one.to);
+        fan_out.place(one.leaf, one.to);
         self.leaves.place(one.leaf, one.to);
     }
 
     /// Joins cold siblings, the coldest first, while there are more partitions than wanted.
     fn join(&mut self) {
         loop {
-            let count = self.leaves.plan.places().len();
+            let count = self.leaves.plan.assignments().len();
             if count as f64 > CROWDED * self.wanted() as f64 {
                 self.gather();
             }
@@ -282,7 +282,7 @@ pub(super) fn starved<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<I
 
 /// Whether there are so many contents that imbalance is more than chance.
 pub(super) fn has_enough(plan: &Plan, by_node: &[u64]) -> bool {
-    mean(plan, by_node) >= Follow::CONTENTS_MIN as f64
+    mean(plan, by_node) >= Rebalancer::CONTENTS_MIN as f64
 }
 
 /// All contents per serving node.

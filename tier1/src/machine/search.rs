@@ -2,11 +2,11 @@
 //! page joins the smallest of them and has the others merged into it.
 
 use doppel_model::{ContentHash, GroupId, PageId};
-use doppel_protocol::{IndexCommand, Look, LookResult};
+use doppel_protocol::{IndexCommand, Search, SearchResult};
 
 use super::{Effect, Machine, Message};
 use crate::record::{
-    Asking, Evidence, Found, Group, GroupRecord, LookState, Measured, Membership, PageRecord, Readdressing,
+    Asking, Evidence, Found, Group, GroupRecord, Measured, Membership, PageRecord, Resolving, SearchState,
     State,
 };
 use crate::store::StoreError;
@@ -16,13 +16,13 @@ const MEASURED_MAX: usize = 4;
 
 impl Machine<'_, '_> {
     /// Tier 2 has compared a page.
-    pub(super) fn looked(&mut self, result: LookResult) -> Result<(), StoreError> {
-        let LookResult { page, content, ticket, pairs } = result;
+    pub(super) fn searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
+        let SearchResult { page, content, ticket, pairs } = result;
         self.here = self.shards.owner(page);
-        if ticket == Look::AGAIN {
-            return self.look_again(page, content);
+        if ticket == Search::AGAIN {
+            return self.search_again(page, content);
         }
-        self.meta().counters.looks += 1;
+        self.meta().counters.searches += 1;
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         let ticket_is_current = record.ticket == ticket;
         let State::Content(state) = &mut record.state else {
@@ -31,7 +31,7 @@ impl Machine<'_, '_> {
         };
         if state.content != content
             || !ticket_is_current
-            || state.look == LookState::Settled
+            || state.search == SearchState::Settled
             || state.asking.is_some()
         {
             self.meta().counters.stale_results += 1;
@@ -93,7 +93,7 @@ impl Machine<'_, '_> {
         }
         // On its own, or still with the group of its last content: the pair is a fact about the present one.
         if let Some(old) = state.membership.take() {
-            self.leave(partner, &mut record.seat, &old);
+            self.leave(partner, &mut record.membership_number, &old);
         }
         let group = self.mint(partner, &mut record)?;
         self.put(partner, record)?;
@@ -139,23 +139,23 @@ impl Machine<'_, '_> {
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
         let content = state.content;
         state.asking = None;
-        let undecided = state.look == LookState::Pending;
+        let undecided = state.search == SearchState::Pending;
         if stale {
             self.meta().counters.stale_results += 1;
             if found.is_empty() && undecided {
                 record.ticket += 1;
-                self.order_look(page, content, record.ticket);
+                self.order_search(page, content, record.ticket);
                 return self.put(page, record);
             }
             record.ticket += 1;
         }
-        if stale && self.shards.settings.rules.late_looks {
-            state.look = LookState::Late;
-            self.effects.push(Effect::Late(page));
+        if stale && self.shards.settings.rules.deferred_searches {
+            state.search = SearchState::Deferred;
+            self.effects.push(Effect::Deferred(page));
         } else {
-            state.look = LookState::Settled;
+            state.search = SearchState::Settled;
         }
-        let settled = state.look == LookState::Settled;
+        let settled = state.search == SearchState::Settled;
 
         let mut adopted = false;
         let mut was_settled = true;
@@ -171,14 +171,14 @@ impl Machine<'_, '_> {
             } else {
                 let old = membership.clone();
                 state.membership = None;
-                self.leave(page, &mut record.seat, &old);
+                self.leave(page, &mut record.membership_number, &old);
             }
         }
         let own = self.own_group(&record);
         let smallest = found.iter().map(|f| f.group).chain(own).min();
         match (smallest, own) {
             (None, _) => {
-                if record.hangers > 0 {
+                if record.inbound_redirects > 0 {
                     self.mint(page, &mut record)?;
                 }
             }
@@ -225,34 +225,34 @@ impl Machine<'_, '_> {
     }
 
     /// The background has time for a confirmed page's comparison.
-    pub(super) fn look_now(&mut self, page: PageId) -> Result<(), StoreError> {
+    pub(super) fn search_now(&mut self, page: PageId) -> Result<(), StoreError> {
         self.here = self.shards.owner(page);
         let Some(mut record) = self.take(page)? else { return Ok(()) };
-        let late = record
-            .content()
-            .filter(|state| state.look == LookState::Late && state.asking.is_none() && state.tokens > 0);
-        let Some(content) = late.map(|state| state.content) else { return self.give_back(page, record) };
-        // A ticket of its own, so that of two looks only the last is answered for.
+        let deferred = record.content().filter(|state| {
+            state.search == SearchState::Deferred && state.asking.is_none() && state.tokens > 0
+        });
+        let Some(content) = deferred.map(|state| state.content) else { return self.give_back(page, record) };
+        // A ticket of its own, so that of two searches only the last is answered for.
         record.ticket += 1;
-        self.order_look(page, content, record.ticket);
+        self.order_search(page, content, record.ticket);
         self.put(page, record)
     }
 
     /// A join failed half-way, or a content that tier 2 relied on has gone: compare again.
-    pub(super) fn look_again(&mut self, page: PageId, content: ContentHash) -> Result<(), StoreError> {
+    pub(super) fn search_again(&mut self, page: PageId, content: ContentHash) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };
         if !record.has_content(content) {
             return self.give_back(page, record);
         }
-        self.owe_look(page, &mut record);
+        self.owe_search(page, &mut record);
         self.put(page, record)
     }
 
     /// Makes a settled content owe a comparison; one that is under way is made anew.
-    pub(super) fn owe_look(&mut self, page: PageId, record: &mut PageRecord) {
+    pub(super) fn owe_search(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
-        let pending = state.look == LookState::Pending;
-        if state.tokens == 0 || !(pending || self.shards.settings.rules.late_looks) {
+        let pending = state.search == SearchState::Pending;
+        if state.tokens == 0 || !(pending || self.shards.settings.rules.deferred_searches) {
             return;
         }
         record.ticket += 1;
@@ -262,24 +262,24 @@ impl Machine<'_, '_> {
         }
         if pending {
             let content = state.content;
-            self.order_look(page, content, record.ticket);
+            self.order_search(page, content, record.ticket);
         } else {
-            state.look = LookState::Late;
-            self.effects.push(Effect::Late(page));
+            state.search = SearchState::Deferred;
+            self.effects.push(Effect::Deferred(page));
         }
     }
 
     /// Makes a content without a group pending until it has been compared.
-    pub(super) fn look_as_new(&mut self, page: PageId, record: &mut PageRecord) {
+    pub(super) fn search_as_new(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
         if state.tokens > 0 {
-            state.look = LookState::Pending;
-            self.owe_look(page, record);
+            state.search = SearchState::Pending;
+            self.owe_search(page, record);
         }
     }
 
-    fn order_look(&mut self, page: PageId, content: ContentHash, ticket: u32) {
-        self.effects.push(Effect::Index(IndexCommand::Look { page, content, look: Look { ticket } }));
+    fn order_search(&mut self, page: PageId, content: ContentHash, ticket: u32) {
+        self.effects.push(Effect::Index(IndexCommand::Search { page, content, search: Search { ticket } }));
     }
 
     /// Makes the page the first member of a new group of this shard.
@@ -289,7 +289,7 @@ impl Machine<'_, '_> {
         meta.groups_minted += 1;
         let group = GroupId::new(meta.groups_minted, here);
         self.txn.put_group(group, Some(GroupRecord::Active(Group::new())))?;
-        self.effects.push(Effect::Touched(group));
+        self.effects.push(Effect::Dirty(group));
         self.join(page, record, group, None);
         Ok(group)
     }
@@ -301,16 +301,16 @@ impl Machine<'_, '_> {
         group: GroupId,
         via: Option<(PageId, ContentHash)>,
     ) {
-        record.seat += 1;
+        record.membership_number += 1;
         if let State::Content(state) = &mut record.state {
             state.membership = Some(Membership {
                 group,
                 entered: group,
                 content: state.content,
-                settled: state.look == LookState::Settled,
+                settled: state.search == SearchState::Settled,
                 winner: None,
                 verdict: None,
-                readdressing: Readdressing::No,
+                resolving: Resolving::No,
                 dissimilar: false,
             });
         }

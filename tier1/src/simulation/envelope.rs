@@ -5,17 +5,17 @@ use std::fmt;
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::machine::Message;
-use crate::record::{Envelope, decode};
+use crate::record::{Envelope as StoredEnvelope, decode};
 use crate::store::StoreError;
 
 /// An envelope, and whether its sender's store has it.
 #[derive(Clone, PartialEq)]
-pub struct Letter {
-    envelope: Envelope,
+pub struct Envelope {
+    envelope: StoredEnvelope,
     stored: bool,
 }
 
-/// What a letter is about.
+/// What an envelope is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Ask,
@@ -24,24 +24,24 @@ pub enum Kind {
     Leave,
     Assign,
     Dissimilar,
-    Unseat,
+    Evict,
     Merge,
-    HandOver,
-    LookAgain,
+    TransferMembers,
+    SearchAgain,
     Rerouted,
     Traced,
-    Hang,
-    Unhang,
+    AttachRedirect,
+    DetachRedirect,
     TargetLine,
     Other,
 }
 
-impl Letter {
-    pub(super) fn new((envelope, stored): (Envelope, bool)) -> Self {
+impl Envelope {
+    pub(super) fn new((envelope, stored): (StoredEnvelope, bool)) -> Self {
         Self { envelope, stored }
     }
 
-    pub(super) fn into_inner(self) -> (Envelope, bool) {
+    pub(super) fn into_inner(self) -> (StoredEnvelope, bool) {
         (self.envelope, self.stored)
     }
 
@@ -77,14 +77,14 @@ impl Letter {
             Message::Leave { .. } => Kind::Leave,
             Message::Assign { .. } => Kind::Assign,
             Message::Dissimilar { .. } => Kind::Dissimilar,
-            Message::Unseat { .. } => Kind::Unseat,
+            Message::Evict { .. } => Kind::Evict,
             Message::Merge { .. } => Kind::Merge,
-            Message::HandOver { .. } => Kind::HandOver,
-            Message::LookAgain { .. } => Kind::LookAgain,
+            Message::TransferMembers { .. } => Kind::TransferMembers,
+            Message::SearchAgain { .. } => Kind::SearchAgain,
             Message::Rerouted { .. } => Kind::Rerouted,
             Message::Traced { .. } => Kind::Traced,
-            Message::Hang { .. } => Kind::Hang,
-            Message::Unhang { .. } => Kind::Unhang,
+            Message::AttachRedirect { .. } => Kind::AttachRedirect,
+            Message::DetachRedirect { .. } => Kind::DetachRedirect,
             Message::TargetLine { .. } => Kind::TargetLine,
             _ => Kind::Other,
         }
@@ -96,11 +96,11 @@ impl Letter {
         self.envelope.message = Message::Continue { group: nobody };
     }
 
-    /// The page, seat and content of an enrolment.
+    /// The page, membership number and content of an enrolment.
     #[must_use]
     pub fn enrolled(&self) -> Option<(PageId, u32, ContentHash)> {
         match &self.envelope.message {
-            Message::Enroll { page, member, .. } => Some((*page, member.seat, member.content)),
+            Message::Enroll { page, member, .. } => Some((*page, member.membership_number, member.content)),
             _ => None,
         }
     }
@@ -112,11 +112,11 @@ impl Letter {
         }
     }
 
-    /// The page that a `Leave` or `Unseat` is about.
+    /// The page that a `Leave` or `Evict` is about.
     #[must_use]
     pub fn leaver(&self) -> Option<PageId> {
         match &self.envelope.message {
-            Message::Leave { page, .. } | Message::Unseat { page, .. } => Some(*page),
+            Message::Leave { page, .. } | Message::Evict { page, .. } => Some(*page),
             _ => None,
         }
     }
@@ -130,18 +130,18 @@ impl Letter {
         }
     }
 
-    /// Takes a member out of a hand-over; false when it has none.
-    pub fn drop_handed_over(&mut self) -> bool {
+    /// Takes a member out of a transfer; false when it has none.
+    pub fn drop_transferred(&mut self) -> bool {
         match &mut self.envelope.message {
-            Message::HandOver { members, .. } => members.pop().is_some(),
+            Message::TransferMembers { members, .. } => members.pop().is_some(),
             _ => false,
         }
     }
 }
 
-impl fmt::Debug for Letter {
+impl fmt::Debug for Envelope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Envelope { from, to, number, message } = &self.envelope;
+        let StoredEnvelope { from, to, number, message } = &self.envelope;
         write!(f, "{}→{} #{number} {message:?}", from.0, to.0)
     }
 }

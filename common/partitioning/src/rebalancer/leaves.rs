@@ -27,7 +27,7 @@ pub(super) struct Leaves<'l> {
 impl<'l> Leaves<'l> {
     pub(super) fn new(plan: &Plan, lengths: &'l [LengthVector]) -> Self {
         let plan = plan.clone();
-        let mut members = vec![Vec::new(); plan.places().len()];
+        let mut members = vec![Vec::new(); plan.assignments().len()];
         let mut loads = vec![0; plan.nodes() as usize];
         let mut origin = Vec::with_capacity(lengths.len());
         for (content, vector) in (0..).zip(lengths) {
@@ -36,8 +36,8 @@ impl<'l> Leaves<'l> {
             origin.push(plan.node(home));
             loads[plan.node(home) as usize] += 1;
         }
-        let origins = plan.places().iter().map(|place| vec![place.node]).collect();
-        let pieces = vec![false; plan.places().len()];
+        let origins = plan.assignments().iter().map(|assignment| vec![assignment.node]).collect();
+        let pieces = vec![false; plan.assignments().len()];
         Self { plan, pieces, lengths, members, origins, origin, loads, splits: 0, joins: 0 }
     }
 
@@ -48,7 +48,10 @@ impl<'l> Leaves<'l> {
 
     /// The partitions of a node.
     pub(super) fn of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        (0..).zip(self.plan.places()).filter(move |(_, place)| place.node == node).map(|(leaf, _)| leaf)
+        (0..)
+            .zip(self.plan.assignments())
+            .filter(move |(_, assignment)| assignment.node == node)
+            .map(|(leaf, _)| leaf)
     }
 
     /// Cuts a partition into at most so many of about the same number of contents.
@@ -123,16 +126,18 @@ impl<'l> Leaves<'l> {
     /// What has changed its node, in the order of the map.
     pub(super) fn moves(&self, weight: u64) -> Vec<PlannedMove> {
         let mut moves = Vec::new();
-        for ((place, members), origins) in self.plan.places().iter().zip(&self.members).zip(&self.origins) {
+        for ((assignment, members), origins) in
+            self.plan.assignments().iter().zip(&self.members).zip(&self.origins)
+        {
             let mut counts: BTreeMap<u32, u64> = origins.iter().map(|node| (*node, 0)).collect();
             for content in members {
                 *counts.entry(self.origin[*content as usize]).or_default() += weight;
             }
-            let away = counts.into_iter().filter(|(from, _)| *from != place.node);
+            let away = counts.into_iter().filter(|(from, _)| *from != assignment.node);
             moves.extend(away.map(|(from, contents)| PlannedMove {
-                partition: place.id,
+                partition: assignment.id,
                 from,
-                to: place.node,
+                to: assignment.node,
                 contents,
             }));
         }

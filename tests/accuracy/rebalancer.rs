@@ -1,8 +1,8 @@
 //! A collection whose sites arrive one after another, its plan following: how even the nodes are and how much moves.
 //!
 //! Contents come in the order of their URLs. The first plan, its lexicon too, is learned from the first tenth, one
-//! site or two; after that nothing is learned anew. Looked at is after every 400th part of what is stored. What moves in a
-//! tenth of the arrival is held to a share of what is stored then.
+//! site or two; after that nothing is learned anew. Looked at is after every 400th part of what is stored. What moves
+//! in a tenth of the arrival is held to a share of what is stored then.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 use doppel_crawls::{FetchedBody, Item, Limits};
 use doppel_model::signature::Signature;
 use doppel_model::{PageUrl, Tau, Timestamp};
-use doppel_partitioning::{Follow, LengthVector, MappingLoad, Plan};
+use doppel_partitioning::{LengthVector, MappingLoad, Plan, Rebalancer};
 use doppel_text::{Extracted, Extractor};
 
 use crate::accuracy::corpus::MID_AND_TRACE;
 
 /// How often is looked, in parts of what is stored.
-const LOOKS: usize = 400;
+const STEPS: usize = 400;
 
 /// Partitions of a node.
 const EACH: u32 = 8;
@@ -66,10 +66,10 @@ struct Tenth {
     stored: usize,
     moved: u64,
     plans: u32,
-    /// The most at any look, before what is done about it.
+    /// The most at any reading, before what is done about it.
     imbalance: f64,
     partitions: usize,
-    sends_saved: f64,
+    fan_out_saved: f64,
 }
 
 impl Tenth {
@@ -82,7 +82,7 @@ fn lengths<'s>(plan: &Plan, contents: impl IntoIterator<Item = &'s Signature>) -
     contents.into_iter().map(|content| plan.map().lexicon().lengths(content)).collect()
 }
 
-fn arrive(contents: &[Signature], nodes: u32, tau: Tau, follow: Follow) -> Result<Arrival> {
+fn arrive(contents: &[Signature], nodes: u32, tau: Tau, rebalancer: Rebalancer) -> Result<Arrival> {
     let first = contents.len() / 10;
     let mut plan = Plan::learn(&contents[..first], (nodes, EACH), tau, 3, 1)?;
     let lengths = lengths(&plan, contents);
@@ -92,25 +92,25 @@ fn arrive(contents: &[Signature], nodes: u32, tau: Tau, follow: Follow) -> Resul
         let end = contents.len() * tenth / 10;
         let mut now = Tenth { stored: end, ..Tenth::default() };
         while stored < end {
-            let next = (stored + stored.div_ceil(LOOKS)).min(end);
+            let next = (stored + stored.div_ceil(STEPS)).min(end);
             for vector in &lengths[stored..next] {
                 load.stored[plan.node(plan.map().home(vector)) as usize] += 1;
             }
             stored = next;
             now.imbalance = now.imbalance.max(load.imbalance());
-            if load.imbalance() <= follow.limit {
+            if load.imbalance() <= rebalancer.limit {
                 continue;
             }
-            let left = follow.having_moved(now.moved as f64 / stored as f64);
-            if let Some(followed) = left.next(&plan, &lengths[..stored], 1) {
-                plan = followed.plan;
-                now.moved += followed.change.contents_moved;
+            let left = rebalancer.having_moved(now.moved as f64 / stored as f64);
+            if let Some(next) = left.next(&plan, &lengths[..stored], 1) {
+                plan = next.plan;
+                now.moved += next.change.contents_moved;
                 now.plans += 1;
                 load = plan.measure(&lengths[..stored]);
             }
         }
-        now.partitions = plan.places().len();
-        now.sends_saved = plan.measure(&lengths[..stored]).sends_saved();
+        now.partitions = plan.assignments().len();
+        now.fan_out_saved = plan.measure(&lengths[..stored]).fan_out_saved();
         tenths.push(now);
     }
     let learned = Plan::learn(contents, (nodes, EACH), tau, 3, 1)?;
@@ -141,20 +141,20 @@ impl Arrival {
                 100.0 * tenth.moved_share(),
                 tenth.plans,
                 tenth.partitions,
-                100.0 * tenth.sends_saved
+                100.0 * tenth.fan_out_saved
             );
         }
         let (end, learned) = (&self.at_end, &self.learned);
         println!(
-            "{} nodes, tau {}: at the end imbalance {:.2}, sends saved {:.1} %, speed-up {:.0}; a plan learned \
+            "{} nodes, tau {}: at the end imbalance {:.2}, fan-out saved {:.1} %, speed-up {:.0}; a plan learned \
              from all of it {:.2}, {:.1} %, {:.0}",
             self.nodes,
             self.tau,
             end.imbalance(),
-            100.0 * end.sends_saved(),
+            100.0 * end.fan_out_saved(),
             end.speed_up(),
             learned.imbalance(),
-            100.0 * learned.sends_saved(),
+            100.0 * learned.fan_out_saved(),
             learned.speed_up()
         );
     }
@@ -165,8 +165,8 @@ fn runs(contents: &[Signature], settings: &[(u32, f64)]) -> Result<Vec<(Arrival,
     let mut runs = Vec::new();
     for &(nodes, moved_max) in settings {
         for tau in ["0.8", "0.9"] {
-            let follow = Follow { moved_max, each: EACH, ..Follow::default() };
-            runs.push((arrive(contents, nodes, tau.parse()?, follow)?, moved_max));
+            let rebalancer = Rebalancer { moved_max, each: EACH, ..Rebalancer::default() };
+            runs.push((arrive(contents, nodes, tau.parse()?, rebalancer)?, moved_max));
         }
     }
     Ok(runs)
@@ -182,7 +182,9 @@ fn a_plan_follows_sites_that_arrive_one_after_another() -> Result<()> {
 #[ignore = "prints a table of docs/EVALUATION.md"]
 fn follow_report() -> Result<()> {
     let Some(contents) = arrivals()? else { return Ok(()) };
-    println!("| nodes | tau | tenth | stored | imbalance | moved, % | plans | partitions | sends saved, % |");
+    println!(
+        "| nodes | tau | tenth | stored | imbalance | moved, % | plans | partitions | fan-out saved, % |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     let runs = runs(&contents, &SETTINGS)?;
     runs.iter().for_each(|(run, _)| run.print());

@@ -29,9 +29,9 @@ fn clusters() -> impl Strategy<Value = Vec<LengthVector>> {
     })
 }
 
-fn settings() -> impl Strategy<Value = Follow> {
+fn settings() -> impl Strategy<Value = Rebalancer> {
     (1.0..1.4f64, 0.0..0.5f64, 0.0..1.0f64, 0.0..0.5f64, 1u32..10).prop_map(
-        |(target, more, moved_max, tidied_max, each)| Follow {
+        |(target, more, moved_max, tidied_max, each)| Rebalancer {
             limit: target + more,
             target,
             moved_max,
@@ -47,9 +47,9 @@ fn young(nodes: u32) -> Plan {
 }
 
 /// Rounds until nothing is due, at most so many.
-fn settled(mut plan: Plan, follow: Follow, lengths: &[LengthVector], rounds: usize) -> Plan {
+fn settled(mut plan: Plan, rebalancer: Rebalancer, lengths: &[LengthVector], rounds: usize) -> Plan {
     for _ in 0..rounds {
-        match follow.next(&plan, lengths, 1) {
+        match rebalancer.next(&plan, lengths, 1) {
             Some(next) => plan = next.plan,
             None => break,
         }
@@ -58,8 +58,8 @@ fn settled(mut plan: Plan, follow: Follow, lengths: &[LengthVector], rounds: usi
 }
 
 fn homes(plan: &Plan, lengths: &[LengthVector]) -> Vec<(u32, u32)> {
-    let place = |vector| plan.places()[plan.map().home(vector) as usize];
-    lengths.iter().map(place).map(|place| (place.id, place.node)).collect()
+    let assignment = |vector| plan.assignments()[plan.map().home(vector) as usize];
+    lengths.iter().map(assignment).map(|assignment| (assignment.id, assignment.node)).collect()
 }
 
 /// Most over mean of the nodes that serve, counted anew.
@@ -71,26 +71,30 @@ fn imbalance(plan: &Plan, lengths: &[LengthVector]) -> f64 {
 }
 
 /// All that holds of any plan and the one that follows it.
-fn check(plan: &Plan, follow: &Follow, lengths: &[LengthVector]) -> Result<Option<Plan>, TestCaseError> {
-    let Some(next) = follow.next(plan, lengths, 3) else { return Ok(None) };
-    prop_assert_eq!(follow.next(plan, lengths, 3), Some(next.clone()), "a function of its arguments");
-    let Followed { plan: after, change } = next;
+fn check(
+    plan: &Plan,
+    rebalancer: &Rebalancer,
+    lengths: &[LengthVector],
+) -> Result<Option<Plan>, TestCaseError> {
+    let Some(next) = rebalancer.next(plan, lengths, 3) else { return Ok(None) };
+    prop_assert_eq!(rebalancer.next(plan, lengths, 3), Some(next.clone()), "a function of its arguments");
+    let NextPlan { plan: after, change } = next;
     let json = serde_json::to_string(&after).unwrap();
     prop_assert_eq!(&serde_json::from_str::<Plan>(&json).unwrap(), &after);
-    prop_assert_eq!(change.epoch, plan.map().epoch());
-    prop_assert_eq!(after.map().epoch(), change.epoch + 1);
+    prop_assert_eq!(change.plan_version, plan.map().version());
+    prop_assert_eq!(after.map().version(), change.plan_version + 1);
     prop_assert_eq!((after.nodes(), after.drained()), (plan.nodes(), plan.drained()));
     prop_assert_eq!(after.map().lexicon(), plan.map().lexicon());
     let (splits, joins) = (change.splits as usize, change.joins as usize);
-    prop_assert_eq!(plan.places().len() + splits - joins, after.places().len());
-    let most = 2 * after.serving().count() * follow.each as usize;
-    prop_assert!(after.places().len() <= most.max(plan.places().len()));
+    prop_assert_eq!(plan.assignments().len() + splits - joins, after.assignments().len());
+    let most = 2 * after.serving().count() * rebalancer.each as usize;
+    prop_assert!(after.assignments().len() <= most.max(plan.assignments().len()));
 
     // What moved, counted content by content.
     let (old, new) = (homes(plan, lengths), homes(&after, lengths));
     let moved = old.iter().zip(&new).filter(|(old, new)| old.1 != new.1).count() as u64;
     prop_assert_eq!((change.contents_moved, change.contents), (3 * moved, 3 * lengths.len() as u64));
-    prop_assert!(moved as f64 <= follow.moved_max * lengths.len() as f64);
+    prop_assert!(moved as f64 <= rebalancer.moved_max * lengths.len() as f64);
     prop_assert!(!change.moves.is_empty());
     for one in &change.moves {
         let number = after.number(one.partition).unwrap();
@@ -100,9 +104,9 @@ fn check(plan: &Plan, follow: &Follow, lengths: &[LengthVector]) -> Result<Optio
     }
     // An id is a box's.
     let bounds = |plan: &Plan, id| plan.number(id).map(|number| plan.map().bounds()[number as usize]);
-    for place in after.places() {
-        if let Some(before) = bounds(plan, place.id) {
-            prop_assert_eq!(Some(before), bounds(&after, place.id));
+    for assignment in after.assignments() {
+        if let Some(before) = bounds(plan, assignment.id) {
+            prop_assert_eq!(Some(before), bounds(&after, assignment.id));
         }
     }
     prop_assert!((change.imbalance_before - imbalance(plan, lengths)).abs() < 1e-9);
@@ -115,10 +119,10 @@ proptest! {
 
     /// A collection that grows, node after node drained and back: every plan follows from the one before.
     #[test]
-    fn plans_follow_each_other(
+    fn plans_succeed_each_other(
         lengths in clusters(),
         nodes in 1u32..9,
-        follow in settings(),
+        rebalancer in settings(),
         steps in vec((any::<prop::sample::Index>(), 0u32..9, any::<bool>()), 1..8),
     ) {
         let mut plan = young(nodes);
@@ -128,27 +132,27 @@ proptest! {
             if plan.set_drained(node, drained).is_err() {
                 prop_assert!(node >= nodes || drained);
             }
-            let is_drained = |place: &crate::PartitionPlace| plan.drained().contains(&place.node);
-            let drains = plan.places().iter().any(is_drained);
+            let is_drained = |assignment: &crate::PartitionAssignment| plan.drained().contains(&assignment.node);
+            let drains = plan.assignments().iter().any(is_drained);
             let before = imbalance(&plan, &lengths[..stored]);
-            if let Some(next) = check(&plan, &follow, &lengths[..stored])? {
+            if let Some(next) = check(&plan, &rebalancer, &lengths[..stored])? {
                 let after = imbalance(&next, &lengths[..stored]);
-                prop_assert!(drains || after <= before.max(follow.target) + 1e-9, "{before} {after}");
+                prop_assert!(drains || after <= before.max(rebalancer.target) + 1e-9, "{before} {after}");
                 plan = next;
             }
         }
     }
 
     #[test]
-    fn a_drained_node_is_emptied(lengths in clusters(), nodes in 2u32..9, node in 0u32..9, follow in settings()) {
+    fn a_drained_node_is_emptied(lengths in clusters(), nodes in 2u32..9, node in 0u32..9, rebalancer in settings()) {
         let node = node % nodes;
-        let follow = follow.wished();
-        let mut plan = settled(young(nodes), follow, &lengths, 9);
+        let rebalancer = rebalancer.requested();
+        let mut plan = settled(young(nodes), rebalancer, &lengths, 9);
         plan.set_drained(node, true).unwrap();
-        let empty = settled(plan.clone(), follow, &lengths, 1);
-        prop_assert!(empty.places().iter().all(|place| place.node != node));
+        let empty = settled(plan.clone(), rebalancer, &lengths, 1);
+        prop_assert!(empty.assignments().iter().all(|assignment| assignment.node != node));
         // And only that: what is not due stays where it is.
-        let before = settled(plan.clone(), Follow { moved_max: 0.0, ..follow }, &lengths, 1);
+        let before = settled(plan.clone(), Rebalancer { moved_max: 0.0, ..rebalancer }, &lengths, 1);
         prop_assert_eq!(homes(&before, &lengths), homes(&plan, &lengths));
     }
 }
@@ -165,27 +169,27 @@ fn even(count: u32) -> Vec<LengthVector> {
 #[test]
 fn a_young_plan_comes_to_be_even() {
     let lengths = even(6_000);
-    let follow = Follow::default();
-    let first = follow.wished().next(&young(8), &lengths, 1).unwrap();
+    let rebalancer = Rebalancer::default();
+    let first = rebalancer.requested().next(&young(8), &lengths, 1).unwrap();
     assert!(
         first.change.imbalance_before > 7.9 && first.change.imbalance_after <= 1.11,
         "{:?}",
         first.change
     );
-    assert_eq!(follow.next(&first.plan, &lengths, 1), None, "nothing is due");
+    assert_eq!(rebalancer.next(&first.plan, &lengths, 1), None, "nothing is due");
     // In rounds of a fifth, too.
-    let plan = settled(young(8), follow, &lengths, 9);
+    let plan = settled(young(8), rebalancer, &lengths, 9);
     assert!(imbalance(&plan, &lengths) <= 1.15);
-    assert!(MappingLoad::sends_saved(&plan.measure(&lengths)) > 0.5);
+    assert!(MappingLoad::fan_out_saved(&plan.measure(&lengths)) > 0.5);
 }
 
 #[test]
 fn a_joined_node_gets_its_part_and_no_more_moves() {
     let lengths = even(8_000);
-    let mut plan = settled(young(8), Follow::default().wished(), &lengths, 3);
+    let mut plan = settled(young(8), Rebalancer::default().requested(), &lengths, 3);
     plan.extend(9).unwrap();
-    let follow = Follow { tidied_max: 0.0, ..Follow::default() };
-    let next = follow.next(&plan, &lengths, 1).unwrap();
+    let rebalancer = Rebalancer { tidied_max: 0.0, ..Rebalancer::default() };
+    let next = rebalancer.next(&plan, &lengths, 1).unwrap();
     let part = next.plan.measure(&lengths).stored[8];
     assert!((800..=990).contains(&part), "{part} of {}", lengths.len());
     assert!(next.change.moves.iter().all(|one| one.to == 8), "{:?}", next.change);
@@ -193,13 +197,13 @@ fn a_joined_node_gets_its_part_and_no_more_moves() {
 
 #[test]
 fn having_moved_takes_from_what_may_move() {
-    let follow = Follow { moved_max: 0.2, tidied_max: 0.1, ..Follow::default() };
+    let rebalancer = Rebalancer { moved_max: 0.2, tidied_max: 0.1, ..Rebalancer::default() };
     let left = |share| {
-        let Follow { moved_max, tidied_max, .. } = follow.having_moved(share);
+        let Rebalancer { moved_max, tidied_max, .. } = rebalancer.having_moved(share);
         ((moved_max * 100.0).round(), (tidied_max * 100.0).round())
     };
     assert_eq!([left(0.0), left(0.15), left(0.5)], [(20.0, 10.0), (5.0, 0.0), (0.0, 0.0)]);
-    let nothing = follow.having_moved(0.2).next(&young(8), &even(6_000), 1);
+    let nothing = rebalancer.having_moved(0.2).next(&young(8), &even(6_000), 1);
     assert_eq!(nothing, None);
 }
 
@@ -207,31 +211,31 @@ fn having_moved_takes_from_what_may_move() {
 fn what_cannot_be_evened_is_left() {
     let same = vec![LengthVector::new(&[50, 20, 30]).unwrap(); 5_000];
     // The one box that has everything gives its sides away at most.
-    let plan = settled(young(4), Follow::default().wished(), &same, 5);
+    let plan = settled(young(4), Rebalancer::default().requested(), &same, 5);
     assert!((imbalance(&plan, &same) - 4.0).abs() < 1e-9);
-    assert_eq!(Follow::default().next(&young(4), &[], 1), None);
-    assert_eq!(Follow::default().next(&young(4), &same[..10], 1), None, "too few to tell");
-    assert_eq!(Follow::default().next(&young(1), &even(1_000), 1), None);
+    assert_eq!(Rebalancer::default().next(&young(4), &[], 1), None);
+    assert_eq!(Rebalancer::default().next(&young(4), &same[..10], 1), None, "too few to tell");
+    assert_eq!(Rebalancer::default().next(&young(1), &even(1_000), 1), None);
 }
 
 /// The counts that are kept up to date are those counted anew.
 #[test]
-fn sends_are_counted_as_they_are() {
+fn fan_out_is_counted_as_it_is() {
     let lengths = even(700);
-    let plan = settled(young(5), Follow::default().wished(), &lengths, 2);
+    let plan = settled(young(5), Rebalancer::default().requested(), &lengths, 2);
     let mut leaves = Leaves::new(&plan, &lengths);
-    let mut sends = sends::Sends::new(&leaves);
+    let mut fan_out = fan_out::FanOut::new(&leaves);
     let received = |leaves: &Leaves<'_>| leaves.plan.measure(&lengths).received.iter().sum::<u64>() as i64;
     let mut random = 1u64;
     for _ in 0..200 {
         random = stable_hash64(&random.to_le_bytes());
-        let leaf = (random % plan.places().len() as u64) as u32;
+        let leaf = (random % plan.assignments().len() as u64) as u32;
         let to = (random >> 32) as u32 % 5;
         if leaves.plan.node(leaf) == to {
             continue;
         }
-        let (before, cost) = (received(&leaves), sends.cost(leaf, to));
-        sends.place(leaf, to);
+        let (before, cost) = (received(&leaves), fan_out.cost(leaf, to));
+        fan_out.place(leaf, to);
         leaves.place(leaf, to);
         assert_eq!(received(&leaves) - before, cost);
     }
@@ -243,12 +247,12 @@ fn what_fits_nowhere_is_halved() {
     let lengths: Vec<LengthVector> =
         (0..6_000).map(|n| LengthVector::new(&[100 + n, 40 + n / 3, 30 + n / 5]).unwrap()).collect();
     for (nodes, each) in [(6, 3), (5, 4), (9, 2), (63, 1)] {
-        let follow = Follow { each, ..Follow::default() };
-        let coarse = Follow { each: 4, ..follow };
-        let four = settled(young(4), coarse.wished(), &lengths, 10);
+        let rebalancer = Rebalancer { each, ..Rebalancer::default() };
+        let coarse = Rebalancer { each: 4, ..rebalancer };
+        let four = settled(young(4), coarse.requested(), &lengths, 10);
         let mut more = four.clone();
         more.extend(nodes).unwrap();
-        let next = follow.wished().next(&more, &lengths, 1).unwrap();
+        let next = rebalancer.requested().next(&more, &lengths, 1).unwrap();
         assert!(next.change.imbalance_after <= 1.2, "{nodes} nodes: {:?}", next.change);
     }
 }

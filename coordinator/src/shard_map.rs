@@ -1,5 +1,5 @@
 //! Shard → tier-1 node. The consistent-hash ring only *proposes*; what counts is the explicit table
-//! with its epoch, which is published and never recomputed by those who read it.
+//! with its version, which is published and never recomputed by those who read it.
 //!
 //! Node names and shard numbers enter the ring as 64-bit numbers that this module defines, through a
 //! hasher that this module defines, so that a proposal depends on no standard library's `Hash`. Every
@@ -18,16 +18,16 @@ pub const POINTS: usize = 256;
 /// The most nodes: building the ring takes time quadratic in its points, about 1 s here.
 pub const NODES: usize = 256;
 
-/// Which node owns each shard, under an epoch.
+/// Which node owns each shard, under a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShardTable {
-    epoch: u64,
+pub struct ShardMap {
+    version: u64,
     nodes: Vec<String>,
 }
 
 /// Why there is no table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlacementError {
+pub enum ShardMapError {
     /// Nobody to own a shard.
     #[error("there is no node to place shards on")]
     NoNodes,
@@ -44,53 +44,53 @@ pub enum PlacementError {
 
 /// One row of the published table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct ShardRow {
+pub struct ShardAssignment {
     /// The shard.
     pub shard: u16,
     /// The tier-1 node that owns it.
     pub node: String,
 }
 
-impl ShardTable {
+impl ShardMap {
     /// Proposes an owner for each of `shards` shards. Depends on the set of names alone, not on their
     /// order.
     ///
     /// # Errors
     /// When there are no shards, no nodes, more than [`NODES`], or two of one name.
-    pub fn propose(epoch: u64, shards: u16, nodes: &[String]) -> Result<Self, PlacementError> {
+    pub fn propose(version: u64, shards: u16, nodes: &[String]) -> Result<Self, ShardMapError> {
         if shards == 0 {
-            return Err(PlacementError::NoShards);
+            return Err(ShardMapError::NoShards);
         }
         if nodes.len() > NODES {
-            return Err(PlacementError::TooManyNodes(nodes.len()));
+            return Err(ShardMapError::TooManyNodes(nodes.len()));
         }
         let mut sorted = BTreeSet::new();
         if let Some(twice) = nodes.iter().find(|name| !sorted.insert(name.as_str())) {
-            return Err(PlacementError::Twice(twice.clone()));
+            return Err(ShardMapError::Twice(twice.clone()));
         }
         let points = sorted.into_iter().map(|name| Point { hash: stable_hash64(name.as_bytes()), name });
         let ring = RingBuilder::new(RingHash).vnodes(POINTS).nodes_iter(points).build();
         let owner = |shard: u16| ring.try_get(ShardKey(shard)).map(|point| point.name.to_owned());
-        let nodes = (0..shards).map(owner).collect::<Option<_>>().ok_or(PlacementError::NoNodes)?;
-        Ok(Self { epoch, nodes })
+        let nodes = (0..shards).map(owner).collect::<Option<_>>().ok_or(ShardMapError::NoNodes)?;
+        Ok(Self { version, nodes })
     }
 
     /// The table of a single process: one node of this name owns every shard.
     #[must_use]
     pub fn single(shards: u16, node: &str) -> Self {
-        Self { epoch: 1, nodes: vec![node.to_owned(); usize::from(shards)] }
+        Self { version: 1, nodes: vec![node.to_owned(); usize::from(shards)] }
     }
 
     /// The table's number; a newer one replaces it.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     /// Every shard and its owner, in order.
     #[must_use]
-    pub fn rows(&self) -> Vec<ShardRow> {
-        (0..).zip(&self.nodes).map(|(shard, node)| ShardRow { shard, node: node.clone() }).collect()
+    pub fn rows(&self) -> Vec<ShardAssignment> {
+        (0..).zip(&self.nodes).map(|(shard, node)| ShardAssignment { shard, node: node.clone() }).collect()
     }
 }
 
@@ -157,28 +157,28 @@ mod tests {
         names.iter().map(|&n| n.to_owned()).collect()
     }
 
-    fn owners(table: &ShardTable) -> String {
+    fn owners(table: &ShardMap) -> String {
         table.rows().iter().map(|row| &row.node[row.node.len() - 1..]).collect()
     }
 
     /// The proposal for these names never changes: clusters would shuffle their shards.
     #[test]
     fn golden_table_of_three_nodes() {
-        let table = ShardTable::propose(7, 32, &names(&["tier1-a", "tier1-b", "tier1-c"])).unwrap();
-        assert_eq!(table.epoch(), 7);
+        let table = ShardMap::propose(7, 32, &names(&["tier1-a", "tier1-b", "tier1-c"])).unwrap();
+        assert_eq!(table.version(), 7);
         assert_eq!(owners(&table), "baaacccababaababccbbbccaaabbcccb");
     }
 
     #[test]
     fn order_of_names_does_not_matter() {
-        let table = ShardTable::propose(1, 64, &names(&["a", "b", "c", "d"])).unwrap();
-        assert_eq!(ShardTable::propose(1, 64, &names(&["d", "b", "a", "c"])).unwrap(), table);
+        let table = ShardMap::propose(1, 64, &names(&["a", "b", "c", "d"])).unwrap();
+        assert_eq!(ShardMap::propose(1, 64, &names(&["d", "b", "a", "c"])).unwrap(), table);
     }
 
     #[test]
     fn a_new_node_takes_shards_and_moves_no_others() {
-        let before = ShardTable::propose(1, 1024, &names(&["a", "b", "c"])).unwrap();
-        let after = ShardTable::propose(2, 1024, &names(&["a", "b", "c", "d"])).unwrap();
+        let before = ShardMap::propose(1, 1024, &names(&["a", "b", "c"])).unwrap();
+        let after = ShardMap::propose(2, 1024, &names(&["a", "b", "c", "d"])).unwrap();
         let moved = || before.rows().into_iter().zip(after.rows()).filter(|(b, a)| b.node != a.node);
         assert!(moved().all(|(_, a)| a.node == "d"));
         let share = moved().count() as f64 / 1024.0;
@@ -187,19 +187,16 @@ mod tests {
 
     #[test]
     fn refuses_what_cannot_be_placed() {
-        assert_eq!(ShardTable::propose(1, 4, &[]), Err(PlacementError::NoNodes));
-        assert_eq!(ShardTable::propose(1, 0, &names(&["a"])), Err(PlacementError::NoShards));
-        assert_eq!(
-            ShardTable::propose(1, 4, &names(&["a", "a"])),
-            Err(PlacementError::Twice("a".to_owned()))
-        );
+        assert_eq!(ShardMap::propose(1, 4, &[]), Err(ShardMapError::NoNodes));
+        assert_eq!(ShardMap::propose(1, 0, &names(&["a"])), Err(ShardMapError::NoShards));
+        assert_eq!(ShardMap::propose(1, 4, &names(&["a", "a"])), Err(ShardMapError::Twice("a".to_owned())));
         let many: Vec<_> = (0..=NODES).map(|n| n.to_string()).collect();
-        assert_eq!(ShardTable::propose(1, 4, &many), Err(PlacementError::TooManyNodes(NODES + 1)));
+        assert_eq!(ShardMap::propose(1, 4, &many), Err(ShardMapError::TooManyNodes(NODES + 1)));
     }
 
     #[test]
     fn one_node_owns_everything() {
-        let table = ShardTable::single(4, "local");
-        assert_eq!(table, ShardTable::propose(1, 4, &names(&["local"])).unwrap());
+        let table = ShardMap::single(4, "local");
+        assert_eq!(table, ShardMap::propose(1, 4, &names(&["local"])).unwrap());
     }
 }
