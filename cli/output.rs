@@ -104,17 +104,12 @@ pub(crate) fn of_several(nodes: u32, figure: String) -> String {
 
 /// `1 page`, `2 pages`.
 pub(crate) fn plural(number: u64, noun: &str) -> String {
-    format!(
-        "{} {noun}{}",
-        count(number),
-        if number == 1 {
-            ""
-        } else if noun.ends_with("ch") {
-            "es"
-        } else {
-            "s"
-        }
-    )
+    let ending = match number {
+        1 => "",
+        _ if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(number))
 }
 
 /// What is said beside a number of pages of which some redirect.

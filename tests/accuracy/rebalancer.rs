@@ -1,8 +1,8 @@
 //! A collection whose sites arrive one after another, its plan following: how even the nodes are and how much moves.
 //!
 //! Contents come in the order of their URLs. The first plan, its lexicon too, is learned from the first tenth, one
-//! site or two; after that nothing is learned anew. Looked at is after every 400th part of what is stored. What moves
-//! in a tenth of the arrival is held to a share of what is stored then.
+//! site or two; after that nothing is learned anew. A reading is taken after every 400th part of what is stored. What
+//! moves in a tenth of the arrival is held to a share of what is stored then.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +15,7 @@ use doppel_text::{Extracted, Extractor};
 
 use crate::accuracy::corpus::MID_AND_TRACE;
 
-/// How often is looked, in parts of what is stored.
+/// How often a reading is taken, in parts of what is stored.
 const STEPS: usize = 400;
 
 /// Partitions of a node.

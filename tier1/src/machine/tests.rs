@@ -316,8 +316,8 @@ impl World {
     fn submit(&mut self) -> Command {
         let name = url(self.random.below(24));
         self.clock += self.random.below(1_000_000_000) as i64;
-        let deferred = self.random.below(10) == 0;
-        let fetched_at = if deferred { self.clock / 2 } else { self.clock };
+        let is_old = self.random.below(10) == 0;
+        let fetched_at = if is_old { self.clock / 2 } else { self.clock };
         let popularity = (self.random.below(4) == 0).then(|| self.random.below(9) as f64);
         let body = match self.random.below(12) {
             0 => ModelBody::Dead,

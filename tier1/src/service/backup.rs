@@ -36,7 +36,7 @@ struct Kept {
 }
 
 /// What the writer is asked for a backup.
-pub(crate) struct Rebalancer {
+pub(crate) struct FollowCommits {
     changes: Arc<Changes>,
     /// From the next commit on; false: not any more.
     on: bool,
@@ -49,8 +49,8 @@ pub(crate) struct Backups(Vec<Arc<Changes>>);
 
 impl Backups {
     /// Begins or ends with a backup.
-    pub(crate) fn follow(&mut self, follow: Rebalancer) {
-        let Rebalancer { changes, on, reply } = follow;
+    pub(crate) fn follow(&mut self, follow: FollowCommits) {
+        let FollowCommits { changes, on, reply } = follow;
         self.0.retain(|other| !Arc::ptr_eq(other, &changes));
         if on {
             self.0.push(changes);
@@ -144,8 +144,8 @@ impl Following<'_> {
     fn ask(&self, on: bool) -> Result<(), Tier1Error> {
         self.tier1.check()?;
         let (reply, answer) = bounded(1);
-        let follow = Rebalancer { changes: Arc::clone(&self.changes), on, reply };
-        self.tier1.tasks.send(Task::Rebalancer(follow)).map_err(|_| Tier1Error::Stopping)?;
+        let follow = FollowCommits { changes: Arc::clone(&self.changes), on, reply };
+        self.tier1.tasks.send(Task::FollowCommits(follow)).map_err(|_| Tier1Error::Stopping)?;
         let answered = answer.recv();
         self.tier1.check()?;
         answered.map_err(|_| Tier1Error::Stopping)
@@ -155,8 +155,8 @@ impl Following<'_> {
 impl Drop for Following<'_> {
     fn drop(&mut self) {
         let (reply, _) = bounded(1);
-        let follow = Rebalancer { changes: Arc::clone(&self.changes), on: false, reply };
-        let _ = self.tier1.tasks.send(Task::Rebalancer(follow));
+        let follow = FollowCommits { changes: Arc::clone(&self.changes), on: false, reply };
+        let _ = self.tier1.tasks.send(Task::FollowCommits(follow));
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
         store.commit((0..5_000).map(|number| row(number, Some(1))).collect()).unwrap();
         let changes = Arc::new(Changes::new(dir.path()).unwrap());
         let (mut backups, (reply, _answer)) = (Backups::default(), bounded(1));
-        backups.follow(Rebalancer { changes: Arc::clone(&changes), on: true, reply });
+        backups.follow(FollowCommits { changes: Arc::clone(&changes), on: true, reply });
         let commit = |writes: Vec<Write>| {
             let kept = backups.prepare(&writes);
             store.commit(writes).unwrap();

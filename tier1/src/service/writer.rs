@@ -15,7 +15,7 @@ use doppel_protocol::{Outcome, Submission, Tier1Error, Tier2Api};
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
-use super::backup::{Backups, Rebalancer};
+use super::backup::{Backups, FollowCommits};
 use super::feed::Extent;
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect, Hint, Machine, Shards};
 use crate::progress::Progress;
@@ -49,7 +49,7 @@ pub(crate) enum Task {
     Swept,
     /// Background work is wanted at once.
     FlushBatch,
-    Rebalancer(Rebalancer),
+    FollowCommits(FollowCommits),
     Stop,
 }
 
@@ -130,7 +130,7 @@ impl Writer<'_> {
             Err(Task::Recomputed { group, took }) => self.background.recomputed(group, took),
             Err(Task::Swept) => self.background.swept(),
             Err(Task::FlushBatch) => self.background.flush_batch(),
-            Err(Task::Rebalancer(follow)) => self.backups.follow(follow),
+            Err(Task::FollowCommits(follow)) => self.backups.follow(follow),
             Err(_) => self.stopping = true,
         }
     }

@@ -33,7 +33,7 @@ enum State {
     /// Somewhere in a broken record; in a plain file it is worth looking from this offset on.
     Lost(Option<u64>),
     /// At a place after which nothing can be read.
-    RebalanceOutcome,
+    Ended,
 }
 
 /// One record.
@@ -65,7 +65,7 @@ impl Records {
 
     /// Whether nothing that could be read came after damage or a failure.
     pub(super) fn broke_off(&self) -> bool {
-        self.damaged && matches!(self.state, State::RebalanceOutcome)
+        self.damaged && matches!(self.state, State::Ended)
     }
 
     /// Bytes read of the file.
@@ -85,10 +85,10 @@ impl Records {
 
     /// Reads the next record; false at the end. After an error it can be called again.
     pub(super) fn advance(&mut self) -> Result<bool, Reason> {
-        let found = match std::mem::replace(&mut self.state, State::RebalanceOutcome) {
+        let found = match std::mem::replace(&mut self.state, State::Ended) {
             State::Between => Ok(true),
             State::Lost(from) => self.find_record(from),
-            State::RebalanceOutcome => Ok(false),
+            State::Ended => Ok(false),
         };
         let read = match found {
             Ok(true) => self.read(),
