@@ -8,8 +8,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
+use super::counted::Counted;
 use super::error::Reason;
-use super::stream::Counted;
 
 /// The longest header of a member, in bytes; a file name and a comment are in it.
 const HEADER_MAX: u64 = 4 << 10;

@@ -22,6 +22,7 @@
 
 mod charset;
 mod clock;
+mod counted;
 mod directory;
 mod error;
 mod format;

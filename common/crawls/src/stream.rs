@@ -10,6 +10,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::Limits;
+use super::counted::Counted;
 use super::error::Reason;
 use super::gzip::Gzip;
 
@@ -18,34 +19,6 @@ const WINDOW: usize = 64 << 10;
 
 /// The bytes that are read from the file at a time.
 const READ: usize = 128 << 10;
-
-/// A file that counts what was read of it.
-pub(super) struct Counted {
-    file: File,
-    read: u64,
-}
-
-impl Counted {
-    /// The offset in the file of the next byte read.
-    pub(super) fn position(&self) -> u64 {
-        self.read
-    }
-}
-
-impl Read for Counted {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.file.read(out)?;
-        self.read += bytes as u64;
-        Ok(bytes)
-    }
-}
-
-impl Seek for Counted {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.read = self.file.seek(to)?;
-        Ok(self.read)
-    }
-}
 
 enum Codec {
     Plain(Counted),
@@ -78,7 +51,7 @@ impl Stream {
         let mut magic = Vec::with_capacity(4);
         (&mut file).take(4).read_to_end(&mut magic).map_err(Reason::Io)?;
         file.rewind().map_err(Reason::Io)?;
-        let file = Counted { file, read: 0 };
+        let file = Counted::new(file);
         let codec = match *magic {
             [0x1f, 0x8b, ..] => Codec::Gzip(Box::new(Gzip::new(BufReader::with_capacity(READ, file)))),
             [0x28, 0xb5, 0x2f, 0xfd] => {

@@ -12,7 +12,7 @@ use std::borrow::Borrow;
 use serde::{Deserialize, Serialize};
 
 use super::{DIMENSIONS_MAX, LengthVector, MappingError, topics};
-use doppel_model::signature::{BUCKET_SHIFT, BUCKETS, Signature};
+use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::stable_hash64;
 
 /// Which halves of the dictionary each bucket of first words belongs to.
@@ -72,11 +72,6 @@ impl Lexicon {
         }
         lengths
     }
-}
-
-/// The bucket of the first word of a shingle.
-pub(super) fn bucket(hash: u64) -> usize {
-    (hash >> BUCKET_SHIFT) as usize % BUCKETS
 }
 
 /// The halves of a bucket nothing is known of.

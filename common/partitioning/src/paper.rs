@@ -24,10 +24,9 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::lexicon::bucket;
 use super::{DIMENSIONS_MAX, MappingError, MappingLoad, NODES_MAX};
 use doppel_model::Tau;
-use doppel_model::signature::{BUCKETS, Signature};
+use doppel_model::signature::{BUCKETS, Signature, bucket};
 
 /// The most that rho may be.
 const RHO_MAX: f64 = 10.0;

@@ -10,8 +10,7 @@
 
 use std::borrow::Borrow;
 
-use super::lexicon::bucket;
-use doppel_model::signature::{BUCKETS, Signature};
+use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::stable_hash64;
 
 /// Pages looked at; more hardly move the directions.

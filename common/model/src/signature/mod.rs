@@ -49,6 +49,12 @@ pub const SHINGLE_BITS: u32 = 40;
 /// Bits of a shingle hash below its bucket.
 pub const BUCKET_SHIFT: u32 = 28;
 
+/// The bucket of the first word of a shingle, below [`BUCKETS`].
+#[must_use]
+pub fn bucket(hash: u64) -> usize {
+    (hash >> BUCKET_SHIFT) as usize % BUCKETS
+}
+
 const CONTENT: usize = 4;
 const TOKENS: usize = 20;
 const SHINGLES: usize = 24;
