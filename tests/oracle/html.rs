@@ -1,4 +1,5 @@
-//! HTML to text, by the full HTML standard (scripting off).
+//! HTML to text, by the full HTML standard, scripting off and without frames: the tree builder is given
+//! elements it has no rule for in their place, so that what `iframe` and `noframes` hold is markup.
 //!
 //! The text is that of the tokens, not of the tree: every tag separates, also one that the tree
 //! has no place for. The tree is built all the same, without its nodes, because the standard lets
@@ -61,13 +62,16 @@ struct State {
 impl TokenSink for Tap {
     type Handle = Element;
 
-    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Element> {
+    fn process_token(&self, mut token: Token, line: u64) -> TokenSinkResult<Element> {
         let foreign = self.adjusted_current_node_present_but_not_in_html_namespace();
         match &token {
             Token::TagToken(tag) => self.state.borrow_mut().tag(tag, foreign),
             Token::CharacterTokens(text) => self.state.borrow_mut().text(text),
             Token::NullCharacterToken => self.state.borrow_mut().text("\u{fffd}"),
             Token::DoctypeToken(_) | Token::CommentToken(_) | Token::ParseError(_) | Token::EOFToken => {}
+        }
+        if let Token::TagToken(tag) = &mut token {
+            forget_frames(tag);
         }
         self.builder.process_token(token, line)
     }
@@ -138,6 +142,18 @@ impl State {
             _ => self.page.has_body = true,
         }
     }
+}
+
+/// Renames the elements that a browser without frames does not know.
+fn forget_frames(tag: &mut Tag) {
+    let unknown = match &*tag.name {
+        "frameset" => "no-frameset",
+        "frame" => "no-frame",
+        "iframe" => "no-iframe",
+        "noframes" => "no-noframes",
+        _ => return,
+    };
+    tag.name = LocalName::from(unknown);
 }
 
 fn attribute(tag: &Tag, name: &str) -> Option<String> {

@@ -118,7 +118,7 @@ fn flip(path: &Path, part: &[u8]) {
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 16] = [
+const FILES: [Damage; 17] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
@@ -127,6 +127,9 @@ const FILES: [Damage; 16] = [
     ("a manifest of a later format", "format 7", |dir| forge(dir, |manifest| manifest["format"] = 7.into())),
     ("a manifest of another tokeniser", "tokeniser version 9", |dir| {
         forge(dir, |manifest| manifest["policy"]["tokeniser"] = 9.into());
+    }),
+    ("a manifest of the first tokeniser", "tokeniser version 1", |dir| {
+        forge(dir, |manifest| manifest["policy"]["tokeniser"] = 1.into());
     }),
     ("a manifest of fewer shards", "is of shard 2, and there are 2", |dir| {
         forge(dir, |manifest| manifest["shards"] = 2.into());

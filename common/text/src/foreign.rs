@@ -117,8 +117,8 @@ fn is_html(name: &[u8]) -> bool {
     matches!(
         name,
         b"address" | b"article" | b"aside" | b"button" | b"details" | b"fieldset" | b"figure" | b"footer" | b"form"
-            | b"header" | b"html" | b"label" | b"main" | b"nav" | b"section" | b"select" | b"tbody" | b"td" | b"th"
-            | b"tr"
+            | b"header" | b"html" | b"iframe" | b"label" | b"main" | b"nav" | b"noframes" | b"section" | b"select"
+            | b"tbody" | b"td" | b"th" | b"tr"
     )
 }
 
@@ -164,6 +164,7 @@ mod tests {
             ("svg foreignobject svg p /foreignobject", true),
             ("svg /p", false),
             ("svg /div", false),
+            ("svg /iframe", false),
             ("svg /a", true),
             ("/svg", false),
         ] {

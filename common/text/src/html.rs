@@ -1,5 +1,8 @@
 //! HTML to text, by the WHATWG tokenizer and without a tree.
 //!
+//! It is read as by a browser with scripting off that knows no frames: `frameset`, `frame`, `iframe` and
+//! `noframes` are elements without a meaning of their own, and what they hold is markup like any other.
+//!
 //! Beside the text it notes what the page says about itself: `<base>`, the canonical link, and, for
 //! small pages, what a redirect in content is told from. No token of the HTML is built: text, names and
 //! the few attributes of interest go to buffers that are kept.
@@ -223,7 +226,9 @@ impl Reader<'_> {
         }
         match name.get() {
             b"title" | b"textarea" => Some(State::RcData),
-            b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
+            // `iframe` and `noframes` are no raw text here: what they hold is read as it is by a browser
+            // without frames, which knows neither of them.
+            b"style" | b"xmp" | b"noembed" => Some(State::RawText),
             b"script" => Some(State::ScriptData),
             b"plaintext" => Some(State::PlainText),
             _ => None,

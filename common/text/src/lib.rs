@@ -1,8 +1,8 @@
 //! Pages to signatures: charset, HTML, tokens, redirects in content, language.
 //!
 //! What counts as text: every tag separates; entities are decoded and comments dropped, and neither
-//! separates; script and style are dropped; title, textarea, noscript and template text stays;
-//! attributes are not text. Nothing of a page is refused: whatever the bytes are, they have a
+//! separates; script and style are dropped; title, textarea, noscript, noframes, iframe and template text
+//! stays; attributes are not text. Nothing of a page is refused: whatever the bytes are, they have a
 //! signature. Time and memory are linear in the bytes given, whatever their nesting.
 #![forbid(unsafe_code)]
 

@@ -29,7 +29,7 @@ fn what_of_html_is_text() {
         ("<script><!--<script>a</script>b--></script>c", "c"),
         ("<script>a", ""),
         ("<style>a</style x='y'>b", "b"),
-        ("<xmp>a<b>c</xmp><iframe>d<p></iframe>", "a b c d p"),
+        ("<xmp>a<b>c</xmp><noembed>d<p></noembed>", "a b c d p"),
         ("<p title='a' alt=b>c<img alt='d'>", "c"),
         ("a<plaintext>b<c></plaintext>", "a b c plaintext"),
         ("<svg><style>a<g>b</g></style><title>c<i>d</i></title><text>e</text></svg>", "c d e"),
@@ -39,6 +39,27 @@ fn what_of_html_is_text() {
         ("a<", "a"),
         ("a<b c=", "a"),
         ("", ""),
+    ] {
+        assert_eq!(page(html).signature.content(), words(text), "{html}");
+    }
+}
+
+#[test]
+fn frames_hold_markup() {
+    for (html, text) in [
+        ("a<iframe src=b>c<p class=d>e</p>&amp;<!-- f --></iframe>g", "a c e g"),
+        ("<noframes><h2>a</h2><a href=b>c</a></noframes>d", "a c d"),
+        ("<frameset cols=1>a<frame src=b><noframes><body>c</body></noframes></frameset>d", "a c d"),
+        ("a<iframe><script>b</script><style>c</style><textarea><i></textarea></iframe>d", "a i d"),
+        // An end that markup hides is none, and neither is one that is missing.
+        ("a<iframe><b title='</iframe>c'>d<!-- </iframe>e --></iframe>f", "a d f"),
+        ("a<iframe>b<p>c<script>d</script>e", "a b c e"),
+        ("a<noframes>b<i>c", "a b c"),
+        ("<iframe>a<iframe>b</iframe><p>c</iframe><noframes><iframe><i>d</noframes></iframe>e", "a b c d e"),
+        // What is open inside ends with it.
+        ("<iframe><svg><title><i>a</i></title></iframe><![CDATA[b]]><style>c</style>d", "a d"),
+        ("<noframes><math><mi>a</mi></noframes><![CDATA[b]]>c", "a c"),
+        ("<noscript><iframe src=a><p>b</iframe></noscript><template><noframes><p>c</template>d", "b c d"),
     ] {
         assert_eq!(page(html).signature.content(), words(text), "{html}");
     }
@@ -84,6 +105,8 @@ fn canonical_links() {
         ("<a rel=canonical href=x>", None),
         ("</link rel=canonical href=x>", None),
         ("<template><link rel=canonical href=x></template>", None),
+        ("<noframes><link rel=canonical href=x></noframes>", Some("http://example.org/d/x")),
+        ("<template><iframe><link rel=canonical href=x></iframe></template>", None),
     ] {
         assert_eq!(page(html).canonical.as_ref().map(PageUrl::as_str), canonical, "{html}");
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use doppel_model::PageUrl;
-use doppel_model::signature::{FORMAT, Signature};
+use doppel_model::signature::{FORMAT, Signature, SignatureError};
 use doppel_text::{Extracted, Extractor, TOKENISER_VERSION};
 
 fn hex(bytes: &[u8]) -> String {
@@ -34,7 +34,17 @@ fn check(text: &str, golden: &str) {
 
 #[test]
 fn versions() {
-    assert_eq!((FORMAT, TOKENISER_VERSION), (0xd1, 1), "new versions need new vectors beside the old");
+    assert_eq!((FORMAT, TOKENISER_VERSION), (0xd1, 2), "new versions need new vectors beside the old");
+}
+
+/// Version 1 took the tags inside `noframes` and `iframe` for words.
+#[test]
+fn signatures_of_the_first_tokeniser_are_refused() {
+    let mut bytes = Extractor::new().text("...").signature.as_bytes().to_vec();
+    let end = bytes.len() - 8;
+    bytes[1] = 1;
+    bytes[end..].copy_from_slice(&[0x9c, 0x8f, 0xf8, 0x35, 0xb3, 0xe6, 0xcc, 0x44]);
+    assert_eq!(Signature::from_bytes(&bytes), Err(SignatureError::Tokeniser(1)));
 }
 
 #[test]
@@ -42,12 +52,12 @@ fn no_tokens() {
     check(
         "...",
         "
-        d1010005
+        d1020005
         99aa06d3014798d86001c324468d497f
         0000000000000000
         0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000
         0000000000000000000000000000
-        9c8ff835b3e6cc44",
+        36151d26e9be40de",
     );
 }
 
@@ -56,13 +66,13 @@ fn one_token() {
     check(
         "Doppel",
         "
-        d1010005
+        d1020005
         e2368745179be4580cc64b11e1a4826c
         0100000001000000
         03a7d4ddf1200096da97cbd96db2c3040996998d2146bf49d2b59cdcce21977145998905e3105ffe63884f128361bbf71d12
         1bb8185115042a2d59fe3504871b
         9c0733b6ad
-        8cd5c5cfe0e79330",
+        9ed576d0bbe48e37",
     );
 }
 
@@ -71,13 +81,13 @@ fn words() {
     check(
         "To be, or not to be: that is the question.",
         "
-        d1010005
+        d1020005
         63f56d2fa93a5f3037ae2d1270ceeece
         0a0000000a000000
         81716175faf0bbdfec6a1e01508ee41e03fd7915fd4141cafb749b2ef91de5db598118d3c8103934b5495b39706e63c4f317
         eb549206c1a132cc002818fc61de
         650e745718a1fa4e6d60b9aa2d6f60e9902823770976012b77c3716ea0822a3c40ce9c2ea08f10cbd97ff6cdf2359a4bcdfa
-        b70e646f0766516f",
+        08374a2062d615da",
     );
 }
 
@@ -86,13 +96,13 @@ fn scripts() {
     check(
         "Ça va? ΟΔΟΣ 東京タワー ไทย 2nd",
         "
-        d1010005
+        d1020005
         c7044cfed5ed561016d63b94a59eea31
         0900000009000000
         0e7fbd939a63087ca3b2788334016b0bcfe5ac9ef30c2cfa74511b132634950744cc6607670bb55cf8eda2dcb805f86b0dcb
         f3c7737f03bfa4630fe15eb259eb
         575366a20e984f779c2b9583f43b33b288dd9746d5bab03773bdb2901781893e030c95c88316d8a21cab3ff3f4
-        45d89abf90c0468c",
+        7ba7659dec61ad41",
     );
 }
 

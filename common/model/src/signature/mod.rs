@@ -35,7 +35,8 @@ use crate::{ContentHash, stable_hash64};
 pub const FORMAT: u8 = 0xd1;
 
 /// The version of the tokeniser (see [`text`](`doppel-text`)): contents are only ever compared within one.
-pub const TOKENISER_VERSION: u16 = 1;
+/// Version 2 reads markup inside `iframe` and `noframes`.
+pub const TOKENISER_VERSION: u16 = 2;
 
 /// k, the number of tokens in a shingle.
 pub const SHINGLE_TOKENS: usize = 5;

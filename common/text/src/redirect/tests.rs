@@ -61,6 +61,13 @@ fn meta_refresh() {
     assert_eq!(redirect(&meta("0;javascript:go()")), None);
     assert_eq!(redirect(&format!("<template>{}</template>", meta("0;x"))), None);
     assert_eq!(redirect(&format!("<!--{}-->", meta("0;x"))), None);
+    // A browser without frames goes where the rest of such a page says.
+    for frames in ["<frameset><frame src=y><noframes>", "<noframes>", "<iframe src=y>", "<iframe><noframes>"]
+    {
+        assert_eq!(to(format!("{frames}{}", meta("0;x"))), "http://a.org/d/x", "{frames}");
+        assert_eq!(redirect(&format!("<template>{frames}{}", meta("0;x"))), None, "{frames}");
+        assert_eq!(redirect(&format!("{frames}<!--{}-->", meta("0;x"))), None, "{frames}");
+    }
 }
 
 #[test]
@@ -105,7 +112,9 @@ fn scripts_that_do_not() {
         assert_eq!(redirect(&format!("<script>{script}</script>")), None, "{script}");
     }
     let script = "<script>location = 'x'</script>";
-    for body in ["text", "<iframe src=y></iframe>", "<form></form>", "&#x65E5;"] {
+    for body in
+        ["text", "<iframe src=y></iframe>", "<frame src=y>", "<noframes><p>text", "<form></form>", "&#x65E5;"]
+    {
         assert_eq!(redirect(&format!("{script}{body}")), None, "{body}");
     }
 }

@@ -40,7 +40,7 @@ proptest! {
 #[test]
 fn real_pages_read_as_the_parser_does() {
     let mut files =
-        vec!["mid/mid-00".to_owned(), "mid/mid-01".to_owned(), "labelled/refetch.train".to_owned()];
+        ["mid/mid-00", "mid/mid-01", "cross/cross-00", "labelled/refetch.train"].map(str::to_owned).to_vec();
     files.extend((0..3).map(|round| format!("quick/round-{round:02}")));
     files.extend([0, 4, 9].map(|round| format!("trace/round-{round:02}")));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
 //! The text of HTML by a full parser: what it puts into the tree outside of script and style, with a
-//! space for every tag.
+//! space for every tag. The parser knows no frames: it is told of other elements in their place.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -29,7 +29,13 @@ struct Tags(TreeBuilder<Rc<Node>, Tree>);
 impl TokenSink for Tags {
     type Handle = Rc<Node>;
 
-    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<Rc<Node>> {
+    fn process_token(&self, mut token: Token, line: u64) -> TokenSinkResult<Rc<Node>> {
+        if let Token::TagToken(tag) = &mut token
+            && matches!(&*tag.name, "frameset" | "frame" | "iframe" | "noframes")
+        {
+            // An element of a name that no rule is about, one for each of them.
+            tag.name = LocalName::from(format!("x-{}", tag.name));
+        }
         let is_tag = matches!(token, Token::TagToken(_));
         let result = self.0.process_token(token, line);
         if is_tag {
