@@ -81,6 +81,23 @@ mod tests {
     }
 
     #[test]
+    fn a_page_whose_meta_tag_claims_utf_16_is_utf_8() {
+        for label in ["utf-16", "utf-16le", "UTF-16BE", "unicodefeff", "unicodefffe", "ucs-2"] {
+            for tag in [
+                format!("<meta charset={label}>"),
+                format!("<meta http-equiv=content-type content='text/html; charset={label}'>"),
+            ] {
+                check(format!("é{tag}").as_bytes(), None, &format!("é{tag}"));
+                // Also where it is malformed: nothing is guessed.
+                check(&[b"\xe9", tag.as_bytes()].concat(), None, &format!("\u{fffd}{tag}"));
+            }
+        }
+        // What comes with the response counts.
+        check(b"\0a", Some("utf-16be"), "a");
+        check(b"a\0", Some("utf-16le"), "a");
+    }
+
+    #[test]
     fn guesses_what_is_not_utf_8() {
         let (text, _, _) =
             encoding_rs::WINDOWS_1251.encode("Съешь ещё этих мягких французских булок, да выпей чаю.");
