@@ -11,11 +11,18 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use super::counted::Counted;
 use super::error::Reason;
 
-/// The longest header of a member, in bytes; a file name and a comment are in it.
-const HEADER_MAX: u64 = 4 << 10;
+/// A file name or a comment in a header is shorter than this, in bytes, its end included.
+const TEXT_MAX: u64 = 4 << 10;
+
+/// The longest header of a member, in bytes: the fixed part, the extra field, both texts and the checksum.
+const HEADER_MAX: usize = 10 + 2 + u16::MAX as usize + 2 * TEXT_MAX as usize + 2;
 
 /// The bytes that are searched for a member at a time.
 const SEARCH: usize = 256 << 10;
+
+/// The bytes of a search that a member may need to be told: its header, and the code lengths and first
+/// symbols of a deflate block.
+const EDGE: usize = HEADER_MAX + (1 << 10);
 
 /// The first three bytes of a member: the magic number and the deflate method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -137,7 +144,7 @@ impl Gzip {
             (&mut self.file).take(wanted).read_to_end(&mut bytes).map_err(Reason::Io)?;
             let last = bytes.len() < SEARCH;
             // A member that begins too near the end of what is here waits for the next round.
-            let searched = if last { bytes.len() } else { SEARCH - HEADER_MAX as usize };
+            let searched = if last { bytes.len() } else { SEARCH - EDGE };
             for at in memchr::memmem::find_iter(&bytes, &MAGIC).take_while(|at| *at < searched) {
                 if self.unpacks_to(&bytes[at..], prefix) {
                     return self.seek(from + at as u64);
@@ -184,8 +191,8 @@ fn read_header(file: &mut impl BufRead) -> Result<(), Reason> {
     }
     for text in [NAME, COMMENT] {
         if flags & text != 0 {
-            let mut limited = file.take(HEADER_MAX);
-            if limited.skip_until(0).map_err(Reason::Io)? as u64 == HEADER_MAX {
+            let mut limited = file.take(TEXT_MAX);
+            if limited.skip_until(0).map_err(Reason::Io)? as u64 == TEXT_MAX {
                 return Err(Reason::Corrupt("gzip header too long".to_owned()));
             }
         }
@@ -210,3 +217,6 @@ fn ended_early(error: io::Error) -> Reason {
 fn corrupt(error: flate2::DecompressError) -> Reason {
     Reason::Corrupt(error.message().unwrap_or("no deflate data").to_owned())
 }
+
+#[cfg(test)]
+mod tests;
