@@ -113,3 +113,6 @@ impl BoundingSpace {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -245,6 +245,31 @@ fn cuts_are_even_and_deterministic() {
     }
 }
 
+/// The tree skips no box that is met and visits none that is not.
+#[test]
+fn the_probed_partitions_are_those_whose_boxes_are_met() {
+    let pages = topical_pages();
+    for (dimensions, partitions, tau) in [(1, 8, "0.8"), (2, 13, "0.5"), (3, 40, "0.8"), (4, 16, "0.9")] {
+        let map = PartitionMap::learn(&pages, partitions, self::tau(tau), dimensions, 1).unwrap();
+        let all: Vec<LengthVector> = pages.iter().map(|page| map.lexicon().lengths(page)).collect();
+        let (mut stored, mut received) = (vec![0; map.partitions()], vec![0; map.partitions()]);
+        let mut probed = vec![u32::MAX];
+        for lengths in &all {
+            let space = BoundingSpace::new(*lengths, map.tau());
+            let met = |partition: &u32| space.meets(&map.bounds()[*partition as usize]);
+            let expected: Vec<u32> = (0..map.partitions() as u32).filter(met).collect();
+            map.probed_partitions(lengths, &mut probed);
+            assert_eq!(probed, expected, "{lengths:?}");
+            stored[map.home(lengths) as usize] += 1;
+            expected.iter().for_each(|partition| received[*partition as usize] += 1);
+        }
+        let load = MappingLoad { stored, received };
+        assert!(load.received.iter().sum::<u64>() < (map.partitions() * pages.len()) as u64);
+        assert_eq!(map.measure(&all), load);
+        assert_eq!(map.sample().load, load);
+    }
+}
+
 /// Half of the pages are near one another, the others far apart: the parts of the first half receive more.
 #[test]
 fn the_work_of_parts_is_balanced() {
