@@ -1,0 +1,175 @@
+//! What must hold when nothing is left to do: the groups of the model, and no row of anything else.
+
+use super::*;
+
+impl World {
+    /// Where a page's redirects end, by the model.
+    pub(super) fn end(&self, name: &str) -> Result<String, Unresolved> {
+        let mut at = name.to_owned();
+        let mut seen = HashSet::new();
+        loop {
+            match self.model.get(&at).map(|p| &p.body) {
+                None => return Err(Unresolved::UnknownTarget),
+                Some(ModelBody::Dead) => return Err(Unresolved::DeadTarget),
+                Some(ModelBody::Content(_)) => return Ok(at),
+                Some(ModelBody::Redirect(to)) => {
+                    if !seen.insert(at.clone()) {
+                        return Err(Unresolved::Loop);
+                    }
+                    at.clone_from(to);
+                }
+            }
+        }
+    }
+
+    /// At rest nobody needs a merged group: the sweeps drop them all.
+    pub(super) fn collect_forwards(&mut self) {
+        for _ in 0..2 {
+            self.wall += 2 * KEEP_MS as i64;
+            for (group, _) in self.groups() {
+                self.expire_group(group);
+            }
+        }
+        for (group, record) in self.groups() {
+            assert!(matches!(record, GroupRecord::Active(_)), "{group} is still a forward: {record:?}");
+        }
+    }
+
+    pub(super) fn check(&mut self) {
+        self.collect_forwards();
+        // Components of contents, and the pages that end in each.
+        let contents: Vec<(&String, u64)> = self
+            .model
+            .iter()
+            .filter_map(|(name, page)| match page.body {
+                ModelBody::Content(k) => Some((name, k)),
+                _ => None,
+            })
+            .collect();
+        let mut group_of: BTreeMap<&String, usize> = BTreeMap::new();
+        for start in 0..contents.len() {
+            if group_of.contains_key(contents[start].0) {
+                continue;
+            }
+            let mut queue = vec![start];
+            while let Some(at) = queue.pop() {
+                group_of.insert(contents[at].0, start);
+                for (other, (name, k)) in contents.iter().enumerate() {
+                    if !group_of.contains_key(name) && linked(contents[at].1, *k) {
+                        queue.push(other);
+                    }
+                }
+            }
+        }
+        let rank = |name: &String| {
+            let page = &self.model[name];
+            Rank {
+                url: PageUrl::parse(name).unwrap(),
+                popularity: page.popularity,
+                first_seen: Timestamp::from_millis(page.first_seen),
+            }
+        };
+        let mut seen_groups: HashMap<GroupId, usize> = HashMap::new();
+        for (name, page) in &self.model {
+            let record = self.record(PageId::of(name)).unwrap_or_else(|| panic!("{name} is lost"));
+            let published = &record.published;
+            let end = match (&page.body, self.end(name)) {
+                (ModelBody::Dead, _) => {
+                    assert_eq!(published.status, Status::Dead, "{name}");
+                    continue;
+                }
+                (_, Err(reason)) => {
+                    assert_eq!(published.status, Status::Unresolved, "{name}");
+                    assert_eq!(published.reason, Some(reason), "{name}");
+                    continue;
+                }
+                (_, Ok(end)) => end,
+            };
+            let mine = group_of[&end];
+            let members: Vec<&String> =
+                contents.iter().map(|(n, _)| *n).filter(|n| group_of[n] == mine).collect();
+            let pages = self.model.keys().filter(|n| self.end(n).is_ok_and(|e| group_of[&e] == mine)).count();
+            if pages == 1 {
+                assert_eq!(published.status, Status::Unique, "{name}");
+                assert_eq!(published.group, None, "{name}");
+                continue;
+            }
+            let order = self.shards.settings.winners;
+            let winner =
+                members.iter().copied().min_by(|a, b| order.compare(&rank(a), &rank(b), None).0).unwrap();
+            assert_eq!(published.winner.as_ref().map(PageUrl::as_str), Some(winner.as_str()), "{name}");
+            let group = published.group.expect("a group");
+            assert_eq!(*seen_groups.entry(group).or_insert(mine), mine, "{name} shares {group}");
+            assert_eq!(
+                seen_groups.values().filter(|g| **g == mine).count(),
+                1,
+                "{name}: one group for one component"
+            );
+            let content = |n: &String| contents.iter().find(|(m, _)| *m == n).unwrap().1;
+            let duplicate = linked(content(&end), content(winner));
+            let expected = match (&page.body, duplicate) {
+                _ if name == winner => Status::Winner,
+                (_, true) => Status::Duplicate,
+                (_, false) => Status::Member,
+            };
+            assert_eq!(published.status, expected, "{name}");
+        }
+        self.check_rows(&seen_groups);
+    }
+
+    /// No row is left behind: members, inbound redirects, signatures and events belong to what is there.
+    pub(super) fn check_rows(&self, groups: &HashMap<GroupId, usize>) {
+        let settings = self.shards.settings;
+        let mut dissimilar: HashMap<GroupId, u64> = HashMap::new();
+        for shard in (0..settings.shards).map(ShardId) {
+            recovery::each(&self.store, shard, Kind::Member, |key, bytes| {
+                let member: Member = decode(key, bytes)?;
+                let group = GroupId::from_stored(key::last_number(&key[..key.len() - 16]).unwrap());
+                let page = self.record(key::last_page(key).unwrap()).unwrap();
+                assert!(groups.contains_key(&group), "row of a group that is not in use");
+                assert_eq!(page.published.group, Some(group));
+                assert_eq!(
+                    (page.membership_number, page.inbound_redirects > 0),
+                    (member.membership_number, member.pinned)
+                );
+                assert!(page.has_content(member.content));
+                assert_eq!(member.dissimilar, page.published.status == Status::Member);
+                *dissimilar.entry(group).or_default() += u64::from(member.dissimilar);
+                Ok(())
+            })
+            .unwrap();
+            recovery::each(&self.store, shard, Kind::InboundRedirect, |key, _| {
+                let source = self.record(key::last_page(key).unwrap()).unwrap();
+                let target = key::last_page(&key[..key.len() - 16]).unwrap();
+                let State::Redirect(state) = &source.state else {
+                    panic!("an inbound redirect that does not redirect")
+                };
+                assert_eq!(state.attached_to(), Some(target));
+                Ok(())
+            })
+            .unwrap();
+            recovery::each(&self.store, shard, Kind::Signature, |key, bytes| {
+                let signature = Signature::from_bytes(bytes).unwrap();
+                assert!(self.record(key::last_page(key).unwrap()).unwrap().has_content(signature.content()));
+                Ok(())
+            })
+            .unwrap();
+            recovery::each(&self.store, shard, Kind::Feed, |key, bytes| {
+                let page = self.record(PageId::from_bytes(*bytes.first_chunk().unwrap())).unwrap();
+                assert_eq!(page.event, key::last_number(key).unwrap());
+                Ok(())
+            })
+            .unwrap();
+            recovery::each(&self.store, shard, Kind::ForwardingEntry, |_, _| {
+                panic!("a forwarding entry is left")
+            })
+            .unwrap();
+            recovery::each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
+        }
+        for group in groups.keys() {
+            let record = read(&self.store, &key::group(*group)).unwrap();
+            let Some(GroupRecord::Active(record)) = record else { panic!("{group} is not in use") };
+            assert_eq!(record.dissimilar, dissimilar.get(group).copied().unwrap_or_default(), "{group}");
+        }
+    }
+}

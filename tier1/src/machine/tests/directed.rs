@@ -1,0 +1,105 @@
+//! Histories that random runs reach too seldom, one by one, and what they are written with.
+
+use super::*;
+
+impl World {
+    /// A new content of a page, decided by nobody yet.
+    pub(super) fn give(&mut self, name: &str, k: u64) {
+        self.clock += 1;
+        self.model_submit(name, self.clock, None, &ModelBody::Content(k));
+        let submission = Submission {
+            url: PageUrl::parse(name).unwrap(),
+            fetched_at: Timestamp::from_millis(self.clock),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Content(Arc::clone(&self.signatures[k as usize])),
+        };
+        self.commit(vec![Command::Submit { submission: Box::new(submission), hint: None }], usize::MAX);
+    }
+
+    /// Tier 2 answers everything.
+    pub(super) fn compare_all(&mut self) {
+        while !self.orders.is_empty() {
+            self.index_step();
+        }
+        while let Some(fact) = self.facts.pop_front() {
+            self.commit(vec![fact], usize::MAX);
+        }
+    }
+}
+
+#[test]
+fn a_winner_that_changes_and_changes_back_leaves_nobody_unverified() {
+    let mut world = World::new(1, 2);
+    for (name, k) in [("http://h/a", 0), ("http://h/bb", 1), ("http://h/ccc", 2)] {
+        world.give(name, k);
+        world.compare_all();
+    }
+    assert!(!world.verify.is_empty());
+    world.give("http://h/a", 20);
+    // The winner has another content now, so the comparison is not made.
+    while !world.verify.is_empty() {
+        world.verify_step();
+    }
+    world.give("http://h/a", 0);
+    world.settle();
+    world.check();
+}
+
+#[test]
+fn a_group_marked_dirty_while_it_is_recomputed_stays_dirty() {
+    let mut world = World::new(1, 1);
+    for (name, k) in
+        [("http://h/a", 1), ("http://h/b", 2), ("http://h/d", 4), ("http://h/e", 5), ("http://h/f", 6)]
+    {
+        world.give(name, k);
+        world.compare_all();
+    }
+    world.give("http://h/f", 20);
+    world.compare_all();
+    while world.facts.is_empty() {
+        world.regroup_step();
+    }
+    let old = world.facts.pop_back().unwrap();
+    // Links both groups, and lets one page go.
+    world.give("http://h/e", 3);
+    world.compare_all();
+    world.commit(vec![old], usize::MAX);
+    world.crash();
+    world.settle();
+    world.check();
+}
+
+#[test]
+fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubled() {
+    let mut world = World::new(1, 2);
+    world.shards.settings.group_members_max = 3;
+    let page = |number: usize| format!("http://h/{}", "x".repeat(number + 1));
+    let grow = |world: &mut World, from: usize, to: usize| {
+        for number in from..to {
+            world.give(&page(number), 1);
+            world.compare_all();
+        }
+        world.settle();
+    };
+    let loser = |world: &World| world.record(PageId::of(&page(1))).unwrap().published;
+    grow(&mut world, 0, 3);
+    assert_eq!(loser(&world).status, Status::Duplicate);
+    grow(&mut world, 3, 4);
+    assert_eq!(loser(&world).status, Status::Member);
+
+    let group = loser(&world).group.unwrap();
+    let Some(GroupRecord::Active(record)) = read(&world.store, &key::group(group)).unwrap() else {
+        panic!("the group is in use")
+    };
+    let (changes, losses) = (record.changes, record.losses);
+    let repair = Regrouped { group, changes, losses, out: Vec::new(), last: true, repair: true, audit: None };
+    world.commit(vec![Command::Regrouped(repair)], usize::MAX);
+    world.settle();
+    assert_eq!(loser(&world).status, Status::Duplicate);
+    grow(&mut world, 4, 8);
+    assert_eq!(loser(&world).status, Status::Duplicate);
+    grow(&mut world, 8, 9);
+    assert_eq!(loser(&world).status, Status::Member);
+}
