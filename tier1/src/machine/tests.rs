@@ -5,9 +5,12 @@
 //! components of the current contents plus redirects, with the winner the order asks for.
 
 mod at_rest;
+mod comes_back;
 mod directed;
+mod gone;
 mod index;
 mod steps;
+mod uncompared;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -5,6 +5,11 @@ use super::*;
 impl World {
     /// A new content of a page, decided by nobody yet.
     pub(super) fn give(&mut self, name: &str, k: u64) {
+        self.give_with(name, k, None);
+    }
+
+    /// The same with its comparison with the representative.
+    pub(super) fn give_with(&mut self, name: &str, k: u64, hint: Option<Hint>) {
         self.clock += 1;
         self.model_submit(name, self.clock, None, &ModelBody::Content(k));
         let submission = Submission {
@@ -15,7 +20,7 @@ impl World {
             canonical: None,
             body: Body::Content(Arc::clone(&self.signatures[k as usize])),
         };
-        self.commit(vec![Command::Submit { submission: Box::new(submission), hint: None }], usize::MAX);
+        self.commit(vec![Command::Submit { submission: Box::new(submission), hint }], usize::MAX);
     }
 
     /// Tier 2 answers everything.

@@ -1,0 +1,180 @@
+//! Messages that join groups and arrive after the pair they rest on has gone: the groups were recomputed in
+//! the meantime, and nothing else makes them owe it again.
+
+use super::*;
+use crate::machine::Message;
+use crate::record::{Envelope, Group};
+
+/// A message that is delayed, with all that its pair of shards sends after it.
+struct Delayed((Envelope, bool));
+
+impl World {
+    /// Three shards; groups are not recomputed for what their members differ.
+    fn on_three_shards() -> Self {
+        let mut world = Self::new(1, 3);
+        world.shards.settings.low_cohesion_percent = 0;
+        world
+    }
+
+    /// A URL whose page belongs to a shard.
+    fn url_at(&self, shard: u16, number: usize) -> String {
+        let urls = (0..).map(|n| format!("http://h/{n}"));
+        let here = |url: &String| self.shards.owner(PageId::of(url)) == ShardId(shard);
+        urls.filter(here).nth(number).unwrap()
+    }
+
+    /// Contents of pages of one shard that are a group of their own.
+    fn group_of(&mut self, shard: u16, contents: &[u64]) -> Vec<String> {
+        let names: Vec<String> = (0..contents.len()).map(|number| self.url_at(shard, number)).collect();
+        for (name, k) in names.iter().zip(contents) {
+            self.give(name, *k);
+            self.compare_all();
+        }
+        self.settle();
+        names
+    }
+
+    /// Delivers messages one by one until this one is next to be delivered, and takes it out.
+    fn delay(&mut self, what: impl Fn(&Message) -> bool) -> Delayed {
+        loop {
+            let at = self.shards.queue.iter().position(|(envelope, _)| what(&envelope.message));
+            if let Some(at) = at {
+                return Delayed(self.shards.queue.remove(at).unwrap());
+            }
+            assert!(self.shards.undelivered() > 0, "no such message was sent");
+            self.commit(Vec::new(), 1);
+        }
+    }
+
+    fn arrive(&mut self, Delayed(message): Delayed) {
+        self.shards.queue.push_front(message);
+    }
+
+    /// The group of a page, at rest.
+    fn active(&self, name: &str) -> (GroupId, Group) {
+        let group = self.record(PageId::of(name)).unwrap().published.group.expect("a group");
+        match read(&self.store, &key::group(group)).unwrap() {
+            Some(GroupRecord::Active(record)) => (group, record),
+            other => panic!("{group} is not in use: {other:?}"),
+        }
+    }
+
+    /// Asserts that pages are the members of one group, which owes nothing.
+    fn is_settled_group(&self, names: &[&String]) {
+        let (group, record) = self.active(names[0]);
+        assert!(names.iter().all(|name| self.active(name).0 == group), "{names:?} are not one group");
+        assert_eq!((record.members, record.dirty), (names.len() as u64, false));
+    }
+
+    /// The page is compared, up to the decision; what that sends is not delivered.
+    fn decide_only(&mut self, name: &str, k: u64) {
+        self.give(name, k);
+        while !self.orders.is_empty() {
+            self.index_step();
+        }
+        let facts: Vec<Command> = self.facts.drain(..).collect();
+        self.commit(facts, 0);
+    }
+
+    /// Two groups of two, and a page of a third shard that ties them; the message that joins them is delayed.
+    fn tied_by_one(&mut self, delayed: impl Fn(&Message) -> bool) -> Tied {
+        let (small, large) = (self.group_of(0, &[0, 1]), self.group_of(1, &[3, 4, 5]));
+        let page = self.url_at(2, 0);
+        self.decide_only(&page, 2);
+        let delayed = self.delay(delayed);
+        self.settle();
+        Tied { small, large, page, delayed }
+    }
+}
+
+struct Tied {
+    small: Vec<String>,
+    large: Vec<String>,
+    page: String,
+    delayed: Delayed,
+}
+
+fn is_merge(message: &Message) -> bool {
+    matches!(message, Message::Merge { .. })
+}
+
+fn is_last_transfer(message: &Message) -> bool {
+    matches!(message, Message::TransferMembers { done: Some(_), .. })
+}
+
+#[test]
+fn a_merge_whose_pair_has_gone_is_recomputed() {
+    // The page that found the pair has left, before the merge or the members arrive.
+    for what in [is_merge, is_last_transfer] {
+        let mut world = World::on_three_shards();
+        let Tied { small, page, delayed, .. } = world.tied_by_one(what);
+        world.give(&page, 20);
+        world.settle();
+        world.is_settled_group(&[&small[0], &small[1]]);
+        world.arrive(delayed);
+        world.settle();
+        world.check();
+    }
+    // Its partner has.
+    let mut world = World::on_three_shards();
+    let Tied { small, large, page, delayed } = world.tied_by_one(is_merge);
+    world.give(&large[0], 30);
+    world.settle();
+    world.is_settled_group(&[&small[0], &small[1], &page]);
+    world.is_settled_group(&[&large[1], &large[2]]);
+    world.arrive(delayed);
+    world.settle();
+    world.check();
+}
+
+/// The page has another content that its group has a partner of, and the other group has none.
+#[test]
+fn a_merge_whose_page_has_another_content_is_recomputed() {
+    for what in [is_merge, is_last_transfer] {
+        let mut world = World::on_three_shards();
+        let Tied { small, page, delayed, .. } = world.tied_by_one(what);
+        world.give(&page, 0);
+        world.settle();
+        world.is_settled_group(&[&small[0], &small[1], &page]);
+        world.arrive(delayed);
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn a_newcomer_whose_partner_has_gone_is_recomputed() {
+    let mut world = World::on_three_shards();
+    let names = world.group_of(0, &[1, 0, 0]);
+    let page = world.url_at(2, 0);
+    world.decide_only(&page, 2);
+    let delayed = world.delay(|message| matches!(message, Message::Enroll { via: Some(_), .. }));
+    world.give(&names[0], 20);
+    // The newcomer's own messages wait behind the delayed one, so nothing comes to rest here.
+    for _ in 0..1_000 {
+        world.commit(Vec::new(), 1);
+        world.compare_all();
+        world.regroup_step();
+    }
+    world.is_settled_group(&[&names[1], &names[2]]);
+    world.arrive(delayed);
+    world.settle();
+    world.check();
+}
+
+#[test]
+fn a_merged_group_that_owes_a_recomputation_hands_that_on() {
+    let mut world = World::on_three_shards();
+    let (small, large) = (world.group_of(0, &[0, 1]), world.group_of(1, &[4, 3, 5]));
+    // Without the first, the others are linked by nothing.
+    world.give(&large[0], 20);
+    world.compare_all();
+    let (_, owes) = world.active(&large[1]);
+    assert!(owes.dirty);
+    let page = world.url_at(2, 0);
+    world.give(&page, 2);
+    world.compare_all();
+    world.settle();
+    world.is_settled_group(&[&small[0], &small[1], &page, &large[1]]);
+    world.check();
+}

@@ -1,0 +1,133 @@
+//! A content that was never compared to the end: its page owes a deferred search, and when it leaves a group
+//! first, those that stay owe one, because partners may have been left out on the strength of it.
+
+use super::*;
+use crate::record::SearchState;
+
+impl World {
+    /// A new content of a page that its representative confirms.
+    fn confirm(&mut self, name: &str, k: u64) {
+        let hint = self.hint(PageId::of(name), &ModelBody::Content(k));
+        assert!(hint.is_some_and(|hint| hint.with.similar), "{name} is not confirmed");
+        self.give_with(name, k, hint);
+        assert_eq!(self.owed(name), SearchState::Deferred);
+    }
+
+    /// What a page owes.
+    fn owed(&self, name: &str) -> SearchState {
+        self.record(PageId::of(name)).unwrap().content().unwrap().search
+    }
+
+    /// Whether the deferred search of a page is owed and known to be.
+    fn owes_deferred_search(&self, name: &str) -> bool {
+        let listed = self.deferred.contains(&PageId::of(name));
+        assert_eq!(listed, self.owed(name) == SearchState::Deferred, "{name}");
+        listed
+    }
+}
+
+const NAMES: [&str; 3] = ["http://h/a", "http://h/bb", "http://h/ccc"];
+
+/// A group of pages with these contents, at rest.
+fn grouped(contents: &[u64]) -> World {
+    let mut world = World::new(1, 2);
+    for (name, k) in NAMES.iter().zip(contents) {
+        world.give(name, *k);
+        world.compare_all();
+    }
+    world.settle();
+    world.deferred.clear();
+    assert!(NAMES[..contents.len()].iter().all(|name| world.owed(name) == SearchState::Settled));
+    world
+}
+
+#[test]
+fn a_stale_partner_among_others_leaves_a_deferred_search_owed() {
+    let mut world = World::new(1, 2);
+    for (name, k) in [(NAMES[0], 1), (NAMES[1], 3)] {
+        world.give(name, k);
+        world.compare_all();
+    }
+    world.settle();
+    world.give(NAMES[2], 2);
+    while !world.orders.is_empty() {
+        world.index_step();
+    }
+    let found: Vec<Command> = world.facts.drain(..).collect();
+    let [Command::Searched(SearchResult { pairs, .. })] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(pairs.len(), 2);
+    // One of the two has another content when it is asked.
+    world.give(NAMES[1], 20);
+    world.commit(found, usize::MAX);
+    assert!(world.owes_deferred_search(NAMES[2]));
+    let record = world.record(PageId::of(NAMES[2])).unwrap();
+    let membership = record.content().unwrap().membership.as_ref().expect("the other one's group");
+    assert!(!membership.settled);
+    world.settle();
+    world.check();
+}
+
+#[test]
+fn a_member_that_leaves_uncompared_makes_the_others_search_again() {
+    for compared in [false, true] {
+        let mut world = grouped(&[1, 1, 1]);
+        world.confirm(NAMES[2], 2);
+        if compared {
+            world.settle();
+            world.deferred.clear();
+        }
+        world.give(NAMES[2], 20);
+        world.compare_all();
+        for name in &NAMES[..2] {
+            assert_eq!(world.owes_deferred_search(name), !compared, "{name}");
+        }
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn the_last_of_a_group_is_compared_as_new_when_the_other_leaves_uncompared() {
+    for compared in [false, true] {
+        let mut world = grouped(&[1, 1]);
+        world.confirm(NAMES[1], 2);
+        if compared {
+            world.settle();
+            world.deferred.clear();
+        }
+        let gone = Command::Purge { page: PageId::of(NAMES[1]) };
+        world.model.remove(NAMES[1]);
+        world.commit(vec![gone], usize::MAX);
+        let expected = if compared { SearchState::Deferred } else { SearchState::Pending };
+        assert_eq!(world.owed(NAMES[0]), expected);
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn a_member_that_changes_uncompared_makes_the_others_search_again() {
+    // Its group confirms the next content, too, or finds it anew.
+    for confirmed in [true, false] {
+        for compared in [false, true] {
+            let mut world = grouped(&[1, 1, 1]);
+            world.confirm(NAMES[2], 2);
+            if compared {
+                world.settle();
+                world.deferred.clear();
+            }
+            if confirmed {
+                world.confirm(NAMES[2], 0);
+            } else {
+                world.give(NAMES[2], 0);
+                world.compare_all();
+            }
+            world.commit(Vec::new(), usize::MAX);
+            for name in &NAMES[..2] {
+                assert_eq!(world.owes_deferred_search(name), !compared, "{name}, {confirmed}");
+            }
+            world.settle();
+            world.check();
+        }
+    }
+}
