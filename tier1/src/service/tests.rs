@@ -1,6 +1,7 @@
 //! The threads around the machine, over a store in memory.
 
 mod audit;
+mod progress;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

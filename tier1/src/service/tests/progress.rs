@@ -1,0 +1,119 @@
+//! The mark of how far the collection has come, as the store sees it.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use doppel_model::ShardId;
+
+use super::*;
+use crate::progress;
+use crate::record::Meta;
+use crate::store::{StoreError, Write};
+use crate::txn::read;
+
+/// A store that looks at the mark inside each commit, before a row of it is written.
+struct Watched {
+    rows: Memory,
+    dir: PathBuf,
+    commits: AtomicUsize,
+    /// The commit that fails.
+    fails_at: usize,
+    /// Commits that saw a mark.
+    marked: AtomicUsize,
+    /// Commits at which the mark was ahead of the rows.
+    ahead: Mutex<Vec<usize>>,
+}
+
+impl Watched {
+    fn new(dir: PathBuf, fails_at: usize) -> Self {
+        let (commits, marked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { rows: Memory::default(), dir, commits, fails_at, marked, ahead: Mutex::default() }
+    }
+
+    /// What a start from these rows would say of the mark.
+    fn verify(&self) -> Result<(), StoreError> {
+        let metas: Vec<Meta> =
+            (0..3).filter_map(|shard| read(&self.rows, &key::meta(ShardId(shard))).unwrap()).collect();
+        progress::verify(&self.dir, progress::of(&metas))
+    }
+}
+
+impl Store for Watched {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.rows.get(key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.rows.range(from, to, each)
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        self.marked.fetch_add(usize::from(self.dir.join("progress").exists()), Ordering::Relaxed);
+        if self.verify().is_err() {
+            self.ahead.lock().unwrap().push(number);
+        }
+        if number == self.fails_at {
+            return Err(StoreError::Engine("it fails".to_owned()));
+        }
+        self.rows.commit(writes)
+    }
+
+    fn bytes_on_disk(&self) -> u64 {
+        0
+    }
+}
+
+fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
+    let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, &config(Retention::DEFAULT)).unwrap();
+    tier1.progress.set(store.dir.clone()).unwrap();
+    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    assert!(tier2.answer.set(tier1.answer()).is_ok());
+    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    tier1
+}
+
+#[test]
+fn progress_is_never_ahead_of_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(Watched::new(dir.path().to_owned(), usize::MAX));
+    let tier1 = start_watched(&store);
+    for page in 0..20 {
+        submit(&tier1, page, 1, content(page));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    tier1.stop();
+    assert_eq!(*store.ahead.lock().unwrap(), [0_usize; 0], "commits that were marked before they were made");
+    assert!(store.marked.load(Ordering::Relaxed) > 0, "no commit saw a mark");
+    store.verify().unwrap();
+}
+
+/// The rows of a commit that failed may be lost; the shards in memory have them.
+#[test]
+fn a_commit_that_fails_leaves_no_mark() {
+    for fails_at in [1, 2, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(Watched::new(dir.path().to_owned(), fails_at));
+        let tier1 = start_watched(&store);
+        let submission = |page| Submission {
+            url: url(page),
+            fetched_at: Timestamp::from_millis(1),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: content(page),
+        };
+        let refused = (0..1_000).find_map(|page| tier1.submit(vec![submission(page)]).err());
+        assert!(refused.is_some(), "the store did not fail");
+        tier1.stop();
+        assert_eq!(store.commits.load(Ordering::Relaxed), fails_at, "commits after the one that failed");
+        assert_eq!(*store.ahead.lock().unwrap(), [0_usize; 0]);
+        store.verify().unwrap();
+    }
+}
