@@ -1,0 +1,186 @@
+//! Recomputation against the definition.
+
+use std::convert::Infallible;
+
+use doppel_model::signature::Builder;
+
+use super::*;
+
+/// Chains: each content is its neighbour with two words in a hundred replaced.
+fn chains(chains: u64, length: u64) -> Vec<Arc<Signature>> {
+    let mut builder = Builder::new();
+    let mut signatures = Vec::new();
+    for chain in 0..chains {
+        for at in 0..length {
+            let word = |i: u64| chain * 1_000_000 + if i < 2 * at { 1_000 + i } else { i };
+            let tokens: Vec<u64> = (0..100).map(|i| word(i).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            signatures.push(Arc::new(builder.build(&tokens)));
+        }
+    }
+    signatures
+}
+
+fn found(signatures: &[Option<Arc<Signature>>], first: usize, limit: usize) -> Vec<Vec<usize>> {
+    let mut read = |number: usize| Ok::<_, Infallible>(signatures[number].clone());
+    let Ok(components) = components_within(Policy::default(), signatures.len(), first, limit, &mut read);
+    components
+}
+
+/// By the definition.
+fn expected(signatures: &[Option<Arc<Signature>>]) -> Vec<Vec<usize>> {
+    let mut component: Vec<usize> = (0..signatures.len()).collect();
+    for (i, a) in signatures.iter().enumerate() {
+        for (j, b) in signatures.iter().enumerate().take(i) {
+            let linked = a.as_ref().zip(b.as_ref()).is_some_and(|(a, b)| Policy::default().linked(a, b));
+            if linked && component[i] != component[j] {
+                let (from, to) = (component[i], component[j]);
+                component.iter_mut().filter(|c| **c == from).for_each(|c| *c = to);
+            }
+        }
+    }
+    let of = |c: usize| {
+        let component = &component;
+        (0..signatures.len()).filter(move |i| component[*i] == c && signatures[*i].is_some())
+    };
+    let mut all: Vec<Vec<usize>> = (0..signatures.len()).map(|c| of(c).collect()).collect();
+    all.retain(|component| !component.is_empty());
+    all
+}
+
+#[test]
+fn components_are_those_of_the_definition_whatever_is_kept() {
+    let mut signatures: Vec<_> = chains(3, 12).into_iter().map(Some).collect();
+    // One chain is torn apart where a content has gone.
+    signatures[16..20].fill(None);
+    let mut expected = expected(&signatures);
+    expected.sort();
+    assert!(expected.len() > 3, "{expected:?}");
+    for (limit, first) in [(usize::MAX, 0), (0, 30), (3_000, 17)] {
+        let found = found(&signatures, first, limit);
+        assert!(first == 17 || found[0].contains(&first));
+        assert!(found[1..].is_sorted_by_key(|component| std::cmp::Reverse(component.len())));
+        let mut found = found;
+        found.sort();
+        assert_eq!(found, expected);
+    }
+}
+
+/// Families whose members differ from a base, and from each other, in a few words, so that many pairs are
+/// on either side of tau.
+fn families(seed: u64, count: u64) -> Vec<Arc<Signature>> {
+    let mut builder = Builder::new();
+    let mut state = seed;
+    let mut below = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let mut signature = |number: u64| {
+        let family = below(3);
+        let mut tokens: Vec<u64> = (0..100).map(|at| family * 1_000 + at).collect();
+        for _ in 0..below(5) {
+            tokens[below(100) as usize] = 1_000_000 * (1 + number) + below(1_000);
+        }
+        let tokens: Vec<u64> =
+            tokens.into_iter().map(|t| (t + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        Arc::new(builder.build(&tokens))
+    };
+    (0..count).map(&mut signature).collect()
+}
+
+#[test]
+fn components_near_the_threshold_are_those_of_the_definition() {
+    let mut torn = 0;
+    for seed in 0..60 {
+        let signatures: Vec<_> = families(seed, 40).into_iter().map(Some).collect();
+        let mut expected = expected(&signatures);
+        expected.sort();
+        let mut found = found(&signatures, (seed % 40) as usize, usize::MAX);
+        found.sort();
+        assert_eq!(found, expected, "seed {seed}");
+        torn += usize::from(expected.len() > 3);
+    }
+    assert!(torn > 10, "only {torn} collections had pairs beyond the threshold");
+}
+
+/// A text of 1,000 words and what is made of it.
+fn words(salt: u64, words: impl IntoIterator<Item = u64>) -> Arc<Signature> {
+    let token = |word: u64| (salt * 1_000_000 + word + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let tokens: Vec<u64> = words.into_iter().map(token).collect();
+    Arc::new(Builder::new().build(&tokens))
+}
+
+/// Another order, from a seed.
+fn shuffled<T>(mut list: Vec<T>, seed: u64) -> Vec<T> {
+    let mut state = seed;
+    for at in (1..list.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        list.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    list
+}
+
+/// Two stars that are linked by a pair of their outer contents, each of which is nearly as far from the other's
+/// center as it may be.
+#[test]
+fn a_partner_at_the_edge_of_far_is_found() {
+    let policy = Policy::default();
+    let mut edges = 0;
+    for salt in 0..40 {
+        // The front is linked to the whole by one shingle; each center is a little farther from the other's.
+        let whole = words(salt, 0..1_000);
+        let front = words(salt, 0..808);
+        let center_of_whole = words(salt, 2..1_000);
+        let center_of_front = words(salt, (0..400).chain(401..808));
+        let is_linked = |a, b| policy.linked(a, b);
+        if !is_linked(&whole, &front)
+            || !is_linked(&whole, &center_of_whole)
+            || !is_linked(&front, &center_of_front)
+        {
+            continue;
+        }
+        assert!(!policy.similar(&front, &center_of_whole) && !policy.similar(&whole, &center_of_front));
+        assert!(!policy.similar(&center_of_front, &center_of_whole));
+        let apart = |a: &Signature, b: &Signature| 1.0 - policy.compare(a, b).jaccard();
+        let gaps = [
+            apart(&front, &center_of_whole) - apart(&center_of_whole, &whole),
+            apart(&whole, &center_of_front) - apart(&center_of_front, &front),
+        ];
+        assert!(gaps.iter().all(|gap| (0.196..0.2).contains(gap)), "{gaps:?}");
+        edges += 1;
+        let signatures = [center_of_whole, center_of_front, whole, front].map(Some);
+        for first in [0, 1] {
+            assert_eq!(found(&signatures, first, usize::MAX), [[0, 1, 2, 3]], "salt {salt}");
+        }
+    }
+    assert!(edges > 30, "only {edges} texts have their bands in common");
+}
+
+#[test]
+fn shuffled_chains_of_long_texts_are_the_components_of_the_definition() {
+    let changed = |at: u64| 5 + 12 * at;
+    let mut torn = 0;
+    for seed in 0..30 {
+        // Each differs from the one before in `step` words of 1,000: only the nearest are linked.
+        let step = [11, 21][seed as usize % 2];
+        let text = |chain: u64, at: u64| {
+            let is_changed = |word: u64| word % 12 == 5 && word < changed(at * step);
+            let word = |word: u64| chain * 10_000 + if is_changed(word) { 5_000 + word } else { word };
+            words(seed, (0..1_000).map(word))
+        };
+        let length = 80 / step + 1;
+        let mut texts: Vec<_> = (0..3).flat_map(|chain| (0..length).map(move |at| (chain, at))).collect();
+        texts = shuffled(texts, seed);
+        let mut signatures: Vec<_> = texts.iter().map(|(chain, at)| Some(text(*chain, *at))).collect();
+        let gone = texts.iter().position(|text| *text == (1, length / 2)).unwrap();
+        signatures[gone] = None;
+        let mut expected = expected(&signatures);
+        expected.sort();
+        torn += usize::from(expected.len() > 3);
+        for first in [0, seed as usize % signatures.len(), signatures.len() - 1] {
+            let mut found = found(&signatures, first, usize::MAX);
+            found.sort();
+            assert_eq!(found, expected, "seed {seed}, first {first}");
+        }
+    }
+    assert!(torn >= 10, "only {torn} collections had a torn chain");
+}
