@@ -2,6 +2,7 @@
 
 mod bands;
 mod disk;
+mod far;
 mod history;
 mod mapping;
 mod model;

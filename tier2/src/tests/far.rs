@@ -1,0 +1,49 @@
+//! The rule by which a search passes over what is too far, at its edge.
+
+use std::sync::Arc;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+
+use super::model::{World, page, signature_of};
+
+/// The distance of two contents in 255ths, rounded down and up.
+fn distance(a: &Signature, b: &Signature) -> (u32, u32) {
+    let comparison = Policy::default().compare(a, b);
+    let union = comparison.a + comparison.b - comparison.shared;
+    let apart = 255 * (union - comparison.shared);
+    (apart / union, apart.div_ceil(union))
+}
+
+/// A content whose center was compared in vain, and which the metric leaves room for by 1/255 alone.
+#[test]
+fn a_partner_at_the_edge_of_far_is_found() {
+    let policy = Policy::default();
+    let mut edges = 0;
+    for salt in 0..40 {
+        let words = |words: std::ops::Range<u32>| {
+            signature_of(&words.map(|word| salt * 10_000 + word).collect::<Vec<_>>())
+        };
+        // The front is linked to the whole by one shingle, and the center lacks what the front has.
+        let (whole, front, center) = (words(0..1_000), words(0..808), words(3..1_000));
+        if !policy.linked(&whole, &front) || !policy.linked(&whole, &center) {
+            continue;
+        }
+        assert!(!policy.similar(&front, &center));
+        assert_eq!(distance(&front, &center).0 - distance(&whole, &center).1, 50, "51 is far");
+        let mut world = World::new(policy, 1, 1);
+        for (number, signature) in [center, whole].into_iter().enumerate() {
+            world.put(page(number), signature, true);
+            world.pass();
+        }
+        let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
+        let before = comparisons(&world);
+        world.put(page(2), Arc::clone(&front), true);
+        let answers = world.pass();
+        let partners: Vec<_> = answers[0].pairs.iter().map(|pair| pair.page).collect();
+        assert_eq!(partners, [page(1)], "salt {salt}");
+        // Without a band in common, the front is not compared with the center.
+        edges += u64::from(comparisons(&world) - before == 2);
+    }
+    assert!(edges > 25, "only {edges} texts were compared with the center in vain");
+}
