@@ -25,6 +25,7 @@ impl Machine<'_, '_> {
             Some(GroupRecord::Forward(mut forward)) => {
                 let membership = (page, member.membership_number);
                 self.forget_unforwarded(group, &mut forward, membership, Some(member.content))?;
+                forward.passed_by(page);
                 let into = forward.into;
                 self.add_forwarding_entries(group, forward, &[membership])?;
                 self.send(into.shard(), Message::Enroll { group: into, page, member, via, unsettled });

@@ -41,10 +41,14 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => {
                 self.meta().counters.merges += 1;
+                // When none of the pair is a member, or both are, it ties this group to the other one no more: it
+                // changed groups while this message was under way.
+                let ties = self.is_member(group, evidence.page, evidence.content)?
+                    != self.is_member(group, evidence.partner, evidence.partner_content)?;
                 let running = record.announcing;
                 let forward = Forward {
                     into,
-                    dirty: record.dirty,
+                    dirty: record.dirty || !ties,
                     search_again: running.is_some_and(|a| a.search_again),
                     evidence,
                     done: false,
@@ -125,8 +129,9 @@ impl Machine<'_, '_> {
                 }
                 self.put_active(into, record)
             }
-            Some(GroupRecord::Forward(forward)) => {
+            Some(GroupRecord::Forward(mut forward)) => {
                 let (group, into) = (into, forward.into);
+                members.iter().for_each(|(page, _)| forward.passed_by(*page));
                 self.add_forwarding_entries(group, forward, &memberships(&members))?;
                 self.send(into.shard(), Message::TransferMembers { into, members, done });
                 Ok(())
@@ -257,6 +262,14 @@ impl Machine<'_, '_> {
             forward.forwarding_entries -= 1;
         }
         self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
+    }
+}
+
+impl Forward {
+    /// A page goes on to the other group by way of this one. If it is of the pair that joined the two, it need not
+    /// tie them.
+    pub(super) fn passed_by(&mut self, page: PageId) {
+        self.dirty |= page == self.evidence.page || page == self.evidence.partner;
     }
 }
 

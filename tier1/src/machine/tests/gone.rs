@@ -142,6 +142,58 @@ fn a_merge_whose_page_has_another_content_is_recomputed() {
     }
 }
 
+/// Both of the pair are members of one of the two groups: of the one that the other goes into, or of that other.
+#[test]
+fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
+    let mut world = World::on_three_shards();
+    let (small, large) = (world.group_of(0, &[0, 1]), world.group_of(1, &[6, 5, 4]));
+    let (page, partner) = (world.url_at(2, 0), world.url_at(0, 3));
+    world.give(&partner, 3);
+    world.compare_all();
+    world.settle();
+    world.decide_only(&page, 2);
+    let delayed = world.delay(is_merge);
+    world.settle();
+    // The partner is put out of its group, and finds the page's.
+    world.give(&large[2], 20);
+    world.settle();
+    world.is_settled_group(&[&small[0], &small[1], &page, &partner]);
+    world.is_settled_group(&[&large[0], &large[1]]);
+    world.arrive(delayed);
+    world.settle();
+    world.check();
+
+    let mut world = World::on_three_shards();
+    let (small, large) = (world.group_of(0, &[0, 1, 2]), world.group_of(1, &[5, 5]));
+    let (page, partner) = (world.url_at(2, 0), world.url_at(0, 3));
+    world.give(&page, 5);
+    world.compare_all();
+    world.give(&partner, 3);
+    world.compare_all();
+    world.settle();
+    // Confirmed, so that its search finds the other group when it is a member of its own.
+    let hint = world.hint(PageId::of(&page), &ModelBody::Content(4));
+    world.give_with(&page, 4, hint);
+    world.compare_all();
+    let search = Command::SearchNow { page: world.deferred.pop().unwrap() };
+    world.commit(vec![search], usize::MAX);
+    while !world.orders.is_empty() {
+        world.index_step();
+    }
+    let found: Vec<Command> = world.facts.drain(..).collect();
+    world.commit(found, 0);
+    let delayed = world.delay(is_merge);
+    world.settle();
+    // The partner is put out of its group, and finds the page's.
+    world.give(&small[2], 20);
+    world.settle();
+    world.is_settled_group(&[&small[0], &small[1]]);
+    world.is_settled_group(&[&page, &partner, &large[0], &large[1]]);
+    world.arrive(delayed);
+    world.settle();
+    world.check();
+}
+
 #[test]
 fn a_newcomer_whose_partner_has_gone_is_recomputed() {
     let mut world = World::on_three_shards();
