@@ -28,8 +28,8 @@ impl World {
         while !self.orders.is_empty() {
             self.index_step();
         }
-        while let Some(fact) = self.facts.pop_front() {
-            self.commit(vec![fact], usize::MAX);
+        while let Some(command) = self.commands.pop_front() {
+            self.commit(vec![command], usize::MAX);
         }
     }
 }
@@ -63,10 +63,10 @@ fn a_group_marked_dirty_while_it_is_recomputed_stays_dirty() {
     }
     world.give("http://h/f", 20);
     world.compare_all();
-    while world.facts.is_empty() {
+    while world.commands.is_empty() {
         world.regroup_step();
     }
-    let old = world.facts.pop_back().unwrap();
+    let old = world.commands.pop_back().unwrap();
     // Links both groups, and lets one page go.
     world.give("http://h/e", 3);
     world.compare_all();

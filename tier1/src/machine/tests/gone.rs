@@ -72,8 +72,8 @@ impl World {
         while !self.orders.is_empty() {
             self.index_step();
         }
-        let facts: Vec<Command> = self.facts.drain(..).collect();
-        self.commit(facts, 0);
+        let commands: Vec<Command> = self.commands.drain(..).collect();
+        self.commit(commands, 0);
     }
 
     /// Two groups of two, and a page of a third shard that ties them; the message that joins them is delayed.
@@ -180,7 +180,7 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     while !world.orders.is_empty() {
         world.index_step();
     }
-    let found: Vec<Command> = world.facts.drain(..).collect();
+    let found: Vec<Command> = world.commands.drain(..).collect();
     world.commit(found, 0);
     let delayed = world.delay(is_merge);
     world.settle();

@@ -17,7 +17,7 @@ impl World {
                     let next = self.index.remove(page, self.numbers[&content], &mut self.random);
                     if let Some(page) = next {
                         let (ticket, pairs) = (Search::AGAIN, Vec::new());
-                        self.facts.push_back(Command::Searched(SearchResult {
+                        self.commands.push_back(Command::Searched(SearchResult {
                             page,
                             content,
                             ticket,
@@ -49,7 +49,7 @@ impl World {
                 if let Some(found) = found {
                     self.index.learn(k, &found);
                 }
-                self.facts.push_back(Command::Searched(SearchResult { page, content, ticket, pairs }));
+                self.commands.push_back(Command::Searched(SearchResult { page, content, ticket, pairs }));
             }
         }
     }
@@ -68,7 +68,7 @@ impl World {
         let current = |page, content| self.record(page).is_some_and(|r| r.has_content(content));
         if current(page, content) && current(winner, winner_content) {
             let with = self.measured(content, winner_content);
-            self.facts.push_back(Command::Verified { page, content, with });
+            self.commands.push_back(Command::Verified { page, content, with });
         }
     }
 
@@ -119,7 +119,7 @@ impl World {
                 components: Vec::new(),
             };
             let audit = (repair && step == 0).then(|| Box::new(entry()));
-            self.facts.push_back(Command::Regrouped(Regrouped {
+            self.commands.push_back(Command::Regrouped(Regrouped {
                 group,
                 changes: record.changes + before,
                 losses: record.losses + before,
@@ -270,8 +270,8 @@ impl World {
                 }
             }
             70..=84 => {
-                if let Some(fact) = self.facts.pop_front() {
-                    self.commit(vec![fact], 0);
+                if let Some(command) = self.commands.pop_front() {
+                    self.commit(vec![command], 0);
                 }
             }
             _ => {

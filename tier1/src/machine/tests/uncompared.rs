@@ -53,7 +53,7 @@ fn a_stale_partner_among_others_leaves_a_deferred_search_owed() {
     while !world.orders.is_empty() {
         world.index_step();
     }
-    let found: Vec<Command> = world.facts.drain(..).collect();
+    let found: Vec<Command> = world.commands.drain(..).collect();
     let [Command::Searched(SearchResult { pairs, .. })] = &found[..] else { panic!("{found:?}") };
     assert_eq!(pairs.len(), 2);
     // One of the two has another content when it is asked.
