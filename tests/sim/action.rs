@@ -2,8 +2,10 @@
 //! left out. Every number in it is taken modulo what there is, so an action makes sense in any state.
 
 use doppel_protocol::Rule;
+use doppel_tier1::simulation::Kind;
 
-use super::contents::FAMILIES;
+use super::contents::{FAMILIES, islands};
+use super::delays::DELAYED;
 use super::model::{Body, Page};
 use super::order;
 use super::random::Random;
@@ -75,6 +77,20 @@ pub(crate) enum Action {
     Lose {
         node: u32,
     },
+    /// The next message of a kind is held up for so many commits, or until the rest.
+    Delay {
+        kind: Kind,
+        commits: u32,
+    },
+    /// A page gets a content that is near two groups, which nothing else ties.
+    Bridge {
+        which: u32,
+    },
+    /// A page on which a message rests that is held up gets another version.
+    Overtake {
+        which: u32,
+        body: Body,
+    },
     /// A node sends everything in its outbox again.
     SendAgain {
         node: u32,
@@ -131,6 +147,8 @@ pub(crate) enum Action {
     Tick {
         millis: i64,
     },
+    /// No more faults until nothing is left to do but what is held up.
+    Lull,
     /// No more faults until nothing is left to do; then everything is checked.
     Rest,
 }
@@ -146,6 +164,8 @@ pub(crate) struct Plan {
     pub(crate) tau: u32,
     pub(crate) step_rows: usize,
     pub(crate) group_members_max: u64,
+    /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
+    pub(crate) low_cohesion_percent: u8,
     /// By which winners are elected.
     pub(crate) rules: Vec<Rule>,
     pub(crate) actions: Vec<Action>,
@@ -162,17 +182,63 @@ impl Plan {
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
         // Of a source of their own: the actions of a seed do not depend on them.
         let rules = order::rules(&mut Random::new(seed.rotate_left(32)));
+        let mut delaying = Random::new(seed.rotate_left(16));
+        let low_cohesion_percent = if delaying.once_in(3) { 25 } else { 0 };
+        let delays = delaying.once_in(2);
+        // A message that is held up holds up its pair of shards: there are others.
+        let shards = if delays { shards.max(5) } else { shards };
+        let pages = if delays { pages.max(12) } else { pages };
         let mut making = Making::new(&mut random, pages);
+        if delays {
+            making.families = islands(tau).to_vec();
+        }
         let mut actions: Vec<Action> = Vec::with_capacity(steps + 2);
         for step in 0..steps {
-            if step == steps * 2 / 3 {
+            let rests = step == steps * 2 / 3;
+            if delays && (rests || delaying.once_in(100)) {
+                actions.extend(delayed(&mut delaying));
+            }
+            if rests {
                 actions.push(Action::Rest);
             }
             actions.push(making.action());
         }
+        if delays {
+            actions.extend(delayed(&mut delaying));
+        }
         actions.push(Action::Rest);
-        Self { seed, shards, nodes, pages, tau, step_rows, group_members_max, rules, actions }
+        Self {
+            seed,
+            shards,
+            nodes,
+            pages,
+            tau,
+            step_rows,
+            group_members_max,
+            low_cohesion_percent,
+            rules,
+            actions,
+        }
     }
+}
+
+/// A message is held up while the page it rests on goes its way, and the rest with it. Parts are left out.
+fn delayed(random: &mut Random) -> Vec<Action> {
+    let kind = DELAYED[random.below(DELAYED.len() as u64) as usize];
+    let commits = if random.once_in(4) { 20 + random.below(100) as u32 } else { u32::MAX };
+    let (first, length) = FAMILIES[random.below(FAMILIES.len() as u64) as usize];
+    let content = Body::Content(first + random.below(length as u64) as usize);
+    let body = if random.once_in(4) { Body::Dead } else { content };
+    let mut actions = vec![
+        Action::Lull,
+        Action::Delay { kind, commits },
+        Action::Bridge { which: random.number() },
+        Action::Lull,
+        Action::Overtake { which: random.number(), body },
+        Action::Lull,
+    ];
+    actions.retain(|_| !random.once_in(8));
+    actions
 }
 
 /// The habits of a run: how often what happens, and which contents its pages have.

@@ -12,6 +12,12 @@ use doppel_model::{ContentHash, Tau, stable_hash64};
 pub(crate) const FAMILIES: [(usize, usize); 9] =
     [(0, 8), (8, 8), (16, 7), (23, 6), (29, 4), (33, 6), (39, 3), (42, 1), (43, 5)];
 
+/// First number and size of parts of the chains: groups that a content between two of them ties, for a threshold
+/// in tenths.
+pub(crate) const fn islands(tenths: u32) -> &'static [(usize, usize)] {
+    if tenths == 9 { &[(8, 2), (11, 2), (14, 2)] } else { &[(0, 2), (3, 2), (6, 2), (33, 2), (36, 2)] }
+}
+
 /// Words of a text, each a number.
 type Text = Vec<u32>;
 

@@ -32,6 +32,8 @@ pub(crate) enum Mistake {
     MergeIntoLarger,
     /// The message that two groups are one is lost.
     LostMerge,
+    /// Groups stay joined though the pair that joined them has gone meanwhile.
+    PairNotChecked,
     /// A merged group loses a member when it transfers them.
     LostMember,
     /// A redirect does not hear that its target changed.
@@ -79,7 +81,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -88,6 +90,7 @@ impl Mistake {
         Self::PairNotReported,
         Self::MergeIntoLarger,
         Self::LostMerge,
+        Self::PairNotChecked,
         Self::LostMember,
         Self::ForgottenFollower,
         Self::LostInboundRedirect,
@@ -184,6 +187,7 @@ impl Planted {
             envelope.silence();
         }
         match mistake {
+            Mistake::PairNotChecked => envelope.vouch(),
             Mistake::LostMember if self.random.once_in(3) => drop(envelope.drop_transferred()),
             Mistake::RefreshWithoutContent => {
                 if let Some((page, membership_number, content)) = envelope.enrolled() {

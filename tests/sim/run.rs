@@ -80,6 +80,12 @@ impl World {
                 self.network.lose(|shard| usize::from(shard.0) % nodes == at);
                 Ok(())
             }
+            Action::Delay { kind, commits } => {
+                self.delays.want(*kind, *commits);
+                Ok(())
+            }
+            Action::Bridge { which } => self.bridge(*which),
+            Action::Overtake { which, body } => self.overtake(*which, *body),
             Action::SendAgain { node } => self.send_again(*node as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
             Action::Command { which, repeat, stop } => {
@@ -116,6 +122,7 @@ impl World {
                 self.clock += millis;
                 Ok(())
             }
+            Action::Lull => self.lull(),
             Action::Rest => {
                 self.settle()?;
                 invariant::at_rest(self)

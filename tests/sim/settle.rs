@@ -7,12 +7,32 @@ use super::world::World;
 /// Rounds until rest at most. Runs need some hundreds.
 const ROUNDS_MAX: usize = 5_000;
 
+/// Rounds of a lull at most.
+const LULL_ROUNDS_MAX: usize = 1_000;
+
 impl World {
     pub(crate) fn settle(&mut self) -> Checked {
-        // Everybody is up, and nothing is lost any more: the outboxes say what is under way.
-        self.network.lose(|_| true);
-        (0..self.hosts.len()).try_for_each(|at| self.send_again(at))?;
+        self.end_delays();
+        self.lose_nothing_more()?;
         self.settle_as_it_is()
+    }
+
+    /// The same, but for what is held up. A page may wait for that without rest: while the word is held up that
+    /// its partner's group has dissolved, it is refused again and again.
+    pub(crate) fn lull(&mut self) -> Checked {
+        self.lose_nothing_more()?;
+        for _ in 0..LULL_ROUNDS_MAX {
+            if !self.settle_step()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody is up, and nothing is lost any more: the outboxes say what is under way.
+    fn lose_nothing_more(&mut self) -> Checked {
+        self.network.lose(|_| true);
+        (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
     }
 
     /// The same, with what the network has.

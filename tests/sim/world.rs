@@ -14,6 +14,7 @@ use doppel_tier2::Fetch;
 use super::action::{Files, Plan, Stop};
 use super::clients::{Reader, Request, submission};
 use super::contents::Contents;
+use super::delays::Delays;
 use super::index_side::{IndexSide, Order};
 use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
@@ -42,6 +43,7 @@ pub(crate) struct World {
     pub(crate) worker: Worker,
     pub(crate) all: Arc<AllStores>,
     pub(crate) network: Network,
+    pub(crate) delays: Delays,
     /// The last number of each pair of shards that the network has seen.
     pub(crate) seen: BTreeMap<(ShardId, ShardId), u64>,
     pub(crate) index: IndexSide,
@@ -71,6 +73,7 @@ impl World {
             policy: contents.policy,
             winners: planted.winners(&plan.rules),
             group_members_max: plan.group_members_max,
+            low_cohesion_percent: plan.low_cohesion_percent,
             rules: planted.rules(),
             retention: doppel_tier1::Retention { dead: KEEP, purged: KEEP, merged: KEEP, audit: KEEP },
             step_rows: plan.step_rows,
@@ -92,6 +95,7 @@ impl World {
             index: IndexSide::new(contents, fetch(&all, settings.shards))?,
             all,
             network: Network::default(),
+            delays: Delays::default(),
             seen: BTreeMap::new(),
             commands: Vec::new(),
             requests: Vec::new(),
@@ -138,6 +142,8 @@ impl World {
         let mut waiting = self.hosts[at].node.take_envelopes();
         waiting.extend(self.network.take(is_here, envelopes, &mut random));
         let waiting = if order == 0 { waiting } else { shuffled(waiting, &mut random) };
+        let waiting = self.delays.hold(waiting, is_here);
+        let envelopes = self.delays.limit(envelopes, &waiting);
         if self.old_envelopes.len() < REMEMBERED && random.once_in(4) {
             self.old_envelopes.extend(waiting.first().cloned());
         }

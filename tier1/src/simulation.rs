@@ -36,6 +36,8 @@ pub struct Settings {
     pub winners: WinnerOrder,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
+    /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
+    pub low_cohesion_percent: u8,
     pub rules: Rules,
     pub retention: Retention,
     /// Rows handled per step of work that may touch many.
@@ -44,14 +46,14 @@ pub struct Settings {
 
 impl Settings {
     fn inner(self) -> crate::machine::Settings {
-        let Self { shards, policy, winners, group_members_max, rules, retention, step_rows } = self;
-        let low_cohesion_percent = 25;
+        let Self { shards, policy, winners, group_members_max, low_cohesion_percent, .. } = self;
+        let Self { rules, retention, step_rows, .. } = self;
         crate::machine::Settings {
             shards,
             policy,
             winners,
             group_members_max,
-            low_cohesion_percent,
+            low_cohesion_percent: low_cohesion_percent,
             rules,
             retention,
             step_rows,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
-use crate::machine::Message;
+use crate::machine::{Message, TransferEnd};
 use crate::record::{Envelope as StoredEnvelope, decode};
 use crate::store::StoreError;
 
@@ -127,6 +127,29 @@ impl Envelope {
         match &self.envelope.message {
             Message::Assign { page, winner, .. } => Some((*page, winner.page)),
             _ => None,
+        }
+    }
+
+    /// The pair on which it joins two groups.
+    #[must_use]
+    pub fn pair(&self) -> Option<(PageId, PageId)> {
+        match &self.envelope.message {
+            Message::Merge { evidence, .. }
+            | Message::TransferMembers { done: Some(TransferEnd { evidence, .. }), .. } => {
+                Some((evidence.page, evidence.partner))
+            }
+            _ => None,
+        }
+    }
+
+    /// Names a pair for two groups that holds in any case: of a member that comes along, and itself.
+    pub fn vouch(&mut self) {
+        if let Message::TransferMembers { members, done: Some(TransferEnd { evidence, .. }), .. } =
+            &mut self.envelope.message
+            && let Some((page, member)) = members.first()
+        {
+            (evidence.page, evidence.content) = (*page, member.content);
+            (evidence.partner, evidence.partner_content) = (*page, member.content);
         }
     }
 

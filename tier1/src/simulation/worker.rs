@@ -41,7 +41,7 @@ impl Worker {
             winners: settings.winners,
             pending_max: u64::MAX,
             group_members_max: settings.group_members_max,
-            low_cohesion_percent: 25,
+            low_cohesion_percent: settings.low_cohesion_percent,
             rules: settings.rules,
             retention: settings.retention,
             durable: false,
