@@ -164,8 +164,31 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     world.check();
 
     let mut world = World::on_three_shards();
-    let (small, large) = (world.group_of(0, &[0, 1, 2]), world.group_of(1, &[5, 5]));
-    let (page, partner) = (world.url_at(2, 0), world.url_at(0, 3));
+    let Crossed { small, large, page, partner, delayed } = crossed(&mut world);
+    world.settle();
+    // The partner is put out of its group, and finds the page's.
+    world.give(&small[2], 20);
+    world.settle();
+    world.is_settled_group(&[&small[0], &small[1]]);
+    world.is_settled_group(&[&page, &partner, &large[0], &large[1]]);
+    world.arrive(delayed);
+    world.settle();
+    world.check();
+}
+
+/// Two groups, and a page of the larger with a partner in the smaller; the merge is delayed.
+struct Crossed {
+    small: Vec<String>,
+    large: Vec<String>,
+    page: String,
+    partner: String,
+    delayed: Delayed,
+}
+
+fn crossed(world: &mut World) -> Crossed {
+    // The page is of the first shard, so that it is the first to be transferred.
+    let (small, large) = (world.group_of(1, &[0, 1, 2]), world.group_of(2, &[5, 5]));
+    let (page, partner) = (world.url_at(0, 0), world.url_at(1, 3));
     world.give(&page, 5);
     world.compare_all();
     world.give(&partner, 3);
@@ -183,13 +206,35 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     let found: Vec<Command> = world.commands.drain(..).collect();
     world.commit(found, 0);
     let delayed = world.delay(is_merge);
+    Crossed { small, large, page, partner, delayed }
+}
+
+/// The partner's way into the group it merges into leads by the merged group, while that is transferred.
+#[test]
+fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
+    let mut world = World::on_three_shards();
+    world.shards.settings.step_rows = 1;
+    let Crossed { small, partner, delayed, .. } = crossed(&mut world);
     world.settle();
-    // The partner is put out of its group, and finds the page's.
     world.give(&small[2], 20);
+    let id = PageId::of(&partner);
+    let is_its = |message: &Message| matches!(message, Message::Enroll { page, .. } if *page == id);
+    while !world.shards.queue.iter().any(|(envelope, _)| is_its(&envelope.message)) {
+        match world.commands.pop_front() {
+            Some(command) => world.commit(vec![command], 0),
+            None if world.shards.undelivered() > 0 => world.commit(Vec::new(), 1),
+            None if !world.orders.is_empty() => world.index_step(),
+            None => world.regroup_step(),
+        }
+    }
+    let newcomer = world.delay(is_its);
     world.settle();
     world.is_settled_group(&[&small[0], &small[1]]);
-    world.is_settled_group(&[&page, &partner, &large[0], &large[1]]);
+    // The merge, and the first of three members.
     world.arrive(delayed);
+    world.commit(Vec::new(), 1);
+    world.commit(Vec::new(), 1);
+    world.arrive(newcomer);
     world.settle();
     world.check();
 }
