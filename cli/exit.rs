@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use reqwest::StatusCode;
+use doppel_protocol::client::ClientError;
 
 use crate::output::ReaderGone;
 
@@ -25,27 +25,6 @@ pub(crate) enum Failure {
     /// Arguments that are each right and do not go together.
     #[error("{0}")]
     Usage(String),
-    /// Nothing answers.
-    #[error(
-        "no server answers at {url} ({reason}); start one with `doppel serve --data DIR`, or name another with --server URL or DOPPEL_SERVER"
-    )]
-    Unreachable {
-        /// The server's URL.
-        url: String,
-        /// What the connection said.
-        reason: String,
-    },
-    /// The server answered with an error.
-    #[error("{text}")]
-    Refused {
-        /// The status of the answer.
-        status: StatusCode,
-        /// It in words.
-        text: String,
-    },
-    /// The server takes no request that is as large; it may take a part of it.
-    #[error("{0}")]
-    TooLarge(String),
     /// An input is incomplete or nothing was in it, or a URL is none; or `--strict`, and records were bad.
     #[error("{0}")]
     BadInput(String),
@@ -55,8 +34,6 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Unreachable { .. } => 3,
-            Self::Refused { .. } | Self::TooLarge(_) => 4,
             Self::BadInput(_) => 5,
         }
     }
@@ -69,10 +46,29 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
     }
+    let advice = error.chain().find_map(advice).unwrap_or_default();
     // Where nobody reads stderr, the code has to do.
-    let _ = writeln!(io::stderr(), "doppel: {error:#}");
-    let code = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()).map_or(1, Failure::code);
-    ExitCode::from(code)
+    let _ = writeln!(io::stderr(), "doppel: {error:#}{advice}");
+    ExitCode::from(error.chain().find_map(code_of).unwrap_or(1))
+}
+
+/// The code of a cause that has one of its own.
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(failure) = cause.downcast_ref::<Failure>() {
+        return Some(failure.code());
+    }
+    match cause.downcast_ref()? {
+        ClientError::Unreachable { .. } => Some(3),
+        ClientError::Refused { .. } => Some(4),
+        _ => None,
+    }
+}
+
+/// What to do about a cause that this command line can help with.
+fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    matches!(cause.downcast_ref()?, ClientError::Unreachable { .. }).then_some(
+        "; start one with `doppel serve --data DIR`, or name another with --server URL or DOPPEL_SERVER",
+    )
 }
 
 fn is_reader_gone(cause: &(dyn std::error::Error + 'static)) -> bool {

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use doppel_protocol::BackupSummary;
+use doppel_protocol::client::Method;
 use doppel_tier1::backup::{Reader, of_directory};
-use reqwest::Method;
 
 use crate::args::ServerArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::destination::Destination;
 use crate::manifest::Manifest;
 use crate::output::{Output, bytes, plural};
@@ -53,7 +53,7 @@ impl Backup {
                 })?;
             }
             None => {
-                let client = Client::new(&self.server)?;
+                let client = connect(&self.server)?;
                 let mut response = client.send(client.request(Method::GET, &["v1", "backup"]))?;
                 out.write(|out| {
                     summary = verified(&mut Tee { input: &mut response, out }).context(

@@ -3,14 +3,13 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
-use reqwest::Method;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use doppel_protocol::Status;
+use doppel_protocol::answer::{ChangeLine, ChangesAnswer};
+use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output::{Output, table};
 
 /// Seconds that one request of `--follow` waits for news.
@@ -42,22 +41,6 @@ pub(crate) struct Changes {
     ask: AskArgs,
 }
 
-#[derive(Debug, Deserialize)]
-struct Answer {
-    changes: Vec<Change>,
-    cursor: String,
-    at_end: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Change {
-    fetched_at: String,
-    status: String,
-    url: String,
-    group: Option<String>,
-    winner: Option<String>,
-}
-
 impl Changes {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut cursor = self.cursor.clone();
@@ -73,7 +56,7 @@ impl Changes {
 
     /// Prints changes after `cursor`, and moves it on.
     fn print(&self, cursor: &mut Option<String>) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
+        let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
         let mut answered = false;
         loop {
@@ -83,18 +66,14 @@ impl Changes {
                 query.push(("wait", WAIT_SECONDS));
             }
             let request = client.request(Method::GET, &["v1", "changes"]).query(&query);
-            let answer: Box<RawValue> = if self.follow && answered {
-                let text = client.send_patiently(&request, PATIENCE)?;
-                RawValue::from_string(text)
-                    .context("the answer is no JSON; is the server the same version?")?
-            } else {
-                client.json(request)?
+            let Answer { text, value } = match self.follow && answered {
+                true => client.ask_patiently(&request, PATIENCE)?,
+                false => client.ask(request)?,
             };
             answered = true;
-            let Answer { changes, cursor: next, at_end } = serde_json::from_str(answer.get())?;
+            let ChangesAnswer { changes, cursor: next, at_end } = value;
             if !(output.json && changes.is_empty() && self.follow) {
-                output
-                    .print(&answer, |out| table(out, &changes.iter().map(Change::row).collect::<Vec<_>>()))?;
+                output.print(&text, |out| table(out, &changes.iter().map(row).collect::<Vec<_>>()))?;
             }
             *cursor = Some(next);
             if at_end && !self.follow {
@@ -104,14 +83,12 @@ impl Changes {
     }
 }
 
-impl Change {
-    fn row(&self) -> Vec<String> {
-        let mut about = Vec::new();
-        if let (Some(winner), "duplicate" | "member") = (&self.winner, self.status.as_str()) {
-            about.push(format!("of {winner}"));
-        }
-        about.extend(self.group.as_ref().map(|group| format!("group {group}")));
-        about.push(format!("fetched {}", self.fetched_at));
-        vec![self.status.clone(), self.url.clone(), about.join(", ")]
+fn row(change: &ChangeLine) -> Vec<String> {
+    let mut about = Vec::new();
+    if let (Some(winner), Status::Duplicate | Status::Member) = (&change.winner, change.status) {
+        about.push(format!("of {winner}"));
     }
+    about.extend(change.group.as_ref().map(|group| format!("group {group}")));
+    about.push(format!("fetched {}", change.fetched_at));
+    vec![change.status.to_string(), change.url.clone(), about.join(", ")]
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use reqwest::Method;
+use doppel_protocol::client::{Method, copy};
 
 use crate::args::ServerArgs;
-use crate::client::{Client, copy};
+use crate::client::connect;
 use crate::destination::Destination;
 
 /// Write every live page as JSON lines, sorted by URL.
@@ -29,7 +29,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.server)?;
+        let client = connect(&self.server)?;
         let out = Destination::open(&self.out)?;
         let response = client.send(client.request(Method::GET, &["v1", "export"]))?;
         out.write(|out| {

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use doppel_model::GroupId;
-use reqwest::Method;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use doppel_protocol::Status;
+use doppel_protocol::answer::{self, GroupPage, Member};
+use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output::{Output, plural, table};
 
 const MEMBERS_PER_REQUEST: &str = "1000";
@@ -29,30 +29,9 @@ pub(crate) struct Group {
     ask: AskArgs,
 }
 
-#[derive(Debug, Deserialize)]
-struct Answer {
-    group: String,
-    merged_into: Option<String>,
-    winner: Option<String>,
-    members: u64,
-    dissimilar: u64,
-    dirty: bool,
-    quarantined: bool,
-    pages: Vec<Member>,
-    next: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Member {
-    url: String,
-    status: String,
-    similarity: Option<f64>,
-    content: Option<String>,
-}
-
 impl Group {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
+        let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
         let id = self.group.to_string();
         let mut after: Option<String> = None;
@@ -60,55 +39,52 @@ impl Group {
             let mut query = vec![("limit", MEMBERS_PER_REQUEST)];
             query.extend(after.as_deref().map(|after| ("after", after)));
             let request = client.request(Method::GET, &["v1", "groups", &id]).query(&query);
-            let answer: Box<RawValue> = client.json(request)?;
-            let mut view: Answer = serde_json::from_str(answer.get())?;
-            view.pages.sort_by_key(|page| page.status != "winner");
-            output.print(&answer, |out| {
+            let Answer { text, value } = client.ask(request)?;
+            let GroupPage { group, mut pages, next } = value;
+            pages.sort_by_key(|page| page.status != Status::Winner);
+            output.print(&text, |out| {
                 if after.is_none() {
-                    writeln!(out, "{}", view.heading())?;
+                    writeln!(out, "{}", heading(&group))?;
                 }
-                table(out, &view.pages.iter().map(Member::row).collect::<Vec<_>>())
+                table(out, &pages.iter().map(row).collect::<Vec<_>>())
             })?;
-            if view.next.is_none() {
+            if next.is_none() {
                 return Ok(());
             }
-            after = view.next;
+            after = next;
         }
     }
 }
 
-impl Answer {
-    fn heading(&self) -> String {
-        if let Some(survivor) = &self.merged_into {
-            return format!("{} was merged into {survivor}", self.group);
-        }
-        let mut heading = format!("{}: {} with content", self.group, plural(self.members, "page"));
-        if let Some(winner) = &self.winner {
-            heading += &format!(", winner {winner}");
-        }
-        if self.dissimilar > 0 {
-            heading += &format!(", {} not similar to it", plural(self.dissimilar, "page"));
-        }
-        if self.dirty {
-            heading += ", to be recomputed";
-        }
-        if self.quarantined {
-            let repair = format!("`doppel repair {}`", self.group);
-            heading += &format!(
-                "\nquarantined for its size, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
-            );
-        }
-        heading
+fn heading(group: &answer::Group) -> String {
+    let answer::Group { group, merged_into, winner, members, dissimilar, dirty, quarantined } = group;
+    if let Some(survivor) = merged_into {
+        return format!("{group} was merged into {survivor}");
     }
+    let mut heading = format!("{group}: {} with content", plural(*members, "page"));
+    if let Some(winner) = winner {
+        heading += &format!(", winner {winner}");
+    }
+    if *dissimilar > 0 {
+        heading += &format!(", {} not similar to it", plural(*dissimilar, "page"));
+    }
+    if *dirty {
+        heading += ", to be recomputed";
+    }
+    if *quarantined {
+        let repair = format!("`doppel repair {group}`");
+        heading += &format!(
+            "\nquarantined for its size, so no member is advised as a duplicate; {repair} recomputes it and accepts what is left until that has doubled"
+        );
+    }
+    heading
 }
 
-impl Member {
-    fn row(&self) -> Vec<String> {
-        let about = match (&self.content, self.similarity) {
-            (None, _) => "redirect".to_owned(),
-            (Some(_), Some(similarity)) => format!("similarity {similarity:.3}"),
-            (Some(_), None) => String::new(),
-        };
-        vec![self.status.clone(), self.url.clone(), about]
-    }
+fn row(member: &Member) -> Vec<String> {
+    let about = match (&member.content, member.similarity) {
+        (None, _) => "redirect".to_owned(),
+        (Some(_), Some(similarity)) => format!("similarity {similarity:.3}"),
+        (Some(_), None) => String::new(),
+    };
+    vec![member.status.to_string(), member.url.clone(), about]
 }

@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use clap::Args;
 use doppel_crawls::{Fetched, FetchedBody};
+use doppel_protocol::answer::Flushed;
+use doppel_protocol::client::{Client, Method};
 use doppel_protocol::page::{PageBody, PageItem};
 use doppel_text::decode;
-use reqwest::Method;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::args::{InputArgs, ServerArgs};
-use crate::client::Client;
+use crate::client::connect;
 use crate::crawl::{self, Tally};
 use crate::interrupt;
 use crate::output::{Output, bytes, count, table};
@@ -89,7 +90,7 @@ impl Load {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let begin = Instant::now();
         let patience = Duration::from_secs(self.patience);
-        let client = Client::new(&self.server)?;
+        let client = connect(&self.server)?;
         interrupt::announce("interrupted; the same command goes on")?;
         let post = Post::new(client.clone(), patience, self.acknowledged.as_deref())?;
         let input = thread::scope(|scope| {
@@ -170,17 +171,13 @@ fn unicode(html: Vec<u8>, charset: Option<&str>) -> String {
 
 /// Decides everything accepted so far.
 fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
-    #[derive(Deserialize)]
-    struct Flushed {
-        done: bool,
-    }
     let spinner = progress::waiting("deciding");
     let wait = FLUSH_STEP.min(patience);
     loop {
         let request = client.request(Method::POST, &["v1", "flush"]);
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
         // The server waits as long as it was asked to, and then has to say so.
-        let Flushed { done } = client.json(request.timeout(wait + patience))?;
+        let Flushed { done, .. } = client.json(request.timeout(wait + patience))?;
         if done {
             spinner.finish_and_clear();
             return Ok(());

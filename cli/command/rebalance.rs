@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
-use reqwest::{Method, StatusCode};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use doppel_protocol::answer::{LoadBalance, Present};
+use doppel_protocol::client::{Answer, Client, ClientError, Method, StatusCode};
+use doppel_protocol::{PartitionMove, RebalanceOutcome, RebalancePlan, RebalanceRequest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::report::describe_progress;
 use crate::args::AskArgs;
-use crate::client::Client;
-use crate::exit::Failure;
+use crate::client::connect;
 use crate::interrupt;
 use crate::output::{Output, count, plural, table};
 
@@ -83,20 +83,6 @@ struct Request {
     dry_run: bool,
 }
 
-/// What is read of the present mapping.
-#[derive(Debug, Deserialize)]
-struct Present {
-    plan_version: u64,
-    progress: Option<RebalanceProgress>,
-    outcome: Option<RebalanceOutcome>,
-}
-
-/// What is read of the load.
-#[derive(Debug, Deserialize)]
-struct Load {
-    node_imbalance: f64,
-}
-
 /// The answer to a request that was waited for.
 #[derive(Debug, Serialize)]
 struct Waited<'a> {
@@ -121,17 +107,16 @@ struct Done {
 
 impl Rebalance {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
+        let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
         let request = self.request();
-        let answer = self.accepted(&client, request)?;
-        let change: RebalancePlan = serde_json::from_str(answer.get())?;
+        let Answer { text, value: change } = self.accepted(&client, request)?;
         let human = |out: &mut dyn Write| print(request, &change, self.dry_run, out);
         if !self.wait || self.dry_run {
-            return Ok(output.print(&answer, human)?);
+            return Ok(output.print(&text, human)?);
         }
         if !output.json {
-            output.print(&answer, human)?;
+            output.print(&text, human)?;
         }
         let done = change.started.then(|| self.until_done(&client, &change)).transpose()?;
         let outcome = Waited { change: &change, done };
@@ -153,7 +138,7 @@ impl Rebalance {
     }
 
     /// The server's answer to the request; with `--wait` as soon as it has time for it.
-    fn accepted(&self, client: &Client, request: RebalanceRequest) -> anyhow::Result<Box<RawValue>> {
+    fn accepted(&self, client: &Client, request: RebalanceRequest) -> anyhow::Result<Answer<RebalancePlan>> {
         let body = Request { request, dry_run: self.dry_run };
         let mut said = false;
         let mut busy_since = Instant::now();
@@ -165,15 +150,17 @@ impl Rebalance {
             if self.wait {
                 request = request.timeout(self.patience());
             }
-            let asked = client.json(request);
-            let Err(error) = asked else { return asked };
-            let Some((what, status, text)) = busy(&error) else { return Err(error) };
+            let error = match client.ask(request) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some((what, status, text)) = busy(&error) else { return Err(error.into()) };
             if !self.wait {
                 let text = format!("{text}; with --wait this command waits for its turn");
-                return Err(Failure::Refused { status, text }.into());
+                return Err(ClientError::Refused { status, text }.into());
             }
             if busy_since.elapsed() > self.patience() {
-                return Err(error.context(format!("no turn within {} s", self.patience)));
+                return Err(anyhow::Error::new(error).context(format!("no turn within {} s", self.patience)));
             }
             interrupt::announce(INTERRUPTED_BEFORE)?;
             if !said {
@@ -193,10 +180,8 @@ impl Rebalance {
         self.get(client, &["v1", "rebalance"])
     }
 
-    fn get<T: for<'de> Deserialize<'de>>(&self, client: &Client, path: &[&str]) -> anyhow::Result<T> {
-        let text = client.send_patiently(&client.request(Method::GET, path), self.patience())?;
-        serde_json::from_str(&text)
-            .context("the answer is not what this program expects; is the server the same version?")
+    fn get<T: DeserializeOwned>(&self, client: &Client, path: &[&str]) -> anyhow::Result<T> {
+        Ok(client.ask_patiently(&client.request(Method::GET, path), self.patience())?.value)
     }
 
     /// Asks until the change is done, and says on stderr how far it is.
@@ -207,7 +192,7 @@ impl Rebalance {
         let begin = Instant::now();
         let (mut pause, mut due) = (ASK_FIRST, begin);
         let (plan_version, outcome) = loop {
-            let Present { plan_version, progress, outcome } = asked()?;
+            let Present { plan_version, progress, outcome, .. } = asked()?;
             let Some(progress) = progress else { break (plan_version, outcome) };
             if due <= Instant::now() {
                 eprintln!("doppel: {}", describe_progress(&progress));
@@ -227,19 +212,19 @@ impl Rebalance {
             }
             _ => {}
         }
-        let Load { node_imbalance: imbalance } = self.get(client, &["v1", "reports", "load-balance"])?;
+        let LoadBalance { load, .. } = self.get(client, &["v1", "reports", "load-balance"])?;
         Ok(Done {
             plan_version,
             seconds: begin.elapsed().as_secs_f64(),
             copied: outcome.map(|outcome| outcome.copied),
-            imbalance,
+            imbalance: load.node_imbalance,
         })
     }
 }
 
 /// What a server that refused is busy with, and its own words; none where it refused for another reason.
-fn busy(error: &anyhow::Error) -> Option<(&'static str, StatusCode, &str)> {
-    let Some(Failure::Refused { status, text }) = error.downcast_ref() else { return None };
+fn busy(error: &ClientError) -> Option<(&'static str, StatusCode, &str)> {
+    let ClientError::Refused { status, text } = error else { return None };
     let what = match *status {
         StatusCode::CONFLICT => "another change of the plan is under way",
         StatusCode::SERVICE_UNAVAILABLE => "the server is busy, mostly with another plan",
@@ -402,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_busy_server_is_known() {
-        let said = |status| anyhow::Error::new(Failure::Refused { status, text: "node 503".to_owned() });
+        let said = |status| ClientError::Refused { status, text: "node 503".to_owned() };
         assert!(busy(&said(StatusCode::CONFLICT)).unwrap().0.contains("another change"));
         assert!(busy(&said(StatusCode::SERVICE_UNAVAILABLE)).is_some());
         assert!(busy(&said(StatusCode::BAD_REQUEST)).is_none());

@@ -4,12 +4,11 @@ use std::io::{self, Write};
 
 use clap::Args;
 use doppel_model::GroupId;
-use reqwest::Method;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use doppel_protocol::answer;
+use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output::{Output, plural};
 
 /// Recompute a group's membership by exact comparison of all its members.
@@ -35,33 +34,20 @@ pub(crate) struct Repair {
     ask: AskArgs,
 }
 
-#[derive(Debug, Deserialize)]
-struct Answer {
-    group: String,
-    before: Vec<String>,
-    components: Vec<Vec<String>>,
-    applied: bool,
-    #[serde(default)]
-    truncated: bool,
-    total_members: Option<u64>,
-    total_components: Option<u64>,
-}
-
 impl Repair {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
+        let client = connect(&self.ask.server)?;
         let id = self.group.to_string();
         let request = client.request(Method::POST, &["v1", "groups", &id, "repair"]);
         let request =
             request.query(&[("dry_run", self.dry_run)]).query(&self.by.as_ref().map(|by| [("by", by)]));
-        let answer: Box<RawValue> = client.json(request)?;
-        let view: Answer = serde_json::from_str(answer.get())?;
-        Output { json: self.ask.json }.print(&answer, |out| {
-            let done = if view.applied { "recomputed" } else { "nothing was changed" };
-            let before = plural(view.total_members.unwrap_or(view.before.len() as u64), "page");
-            let after = plural(view.total_components.unwrap_or(view.components.len() as u64), "set");
-            writeln!(out, "{}: {before} in {after}; {done}", view.group)?;
-            print_sets(out, &view.components, view.truncated)
+        let Answer { text, value: repair } = client.ask::<answer::Repair>(request)?;
+        Output { json: self.ask.json }.print(&text, |out| {
+            let done = if repair.applied { "recomputed" } else { "nothing was changed" };
+            let before = plural(repair.total_members.unwrap_or(repair.before.len()) as u64, "page");
+            let after = plural(repair.total_components.unwrap_or(repair.components.len()) as u64, "set");
+            writeln!(out, "{}: {before} in {after}; {done}", repair.group)?;
+            print_sets(out, &repair.components, repair.truncated)
         })?;
         Ok(())
     }

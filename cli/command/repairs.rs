@@ -3,13 +3,12 @@
 use clap::Args;
 use doppel_model::GroupId;
 use doppel_protocol::RepairId;
-use reqwest::Method;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, Trail};
+use doppel_protocol::client::{Answer, Client, Method};
 
 use super::repair::print_sets;
 use crate::args::AskArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::output::{Output, plural, table};
 
 /// The most repairs of one answer.
@@ -39,34 +38,9 @@ pub(crate) struct Repairs {
     ask: AskArgs,
 }
 
-#[derive(Debug, Deserialize)]
-struct Applied {
-    id: String,
-    at: String,
-    by: String,
-    group: String,
-    members: u64,
-    sets: u64,
-    truncated: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Trail {
-    repairs: Vec<Applied>,
-    next: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Details {
-    #[serde(flatten)]
-    repair: Applied,
-    components: Vec<Vec<String>>,
-    forgotten: u64,
-}
-
 impl Repairs {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
+        let client = connect(&self.ask.server)?;
         match self.repair {
             Some(id) => self.show(&client, id),
             None => self.list(&client),
@@ -75,10 +49,10 @@ impl Repairs {
 
     fn show(&self, client: &Client, id: RepairId) -> anyhow::Result<()> {
         let request = client.request(Method::GET, &["v1", "repairs", &id.to_string()]);
-        let answer: Box<RawValue> = client.json(request)?;
-        let Details { repair, components, forgotten } = serde_json::from_str(answer.get())?;
-        Output { json: self.ask.json }.print(&answer, |out| {
-            let [at, by, group, before, after, id] = repair.row();
+        let Answer { text, value } = client.ask(request)?;
+        let AppliedRepairUrls { repair, components, forgotten, .. } = value;
+        Output { json: self.ask.json }.print(&text, |out| {
+            let [at, by, group, before, after, id] = row(&repair);
             writeln!(out, "{id}: {group} by {by}, {at}: {before} in {after}")?;
             print_sets(out, &components, repair.truncated)?;
             if forgotten > 0 {
@@ -98,13 +72,12 @@ impl Repairs {
             query.extend(self.group.map(|group| ("group", group.to_string())));
             query.extend(before.map(|before| ("before", before)));
             let request = client.request(Method::GET, &["v1", "repairs"]).query(&query);
-            let answer: Box<RawValue> = client.json(request)?;
-            let Trail { repairs, next } = serde_json::from_str(answer.get())?;
+            let Answer { text, value: Trail { repairs, next } } = client.ask(request)?;
             if output.json {
-                output.print(&answer, |_| Ok(()))?;
+                output.print(&text, |_| Ok(()))?;
             }
             left = left.saturating_sub(repairs.len() as u64);
-            rows.extend(repairs.iter().map(|repair| repair.row().to_vec()));
+            rows.extend(repairs.iter().map(|repair| row(repair).to_vec()));
             if next.is_none() || left == 0 {
                 break;
             }
@@ -120,11 +93,10 @@ impl Repairs {
     }
 }
 
-impl Applied {
-    /// When, by whom, group, before, after, id.
-    fn row(&self) -> [String; 6] {
-        let more = if self.truncated { " at least" } else { "" };
-        let (before, after) = (plural(self.members, "page"), plural(self.sets, "set") + more);
-        [self.at.clone(), self.by.clone(), self.group.clone(), before, after, self.id.clone()]
-    }
+/// When, by whom, group, before, after, id.
+fn row(repair: &AppliedRepair) -> [String; 6] {
+    let AppliedRepair { id, at, by, group, members, sets, truncated } = repair;
+    let more = if *truncated { " at least" } else { "" };
+    let (before, after) = (plural(*members, "page"), plural(*sets, "set") + more);
+    [at.clone(), by.clone(), group.clone(), before, after, id.clone()]
 }

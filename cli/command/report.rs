@@ -9,21 +9,17 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use doppel_protocol::{Backlog, Counters};
-use reqwest::Method;
-use serde::Deserialize;
+use doppel_protocol::answer::{Group, GroupSizes, Quality, SizeClass};
+use doppel_protocol::client::{Answer, Method};
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::destination::Destination;
 use crate::eval::svg::{self, Panel};
 use crate::exit::Failure;
 use crate::output::{Output, count, plural, redirects, table};
-use load_balance::LoadBalance;
 pub(crate) use load_balance::describe_progress;
-use what_if::WhatIfs;
 
 /// Show how a server is doing.
 #[derive(Debug, Args)]
@@ -56,39 +52,6 @@ enum Kind {
     Groups,
 }
 
-#[derive(Debug, Deserialize)]
-struct Quality {
-    counters: Counters,
-    unique: u64,
-    backlog: Backlog,
-    confirm_share: Option<f64>,
-    reject_share: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Groups {
-    groups: u64,
-    cut: bool,
-    quarantined: u64,
-    histogram: Vec<SizeClass>,
-    largest: Vec<Group>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SizeClass {
-    from: u64,
-    to: u64,
-    groups: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Group {
-    group: String,
-    winner: Option<String>,
-    members: u64,
-    quarantined: bool,
-}
-
 impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if (self.what_if || self.svg.is_some()) && !matches!(self.kind, Kind::LoadBalance) {
@@ -98,11 +61,12 @@ impl Report {
         match self.kind {
             Kind::LoadBalance if self.what_if => {
                 let path = ["v1", "reports", "load-balance", "what-if"];
-                self.show(&path, WhatIfs::print, |report| self.draw("what-if.svg", &report.panels()))
+                self.show(&path, what_if::print, |report| self.draw("what-if.svg", &what_if::panels(report)))
             }
             Kind::LoadBalance => {
                 let path = ["v1", "reports", "load-balance"];
-                self.show(&path, LoadBalance::print, |report| self.draw("load-balance.svg", &report.panels()))
+                let draw = |report: &_| self.draw("load-balance.svg", &load_balance::panels(report));
+                self.show(&path, load_balance::print, draw)
             }
             Kind::Quality => self.show(&["v1", "reports", "quality"], quality, |_| Ok(())),
             Kind::Groups => self.show(&["v1", "reports", "groups"], groups, |_| Ok(())),
@@ -115,11 +79,10 @@ impl Report {
         human: impl FnOnce(&T, &mut dyn Write) -> io::Result<()>,
         draw: impl FnOnce(&T) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
-        let answer: Box<RawValue> = client.json(client.request(Method::GET, path))?;
-        let report: T = serde_json::from_str(answer.get())?;
-        draw(&report)?;
-        Output { json: self.ask.json }.print(&answer, |out| human(&report, out))?;
+        let client = connect(&self.ask.server)?;
+        let Answer { text, value } = client.ask(client.request(Method::GET, path))?;
+        draw(&value)?;
+        Output { json: self.ask.json }.print(&text, |out| human(&value, out))?;
         Ok(())
     }
 
@@ -165,7 +128,7 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
     table(out, &rows)
 }
 
-fn groups(report: &Groups, out: &mut dyn Write) -> io::Result<()> {
+fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
     let more = if report.cut { " and more" } else { "" };
     let quarantined = match report.quarantined {
         0 => String::new(),

@@ -3,15 +3,15 @@
 use std::io::{self, BufRead};
 
 use clap::Args;
-use doppel_coordinator::words;
-use doppel_protocol::{Rule, Unresolved};
-use reqwest::Method;
+use doppel_protocol::answer::{Advice, StatusAnswer};
+use doppel_protocol::client::{Client, Method};
+use doppel_protocol::{self as protocol, words};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::args::AskArgs;
-use crate::client::Client;
+use crate::client::connect;
 use crate::exit::Failure;
 use crate::output::{Output, count, table};
 
@@ -41,29 +41,15 @@ pub(crate) struct Status {
     ask: AskArgs,
 }
 
+/// The answers as the server wrote them, each of which is a [`StatusAnswer`].
 #[derive(Debug, Deserialize)]
-struct Answers {
+struct Written {
     pages: Vec<Box<RawValue>>,
-}
-
-/// What is printed of an answer.
-#[derive(Debug, Deserialize)]
-struct Answer {
-    url: String,
-    status: Option<String>,
-    group: Option<String>,
-    winner: Option<String>,
-    similarity: Option<f64>,
-    rule: Option<Rule>,
-    reason: Option<Unresolved>,
-    redirect_to: Option<String>,
-    note: Option<String>,
-    error: Option<String>,
 }
 
 impl Status {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let client = Client::new(&self.ask.server)?;
+        let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
         let mut bad = 0;
         if self.urls == ["-"] {
@@ -91,30 +77,33 @@ impl Status {
     /// Gives how many of them are no page URLs.
     fn ask_all(&self, client: &Client, output: Output, urls: &[String]) -> anyhow::Result<u64> {
         let body = json!({ "urls": urls, "market": self.market });
-        let Answers { pages } = client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
+        let Written { pages } = client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
         let answers = pages.iter().map(|page| serde_json::from_str(page.get()));
-        let answers = answers.collect::<Result<Vec<Answer>, _>>()?;
-        output.print_all(&pages, |out| table(out, &answers.iter().map(Answer::row).collect::<Vec<_>>()))?;
-        Ok(answers.iter().filter(|answer| answer.error.is_some()).count() as u64)
+        let answers = answers.collect::<Result<Vec<StatusAnswer>, _>>()?;
+        output.print_all(&pages, |out| table(out, &answers.iter().map(row).collect::<Vec<_>>()))?;
+        Ok(answers.iter().filter(|answer| matches!(answer, StatusAnswer::Bad { .. })).count() as u64)
     }
 }
 
-impl Answer {
-    fn row(&self) -> Vec<String> {
-        let mut about = Vec::new();
-        if let Some(target) = &self.redirect_to {
-            let end = self.reason.map(|reason| format!(", {}", words::unresolved(reason)));
-            about.push(format!("redirects to {target}{}", end.unwrap_or_default()));
-        }
-        if let (Some(winner), true) = (&self.winner, self.status.as_deref() != Some("winner")) {
-            let why = self.rule.map(|rule| format!(" ({})", words::rule(rule))).unwrap_or_default();
-            about.push(format!("of {winner}{why}"));
-        }
-        about.extend(self.similarity.map(|similarity| format!("similarity {similarity:.3}")));
-        about.extend(self.group.as_ref().map(|group| format!("group {group}")));
-        about.extend(self.note.clone());
-        about.extend(self.error.clone());
-        let status = self.status.clone().unwrap_or_else(|| "error".to_owned());
-        vec![status, self.url.clone(), about.join(", ")]
+fn row(answer: &StatusAnswer) -> Vec<String> {
+    match answer {
+        StatusAnswer::Advice(advice) => vec![advice.status.to_string(), advice.url.clone(), about(advice)],
+        StatusAnswer::Bad { url, error } => vec!["error".to_owned(), url.clone(), error.clone()],
     }
+}
+
+fn about(advice: &Advice) -> String {
+    let mut about = Vec::new();
+    if let Some(target) = &advice.redirect_to {
+        let end = advice.reason.map(|reason| format!(", {}", words::unresolved(reason)));
+        about.push(format!("redirects to {target}{}", end.unwrap_or_default()));
+    }
+    if let (Some(winner), true) = (&advice.winner, advice.status != protocol::Status::Winner) {
+        let why = advice.rule.map(|rule| format!(" ({})", words::rule(rule))).unwrap_or_default();
+        about.push(format!("of {winner}{why}"));
+    }
+    about.extend(advice.similarity.map(|similarity| format!("similarity {similarity:.3}")));
+    about.extend(advice.group.as_ref().map(|group| format!("group {group}")));
+    about.extend(advice.note.clone());
+    about.join(", ")
 }

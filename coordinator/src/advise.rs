@@ -11,45 +11,14 @@ use std::collections::HashSet;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    Body, GroupState, GroupSummary, Market, PageView, Pair, Rule, Status, Submission, Tier1Api, Tier1Error,
+    Body, GroupState, GroupSummary, Market, PageView, Pair, Status, Submission, Tier1Api, Tier1Error,
     Tier2Api, Unresolved, WinnerOrder, WinnerView,
 };
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, PROBE_PARTNERS, REDIRECTS};
 use crate::market::MarketWinners;
-
-/// What Doppel says of a page.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct Advice {
-    /// The page, as asked for; empty for a probe without one.
-    #[schema(value_type = String)]
-    pub url: String,
-    /// What it is.
-    pub status: Status,
-    /// The group it is in, if any, such as `g12-0`.
-    pub group: Option<String>,
-    /// That group's winner.
-    #[schema(value_type = Option<String>)]
-    pub winner: Option<PageUrl>,
-    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
-    pub similarity: Option<f64>,
-    /// Newest fetch, RFC 3339.
-    pub fetched_at: Option<String>,
-    /// The rule of the winner order by which the winner stands before this page.
-    pub rule: Option<Rule>,
-    /// Why a redirect is unresolved.
-    pub reason: Option<Unresolved>,
-    /// Where a redirect leads; absent for other pages.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub redirect_to: Option<PageUrl>,
-    /// What limits the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
 
 /// Gives advice on the present records.
 pub(crate) struct Advisor<'a> {
@@ -102,7 +71,7 @@ impl<'a> Advisor<'a> {
             return Ok(Some(advice));
         };
         let Some(winner) = self.winner(group, Some(view))? else { return Ok(None) };
-        advice.name(&winner);
+        name(&mut advice, &winner);
         if view.line.status == Status::Pending {
             return Ok(Some(advice));
         }
@@ -230,7 +199,7 @@ impl<'a> Advisor<'a> {
                     if !seen.insert(winner.group) {
                         continue;
                     }
-                    found.name(&winner);
+                    name(&mut found, &winner);
                     self.measure(&mut found, signature, &winner, own)?;
                 }
                 None if own == Some(&view.rank.url) => continue,
@@ -278,10 +247,10 @@ impl<'a> Advisor<'a> {
                 end = self.page(last)?;
             }
             let advice = advice.clone();
-            let Some(end) = end else { return Ok(advice.unresolved(Some(Unresolved::UnknownTarget))) };
+            let Some(end) = end else { return Ok(unresolved(advice, Some(Unresolved::UnknownTarget))) };
             match (end.line.status, end.line.group) {
-                (Status::Dead, _) => return Ok(advice.unresolved(Some(Unresolved::DeadTarget))),
-                (Status::Unresolved, _) => return Ok(advice.unresolved(end.unresolved)),
+                (Status::Dead, _) => return Ok(unresolved(advice, Some(Unresolved::DeadTarget))),
+                (Status::Unresolved, _) => return Ok(unresolved(advice, end.unresolved)),
                 (Status::Unique, _) => {
                     let winner = Some(end.rank.url);
                     return Ok(Advice { status: Status::Duplicate, winner, ..advice });
@@ -290,7 +259,7 @@ impl<'a> Advisor<'a> {
                 (_, Some(group)) => {
                     let Some(winner) = self.winner(group, None)? else { continue };
                     let mut advice = advice;
-                    advice.name(&winner);
+                    name(&mut advice, &winner);
                     if let Some(advice) = self.verify_target(advice, &end, &winner)? {
                         return Ok(advice);
                     }
@@ -361,42 +330,14 @@ impl Winner {
     }
 }
 
-impl Advice {
-    fn unknown(url: String) -> Self {
-        Self {
-            url,
-            status: Status::Unknown,
-            group: None,
-            winner: None,
-            similarity: None,
-            fetched_at: None,
-            rule: None,
-            reason: None,
-            redirect_to: None,
-            note: None,
-        }
-    }
+/// A redirect that ends at no content.
+fn unresolved(advice: Advice, reason: Option<Unresolved>) -> Advice {
+    Advice { status: Status::Unresolved, reason, ..advice }
+}
 
-    /// What the record says, without verification; a caller verifies before it says `duplicate`.
-    fn on_record(view: &PageView) -> Self {
-        Self {
-            status: view.line.status,
-            group: view.line.group.map(|group| group.to_string()),
-            winner: view.line.winner.clone(),
-            fetched_at: Some(view.fetched_at.to_string()),
-            reason: view.unresolved,
-            redirect_to: view.redirect_to.clone(),
-            ..Self::unknown(view.rank.url.to_string())
-        }
-    }
-
-    fn unresolved(self, reason: Option<Unresolved>) -> Self {
-        Self { status: Status::Unresolved, reason, ..self }
-    }
-
-    fn name(&mut self, winner: &Winner) {
-        self.group = Some(winner.group.to_string());
-        self.winner = Some(winner.url.clone());
-        self.note.clone_from(&winner.note);
-    }
+/// Names the group and its winner.
+fn name(advice: &mut Advice, winner: &Winner) {
+    advice.group = Some(winner.group.to_string());
+    advice.winner = Some(winner.url.clone());
+    advice.note.clone_from(&winner.note);
 }

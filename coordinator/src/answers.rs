@@ -6,62 +6,14 @@
 
 use axum::body::Bytes;
 use doppel_protocol::Outcome;
-use serde::Serialize;
-use utoipa::ToSchema;
+use doppel_protocol::answer::{LineAnswer, LineCode, LineError, NotTaken, Taken};
 
 use crate::app::App;
 use crate::ingest::IngestError;
 use crate::limits::{LINE_ANSWER_BYTES, RETRY_REASON_BYTES};
 use crate::memory::Share;
 use crate::metrics::Metrics;
-use crate::pages::Taken;
 use crate::problem::Problem;
-
-/// The answer to one line.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum LineAnswer {
-    /// It was taken.
-    Taken(Taken),
-    /// It was not.
-    NotTaken(NotTaken),
-}
-
-/// A line that was not taken.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NotTaken {
-    /// Its number, the first line of the body being 1.
-    line: usize,
-    /// Its page, where that can be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    /// What is wrong.
-    error: LineError,
-}
-
-/// Why a line was not taken.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LineError {
-    /// Whether the line is at fault or the moment.
-    code: LineCode,
-    /// The field that is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
-    /// In words.
-    reason: String,
-}
-
-/// The kinds of [`LineError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LineCode {
-    /// The line is no page.
-    Invalid,
-    /// The service takes no more at the moment; send the line again later.
-    Retry,
-    /// The service failed on this line; its log says more.
-    Internal,
-}
 
 /// The answers so far.
 pub(crate) struct Answers<'m> {
@@ -73,25 +25,24 @@ pub(crate) struct Answers<'m> {
     any_taken: bool,
 }
 
-impl NotTaken {
-    /// What to say of a line that is no page.
-    pub(crate) fn new(line: usize, url: Option<String>, error: &IngestError) -> Self {
-        let (code, field) = match error {
-            IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
-            IngestError::TooLong(_) => (LineCode::Invalid, None),
-            IngestError::Panicked => (LineCode::Internal, None),
-        };
-        let reason = match error {
-            IngestError::Item(item) => item.reason.to_string(),
-            other => other.to_string(),
-        };
-        Self { line, url, error: LineError { code, field, reason } }
-    }
+/// What to say of a line that is no page.
+pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -> NotTaken {
+    let (code, field) = match error {
+        IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
+        IngestError::TooLong(_) => (LineCode::Invalid, None),
+        IngestError::Panicked => (LineCode::Internal, None),
+    };
+    let reason = match error {
+        IngestError::Item(item) => item.reason.to_string(),
+        other => other.to_string(),
+    };
+    NotTaken { line, url, error: LineError { code, field, reason } }
+}
 
-    fn text_bytes(&self) -> usize {
-        let Self { url, error: LineError { field, reason, .. }, .. } = self;
-        [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
-    }
+/// The bytes that the texts of an answer take in JSON.
+fn text_bytes(not_taken: &NotTaken) -> usize {
+    let NotTaken { url, error: LineError { field, reason, .. }, .. } = not_taken;
+    [url.as_deref(), field.as_deref(), Some(reason)].into_iter().flatten().map(json_bytes).sum()
 }
 
 impl<'m> Answers<'m> {
@@ -111,7 +62,7 @@ impl<'m> Answers<'m> {
     /// Takes room for the texts of the next answers: the URLs of pages, or all that is said of a line that is
     /// none. Tells whether there is as much.
     pub(crate) fn make_room(&mut self, pages: &[Result<String, NotTaken>]) -> bool {
-        let texts = pages.iter().map(|page| page.as_ref().map_or_else(NotTaken::text_bytes, json_bytes));
+        let texts = pages.iter().map(|page| page.as_ref().map_or_else(text_bytes, json_bytes));
         let more = texts.sum::<usize>() + self.left * LINE_ANSWER_BYTES;
         let is_there = self.share.grow_to(self.bytes.len() + more);
         if is_there {
@@ -215,7 +166,7 @@ mod tests {
         assert!(json.len() < LINE_ANSWER_BYTES + 100, "the reason of a retry is within");
         let error = LineError { code: LineCode::Internal, field: Some(text()), reason: text() };
         let invalid = NotTaken { line: usize::MAX, url: Some(text()), error };
-        let (texts, json) = (invalid.text_bytes(), serde_json::to_string(&invalid).unwrap());
+        let (texts, json) = (text_bytes(&invalid), serde_json::to_string(&invalid).unwrap());
         assert!(texts == 300 && json.len() < LINE_ANSWER_BYTES + texts);
         let taken = serde_json::to_string(&Taken { url: text(), outcome: Outcome::Unchanged }).unwrap();
         assert!(taken.len() < LINE_ANSWER_BYTES + 100);

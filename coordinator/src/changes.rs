@@ -7,14 +7,14 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use doppel_protocol::Changes;
-use serde::{Deserialize, Serialize};
+use doppel_protocol::answer::{ChangeLine, ChangesAnswer};
+use serde::Deserialize;
 use tokio::time::Instant;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{Query, number};
 use crate::limits::{CHANGES, CHANGES_DEFAULT, CHANGES_WAIT_S, CURSOR_BYTES};
-use crate::line::ChangeLine;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
 
@@ -34,17 +34,6 @@ pub(crate) struct ChangesQuery {
     wait: Option<u64>,
     /// The most events of the answer, 1 to 10,000.
     limit: Option<usize>,
-}
-
-/// A piece of the feed.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ChangesAnswer {
-    /// Events, ordered per URL.
-    changes: Vec<ChangeLine>,
-    /// Opaque; where to go on.
-    cursor: String,
-    /// Whether the feed had nothing more at that moment.
-    at_end: bool,
 }
 
 /// What changed since a cursor?
@@ -77,11 +66,7 @@ pub(crate) async fn get(
     let _place = if wait.is_zero() { None } else { Some(app.enter_long_poll()?) };
     let changes = poll(&app, query.cursor, limit, wait).await?;
 
-    let answer = ChangesAnswer {
-        changes: changes.changes.into_iter().map(ChangeLine::from).collect(),
-        cursor: changes.cursor,
-        at_end: changes.at_end,
-    };
+    let answer = ChangesAnswer::from(changes);
     if !wants_lines(&headers) {
         return Ok(Json(answer).into_response());
     }

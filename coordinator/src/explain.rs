@@ -8,16 +8,15 @@ use axum::extract::State;
 use doppel_model::PageUrl;
 use doppel_model::pairwise::{Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_protocol::PageView;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use doppel_protocol::answer::{Advice, Content, Examples, Explanation, Measures, Side};
+use doppel_protocol::{PageView, words};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use crate::advise::Advice;
 use crate::app::App;
 use crate::extract::{Query, page_url};
 use crate::limits::EXAMPLES;
 use crate::problem::Problem;
-use crate::words;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -27,89 +26,6 @@ pub(crate) struct ExplainQuery {
     a: String,
     /// The other.
     b: String,
-}
-
-/// Why two pages are, or are not, duplicates.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Explanation {
-    /// One page.
-    a: Side,
-    /// The other.
-    b: Side,
-    /// The threshold: near-duplicates have a Jaccard coefficient above it.
-    tau: String,
-    /// Every measure of F; none where a page has no content.
-    measures: Option<Measures>,
-    /// Whether the two contents are near-duplicates, F.
-    duplicate: bool,
-    /// Why, in words.
-    because: String,
-}
-
-/// What is known of one page.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Side {
-    /// Advice about it at this moment.
-    advice: Advice,
-    /// The page whose content is compared: it itself, or the end of its redirects.
-    compared: Option<String>,
-    /// What of that content is compared.
-    content: Option<Content>,
-}
-
-/// A content.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Content {
-    /// Hash of the token sequence.
-    hash: String,
-    /// Tokens.
-    tokens: u32,
-    /// Distinct shingles.
-    shingles: u32,
-    /// Whether it has the 20 tokens that a duplicate by similarity needs.
-    comparable: bool,
-    /// Language of the page.
-    language: Option<String>,
-    /// Distinct shingles whose first word is in each sub-dictionary.
-    lengths: Vec<u32>,
-    /// The partition that stores it.
-    home: u32,
-    /// The partitions it is compared in.
-    probed_partitions: Vec<u32>,
-}
-
-/// Every measure of F.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Measures {
-    /// Whether the token sequences are the same.
-    same_content: bool,
-    /// Shingles that both have.
-    shared: u32,
-    /// Shingles that only `a` has.
-    only_a: u32,
-    /// Shingles that only `b` has.
-    only_b: u32,
-    /// The Jaccard coefficient, exact.
-    jaccard: f64,
-    /// The same as the sketches estimate it, which decides nothing.
-    sketch_estimate: f64,
-    /// Bands of the sketch that are equal: at least one makes the pair a candidate.
-    equal_bands: usize,
-    /// Bands of the sketch.
-    bands: usize,
-    /// Examples of shingles.
-    examples: Examples,
-}
-
-/// Some shingles. Only their 40-bit hashes are kept, not their words: here in hexadecimal.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct Examples {
-    /// Hashes of shingles that both have.
-    common: Vec<String>,
-    /// Hashes of shingles that only `a` has.
-    only_a: Vec<String>,
-    /// Hashes of shingles that only `b` has.
-    only_b: Vec<String>,
 }
 
 /// Why are two pages, or are they not, duplicates?
@@ -224,7 +140,7 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
 fn because(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
-        return side.lacks_content();
+        return lacks_content(side);
     };
     let leads = |side: &Side| {
         let (from, to) = (&side.advice.url, side.compared.as_ref()?);
@@ -238,16 +154,13 @@ fn because(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Me
     parts.join("; ")
 }
 
-impl Side {
-    fn lacks_content(&self) -> String {
-        let Advice { url, redirect_to, reason, .. } = &self.advice;
-        match (redirect_to, reason) {
-            (Some(to), Some(reason)) => {
-                format!("{url} redirects to {to}, {}", words::unresolved(*reason))
-            }
-            (Some(to), None) => format!("{url} redirects to {to}, which has no content at this moment"),
-            (None, _) => format!("{url} has no content at this moment"),
-        }
+/// Why there is nothing to compare.
+fn lacks_content(side: &Side) -> String {
+    let Advice { url, redirect_to, reason, .. } = &side.advice;
+    match (redirect_to, reason) {
+        (Some(to), Some(reason)) => format!("{url} redirects to {to}, {}", words::unresolved(*reason)),
+        (Some(to), None) => format!("{url} redirects to {to}, which has no content at this moment"),
+        (None, _) => format!("{url} has no content at this moment"),
     }
 }
 

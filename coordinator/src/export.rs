@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use doppel_protocol::answer::ExportLine;
 use doppel_protocol::{Tier1Api, Tier1Error};
 
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
-use crate::line::ExportLine;
 use crate::problem::Problem;
 use crate::sort::Sorter;
 

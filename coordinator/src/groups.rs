@@ -3,51 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use doppel_model::GroupId;
-use doppel_protocol::{GroupFilter, GroupPosition, GroupState, GroupSummary, MemberView, Status};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use doppel_protocol::answer::{Group, GroupList, GroupPage, Member};
+use doppel_protocol::{GroupFilter, GroupPosition};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::advise::follow;
 use crate::app::App;
 use crate::extract::{self, GroupPath, Query, number};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
-
-/// A group without its members.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct Group {
-    /// Its id.
-    group: String,
-    /// The group that has its members now, when it was merged away.
-    merged_into: Option<String>,
-    /// Its winner.
-    winner: Option<String>,
-    /// Pages with content.
-    members: u64,
-    /// Members found dissimilar to the winner.
-    dissimilar: u64,
-    /// It owes a recomputation.
-    dirty: bool,
-    /// It is past the size limit: its members are not advised as duplicates until it is repaired.
-    quarantined: bool,
-}
-
-impl From<GroupSummary> for Group {
-    fn from(summary: GroupSummary) -> Self {
-        Self {
-            group: summary.group.to_string(),
-            merged_into: match summary.state {
-                GroupState::Active => None,
-                GroupState::MergedInto { group } => Some(group.to_string()),
-            },
-            winner: summary.winner.map(String::from),
-            members: summary.members,
-            dissimilar: summary.dissimilar,
-            dirty: summary.dirty,
-            quarantined: summary.quarantined,
-        }
-    }
-}
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -60,14 +25,6 @@ pub(crate) struct ListQuery {
     after: Option<String>,
     /// The most groups of the answer, 1 to 1,000.
     limit: Option<usize>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct GroupList {
-    /// In order of shard and id.
-    groups: Vec<Group>,
-    /// What to pass as `after` to go on; none at the end.
-    next: Option<String>,
 }
 
 /// List groups.
@@ -104,41 +61,6 @@ pub(crate) struct GroupQuery {
     after: Option<String>,
     /// The most members of the answer, 1 to 1,000; redirects come on top.
     limit: Option<usize>,
-}
-
-/// A page of a group's members.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct GroupPage {
-    #[serde(flatten)]
-    group: Group,
-    /// Some members, each followed by the redirects that end at it.
-    pages: Vec<Member>,
-    /// What to pass as `after` to go on; none at the end.
-    next: Option<String>,
-}
-
-/// A member of a group.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Member {
-    /// The page.
-    url: String,
-    /// What it is.
-    status: Status,
-    /// Jaccard coefficient with the winner.
-    similarity: Option<f64>,
-    /// Hash of its content; none for a redirect.
-    content: Option<String>,
-}
-
-impl From<MemberView> for Member {
-    fn from(member: MemberView) -> Self {
-        Self {
-            url: member.line.url.into(),
-            status: member.line.status,
-            similarity: member.line.similarity,
-            content: member.content.map(|content| content.to_string()),
-        }
-    }
 }
 
 /// Show a group and its members.

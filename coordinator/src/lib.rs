@@ -23,7 +23,6 @@ mod extract;
 mod groups;
 pub mod ingest;
 pub mod limits;
-mod line;
 mod lines;
 mod load;
 mod mapping;
@@ -49,9 +48,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod winners;
-pub mod words;
 
-pub use advise::Advice;
 pub use problem::Problem;
 pub use router::{app, openapi};
 pub use server::serve;

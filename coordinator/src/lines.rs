@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use doppel_model::PageUrl;
 use serde::Deserialize;
 
-use crate::answers::{Answers, NotTaken};
+use crate::answers::{Answers, not_taken};
 use crate::app::App;
 use crate::ingest::{Batch, Ingested, Source};
 use crate::limits::CHUNK_BYTES;
@@ -78,7 +78,7 @@ fn record(
                 submissions.push(submission);
                 Ok(url)
             }
-            Err(error) => Err(NotTaken::new(line.number, line.url(), &error)),
+            Err(error) => Err(not_taken(line.number, line.url(), &error)),
         });
     }
     // What is recorded must be answered, so the room comes first.

@@ -7,71 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::Timestamp;
 use doppel_partitioning::Plan;
-use doppel_protocol::{LoadReport, MappingApi, RebalanceProgress};
-use serde::Serialize;
-use utoipa::ToSchema;
+use doppel_protocol::answer::{LoadBalance, LoadPoint, NodeLoad};
+use doppel_protocol::{LoadReport, MappingApi};
 
 use crate::app::App;
 use crate::limits::HISTORY_POINTS;
 use crate::problem::Problem;
-use crate::shard_map::ShardAssignment;
-
-/// Load per partition and node, and who owns which shard.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LoadBalance {
-    #[serde(flatten)]
-    load: LoadReport,
-    /// The partitions' figures added up per tier-2 node.
-    nodes: Vec<NodeLoad>,
-    /// Nodes that are to have no partitions.
-    drained: Vec<u32>,
-    /// The change of the mapping that is under way.
-    progress: Option<RebalanceProgress>,
-    /// A point per minute for as long as the service runs, the last 24 hours of it, oldest first.
-    history: Vec<LoadPoint>,
-    /// Standard deviation over mean of `node_imbalance` in the history; null where there is none.
-    variation: Option<f64>,
-    /// Number of the table of shards.
-    shard_map_version: u64,
-    /// The tier-1 node of every shard.
-    shards: Vec<ShardAssignment>,
-}
-
-/// One tier-2 node's load.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct NodeLoad {
-    /// The node, from 0.
-    node: u32,
-    /// Its partitions.
-    partitions: u64,
-    /// Contents stored.
-    contents: u64,
-    /// Pages stored.
-    pages: u64,
-    /// Pages received for comparison, by all its partitions together.
-    received: u64,
-    /// Exact comparisons.
-    comparisons: u64,
-    /// Memory, in bytes.
-    bytes: u64,
-}
-
-/// The load at some moment.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub(crate) struct LoadPoint {
-    /// When.
-    at: String,
-    /// Number of the map.
-    plan_version: u64,
-    /// All contents.
-    contents: u64,
-    /// Largest over mean of contents per serving node.
-    node_imbalance: f64,
-    /// The same contents dealt at random.
-    node_imbalance_floor: f64,
-    /// Share of fan-out to nodes saved against a broadcast; null where there were no searches under the plan.
-    node_fan_out_saved: Option<f64>,
-}
 
 /// The points of the last hours.
 #[derive(Debug, Clone, Default)]

@@ -9,8 +9,9 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
-use doppel_protocol::{MappingApi, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest};
-use serde::{Deserialize, Serialize};
+use doppel_protocol::answer::{Present, WhatIfs};
+use doppel_protocol::{MappingApi, RebalancePlan, RebalanceRequest};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -73,23 +74,6 @@ impl RebalanceBody {
     }
 }
 
-/// The mapping at present.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Present {
-    /// Number of the plan that is served.
-    plan_version: u64,
-    /// Nodes, those that are drained among them.
-    nodes: u32,
-    /// Nodes that are to have no partitions.
-    drained: Vec<u32>,
-    /// The change that is under way; null where there is none.
-    progress: Option<RebalanceProgress>,
-    /// The request that is being carried out, or comes next; null where there is none.
-    request: Option<RebalanceRequest>,
-    /// How the last request ended since the start; null where there was none.
-    outcome: Option<RebalanceOutcome>,
-}
-
 /// The mapping, if it can be changed.
 pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
     let none = || Problem::not_found("this service's index has no mapping that can be changed");
@@ -142,17 +126,6 @@ pub(crate) async fn rebalance(
         Ok(Json(answer))
     })
     .await
-}
-
-/// What other numbers of sub-dictionaries and nodes would make of the present contents.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WhatIfs {
-    /// Contents that the figures are from, those with the least hashes: all, or 100,000.
-    sample: u64,
-    /// The present plan on the same contents.
-    present: WhatIf,
-    /// For 1 to 4 sub-dictionaries and 2 to 128 nodes.
-    rows: Vec<WhatIf>,
 }
 
 /// What would other numbers of sub-dictionaries and nodes make of the present contents?

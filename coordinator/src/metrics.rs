@@ -11,6 +11,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
+use doppel_protocol::answer::LineCode;
 use doppel_protocol::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
@@ -21,7 +22,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::answers::LineCode;
 use crate::app::App;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;

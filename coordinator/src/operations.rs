@@ -7,16 +7,15 @@ use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::{Extension, Json};
-use doppel_protocol::Backlog;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use doppel_protocol::answer::{ExportLine, Flushed};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::changes::CURSOR;
 use crate::export::Collected;
 use crate::extract::{Query, number};
 use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S};
-use crate::line::ExportLine;
 use crate::metrics;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
@@ -31,15 +30,6 @@ pub(crate) struct FlushQuery {
     wait: bool,
     /// Seconds to wait at most, 1 to 3,600; 60 where none is given.
     timeout: Option<u64>,
-}
-
-/// What is left after a flush.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Flushed {
-    /// Whether everything accepted before the call is decided.
-    done: bool,
-    /// Accepted and not yet done, pages that came during the call among them.
-    backlog: Backlog,
 }
 
 /// Decide everything accepted before the call.

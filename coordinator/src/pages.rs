@@ -6,12 +6,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
+use doppel_protocol::answer::{LineAnswer, Purged, Taken};
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
 use doppel_protocol::{Outcome, Submission};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answers::LineAnswer;
 use crate::app::App;
 use crate::body;
 use crate::extract::{JsonBody, Query, page_url};
@@ -21,18 +21,6 @@ use crate::problem::Problem;
 
 /// The media type of JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
-
-/// A page that was taken.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Taken {
-    /// The page: its URL as given, without the fragment.
-    pub(crate) url: String,
-    /// What became of it, durably. `unchanged`: nothing but dates changed. `confirmed`: settled at once, as it
-    /// is still like its group's winner (a page on its own: like its last content), or is dead, or has no
-    /// words. `pending`: accepted, and to be compared. `stale`: a newer version is on record, and it was not
-    /// taken.
-    pub(crate) outcome: Outcome,
-}
 
 /// A page to record: exactly one of `html`, `text`, `redirect_to` and `dead: true`.
 #[derive(ToSchema)]
@@ -183,12 +171,6 @@ pub(crate) struct PurgeRequest {
     url: Option<String>,
     /// The host whose pages to forget, lower case, without a port; not its subdomains.
     host: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Purged {
-    /// Pages that were on record and are not any more.
-    purged: u64,
 }
 
 /// Forget a page, or every page of a host, altogether.

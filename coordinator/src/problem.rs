@@ -1,54 +1,54 @@
 //! Errors as the world sees them: `application/problem+json` (RFC 9457), made in this one place.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use doppel_partitioning::MappingError;
-use doppel_protocol::{RebalanceError, Tier1Error};
-use serde::Serialize;
+use doppel_protocol::{RebalanceError, Tier1Error, answer};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::RETRY_AFTER_S;
 
 /// An answer that is an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct Problem {
-    /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
-    #[serde(rename = "type")]
-    kind: String,
-    /// The HTTP status in words.
-    title: String,
-    /// The HTTP status.
-    status: u16,
-    /// What is wrong with this request, or with the service.
-    detail: String,
-    /// The parameter or field that is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
-    /// Seconds after which to try again, also sent as `Retry-After`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u32>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem(answer::Problem);
+
+// As far as the contract goes, it is the document that it holds.
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        answer::Problem::schema()
+    }
+}
+
+impl ToSchema for Problem {
+    fn name() -> Cow<'static, str> {
+        answer::Problem::name()
+    }
 }
 
 impl Problem {
     fn new(status: StatusCode, name: &str, detail: impl Into<String>) -> Self {
-        Self {
+        Self(answer::Problem {
             kind: format!("urn:doppel:problem:{name}"),
             title: status.canonical_reason().unwrap_or("error").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),
             field: None,
             retry_after: None,
-        }
+        })
     }
 
     /// Names the parameter or field.
     pub(crate) fn about(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
+        self.0.field = Some(field.into());
         self
     }
 
     fn later(mut self) -> Self {
-        self.retry_after = Some(RETRY_AFTER_S);
+        self.0.retry_after = Some(RETRY_AFTER_S);
         self
     }
 
@@ -113,13 +113,13 @@ impl Problem {
 
     /// What is wrong.
     pub(crate) fn detail(&self) -> &str {
-        &self.detail
+        &self.0.detail
     }
 
     /// The HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 }
 
@@ -161,8 +161,8 @@ impl From<RebalanceError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let retry_after = self.retry_after.map(HeaderValue::from);
-        let mut response = (self.status(), Json(self)).into_response();
+        let retry_after = self.0.retry_after.map(HeaderValue::from);
+        let mut response = (self.status(), Json(self.0)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {

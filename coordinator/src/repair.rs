@@ -6,8 +6,9 @@
 use axum::Json;
 use axum::extract::State;
 use doppel_model::{GroupId, PageUrl};
+use doppel_protocol::answer::{Repair, Repairs};
 use doppel_protocol::{RepairReport, within};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
@@ -27,49 +28,22 @@ pub(crate) struct RepairQuery {
     by: Option<String>,
 }
 
-/// What a repair did, or would do.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Repair {
-    /// The group that was looked at, after following merges.
-    group: String,
-    /// Members before.
-    before: Vec<String>,
-    /// The sets the members fall into by exact comparison, the winner's first.
-    components: Vec<Vec<String>>,
-    /// Whether it was applied.
-    applied: bool,
-    /// Whether URLs were left out, because an answer has at most 10,000 in `components` and as many in
-    /// `before`; absent where all are there. The winner's set gives way to the others, and the last set
-    /// listed may be a part.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schema(required = false)]
-    truncated: bool,
-    /// The number of members before; absent where `before` has them all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_members: Option<usize>,
-    /// The number of sets; absent where `components` has them all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_components: Option<usize>,
-}
-
-impl Repair {
-    /// Lists URLs as long as there is `room`.
-    fn of(report: RepairReport, room: &mut usize) -> Self {
-        let most = *room;
-        let (members, sets) = (report.before.len(), report.components.len());
-        let count = |components: &[Vec<PageUrl>]| components.iter().map(Vec::len).sum::<usize>();
-        let components = within(&report.components, most);
-        *room -= count(&components);
-        let truncated = most - *room < count(&report.components) || members > most;
-        Self {
-            group: report.group.to_string(),
-            before: urls(report.before, most),
-            components: components.into_iter().map(|component| urls(component, most)).collect(),
-            applied: report.applied,
-            truncated,
-            total_members: truncated.then_some(members),
-            total_components: truncated.then_some(sets),
-        }
+/// What a repair did, with URLs as long as there is `room`.
+fn listed(report: RepairReport, room: &mut usize) -> Repair {
+    let most = *room;
+    let (members, sets) = (report.before.len(), report.components.len());
+    let count = |components: &[Vec<PageUrl>]| components.iter().map(Vec::len).sum::<usize>();
+    let components = within(&report.components, most);
+    *room -= count(&components);
+    let truncated = most - *room < count(&report.components) || members > most;
+    Repair {
+        group: report.group.to_string(),
+        before: urls(report.before, most),
+        components: components.into_iter().map(|component| urls(component, most)).collect(),
+        applied: report.applied,
+        truncated,
+        total_members: truncated.then_some(members),
+        total_components: truncated.then_some(sets),
     }
 }
 
@@ -115,14 +89,6 @@ pub(crate) struct RepairRequest {
     by: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Repairs {
-    /// One report per group that exists, in order. The limit of 10,000 URLs is for all of them together.
-    repairs: Vec<Repair>,
-    /// Groups that do not exist.
-    unknown: Vec<String>,
-}
-
 /// Recompute the membership of several groups.
 #[utoipa::path(
     post, path = "/v1/repair", tag = "groups", request_body = RepairRequest,
@@ -147,7 +113,7 @@ pub(crate) async fn repair_many(
     app.blocking(move |app| {
         let _permit = permit;
         let mut room = app.limits().repair_urls;
-        let mut answer = Repairs { repairs: Vec::new(), unknown: Vec::new() };
+        let mut answer = Repairs::default();
         for group in groups {
             match recompute(app, group, dry_run, &by, &mut room)? {
                 Some(repair) => answer.repairs.push(repair),
@@ -170,7 +136,7 @@ fn recompute(
     if let Some(report) = &report {
         tracing::info!(%group, by, applied = report.applied, sets = report.components.len(), "repair");
     }
-    Ok(report.map(|report| Repair::of(report, room)))
+    Ok(report.map(|report| listed(report, room)))
 }
 
 fn name(by: Option<String>) -> Result<String, Problem> {
@@ -208,7 +174,7 @@ mod tests {
             (&[5, 1], 0, &[], 0),
         ] {
             let mut rest = room;
-            let repair = Repair::of(report(sets), &mut rest);
+            let repair = listed(report(sets), &mut rest);
             let sizes: Vec<_> = repair.components.iter().map(Vec::len).collect();
             assert_eq!((sizes.as_slice(), rest), (listed, left), "{sets:?} in {room}");
             let (all, is_cut) = (sets.iter().sum::<usize>(), sets != listed);
@@ -224,7 +190,7 @@ mod tests {
         // It was purged between two reads.
         let mut short = report(&[2, 1]);
         short.components.pop();
-        let repair = Repair::of(short, &mut 3);
+        let repair = listed(short, &mut 3);
         assert_eq!((repair.before.len(), repair.components.len(), repair.truncated), (3, 1, false));
     }
 }

@@ -5,9 +5,10 @@
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::{NoRepairPosition, RepairEntry, RepairPosition};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, Trail};
+use doppel_protocol::{NoRepairPosition, RepairPosition};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{self, Query, RepairPath, number};
@@ -24,43 +25,6 @@ pub(crate) struct TrailQuery {
     before: Option<String>,
     /// The most repairs of the answer, 1 to 1,000.
     limit: Option<usize>,
-}
-
-/// A repair that was applied.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AppliedRepair {
-    /// Names it.
-    id: String,
-    /// When, RFC 3339.
-    at: String,
-    /// Who asked for it, as they said.
-    by: String,
-    /// The group, under the id that it had then.
-    group: String,
-    /// Members before.
-    members: u64,
-    /// Sets that they fell into, one when nothing was wrong; where `truncated` those that were written down.
-    sets: u64,
-    /// Whether not all URLs were written down, because there were more than 10,000.
-    truncated: bool,
-}
-
-impl From<RepairEntry> for AppliedRepair {
-    fn from(entry: RepairEntry) -> Self {
-        let RepairEntry { id, at, by, group, members, sets, truncated } = entry;
-        let (id, at, group) = (id.to_string(), at.to_string(), group.to_string());
-        Self { id, at, by, group, members, sets, truncated }
-    }
-}
-
-/// A piece of the trail.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Trail {
-    /// Newest first.
-    repairs: Vec<AppliedRepair>,
-    /// What to pass as `before` to go on; none at the end. A search for the repairs of one group may stop in
-    /// between with few of them or none.
-    next: Option<String>,
 }
 
 /// List the repairs that were applied, newest first.
@@ -93,20 +57,6 @@ pub(crate) async fn list(
     .await
 }
 
-/// A repair that was applied, with its URLs.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AppliedRepairUrls {
-    #[serde(flatten)]
-    repair: AppliedRepair,
-    /// Members before, at most 10,000.
-    before: Vec<String>,
-    /// The sets they fell into, the winner's first, with at most 10,000 URLs. The winner's set gives way to
-    /// the others. A set is empty when all its pages are forgotten.
-    components: Vec<Vec<String>>,
-    /// Pages whose URLs are not listed any more: they were purged, or were dead and are on record no more.
-    forgotten: u64,
-}
-
 /// Show a repair that was applied, before and after.
 #[utoipa::path(
     get, path = "/v1/repairs/{id}", tag = "groups",
@@ -124,13 +74,7 @@ pub(crate) async fn get(
     app.blocking(move |app| {
         let details = app.tier1().repair_details(id)?;
         let details = details.ok_or_else(|| Problem::not_found(format!("there is no repair {id}")))?;
-        let urls = |pages: Vec<_>| pages.into_iter().map(String::from).collect();
-        Ok(Json(AppliedRepairUrls {
-            repair: details.entry.into(),
-            before: urls(details.before),
-            components: details.components.into_iter().map(urls).collect(),
-            forgotten: details.forgotten,
-        }))
+        Ok(Json(details.into()))
     })
     .await
 }

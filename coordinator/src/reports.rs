@@ -6,34 +6,12 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
+use doppel_protocol::answer::{Group, GroupSizes, Quality, SizeClass};
 use doppel_protocol::{Backlog, Counters, GroupFilter, GroupSummary, Tier1Api, Tier1Error};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::groups::Group;
 use crate::limits::{LARGEST_GROUPS, LIST, REPORT_AGE, REPORT_AGE_TIMES, REPORT_GROUPS};
 use crate::problem::Problem;
-
-/// Totals, shares of them, and what is still to be done.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Quality {
-    /// Totals.
-    counters: Counters,
-    /// Pages with status unique. Live pages are unique, winners, duplicates, members, unresolved or pending;
-    /// a redirect, or a page while messages about it are under way, may be counted here before it is decided.
-    unique: u64,
-    /// Accepted and not yet done.
-    backlog: Backlog,
-    /// The most pages that may be pending.
-    pending_limit: u64,
-    /// Whether nothing is left to do.
-    quiescent: bool,
-    /// Content updates that were confirmed by the representative alone, of all, 0 to 1.
-    confirm_share: Option<f64>,
-    /// Verifications with the winner that fell below tau, of all, 0 to 1.
-    reject_share: Option<f64>,
-}
 
 /// How good are the groups, and what is still to be done?
 #[utoipa::path(get, path = "/v1/reports/quality", tag = "reports", responses((status = 200, body = Quality)))]
@@ -62,32 +40,6 @@ pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
 
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
-}
-
-/// Sizes of the groups.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct GroupSizes {
-    /// Groups looked at.
-    groups: u64,
-    /// Whether there are more, which were not looked at.
-    cut: bool,
-    /// Groups that are quarantined for their size.
-    quarantined: u64,
-    /// Number of groups per power of two of members.
-    histogram: Vec<SizeClass>,
-    /// The largest groups, the largest first.
-    largest: Vec<Group>,
-}
-
-/// The groups of a range of sizes.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SizeClass {
-    /// The fewest members.
-    from: u64,
-    /// The most members.
-    to: u64,
-    /// Number of groups.
-    groups: u64,
 }
 
 /// The last group report, kept for a while because making it reads every group.

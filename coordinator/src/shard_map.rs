@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use consistent_hash_ring::RingBuilder;
 use doppel_model::stable_hash64;
-use serde::Serialize;
+use doppel_protocol::answer::ShardAssignment;
 
 /// Points of each node on the ring; measured largest over mean share: 1.06 for 3 nodes, 1.05 for 8.
 pub const POINTS: usize = 256;
@@ -40,15 +40,6 @@ pub enum ShardMapError {
     /// A collection has at least one.
     #[error("there are no shards to place")]
     NoShards,
-}
-
-/// One row of the published table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct ShardAssignment {
-    /// The shard.
-    pub shard: u16,
-    /// The tier-1 node that owns it.
-    pub node: String,
 }
 
 impl ShardMap {

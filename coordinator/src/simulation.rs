@@ -2,9 +2,9 @@
 
 use doppel_model::PageUrl;
 use doppel_model::pairwise::Policy;
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{Tier1Api, Tier1Error, WinnerOrder};
 
-use crate::Advice;
 use crate::advise::Advisor;
 
 /// What `GET /v1/status` says of a page.

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::{Request, State};
 use doppel_model::PageUrl;
 use doppel_protocol::Submission;
+use doppel_protocol::answer::{Advice, StatusAnswer, StatusAnswers};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::advise::Advice;
 use crate::app::App;
 use crate::extract::{self, JsonBody, Query, market, page_url};
 use crate::ingest::{Source, fetched};
@@ -59,27 +59,6 @@ pub(crate) struct StatusRequest {
     /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
     /// such hosts.
     market: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StatusAnswers {
-    /// One answer per URL, in order.
-    pages: Vec<StatusAnswer>,
-}
-
-/// The answer to one URL of many.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum StatusAnswer {
-    /// A page.
-    Advice(Box<Advice>),
-    /// Not a page URL.
-    Bad {
-        /// As given.
-        url: String,
-        /// Why it is none.
-        error: String,
-    },
 }
 
 /// What are these pages?

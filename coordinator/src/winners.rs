@@ -1,24 +1,10 @@
 //! `GET /v1/winners`: by which rules winners are elected, and for which markets one can ask.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::Rule;
-use serde::Serialize;
-use utoipa::ToSchema;
+use doppel_protocol::answer::Winners;
 
 use crate::app::App;
-
-/// The rules and markets in force.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Winners {
-    /// The rules in their order; of two pages the first that tells them apart decides. The last is `url`.
-    /// `market` goes before all of them when a question names one.
-    rules: Vec<Rule>,
-    /// The host suffixes of each market that has a name.
-    markets: BTreeMap<String, Vec<String>>,
-}
 
 /// By which rules does a page win?
 ///

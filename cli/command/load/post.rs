@@ -15,13 +15,12 @@ use bytes::Bytes;
 use doppel_coordinator::limits::WIRE_BYTES;
 use doppel_crawls::Reason;
 use doppel_model::Timestamp;
+use doppel_protocol::Outcome;
+use doppel_protocol::answer::{LineAnswer, LineCode, NotTaken, Taken};
+use doppel_protocol::client::{CONTENT_TYPE, Client, ClientError, Method, StatusCode};
 use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, StatusCode};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
-use crate::client::Client;
-use crate::exit::Failure;
 use crate::output::plural;
 
 /// A batch is posted when it has this many bytes, whatever its pages ...
@@ -51,27 +50,13 @@ struct Posted {
     fetched_at: Option<Timestamp>,
 }
 
-/// The server's answer about one page.
-#[derive(Debug, Deserialize)]
-struct Answer {
-    outcome: Option<String>,
-    error: Option<LineError>,
-}
-
-/// Why the server did not take a page.
-#[derive(Debug, Deserialize)]
-struct LineError {
-    code: String,
-    reason: String,
-}
-
 /// A line of `--acknowledged`.
 #[derive(Debug, Serialize)]
 struct Acknowledged<'a> {
     url: &'a str,
     #[serde(serialize_with = "date")]
     fetched_at: Option<Timestamp>,
-    outcome: &'a str,
+    outcome: Outcome,
 }
 
 /// What the lanes share.
@@ -180,30 +165,30 @@ impl Post {
             let request = self.client.request(Method::POST, &["v1", "pages"]);
             let request = request.header(CONTENT_TYPE, NDJSON).body(body.slice(first.begin..end));
             let answers = match self.client.send_patiently(&request, self.patience) {
-                Ok(text) => parse(&text, sent.len())?,
-                Err(error) => match error.downcast_ref::<Failure>() {
-                    Some(Failure::TooLarge(_)) if sent.len() > 1 => {
-                        most = sent.len() / 2;
-                        continue;
-                    }
-                    Some(Failure::TooLarge(reason)) => {
-                        self.refuse(&first.url, reason);
-                        pages = later;
-                        continue;
-                    }
-                    Some(Failure::Refused { .. }) => return Err(error.context(named(first, sent.len()))),
-                    _ => return Err(error),
-                },
+                Ok(text) => paired(&text, sent)?,
+                Err(error) if error.is_too_large() && sent.len() > 1 => {
+                    most = sent.len() / 2;
+                    continue;
+                }
+                Err(error) if error.is_too_large() => {
+                    self.refuse(&first.url, &error);
+                    pages = later;
+                    continue;
+                }
+                Err(error @ ClientError::Refused { .. }) => {
+                    return Err(anyhow::Error::new(error).context(named(first, sent.len())));
+                }
+                Err(error) => return Err(error.into()),
             };
-            let retry = |answer: &Answer| answer.error.as_ref().is_some_and(|error| error.code == "retry");
+            let retry = |(_, answer): &(&Posted, LineAnswer)| matches!(answer, LineAnswer::NotTaken(NotTaken { error, .. }) if error.code == LineCode::Retry);
             let taken = answers.iter().position(retry).unwrap_or(sent.len());
-            self.note(&answers[..taken], sent)?;
-            if let Some(Answer { error: Some(error), .. }) = answers.get(taken) {
+            self.note(&answers[..taken])?;
+            if let Some((_, LineAnswer::NotTaken(NotTaken { error, .. }))) = answers.get(taken) {
                 if taken > 0 {
                     progress = Instant::now();
                 } else if progress.elapsed() > self.patience {
                     let (status, text) = (StatusCode::TOO_MANY_REQUESTS, error.reason.clone());
-                    let refused = Failure::Refused { status, text };
+                    let refused = ClientError::Refused { status, text };
                     return Err(anyhow::Error::new(refused).context(named(first, sent.len())));
                 }
                 thread::sleep(BUSY_PAUSE);
@@ -214,17 +199,18 @@ impl Post {
         Ok(())
     }
 
-    /// Counts and records answers to the first of `pages`.
-    fn note(&self, answers: &[Answer], pages: &[Posted]) -> anyhow::Result<()> {
+    /// Counts pages by what became of them, and records those that were taken.
+    fn note(&self, answers: &[(&Posted, LineAnswer)]) -> anyhow::Result<()> {
         let mut lines = Vec::new();
-        for (answer, page) in answers.iter().zip(pages) {
-            if let Some(error) = &answer.error {
-                self.refuse(&page.url, &error.reason);
-                continue;
-            }
-            let outcome =
-                answer.outcome.as_deref().context("an answer has neither an outcome nor an error")?;
-            self.count(outcome);
+        for (page, answer) in answers {
+            let outcome = match answer {
+                LineAnswer::Taken(Taken { outcome, .. }) => *outcome,
+                LineAnswer::NotTaken(NotTaken { error, .. }) => {
+                    self.refuse(&page.url, &error.reason);
+                    continue;
+                }
+            };
+            self.count(&outcome.to_string());
             if self.acknowledged.is_some() {
                 let line = Acknowledged { url: &page.url, fetched_at: page.fetched_at, outcome };
                 serde_json::to_writer(&mut lines, &line)?;
@@ -238,13 +224,23 @@ impl Post {
     }
 }
 
-/// Reads the answers to `sent` lines.
-fn parse(text: &str, sent: usize) -> anyhow::Result<Vec<Answer>> {
-    let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<Answer>, _>>();
+/// Reads the answers to the pages that were sent, each beside its page.
+///
+/// # Errors
+/// When there are more or fewer, or one is about another page.
+fn paired<'s>(text: &str, sent: &'s [Posted]) -> anyhow::Result<Vec<(&'s Posted, LineAnswer)>> {
+    let answers = text.lines().map(serde_json::from_str).collect::<Result<Vec<LineAnswer>, _>>();
     let answers = answers.context("the server's answer is not what this program expects")?;
     let got = answers.len();
-    anyhow::ensure!(got == sent, "the server answered {got} of {sent} pages");
-    Ok(answers)
+    anyhow::ensure!(got == sent.len(), "the server answered {got} of {} pages", sent.len());
+    for ((answer, page), line) in answers.iter().zip(sent).zip(1..) {
+        let is_its_own = match answer {
+            LineAnswer::Taken(taken) => taken.url == page.url,
+            LineAnswer::NotTaken(not_taken) => not_taken.line == line,
+        };
+        anyhow::ensure!(is_its_own, "the answer to line {line}, {}, is about another page", page.url);
+    }
+    Ok(sent.iter().zip(answers).collect())
 }
 
 /// The pages of a request, for an error.
@@ -262,4 +258,33 @@ fn date<S: Serializer>(date: &Option<Timestamp>, serializer: S) -> Result<S::Ok,
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_belongs_to_the_page_that_was_sent() {
+        let page = |url: &str| Posted { begin: 0, url: url.to_owned(), fetched_at: None };
+        let sent = [page("http://a/"), page("http://b/")];
+        let (taken, bad) = (
+            r#"{"url":"http://a/","outcome":"pending"}"#,
+            r#"{"line":2,"error":{"code":"invalid","reason":"no page"}}"#,
+        );
+        let answers = paired(&format!("{taken}\n{bad}\n"), &sent).unwrap();
+        assert_eq!(answers[0].0.url, "http://a/");
+        assert!(matches!(&answers[0].1, LineAnswer::Taken(Taken { outcome: Outcome::Pending, .. })));
+        assert_eq!(answers[1].0.url, "http://b/");
+        assert!(matches!(&answers[1].1, LineAnswer::NotTaken(NotTaken { line: 2, .. })));
+        for (text, reason) in [
+            (format!("{taken}\n"), "the server answered 1 of 2 pages"),
+            (format!("{taken}\n{bad}\n{bad}\n"), "the server answered 3 of 2 pages"),
+            (format!("{taken}\n{taken}\n"), "the answer to line 2, http://b/, is about another page"),
+            (format!("{bad}\n{taken}\n"), "the answer to line 1, http://a/, is about another page"),
+            (format!("{taken}\nnonsense\n"), "the server's answer is not what this program expects"),
+        ] {
+            assert_eq!(paired(&text, &sent).unwrap_err().to_string(), reason);
+        }
+    }
 }

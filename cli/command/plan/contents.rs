@@ -9,10 +9,10 @@ use doppel_coordinator::limits::SAMPLE_CONTENTS;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageUrl, Timestamp};
 use doppel_protocol::Body;
-use reqwest::Method;
+use doppel_protocol::client::Method;
 
 use crate::args::{InputArgs, ServerArgs};
-use crate::client::Client;
+use crate::client::connect;
 use crate::crawl::Tally;
 use crate::{extracted, layout, progress};
 
@@ -70,7 +70,7 @@ pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
 /// When the server does not give one, or has no content.
 pub(super) fn sample(server: &str) -> anyhow::Result<Contents> {
     let bar = progress::waiting("reading a sample");
-    let client = Client::new(&ServerArgs { server: server.to_owned() })?;
+    let client = connect(&ServerArgs { server: server.to_owned() })?;
     let mut answer = BufReader::new(client.send(client.request(Method::GET, &["v1", "sample"]))?);
     let mut contents = Contents::new();
     while let Some(signature) = Signature::read(&mut answer).context("the sample broke off; try again")? {

@@ -4,39 +4,12 @@ mod panels;
 
 use std::io::{self, Write};
 
+use doppel_protocol::answer::LoadBalance;
 use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
-use serde::Deserialize;
+
+pub(super) use panels::panels;
 
 use crate::output::{NO_FIGURE, bytes, count, plural, table};
-
-/// What is read of the report.
-#[derive(Debug, Deserialize)]
-pub(super) struct LoadBalance {
-    #[serde(flatten)]
-    load: LoadReport,
-    nodes: Vec<NodeLoad>,
-    drained: Vec<u32>,
-    progress: Option<RebalanceProgress>,
-    history: Vec<LoadPoint>,
-    variation: Option<f64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct NodeLoad {
-    node: u32,
-    partitions: u64,
-    contents: u64,
-    pages: u64,
-    received: u64,
-    comparisons: u64,
-    bytes: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct LoadPoint {
-    node_imbalance: f64,
-    node_imbalance_floor: f64,
-}
 
 /// How even one kind of part is, and what its boxes save.
 struct Evenness {
@@ -72,119 +45,113 @@ pub(crate) fn describe_progress(progress: &RebalanceProgress) -> String {
     format!("changing to plan {next_version}: {copied} of {contents} copied in {seconds:.0} s{again}")
 }
 
-impl LoadBalance {
-    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let LoadReport { partitions, dimensions, plan_version, searches, .. } = &self.load;
-        let (nodes, parts) =
-            (plural(self.nodes.len() as u64, "node"), plural(partitions.len() as u64, "partition"));
-        writeln!(
-            out,
-            "{nodes}, {parts} in {}, plan {plan_version}",
-            plural((*dimensions).into(), "dimension")
-        )?;
-        self.print_balance(out)?;
-        writeln!(
-            out,
-            "{} since the start or the last change of the plan; fan-out, received and comparisons are theirs",
-            plural(*searches, "search")
-        )?;
-        if !self.drained.is_empty() {
-            let drained: Vec<String> = self.drained.iter().map(u32::to_string).collect();
-            writeln!(out, "drained: {}", drained.join(", "))?;
-        }
-        if let Some(progress) = &self.progress {
-            writeln!(out, "{}", describe_progress(progress))?;
-            writeln!(out, "{TO_COPY}")?;
-        }
-        self.print_history(out)?;
-        writeln!(out)?;
-        self.print_nodes(out)?;
-        writeln!(out)?;
-        self.print_partitions(out)
+pub(super) fn print(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
+    let LoadReport { partitions, dimensions, plan_version, searches, .. } = &report.load;
+    let (nodes, parts) =
+        (plural(report.nodes.len() as u64, "node"), plural(partitions.len() as u64, "partition"));
+    writeln!(out, "{nodes}, {parts} in {}, plan {plan_version}", plural((*dimensions).into(), "dimension"))?;
+    print_balance(report, out)?;
+    writeln!(
+        out,
+        "{} since the start or the last change of the plan; fan-out, received and comparisons are theirs",
+        plural(*searches, "search")
+    )?;
+    if !report.drained.is_empty() {
+        let drained: Vec<String> = report.drained.iter().map(u32::to_string).collect();
+        writeln!(out, "drained: {}", drained.join(", "))?;
     }
+    if let Some(progress) = &report.progress {
+        writeln!(out, "{}", describe_progress(progress))?;
+        writeln!(out, "{TO_COPY}")?;
+    }
+    print_history(report, out)?;
+    writeln!(out)?;
+    print_nodes(report, out)?;
+    writeln!(out)?;
+    print_partitions(report, out)
+}
 
-    fn print_balance(&self, out: &mut dyn Write) -> io::Result<()> {
-        let load = &self.load;
-        let nodes = Evenness {
-            name: "nodes",
-            parts: load.serving.into(),
-            imbalance: load.node_imbalance,
-            floor: load.node_imbalance_floor,
-            fan_out: load.node_fan_out,
-            saved: load.node_fan_out_saved,
-        };
-        let partitions = Evenness {
-            name: "partitions",
-            parts: load.partitions.len() as u64,
-            imbalance: load.imbalance,
-            floor: load.imbalance_floor,
-            fan_out: load.fan_out,
-            saved: load.fan_out_saved,
-        };
-        let heading = ["of", "imbalance", "at random", "fan-out saved", "fan-out"].map(str::to_owned);
-        let rows = [nodes, partitions].map(|row| row.cells(load.searches));
-        table(out, &[&[heading.to_vec()][..], &rows].concat())?;
-        writeln!(out, "{IMBALANCE}")
-    }
+fn print_balance(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
+    let load = &report.load;
+    let nodes = Evenness {
+        name: "nodes",
+        parts: load.serving.into(),
+        imbalance: load.node_imbalance,
+        floor: load.node_imbalance_floor,
+        fan_out: load.node_fan_out,
+        saved: load.node_fan_out_saved,
+    };
+    let partitions = Evenness {
+        name: "partitions",
+        parts: load.partitions.len() as u64,
+        imbalance: load.imbalance,
+        floor: load.imbalance_floor,
+        fan_out: load.fan_out,
+        saved: load.fan_out_saved,
+    };
+    let heading = ["of", "imbalance", "at random", "fan-out saved", "fan-out"].map(str::to_owned);
+    let rows = [nodes, partitions].map(|row| row.cells(load.searches));
+    table(out, &[&[heading.to_vec()][..], &rows].concat())?;
+    writeln!(out, "{IMBALANCE}")
+}
 
-    /// The imbalance so far. One reading has no variation, and one node no imbalance.
-    fn print_history(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Some(variation) = self.variation.filter(|_| self.history.len() > 1 && self.nodes.len() > 1)
-        else {
-            return Ok(());
-        };
-        let values = self.history.iter().map(|point| point.node_imbalance);
-        let (least, most) = values.fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
-        writeln!(
-            out,
-            "over the last {} (one reading a minute): imbalance of nodes {least:.2} to {most:.2}, coefficient of variation {:.1} %",
-            plural(self.history.len() as u64, "minute"),
-            variation * 100.0
-        )
-    }
+/// The imbalance so far. One reading has no variation, and one node no imbalance.
+fn print_history(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
+    let Some(variation) = report.variation.filter(|_| report.history.len() > 1 && report.nodes.len() > 1)
+    else {
+        return Ok(());
+    };
+    let values = report.history.iter().map(|point| point.node_imbalance);
+    let (least, most) = values.fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
+    writeln!(
+        out,
+        "over the last {} (one reading a minute): imbalance of nodes {least:.2} to {most:.2}, coefficient of variation {:.1} %",
+        plural(report.history.len() as u64, "minute"),
+        variation * 100.0
+    )
+}
 
-    fn print_nodes(&self, out: &mut dyn Write) -> io::Result<()> {
-        let heading = ["node", "partitions", "contents", "pages", "received", "comparisons", "bytes"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(self.nodes.iter().map(|load| {
-            vec![
-                load.node.to_string(),
-                count(load.partitions),
-                count(load.contents),
-                count(load.pages),
-                count(load.received),
-                count(load.comparisons),
-                bytes(load.bytes),
-            ]
-        }));
-        table(out, &rows)
-    }
+fn print_nodes(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
+    let heading = ["node", "partitions", "contents", "pages", "received", "comparisons", "bytes"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(report.nodes.iter().map(|load| {
+        vec![
+            load.node.to_string(),
+            count(load.partitions),
+            count(load.contents),
+            count(load.pages),
+            count(load.received),
+            count(load.comparisons),
+            bytes(load.bytes),
+        ]
+    }));
+    table(out, &rows)
+}
 
-    /// The partitions of a node together.
-    fn print_partitions(&self, out: &mut dyn Write) -> io::Result<()> {
-        let heading = ["partition", "node", "contents", "pages", "received", "comparisons", "bytes", "box"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        let mut loads: Vec<&PartitionLoad> = self.load.partitions.iter().collect();
-        loads.sort_unstable_by_key(|load| (load.node, load.partition));
-        rows.extend(loads.into_iter().map(|load| {
-            vec![
-                load.partition.to_string(),
-                load.node.to_string(),
-                count(load.contents),
-                count(load.pages),
-                count(load.received),
-                count(load.comparisons),
-                bytes(load.bytes),
-                ranges(&load.bounds),
-            ]
-        }));
-        table(out, &rows)?;
-        let halves = match self.load.dimensions {
-            1 => "",
-            _ => ", then for each half of the dictionary\n     the shingles in it less those not in it",
-        };
-        writeln!(out, "box: the range of each feature: distinct shingles{halves}; `*` is no limit")
-    }
+/// The partitions of a node together.
+fn print_partitions(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
+    let heading = ["partition", "node", "contents", "pages", "received", "comparisons", "bytes", "box"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let mut loads: Vec<&PartitionLoad> = report.load.partitions.iter().collect();
+    loads.sort_unstable_by_key(|load| (load.node, load.partition));
+    rows.extend(loads.into_iter().map(|load| {
+        vec![
+            load.partition.to_string(),
+            load.node.to_string(),
+            count(load.contents),
+            count(load.pages),
+            count(load.received),
+            count(load.comparisons),
+            bytes(load.bytes),
+            ranges(&load.bounds),
+        ]
+    }));
+    table(out, &rows)?;
+    let halves = match report.load.dimensions {
+        1 => "",
+        _ => ", then for each half of the dictionary\n     the shingles in it less those not in it",
+    };
+    writeln!(out, "box: the range of each feature: distinct shingles{halves}; `*` is no limit")
 }
 
 impl Evenness {
@@ -230,7 +197,12 @@ mod tests {
                 "comparisons": 30, "bytes": 4_096,
             })
         };
-        let point = |imbalance: f64| json!({"node_imbalance": imbalance, "node_imbalance_floor": 1.1});
+        let point = |imbalance: f64| {
+            json!({
+                "at": "2026-01-31T08:00:00Z", "plan_version": 4, "contents": 6_000, "node_imbalance": imbalance,
+                "node_imbalance_floor": 1.1, "node_fan_out_saved": null,
+            })
+        };
         serde_json::from_value(json!({
             "plan_version": 4, "dimensions": 2, "searches": 10, "fan_out": 20, "imbalance": 1.5, "imbalance_floor": 1.2,
             "fan_out_saved": 0.25, "serving": 2, "node_fan_out": 13, "node_imbalance": 1.33,
@@ -242,13 +214,14 @@ mod tests {
             ],
             "nodes": [node(0, 4_000), node(1, 2_000), node(2, 0)],
             "drained": [2], "progress": null, "history": [point(1.2), point(1.3)], "variation": 0.04,
+            "shard_map_version": 1, "shards": [{"shard": 0, "node": "local"}],
         }))
         .unwrap()
     }
 
     fn text(report: &LoadBalance) -> String {
         let mut out = Vec::new();
-        report.print(&mut out).unwrap();
+        print(report, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -334,7 +307,7 @@ box: the range of each feature: distinct shingles, then for each half of the dic
 
     #[test]
     fn every_box_is_drawn_within_the_plot() {
-        let panels = report().panels();
+        let panels = panels(&report());
         let boxes = &panels[0].boxes;
         assert_eq!(boxes.len(), 3);
         assert!(

@@ -3,67 +3,61 @@
 use std::io::{self, Write};
 
 use doppel_partitioning::WhatIf;
-use serde::Deserialize;
+use doppel_protocol::answer::WhatIfs;
 
 use super::load_balance::IMBALANCE;
 use crate::eval::svg::{Panel, Series};
 use crate::layout;
 use crate::output::{of_several, plural, table};
 
-/// What is read of the report.
-#[derive(Debug, Deserialize)]
-pub(super) struct WhatIfs {
-    sample: u64,
-    present: WhatIf,
-    rows: Vec<WhatIf>,
+pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "from {}; the present plan first", plural(report.sample, "content"))?;
+    let heading = ["dimensions", "nodes", "imbalance", "at random", "fan-out saved", "speed-up"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    rows.extend(std::iter::once(&report.present).chain(&report.rows).map(cells));
+    table(out, &rows)?;
+    writeln!(out, "{IMBALANCE}")?;
+    writeln!(out, "fan-out saved: against comparing every content on every node")?;
+    writeln!(out, "{}", layout::SPEED_UP)?;
+    let mut nodes: Vec<u32> = report.rows.iter().chain([&report.present]).map(|row| row.nodes).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let few = layout::few(usize::try_from(report.sample).unwrap_or(usize::MAX), "", &nodes);
+    few.map_or(Ok(()), |few| writeln!(out, "warning: {few}"))
 }
 
-impl WhatIfs {
-    pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "from {}; the present plan first", plural(self.sample, "content"))?;
-        let heading = ["dimensions", "nodes", "imbalance", "at random", "fan-out saved", "speed-up"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
-        rows.extend(std::iter::once(&self.present).chain(&self.rows).map(cells));
-        table(out, &rows)?;
-        writeln!(out, "{IMBALANCE}")?;
-        writeln!(out, "fan-out saved: against comparing every content on every node")?;
-        writeln!(out, "{}", layout::SPEED_UP)?;
-        let mut nodes: Vec<u32> = self.rows.iter().chain([&self.present]).map(|row| row.nodes).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        let few = layout::few(usize::try_from(self.sample).unwrap_or(usize::MAX), "", &nodes);
-        few.map_or(Ok(()), |few| writeln!(out, "warning: {few}"))
-    }
+pub(super) fn panels(report: &WhatIfs) -> Vec<Panel> {
+    let panel = |title: &str, value: fn(&WhatIf) -> f64| Panel {
+        title: title.to_owned(),
+        x: "nodes".to_owned(),
+        series: lines(report, value),
+        logarithmic_x: true,
+        powers_of_two: true,
+        ..Panel::default()
+    };
+    let mut imbalance = panel("Imbalance: most over mean of contents", |row| row.imbalance);
+    // It is of the number of nodes alone.
+    imbalance.series.extend(
+        lines(report, |row| row.imbalance_floor).into_iter().take(1).map(|line| Series {
+            name: "the same contents dealt at random".to_owned(),
+            dashed: true,
+            ..line
+        }),
+    );
+    let saved = panel("Fan-out saved against all nodes, %", |row| row.fan_out_saved * 100.0);
+    let speed_up = panel("Speed-up: all pairs over the busiest node's work", |row| row.speed_up);
+    vec![imbalance, saved, Panel { logarithmic_y: true, ..speed_up }]
+}
 
-    pub(super) fn panels(&self) -> Vec<Panel> {
-        let panel = |title: &str, value: fn(&WhatIf) -> f64| Panel {
-            title: title.to_owned(),
-            x: "nodes".to_owned(),
-            series: self.lines(value),
-            logarithmic_x: true,
-            powers_of_two: true,
-            ..Panel::default()
-        };
-        let mut imbalance = panel("Imbalance: most over mean of contents", |row| row.imbalance);
-        // It is of the number of nodes alone.
-        imbalance.series.extend(self.lines(|row| row.imbalance_floor).into_iter().take(1).map(|line| {
-            Series { name: "the same contents dealt at random".to_owned(), dashed: true, ..line }
-        }));
-        let saved = panel("Fan-out saved against all nodes, %", |row| row.fan_out_saved * 100.0);
-        let speed_up = panel("Speed-up: all pairs over the busiest node's work", |row| row.speed_up);
-        vec![imbalance, saved, Panel { logarithmic_y: true, ..speed_up }]
-    }
-
-    /// A figure by the number of nodes, a line for each number of dimensions.
-    fn lines(&self, value: fn(&WhatIf) -> f64) -> Vec<Series> {
-        let rows = self.rows.chunk_by(|a, b| a.dimensions == b.dimensions);
-        let line = |rows: &[WhatIf]| {
-            let name = plural(rows.first()?.dimensions.into(), "dimension");
-            let points = rows.iter().map(|row| (f64::from(row.nodes), value(row))).collect();
-            Some(Series { name, dashed: false, points })
-        };
-        rows.filter_map(line).collect()
-    }
+/// A figure by the number of nodes, a line for each number of dimensions.
+fn lines(report: &WhatIfs, value: fn(&WhatIf) -> f64) -> Vec<Series> {
+    let rows = report.rows.chunk_by(|a, b| a.dimensions == b.dimensions);
+    let line = |rows: &[WhatIf]| {
+        let name = plural(rows.first()?.dimensions.into(), "dimension");
+        let points = rows.iter().map(|row| (f64::from(row.nodes), value(row))).collect();
+        Some(Series { name, dashed: false, points })
+    };
+    rows.filter_map(line).collect()
 }
 
 /// One node has everything and gets everything.
@@ -99,7 +93,7 @@ mod tests {
 
     fn text(sample: u64) -> String {
         let mut out = Vec::new();
-        report(sample).print(&mut out).unwrap();
+        print(&report(sample), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -123,7 +117,7 @@ mod tests {
 
     #[test]
     fn plots_have_a_tick_for_every_number_of_nodes() {
-        let svg = svg::document(&report(800).panels());
+        let svg = svg::document(&panels(&report(800)));
         for nodes in [2, 4, 8] {
             let tick = format!("text-anchor=\"middle\">{nodes}</text>");
             assert_eq!(svg.matches(&tick).count(), 3, "{nodes} {svg}");

@@ -4,7 +4,10 @@
 //! here, tier 1 calls tier 2 through them, and whoever wires a process together passes the objects in.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 mod backup;
+#[cfg(feature = "client")]
+pub mod client;
 mod index;
 mod mapping;
 mod market;
@@ -15,6 +18,7 @@ mod repair;
 mod report;
 mod status;
 mod winner_order;
+pub mod words;
 
 pub use backup::{BackupError, BackupSummary};
 pub use index::{IndexCommand, Pair, PartitionLookup, Search, SearchResult, Tier2Api};

@@ -10,7 +10,7 @@ use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};
 
 /// What is requested of the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub enum RebalanceRequest {
     /// Even load with few moves.
     Balance,

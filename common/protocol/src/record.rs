@@ -1,5 +1,6 @@
 //! The seam of tier 1: the system of record as the coordinator sees it.
 
+use std::fmt;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +56,12 @@ pub enum Outcome {
     Pending,
     /// A newer version is on record.
     Stale,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Why tier 1 does not take a call now.
@@ -152,8 +159,8 @@ pub struct GroupPosition {
     pub redirect: Option<PageId>,
 }
 
-impl std::fmt::Display for GroupPosition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for GroupPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |page: PageId| u128::from_be_bytes(*page.bytes());
         write!(f, "{:032x}", number(self.member))?;
         self.redirect.map_or(Ok(()), |redirect| write!(f, "-{:032x}", number(redirect)))

@@ -1,5 +1,7 @@
 //! The public answer about a page.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use doppel_model::{GroupId, PageUrl};
@@ -26,6 +28,12 @@ pub enum Status {
     Unresolved,
     /// Gone.
     Dead,
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Why a redirect is unresolved.

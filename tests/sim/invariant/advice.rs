@@ -1,9 +1,9 @@
 //! Advice is verified (G5): whoever is called a duplicate is a near-duplicate of the winner that is named,
 //! by the contents that both have at that very moment; a redirect, by that of its final target.
 
-use doppel_coordinator::Advice;
 use doppel_coordinator::simulation::advise;
 use doppel_protocol::Status;
+use doppel_protocol::answer::Advice;
 
 use super::Picture;
 use crate::sim::model::{Page, url};

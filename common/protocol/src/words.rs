@@ -1,6 +1,6 @@
 //! Reasons in words, as the answers and the commands give them.
 
-use doppel_protocol::{Rule, Unresolved};
+use crate::{Rule, Unresolved};
 
 /// How the way of a redirect ends that ends at no content.
 #[must_use]

@@ -1,0 +1,92 @@
+//! Advice about pages: the answers of `/v1/status` and `/v1/probe`.
+
+use doppel_model::PageUrl;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{PageView, Rule, Status, Unresolved};
+
+/// What Doppel says of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Advice {
+    /// The page, as asked for; empty for a probe without one.
+    #[schema(value_type = String)]
+    pub url: String,
+    /// What it is.
+    pub status: Status,
+    /// The group it is in, if any, such as `g12-0`.
+    pub group: Option<String>,
+    /// That group's winner.
+    #[schema(value_type = Option<String>)]
+    pub winner: Option<PageUrl>,
+    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    pub similarity: Option<f64>,
+    /// Newest fetch, RFC 3339.
+    pub fetched_at: Option<String>,
+    /// The rule of the winner order by which the winner stands before this page.
+    pub rule: Option<Rule>,
+    /// Why a redirect is unresolved.
+    pub reason: Option<Unresolved>,
+    /// Where a redirect leads; absent for other pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub redirect_to: Option<PageUrl>,
+    /// What limits the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl Advice {
+    /// Nothing is known of this page.
+    #[must_use]
+    pub fn unknown(url: String) -> Self {
+        Self {
+            url,
+            status: Status::Unknown,
+            group: None,
+            winner: None,
+            similarity: None,
+            fetched_at: None,
+            rule: None,
+            reason: None,
+            redirect_to: None,
+            note: None,
+        }
+    }
+
+    /// What the record says, without verification; a caller verifies before it says `duplicate`.
+    #[must_use]
+    pub fn on_record(view: &PageView) -> Self {
+        Self {
+            status: view.line.status,
+            group: view.line.group.map(|group| group.to_string()),
+            winner: view.line.winner.clone(),
+            fetched_at: Some(view.fetched_at.to_string()),
+            reason: view.unresolved,
+            redirect_to: view.redirect_to.clone(),
+            ..Self::unknown(view.rank.url.to_string())
+        }
+    }
+}
+
+/// Advice about many pages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StatusAnswers {
+    /// One answer per URL, in order.
+    pub pages: Vec<StatusAnswer>,
+}
+
+/// The answer to one URL of many.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum StatusAnswer {
+    /// A page.
+    Advice(Box<Advice>),
+    /// Not a page URL.
+    Bad {
+        /// As given.
+        url: String,
+        /// Why it is none.
+        error: String,
+    },
+}

@@ -1,0 +1,89 @@
+//! Why two pages are, or are not, duplicates: the answer of `GET /v1/explain`.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Advice;
+
+/// Why two pages are, or are not, duplicates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// One page.
+    pub a: Side,
+    /// The other.
+    pub b: Side,
+    /// The threshold: near-duplicates have a Jaccard coefficient above it.
+    pub tau: String,
+    /// Every measure of F; none where a page has no content.
+    pub measures: Option<Measures>,
+    /// Whether the two contents are near-duplicates, F.
+    pub duplicate: bool,
+    /// Why, in words.
+    pub because: String,
+}
+
+/// What is known of one page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Side {
+    /// Advice about it at this moment.
+    pub advice: Advice,
+    /// The page whose content is compared: it itself, or the end of its redirects.
+    pub compared: Option<String>,
+    /// What of that content is compared.
+    pub content: Option<Content>,
+}
+
+/// A content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Content {
+    /// Hash of the token sequence.
+    pub hash: String,
+    /// Tokens.
+    pub tokens: u32,
+    /// Distinct shingles.
+    pub shingles: u32,
+    /// Whether it has the 20 tokens that a duplicate by similarity needs.
+    pub comparable: bool,
+    /// Language of the page.
+    pub language: Option<String>,
+    /// Distinct shingles whose first word is in each sub-dictionary.
+    pub lengths: Vec<u32>,
+    /// The partition that stores it.
+    pub home: u32,
+    /// The partitions it is compared in.
+    pub probed_partitions: Vec<u32>,
+}
+
+/// Every measure of F.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Measures {
+    /// Whether the token sequences are the same.
+    pub same_content: bool,
+    /// Shingles that both have.
+    pub shared: u32,
+    /// Shingles that only `a` has.
+    pub only_a: u32,
+    /// Shingles that only `b` has.
+    pub only_b: u32,
+    /// The Jaccard coefficient, exact.
+    pub jaccard: f64,
+    /// The same as the sketches estimate it, which decides nothing.
+    pub sketch_estimate: f64,
+    /// Bands of the sketch that are equal: at least one makes the pair a candidate.
+    pub equal_bands: usize,
+    /// Bands of the sketch.
+    pub bands: usize,
+    /// Examples of shingles.
+    pub examples: Examples,
+}
+
+/// Some shingles. Only their 40-bit hashes are kept, not their words: here in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Examples {
+    /// Hashes of shingles that both have.
+    pub common: Vec<String>,
+    /// Hashes of shingles that only `a` has.
+    pub only_a: Vec<String>,
+    /// Hashes of shingles that only `b` has.
+    pub only_b: Vec<String>,
+}

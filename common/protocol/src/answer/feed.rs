@@ -1,0 +1,104 @@
+//! A page's state as the export and the feed write it.
+
+use std::borrow::Cow;
+
+use doppel_model::{GroupId, PageUrl};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::ToSchema;
+
+use crate::{Change, Changes, Line, Status, Unresolved};
+
+/// A line of the export: these five fields and no others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ExportLine<'l> {
+    /// The page.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    pub url: Cow<'l, str>,
+    /// What it is.
+    pub status: Status,
+    /// The group it is in, if any, such as `g12-0`.
+    #[serde(serialize_with = "write_group", deserialize_with = "read_group")]
+    #[schema(value_type = Option<String>)]
+    pub group: Option<GroupId>,
+    /// That group's winner.
+    #[schema(value_type = Option<String>)]
+    pub winner: Option<Cow<'l, str>>,
+    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    pub similarity: Option<f64>,
+}
+
+/// An event of the feed: the newest state of a page.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ChangeLine {
+    /// The page.
+    pub url: String,
+    /// What it is.
+    pub status: Status,
+    /// The group it is in, if any, such as `g12-0`.
+    pub group: Option<String>,
+    /// That group's winner.
+    pub winner: Option<String>,
+    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    pub similarity: Option<f64>,
+    /// Why a redirect is unresolved.
+    pub reason: Option<Unresolved>,
+    /// Newest fetch, RFC 3339.
+    pub fetched_at: String,
+}
+
+/// A piece of the feed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ChangesAnswer {
+    /// Events, ordered per URL.
+    pub changes: Vec<ChangeLine>,
+    /// Opaque; where to go on.
+    pub cursor: String,
+    /// Whether the feed had nothing more at that moment.
+    pub at_end: bool,
+}
+
+impl<'l> From<&'l Line> for ExportLine<'l> {
+    fn from(line: &'l Line) -> Self {
+        Self {
+            url: line.url.as_str().into(),
+            status: line.status,
+            group: line.group,
+            winner: line.winner.as_ref().map(|winner| PageUrl::as_str(winner).into()),
+            similarity: line.similarity,
+        }
+    }
+}
+
+impl From<Change> for ChangeLine {
+    fn from(Change { line, fetched_at }: Change) -> Self {
+        Self {
+            url: line.url.into(),
+            status: line.status,
+            group: line.group.map(|group| group.to_string()),
+            winner: line.winner.map(String::from),
+            similarity: line.similarity,
+            reason: line.reason,
+            fetched_at: fetched_at.to_string(),
+        }
+    }
+}
+
+impl From<Changes> for ChangesAnswer {
+    fn from(Changes { changes, cursor, at_end }: Changes) -> Self {
+        Self { changes: changes.into_iter().map(ChangeLine::from).collect(), cursor, at_end }
+    }
+}
+
+fn write_group<S: Serializer>(group: &Option<GroupId>, serializer: S) -> Result<S::Ok, S::Error> {
+    match group {
+        Some(group) => serializer.collect_str(group),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn read_group<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<GroupId>, D::Error> {
+    let text = Option::<Cow<'_, str>>::deserialize(deserializer)?;
+    text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+}

@@ -1,0 +1,15 @@
+//! What is left after a flush.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Backlog;
+
+/// What is left after a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Flushed {
+    /// Whether everything accepted before the call is decided.
+    pub done: bool,
+    /// Accepted and not yet done, pages that came during the call among them.
+    pub backlog: Backlog,
+}

@@ -1,0 +1,113 @@
+//! Groups, their members and their sizes.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{GroupState, GroupSummary, MemberView, Status};
+
+/// A group without its members.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Group {
+    /// Its id.
+    pub group: String,
+    /// The group that has its members now, when it was merged away.
+    pub merged_into: Option<String>,
+    /// Its winner.
+    pub winner: Option<String>,
+    /// Pages with content.
+    pub members: u64,
+    /// Members found dissimilar to the winner.
+    pub dissimilar: u64,
+    /// It owes a recomputation.
+    pub dirty: bool,
+    /// It is past the size limit: its members are not advised as duplicates until it is repaired.
+    pub quarantined: bool,
+}
+
+impl From<GroupSummary> for Group {
+    fn from(summary: GroupSummary) -> Self {
+        Self {
+            group: summary.group.to_string(),
+            merged_into: match summary.state {
+                GroupState::Active => None,
+                GroupState::MergedInto { group } => Some(group.to_string()),
+            },
+            winner: summary.winner.map(String::from),
+            members: summary.members,
+            dissimilar: summary.dissimilar,
+            dirty: summary.dirty,
+            quarantined: summary.quarantined,
+        }
+    }
+}
+
+/// A piece of the list of groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GroupList {
+    /// In order of shard and id.
+    pub groups: Vec<Group>,
+    /// What to pass as `after` to go on; none at the end.
+    pub next: Option<String>,
+}
+
+/// A page of a group's members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GroupPage {
+    /// The group itself.
+    #[serde(flatten)]
+    pub group: Group,
+    /// Some members, each followed by the redirects that end at it.
+    pub pages: Vec<Member>,
+    /// What to pass as `after` to go on; none at the end.
+    pub next: Option<String>,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Member {
+    /// The page.
+    pub url: String,
+    /// What it is.
+    pub status: Status,
+    /// Jaccard coefficient with the winner.
+    pub similarity: Option<f64>,
+    /// Hash of its content; none for a redirect.
+    pub content: Option<String>,
+}
+
+impl From<MemberView> for Member {
+    fn from(member: MemberView) -> Self {
+        Self {
+            url: member.line.url.into(),
+            status: member.line.status,
+            similarity: member.line.similarity,
+            content: member.content.map(|content| content.to_string()),
+        }
+    }
+}
+
+/// Sizes of the groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GroupSizes {
+    /// Groups looked at.
+    pub groups: u64,
+    /// Whether there are more, which were not looked at.
+    pub cut: bool,
+    /// Groups that are quarantined for their size.
+    pub quarantined: u64,
+    /// Number of groups per power of two of members.
+    pub histogram: Vec<SizeClass>,
+    /// The largest groups, the largest first.
+    pub largest: Vec<Group>,
+}
+
+/// The groups of a range of sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SizeClass {
+    /// The fewest members.
+    pub from: u64,
+    /// The most members.
+    pub to: u64,
+    /// Number of groups.
+    pub groups: u64,
+}

@@ -1,0 +1,34 @@
+//! The answers of the public HTTP contract in JSON, typed once for the server that writes them and the programs that
+//! read them.
+//!
+//! Invariants: a field is never renamed or reordered unnoticed, for the tests pin the text of each answer; a reader takes
+//! no notice of fields that it does not know, so it understands a newer server; what may be absent is optional or has a
+//! default.
+
+mod advice;
+mod explanation;
+mod feed;
+mod flushed;
+mod group;
+mod intake;
+mod load;
+mod mapping;
+mod problem;
+mod quality;
+mod repair;
+#[cfg(test)]
+mod tests;
+mod winners;
+
+pub use advice::{Advice, StatusAnswer, StatusAnswers};
+pub use explanation::{Content, Examples, Explanation, Measures, Side};
+pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
+pub use flushed::Flushed;
+pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};
+pub use intake::{LineAnswer, LineCode, LineError, NotTaken, Purged, Taken};
+pub use load::{LoadBalance, LoadPoint, NodeLoad, ShardRow};
+pub use mapping::{Present, WhatIfs};
+pub use problem::Problem;
+pub use quality::Quality;
+pub use repair::{AppliedRepair, AppliedRepairUrls, Repair, Repairs, Trail};
+pub use winners::Winners;

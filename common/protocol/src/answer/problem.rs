@@ -1,0 +1,24 @@
+//! An error as the world sees it: `application/problem+json` (RFC 9457).
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// An answer that is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The HTTP status in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong with this request, or with the service.
+    pub detail: String,
+    /// The parameter or field that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Seconds after which to try again, also sent as `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u32>,
+}

@@ -1,0 +1,173 @@
+//! The text of every answer: fields, their order, and what a reader makes of fields that it does not know.
+
+use std::fmt::Debug;
+
+use doppel_model::PageUrl;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Change, Line, Status, Unresolved};
+
+/// Reads the text, writes it again, and reads it with unknown fields in every object.
+#[track_caller]
+fn pinned<T: Serialize + DeserializeOwned + PartialEq + Debug>(text: &str) {
+    let answer: T = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&answer).unwrap(), text);
+    let mut newer: Value = serde_json::from_str(text).unwrap();
+    add_fields(&mut newer);
+    assert_ne!(newer, serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(serde_json::from_value::<T>(newer).unwrap(), answer);
+}
+
+/// Gives every object a field that this version does not know.
+fn add_fields(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            // The keys of markets are names, not fields.
+            fields.iter_mut().filter(|(name, _)| *name != "markets").for_each(|(_, value)| add_fields(value));
+            fields.insert("added_later".to_owned(), json!({ "list": [1, null] }));
+        }
+        Value::Array(values) => values.iter_mut().for_each(add_fields),
+        _ => {}
+    }
+}
+
+const ADVICE: &str = r#"{"url":"http://a/","status":"duplicate","group":"g1-0","winner":"http://b/","similarity":0.9,"fetched_at":"2026-01-31T08:00:00Z","rule":"shorter_url","reason":null}"#;
+
+const REDIRECT: &str = r#"{"url":"http://a/","status":"unresolved","group":null,"winner":null,"similarity":null,"fetched_at":"2026-01-31T08:00:00Z","rule":null,"reason":"unknown_target","redirect_to":"http://c/","note":"large"}"#;
+
+#[test]
+fn advice() {
+    pinned::<Advice>(ADVICE);
+    pinned::<Advice>(REDIRECT);
+    pinned::<StatusAnswers>(&format!(
+        r#"{{"pages":[{ADVICE},{{"url":"mailto:a","error":"not http"}},{REDIRECT}]}}"#
+    ));
+}
+
+#[test]
+fn explanations() {
+    let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"contacts":[1,2]}"#;
+    let measures = r#"{"same_content":false,"shared":24,"only_a":2,"only_b":1,"jaccard":0.5,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}"#;
+    pinned::<Explanation>(&format!(
+        r#"{{"a":{{"advice":{ADVICE},"compared":"http://a/","content":{content}}},"b":{{"advice":{REDIRECT},"compared":null,"content":null}},"tau":"0.8","measures":{measures},"duplicate":false,"because":"few"}}"#
+    ));
+}
+
+#[test]
+fn the_feed() {
+    let change = r#"{"url":"http://a/","status":"dead","group":null,"winner":null,"similarity":null,"reason":"loop","fetched_at":"2026-01-31T08:00:00Z"}"#;
+    pinned::<ChangesAnswer>(&format!(r#"{{"changes":[{change}],"cursor":"1.2","at_end":true}}"#));
+    let line = Line {
+        url: PageUrl::parse("http://a/").unwrap(),
+        status: Status::Dead,
+        group: None,
+        winner: None,
+        similarity: None,
+        reason: Some(Unresolved::Loop),
+    };
+    let fetched_at = "2026-01-31T08:00:00Z".parse().unwrap();
+    let written = serde_json::to_string(&ChangeLine::from(Change { line, fetched_at })).unwrap();
+    assert_eq!(written, change);
+}
+
+#[test]
+fn lines_of_the_export() {
+    for text in [
+        r#"{"url":"http://a/","status":"duplicate","group":"g7-3","winner":"http://b/","similarity":0.85}"#,
+        r#"{"url":"http://a/","status":"unique","group":null,"winner":null,"similarity":null}"#,
+        // What is escaped cannot be borrowed.
+        r#"{"url":"http://a/\"","status":"unique","group":null,"winner":null,"similarity":null}"#,
+    ] {
+        let line: ExportLine<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&line).unwrap(), text);
+    }
+    let bad = r#"{"url":"http://a/","status":"unique","group":"7-3","winner":null,"similarity":null}"#;
+    assert!(serde_json::from_str::<ExportLine<'_>>(bad).unwrap_err().to_string().contains("group id"));
+}
+
+#[test]
+fn groups() {
+    let group = r#""group":"g1-0","merged_into":null,"winner":"http://b/","members":3,"dissimilar":1,"touched":true,"quarantined":false"#;
+    pinned::<GroupList>(&format!(r#"{{"groups":[{{{group}}}],"next":"g1-0"}}"#));
+    pinned::<GroupPage>(&format!(
+        r#"{{{group},"pages":[{{"url":"http://b/","status":"winner","similarity":null,"content":"00"}}],"next":null}}"#
+    ));
+    pinned::<GroupSizes>(&format!(
+        r#"{{"groups":1,"cut":false,"quarantined":0,"histogram":[{{"from":2,"to":3,"groups":1}}],"largest":[{{{group}}}]}}"#
+    ));
+}
+
+#[test]
+fn intake() {
+    pinned::<LineAnswer>(r#"{"url":"http://a/","outcome":"confirmed"}"#);
+    pinned::<LineAnswer>(r#"{"line":2,"error":{"code":"retry","reason":"later"}}"#);
+    pinned::<LineAnswer>(
+        r#"{"line":3,"url":"http://a/","error":{"code":"invalid","field":"dead","reason":"missing"}}"#,
+    );
+    pinned::<Purged>(r#"{"purged":4}"#);
+    let taken = r#"{"url":"http://a/","outcome":"stale"}"#;
+    assert!(matches!(serde_json::from_str(taken).unwrap(), LineAnswer::Taken(Taken { .. })));
+}
+
+#[test]
+fn the_load() {
+    let partition = r#"{"partition":0,"node":1,"box":{"lo":[null,-3],"hi":[9,null]},"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
+    let report = format!(
+        r#""plan_version":4,"dimensions":2,"partitions":[{partition}],"looks":10,"sends":20,"imbalance":1.5,"imbalance_floor":1.2,"fan_out_saved":0.25,"serving":2,"node_fan_out":13,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":null,"file_bytes":7"#
+    );
+    let node = r#"{"node":1,"partitions":1,"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
+    let moving = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
+    let point = r#"{"at":"2026-01-31T08:00:00Z","plan_version":4,"contents":5,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":0.5}"#;
+    pinned::<LoadBalance>(&format!(
+        r#"{{{report},"nodes":[{node}],"drained":[2],"moving":{moving},"history":[{point}],"variation":null,"shard_epoch":1,"shards":[{{"shard":0,"node":"local"}}]}}"#
+    ));
+}
+
+#[test]
+fn the_mapping() {
+    let moving = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
+    pinned::<Present>(&format!(
+        r#"{{"plan_version":4,"nodes":3,"drained":[2],"moving":{moving},"action":{{"action":"drain","node":2}},"ended":{{"action":"move","partition":7,"node":1,"failed":null,"plan_version":4,"copied":3,"seconds":0.5}}}}"#
+    ));
+    pinned::<Present>(
+        r#"{"plan_version":4,"nodes":3,"drained":[],"moving":null,"action":null,"ended":{"action":"learn","failed":"full","plan_version":4,"copied":0,"seconds":0.5}}"#,
+    );
+    let what_if = r#"{"dimensions":2,"nodes":4,"imbalance":1.5,"imbalance_floor":1.25,"fan_out_saved":0.5,"speed_up":3.5}"#;
+    pinned::<WhatIfs>(&format!(r#"{{"sample":9,"present":{what_if},"rows":[{what_if}]}}"#));
+}
+
+#[test]
+fn quality_and_flush() {
+    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"members":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"doubts":17,"splits":18,"looks":19,"stale_results":20}"#;
+    let backlog = r#"{"pending":1,"deferred_searches":2,"dirty_groups":3,"unverified":4,"messages":5}"#;
+    pinned::<Quality>(&format!(
+        r#"{{"counters":{counters},"unique":1,"backlog":{backlog},"pending_limit":9,"quiescent":false,"confirm_share":0.5,"reject_share":null}}"#
+    ));
+    pinned::<Flushed>(&format!(r#"{{"done":false,"backlog":{backlog}}}"#));
+}
+
+#[test]
+fn repairs() {
+    let whole = r#"{"group":"g1-0","before":["http://a/"],"components":[["http://a/"]],"applied":true}"#;
+    let cut = r#"{"group":"g2-0","before":[],"components":[],"applied":false,"truncated":true,"total_members":3,"total_components":2}"#;
+    pinned::<Repairs>(&format!(r#"{{"repairs":[{whole},{cut}],"unknown":["g9-9"]}}"#));
+    let applied = r#""id":"r7-0","at":"2026-01-31T08:00:00Z","by":"alice","group":"g1-0","members":3,"sets":2,"truncated":false"#;
+    pinned::<Trail>(&format!(r#"{{"repairs":[{{{applied}}}],"next":"0.1"}}"#));
+    pinned::<AppliedRepairUrls>(&format!(
+        r#"{{{applied},"before":["http://a/"],"components":[["http://a/"],[]],"forgotten":1}}"#
+    ));
+}
+
+#[test]
+fn winners_and_problems() {
+    pinned::<Winners>(r#"{"rules":["popularity","url"],"markets":{"german":["de","at"]}}"#);
+    pinned::<Problem>(
+        r#"{"type":"urn:doppel:problem:busy","title":"Service Unavailable","status":503,"detail":"later","retry_after":1}"#,
+    );
+    pinned::<Problem>(
+        r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"none","field":"url"}"#,
+    );
+}

@@ -1,0 +1,232 @@
+//! The HTTP client of the public contract (feature `client`): one server, typed answers, errors that tell what to do,
+//! bounded retries. It blocks.
+//!
+//! Invariants: an answer in JSON is read up to a limit; whoever sends patiently has an answer or an error within twice
+//! the time that was given; every error of the server comes with the server's own words.
+
+mod error;
+mod notice;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use reqwest::Url;
+use reqwest::header::RETRY_AFTER;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+pub use error::ClientError;
+pub use notice::Notice;
+pub use reqwest::blocking::{RequestBuilder, Response};
+pub use reqwest::header::CONTENT_TYPE;
+pub use reqwest::{Method, StatusCode};
+
+/// An answer in JSON is at most this long, in bytes; longer ones are paged or streamed.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// One server. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    base: Url,
+    http: reqwest::blocking::Client,
+    notify: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
+    /// Whether it was noted that the server does not answer.
+    is_away: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base", &self.base.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// An answer as the server wrote it, and read.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// The server's own text.
+    pub text: Box<RawValue>,
+    /// What it says.
+    pub value: T,
+}
+
+impl Client {
+    /// A client of the server at `base`, an http URL without a path.
+    ///
+    /// # Errors
+    /// When `base` is no such URL, or the system gives no HTTP client.
+    pub fn new(base: &str) -> Result<Self, ClientError> {
+        let url = Url::parse(base).ok().filter(|url| {
+            let bare = Url::parse(&format!("http://{}/", url.authority()));
+            bare.as_ref() == Ok(url) && !url.authority().contains('@')
+        });
+        let base = url.ok_or_else(|| ClientError::Base(base.to_owned()))?;
+        let http = reqwest::blocking::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            // An export takes as long as it takes; a caller that must not hang sets a limit.
+            .timeout(None)
+            .tcp_nodelay(true)
+            .no_proxy()
+            .build()
+            .map_err(ClientError::Start)?;
+        Ok(Self { base, http, notify: Arc::new(|_| {}), is_away: Arc::default() })
+    }
+
+    /// Has `notify` told when a patient call begins to wait for a server, and when the server is back.
+    #[must_use]
+    pub fn with_notices(self, notify: impl Fn(&Notice<'_>) + Send + Sync + 'static) -> Self {
+        Self { notify: Arc::new(notify), ..self }
+    }
+
+    /// A request for a path below the server's URL; path segments are escaped.
+    pub fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        self.http.request(method, url)
+    }
+
+    /// Sends once.
+    ///
+    /// # Errors
+    /// When nothing answers, or the server answers with an error.
+    pub fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().map_err(|e| self.unreachable(&e))?;
+        if response.status().is_success() { Ok(response) } else { Err(ClientError::of(response)) }
+    }
+
+    /// Sends once and reads the JSON of the answer.
+    ///
+    /// # Errors
+    /// The same, and when the answer is another.
+    pub fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let response = self.send(request)?;
+        let url = response.url().to_string();
+        serde_json::from_reader(response.take(ANSWER_BYTES_MAX))
+            .map_err(|source| ClientError::Answer { url, source })
+    }
+
+    /// Sends once and reads the JSON of the answer, which is kept as the server wrote it, too.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn ask<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Answer<T>, ClientError> {
+        let response = self.send(request)?;
+        let url = response.url().to_string();
+        let text = serde_json::from_reader(response.take(ANSWER_BYTES_MAX));
+        text.and_then(Answer::read).map_err(|source| ClientError::Answer { url, source })
+    }
+
+    /// Sends until the server takes it and reads the JSON of the answer; see [`send_patiently`](Self::send_patiently).
+    ///
+    /// # Errors
+    /// The same, and when the answer is another.
+    pub fn ask_patiently<T: DeserializeOwned>(
+        &self,
+        request: &RequestBuilder,
+        patience: Duration,
+    ) -> Result<Answer<T>, ClientError> {
+        let text = self.send_patiently(request, patience)?;
+        RawValue::from_string(text)
+            .and_then(Answer::read)
+            .map_err(|source| ClientError::Answer { url: self.base.to_string(), source })
+    }
+
+    /// Sends until the server takes it and reads the answer: waits as long as a 429 or 503 asks for,
+    /// and with growing pauses while nothing answers, for `patience` at most; and as long again for an
+    /// answer to what was sent last.
+    ///
+    /// # Errors
+    /// When the server did not take it within that time, or refuses it for good; and when the body of the request is a
+    /// stream.
+    pub fn send_patiently(
+        &self,
+        request: &RequestBuilder,
+        patience: Duration,
+    ) -> Result<String, ClientError> {
+        let begin = Instant::now();
+        let mut backoff = BACKOFF_FIRST;
+        loop {
+            let request = request.try_clone().ok_or(ClientError::Stream)?;
+            let answer = request.timeout(patience).send().and_then(|response| match response.status() {
+                status if status.is_success() => Ok(Ok(response.text()?)),
+                _ => Ok(Err(response)),
+            });
+            let (error, pause) = match answer {
+                Ok(Ok(text)) => {
+                    if self.is_away.swap(false, Ordering::Relaxed) {
+                        (self.notify)(&Notice::Back);
+                    }
+                    return Ok(text);
+                }
+                Ok(Err(response)) if is_busy(response.status()) => {
+                    let pause = retry_after(&response).unwrap_or(backoff);
+                    (ClientError::of(response), pause)
+                }
+                Ok(Err(response)) => return Err(ClientError::of(response)),
+                Err(error) => (self.unreachable(&error), backoff),
+            };
+            if begin.elapsed() + pause > patience {
+                return Err(error);
+            }
+            if let ClientError::Unreachable { url, reason } = &error
+                && !self.is_away.swap(true, Ordering::Relaxed)
+            {
+                (self.notify)(&Notice::Away { url, reason, patience });
+            }
+            sleep(pause);
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ClientError {
+        // The innermost cause is the operating system's reason.
+        let mut reason: &dyn std::error::Error = error;
+        while let Some(cause) = reason.source() {
+            reason = cause;
+        }
+        ClientError::Unreachable { url: self.base.to_string(), reason: reason.to_string() }
+    }
+}
+
+impl<T: DeserializeOwned> Answer<T> {
+    fn read(text: Box<RawValue>) -> serde_json::Result<Self> {
+        let value = serde_json::from_str(text.get())?;
+        Ok(Self { text, value })
+    }
+}
+
+/// Copies an answer as it comes.
+///
+/// # Errors
+/// When the answer breaks off, or `out` fails.
+pub fn copy(mut response: Response, out: &mut dyn Write) -> std::io::Result<u64> {
+    let mut buffer = [0; 1 << 16];
+    let mut copied = 0;
+    loop {
+        let read = response.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(copied);
+        }
+        out.write_all(&buffer[..read])?;
+        copied += read as u64;
+    }
+}
+
+fn is_busy(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

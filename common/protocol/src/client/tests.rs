@@ -1,0 +1,108 @@
+//! The client against a server of a few lines.
+
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::thread;
+
+use super::*;
+use crate::answer::Purged;
+
+/// Answers one connection after the other with these heads and bodies; gives the server's URL.
+fn server(answers: Vec<(&'static str, &'static str)>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for (head, body) in answers {
+            reply(&listener.accept().unwrap().0, head, body);
+        }
+    });
+    url
+}
+
+fn reply(mut stream: &TcpStream, head: &str, body: &str) {
+    let request = BufReader::new(stream).lines();
+    request.map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
+    let length = body.len();
+    write!(stream, "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+}
+
+fn get(client: &Client) -> RequestBuilder {
+    client.request(Method::GET, &["v1", "a b"])
+}
+
+#[test]
+fn only_the_url_of_a_server_is_taken() {
+    for bad in ["", "a", "http://", "ftp://a/", "https://a/", "http://a/b", "http://a/?b", "http://u@a/"] {
+        assert!(matches!(Client::new(bad), Err(ClientError::Base(given)) if given == bad), "{bad}");
+    }
+    let client = Client::new("http://localhost:7700").unwrap();
+    let request = get(&client).build().unwrap();
+    assert_eq!(request.url().as_str(), "http://localhost:7700/v1/a%20b", "segments are escaped");
+}
+
+#[test]
+fn an_answer_is_typed_and_its_text_kept() {
+    let body = r#"{ "purged": 3, "added_later": [] }"#;
+    let client = Client::new(&server(vec![("200 OK", body), ("200 OK", r#"{"purged": "3"}"#)])).unwrap();
+    let Answer { text, value } = client.ask::<Purged>(get(&client)).unwrap();
+    assert_eq!((text.get(), value), (body, Purged { purged: 3 }));
+    let error = client.json::<Purged>(get(&client)).unwrap_err();
+    assert!(matches!(&error, ClientError::Answer { url, .. } if url.ends_with("/v1/a%20b")), "{error}");
+}
+
+#[test]
+fn an_error_has_the_servers_words() {
+    let problem = r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"no URL","field":"url","request_id":"r"}"#;
+    for (head, body, expected, is_too_large) in [
+        ("400 Bad Request", problem, "the server refused it (400 Bad Request): url: no URL", false),
+        ("502 Bad Gateway", "a proxy\nsays", "the server refused it (502 Bad Gateway): a proxy", false),
+        ("413 Payload Too Large", "", "the server refused it (413 Payload Too Large): ", true),
+    ] {
+        let client = Client::new(&server(vec![(head, body)])).unwrap();
+        let error = client.send(get(&client)).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.is_too_large()), (expected, is_too_large));
+    }
+}
+
+#[test]
+fn patience_ends_and_outlasts_a_busy_server() {
+    let busy = ("503 Service Unavailable\r\nretry-after: 0", "{}");
+    let client = Client::new(&server(vec![busy, busy, ("200 OK", "done")])).unwrap();
+    assert_eq!(client.send_patiently(&get(&client), Duration::from_secs(20)).unwrap(), "done");
+
+    let later = ("429 Too Many Requests\r\nretry-after: 60", "{}");
+    let client = Client::new(&server(vec![later])).unwrap();
+    let error = client.send_patiently(&get(&client), Duration::from_secs(1)).unwrap_err();
+    assert!(
+        matches!(error, ClientError::Tier1Error { status: StatusCode::TOO_MANY_REQUESTS, .. }),
+        "{error}"
+    );
+
+    let client = Client::new(&server(vec![("404 Not Found", "{}")])).unwrap();
+    let error = client.send_patiently(&get(&client), Duration::from_secs(60)).unwrap_err();
+    assert!(matches!(error, ClientError::Tier1Error { status: StatusCode::NOT_FOUND, .. }), "{error}");
+}
+
+#[test]
+fn a_server_that_is_away_is_noted_once_and_its_return_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let client = Client::new(&format!("http://{address}")).unwrap().with_notices({
+        let told = Arc::clone(&told);
+        move |notice| told.lock().unwrap().push(matches!(notice, Notice::Away { .. }))
+    });
+    let error = client.send_patiently(&get(&client), Duration::from_millis(50)).unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert!(told.lock().unwrap().is_empty(), "nothing is waited for");
+    let back = thread::spawn(move || {
+        sleep(Duration::from_millis(400));
+        let listener = TcpListener::bind(address).unwrap();
+        reply(&listener.accept().unwrap().0, "200 OK", "1");
+    });
+    let answer: Answer<u8> = client.ask_patiently(&get(&client), Duration::from_secs(30)).unwrap();
+    assert_eq!((answer.value, told.lock().unwrap().as_slice()), (1, &[true, false][..]));
+    back.join().unwrap();
+}
