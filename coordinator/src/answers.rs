@@ -61,8 +61,11 @@ impl<'m> Answers<'m> {
 
     /// Takes room for the texts of the next answers: the URLs of pages, or all that is said of a line that is
     /// none. Tells whether there is as much.
-    pub(crate) fn make_room(&mut self, pages: &[Result<String, NotTaken>]) -> bool {
-        let texts = pages.iter().map(|page| page.as_ref().map_or_else(text_bytes, json_bytes));
+    pub(crate) fn make_room<'p>(
+        &mut self,
+        pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
+    ) -> bool {
+        let texts = pages.map(|page| page.as_ref().map_or_else(text_bytes, json_bytes));
         let more = texts.sum::<usize>() + self.left * LINE_ANSWER_BYTES;
         let is_there = self.share.grow_to(self.bytes.len() + more);
         if is_there {

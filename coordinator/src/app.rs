@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Market, Markets, Outcome, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder};
+use doppel_protocol::{Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
@@ -207,13 +207,6 @@ impl App {
     /// A share of nothing of the memory for bodies and their answers.
     pub(crate) fn memory_share(&self) -> Share {
         self.0.memory.share()
-    }
-
-    /// Records submissions in tier 1; blocks.
-    pub(crate) fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
-        let outcomes = self.0.tier1.submit(submissions)?;
-        self.0.metrics.recorded(&outcomes);
-        Ok(outcomes)
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.

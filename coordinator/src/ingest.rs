@@ -1,7 +1,7 @@
 //! Pages to submissions: the way of a page from bytes to a signature, on a small pool of threads.
 //!
-//! Invariants: answers come in the order of the sources; each thread keeps one extractor with its
-//! buffers; bodies are handed over, never copied; a page that makes the extractor panic is an error of
+//! Invariants: every source has exactly one answer, and answers come in the order of the sources; each thread keeps one
+//! extractor with its buffers; bodies are handed over, never copied; a page that makes the extractor panic is an error of
 //! that page alone.
 
 use std::io;
@@ -69,6 +69,13 @@ pub struct Batch {
     sources: usize,
 }
 
+/// Sources under way, each with a key of the caller's that comes back beside its answer.
+#[derive(Debug)]
+pub struct KeyedBatch<K> {
+    keys: Vec<K>,
+    batch: Batch,
+}
+
 impl Ingest {
     /// Starts `threads` extractors (at least one).
     ///
@@ -116,6 +123,28 @@ impl Ingest {
             }
         }
         batch
+    }
+
+    /// The same; each answer comes back beside the key of its source.
+    #[must_use]
+    pub fn start_keyed<K>(&self, sources: Vec<(K, Source)>, now: Timestamp) -> KeyedBatch<K> {
+        let (keys, sources) = sources.into_iter().unzip();
+        KeyedBatch { keys, batch: self.start(sources, now) }
+    }
+}
+
+impl<K> KeyedBatch<K> {
+    /// Waits for the answers, in the order of the sources.
+    #[must_use]
+    pub fn wait(self) -> Vec<(K, Ingested)> {
+        // A batch has as many answers as sources, and there is a key for each source.
+        self.keys.into_iter().zip(self.batch.wait()).collect()
+    }
+
+    /// Gives the answers up.
+    #[must_use]
+    pub fn into_keys(self) -> Vec<K> {
+        self.keys
     }
 }
 
@@ -214,6 +243,22 @@ mod tests {
             let Body::Content(signature) = submission.body else { panic!("{n} is content") };
             assert_eq!(signature.tokens() as usize, n % 300);
         }
+    }
+
+    #[test]
+    fn a_key_comes_back_beside_the_answer_to_its_source() {
+        let ingest = Ingest::new(3).unwrap();
+        // Every third one is no page, and long pages come back after short ones.
+        let source =
+            |n: usize| if n.is_multiple_of(3) { Source::Json("nonsense".into()) } else { json(600 - n) };
+        let answers = ingest.start_keyed((0..600).map(|n| (n, source(n))).collect(), NOW).wait();
+        assert_eq!(answers.iter().map(|(key, _)| *key).collect::<Vec<_>>(), (0..600).collect::<Vec<_>>());
+        for (key, answer) in answers {
+            let url = answer.map(|submission| submission.url.to_string()).ok();
+            assert_eq!(url, (key % 3 > 0).then(|| format!("http://a/{}", 600 - key)));
+        }
+        let keys = ingest.start_keyed(vec![('a', json(1)), ('b', json(2))], NOW).into_keys();
+        assert_eq!(keys, ['a', 'b']);
     }
 
     #[test]

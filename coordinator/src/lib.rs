@@ -45,6 +45,7 @@ pub mod simulation;
 mod sort;
 mod status;
 mod stream;
+mod submit;
 #[cfg(test)]
 mod tests;
 mod winners;

@@ -12,21 +12,16 @@ use serde::Deserialize;
 
 use crate::answers::{Answers, not_taken};
 use crate::app::App;
-use crate::ingest::{Batch, Ingested, Source};
+use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
 use crate::problem::Problem;
+use crate::submit::{SubmitError, submit};
 
 /// One line and its place.
 #[derive(Debug, Clone)]
 struct Line {
     number: usize,
     json: Bytes,
-}
-
-/// A chunk whose lines are being extracted.
-struct Started {
-    lines: Vec<Line>,
-    batch: Batch,
 }
 
 /// Takes the lines of `body` and gives the answers, a line each. Blocks.
@@ -43,17 +38,20 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
     let mut answers = Answers::new(app, count)?;
     let mut rest = lines(body).peekable();
     let start = |lines: Vec<Line>| {
-        let sources = lines.iter().map(|line| Source::Json(line.json.clone())).collect();
-        Started { batch: app.ingest().start(sources, app.now()), lines }
+        let keyed = |line: Line| {
+            let source = Source::Json(line.json.clone());
+            (line, source)
+        };
+        app.ingest().start_keyed(lines.into_iter().map(keyed).collect(), app.now())
     };
     let mut next = chunk(&mut rest, limits.chunk_lines).map(start);
-    while let Some(Started { lines, batch }) = next {
+    while let Some(batch) = next {
         next = chunk(&mut rest, limits.chunk_lines).map(start);
-        let Err(problem) = record(app, &lines, batch.wait(), &mut answers)? else { continue };
+        let Err(problem) = record(app, batch.wait(), &mut answers)? else { continue };
         if !answers.any_taken() {
             return Err(problem);
         }
-        let started = next.take().map(|started| started.lines).unwrap_or_default();
+        let started = next.take().map(KeyedBatch::into_keys).unwrap_or_default();
         for line in started.into_iter().chain(rest.by_ref()) {
             answers.retry(line.number, None, &problem);
         }
@@ -65,45 +63,48 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
 /// no line was recorded, and that none can be at the moment.
 fn record(
     app: &App,
-    lines: &[Line],
-    extracted: Vec<Ingested>,
+    extracted: Vec<(Line, Ingested)>,
     answers: &mut Answers<'_>,
 ) -> Result<Result<(), Problem>, Problem> {
     let mut submissions = Vec::with_capacity(extracted.len());
     let mut pages = Vec::with_capacity(extracted.len());
-    for (line, one) in lines.iter().zip(extracted) {
-        pages.push(match one {
+    for (line, one) in extracted {
+        let page = match one {
             Ok(submission) => {
                 let url = submission.url.to_string();
-                submissions.push(submission);
+                submissions.push((line.number, submission));
                 Ok(url)
             }
             Err(error) => Err(not_taken(line.number, line.url(), &error)),
-        });
+        };
+        pages.push((line.number, page));
     }
     // What is recorded must be answered, so the room comes first.
-    if !answers.make_room(&pages) {
+    if !answers.make_room(pages.iter().map(|(_, page)| page)) {
         let problem = Problem::memory_full();
-        lines.iter().for_each(|line| answers.retry(line.number, None, &problem));
+        pages.iter().for_each(|(line, _)| answers.retry(*line, None, &problem));
         return Ok(Err(problem));
     }
-    let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { app.submit(submissions) };
-    let recorded = recorded.map_err(Problem::from);
-    let mut outcomes = recorded.iter().flatten();
-    for (line, page) in lines.iter().zip(pages) {
-        match (page, &recorded) {
-            (Err(not_taken), _) => answers.not_taken(not_taken),
-            (Ok(url), Err(problem)) => answers.retry(line.number, Some(url), problem),
-            (Ok(url), Ok(_)) => match outcomes.next() {
-                Some(&outcome) => answers.taken(url, outcome),
-                None => {
-                    tracing::error!(url, "tier 1 gave no outcome for a submission");
-                    return Err(Problem::internal());
-                }
-            },
+    let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, submissions) };
+    let (outcomes, refused) = match recorded {
+        Ok(outcomes) => (outcomes, None),
+        Err(SubmitError::Tier1Error(refused)) => (Vec::new(), Some(Problem::from(refused))),
+        Err(unpaired @ SubmitError::Unpaired { .. }) => return Err(unpaired.into()),
+    };
+    let mut outcomes = outcomes.into_iter().peekable();
+    for (line, page) in pages {
+        let outcome = outcomes.next_if(|(of, _)| *of == line);
+        match (page, outcome, &refused) {
+            (Err(not_taken), ..) => answers.not_taken(not_taken),
+            (Ok(url), Some((_, outcome)), _) => answers.taken(url, outcome),
+            (Ok(url), None, Some(problem)) => answers.retry(line, Some(url), problem),
+            (Ok(url), None, None) => {
+                tracing::error!(line, url, "a line that was recorded has no outcome");
+                return Err(Problem::internal());
+            }
         }
     }
-    Ok(recorded.map(drop))
+    Ok(refused.map_or(Ok(()), Err))
 }
 
 /// The lines that are not blank, numbered from 1.

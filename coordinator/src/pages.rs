@@ -7,17 +7,18 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
 use doppel_protocol::answer::{LineAnswer, Purged, Taken};
-use doppel_protocol::page::{LINE_BYTES_MAX, PageItem};
-use doppel_protocol::{Outcome, Submission};
+use doppel_protocol::page::{self, LINE_BYTES_MAX};
+use doppel_protocol::{Body, Submission};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
 use crate::body;
 use crate::extract::{JsonBody, Query, page_url};
-use crate::ingest::{IngestError, Source, fetched};
+use crate::ingest::{IngestError, Source};
 use crate::lines;
 use crate::problem::Problem;
+use crate::submit::submit;
 
 /// The media type of JSON lines.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -95,30 +96,23 @@ pub(crate) async fn post(
     if held.bytes().trim_ascii_start().starts_with(b"[") {
         return Err(Problem::bad_request("one page is an object; send many as application/x-ndjson"));
     }
-    let page = held.into_bytes();
-    let taken = app.blocking(move |app| one(app, Source::Json(page.clone()))).await?;
+    let json = held.into_bytes();
+    let taken = app.blocking(move |app| one(app, extract(app, Source::Json(json.clone()))?)).await?;
     Ok(Json(taken).into_response())
 }
 
 /// Takes one page.
-fn one(app: &App, source: Source) -> Result<Taken, Problem> {
-    let submission = extract(app, source)?;
+fn one(app: &App, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
-    let outcomes = app.submit(vec![submission])?;
-    Ok(Taken { url, outcome: only(&outcomes)? })
+    let taken = submit(app, vec![(url, submission)])?.pop();
+    // As many come back as were given.
+    taken.map(|(url, outcome)| Taken { url, outcome }).ok_or_else(Problem::internal)
 }
 
 /// Extracts one source.
 pub(crate) fn extract(app: &App, source: Source) -> Result<Submission, Problem> {
     let extracted = app.ingest().run(vec![source], app.now()).pop();
     extracted.unwrap_or(Err(IngestError::Panicked)).map_err(Problem::from)
-}
-
-fn only(outcomes: &[Outcome]) -> Result<Outcome, Problem> {
-    outcomes.first().copied().ok_or_else(|| {
-        tracing::error!("tier 1 gave no outcome for a submission");
-        Problem::internal()
-    })
 }
 
 impl From<IngestError> for Problem {
@@ -158,10 +152,12 @@ pub(crate) async fn delete(
     State(app): State<App>,
     Query(DeleteQuery { url, fetched_at }): Query<DeleteQuery>,
 ) -> Result<Json<Taken>, Problem> {
-    // In the form of `POST /v1/pages`, so that both check the same.
-    let item = serde_json::json!({ "url": url, "dead": true, "fetched_at": fetched_at });
-    let item = PageItem::parse(item.to_string().as_bytes(), app.now()).map_err(IngestError::from)?;
-    app.blocking(move |app| one(app, Source::Fetched(fetched(item)))).await.map(Json)
+    let (url, now) = (page_url("url", &url)?, app.now());
+    let fetched_at = fetched_at.map(|date| page::fetched_at(&date, now)).transpose();
+    let fetched_at = fetched_at.map_err(IngestError::from)?.unwrap_or(now);
+    let gone =
+        Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead };
+    app.blocking(move |app| one(app, gone)).await.map(Json)
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_sets_that_fall_out_are_listed_before_the_winners() {
-        for (sets, room, listed, left) in [
+        for (sets, room, kept, left) in [
             (&[4, 1, 2][..], 9, &[4, 1, 2][..], 2),
             (&[4, 1, 2], 7, &[4, 1, 2], 0),
             (&[4, 1, 2], 6, &[3, 1, 2], 0),
@@ -176,8 +176,8 @@ mod tests {
             let mut rest = room;
             let repair = listed(report(sets), &mut rest);
             let sizes: Vec<_> = repair.components.iter().map(Vec::len).collect();
-            assert_eq!((sizes.as_slice(), rest), (listed, left), "{sets:?} in {room}");
-            let (all, is_cut) = (sets.iter().sum::<usize>(), sets != listed);
+            assert_eq!((sizes.as_slice(), rest), (kept, left), "{sets:?} in {room}");
+            let (all, is_cut) = (sets.iter().sum::<usize>(), sets != kept);
             assert_eq!(repair.before.len(), all.min(room));
             assert_eq!(repair.truncated, is_cut, "{sets:?} in {room}");
             assert_eq!(repair.total_members, is_cut.then_some(all));

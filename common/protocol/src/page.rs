@@ -299,7 +299,7 @@ impl Fields {
             return Err(ItemError { field, reason: ItemReason::NoBody });
         };
 
-        let fetched_at = self.fetched_at.flatten().map(|date| checked_date(&date, now)).transpose()?;
+        let fetched_at = self.fetched_at.flatten().map(|date| fetched_at(&date, now)).transpose()?;
         let popularity = self.popularity.flatten();
         if popularity.is_some_and(|p| !p.is_finite() || p < 0.0) {
             return Err(blame("popularity", ItemReason::Popularity));
@@ -321,7 +321,11 @@ fn redirect(page: &PageUrl, target: Option<String>) -> Result<Option<PageBody>, 
     Ok(Some(PageBody::Redirect(target)))
 }
 
-fn checked_date(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
+/// Reads the `fetched_at` of a page.
+///
+/// # Errors
+/// When it is no time stamp, or more than 24 hours ahead of `now`.
+pub fn fetched_at(text: &str, now: Timestamp) -> Result<Timestamp, ItemError> {
     let date: Timestamp = text.parse().map_err(|e: TimeError| blame("fetched_at", e.into()))?;
     if date > now.plus_millis(AHEAD_MAX_MS) {
         return Err(blame("fetched_at", ItemReason::Ahead(date)));

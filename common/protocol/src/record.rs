@@ -318,13 +318,15 @@ pub struct Counters {
 
 /// Tier 1 as the coordinator sees it. Calls block on the store; call them off the async runtime.
 pub trait Tier1Api: Send + Sync {
-    /// Records submissions, in order; returns when they are durable.
+    /// Records submissions, in order; returns when they are durable. There is exactly one outcome for each submission,
+    /// and the outcomes are in the order of the submissions; the coordinator takes another number for a fault.
     ///
     /// # Errors
     /// When too much is pending, the disk is full or the store failed. Nothing was recorded then.
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
-    /// Records of pages; none where a URL was never heard of or was purged.
+    /// Records of pages, exactly one entry for each and in their order; none where a URL was never heard of or was
+    /// purged.
     ///
     /// # Errors
     /// When a record is damaged.

@@ -106,3 +106,19 @@ async fn another_sites_page_in_a_browser_changes_nothing() {
     let read = Request::get("/v1/status?url=http://a/").header("sec-fetch-site", "cross-site");
     assert_eq!(door.send(read.body(Body::empty()).unwrap()).await.status, 200);
 }
+
+#[tokio::test]
+async fn outcomes_that_are_not_one_for_each_page_are_told_to_nobody() {
+    for (many, kind) in [(false, JSON), (true, NDJSON)] {
+        for short in [true, false] {
+            let door = Door::new();
+            door.tiers.state().miscount = Some(short);
+            let lines = format!("{}\n{}", page("http://a/1", "t", 0), page("http://a/2", "t", 2));
+            let body = if many { lines } else { page("http://a/1", "t", 0).to_string() };
+            let problem = door.post("/v1/pages", kind, body).await.problem(500);
+            assert_eq!(problem["type"], "urn:doppel:problem:internal");
+            let delete = Request::delete("/v1/pages?url=http://a/1").body(Body::empty()).unwrap();
+            door.send(delete).await.problem(500);
+        }
+    }
+}

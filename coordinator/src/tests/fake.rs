@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) submitted: Vec<Vec<String>>,
     /// What `submit` refuses with once this many calls were taken.
     pub(super) refuse: Option<(usize, Tier1Error)>,
+    /// Makes `submit` give one outcome less than there are submissions, or one more.
+    pub(super) miscount: Option<bool>,
     /// What `scan` fails with.
     pub(super) damaged: bool,
     /// Makes the next call of `counters` panic.
@@ -262,7 +264,12 @@ impl Tier1Api for Fake {
             return Err(refused.clone());
         }
         state.submitted.push(submissions.iter().map(|one| one.url.to_string()).collect());
-        let outcomes = submissions.into_iter().map(|one| state.record(one)).collect();
+        let mut outcomes: Vec<Outcome> = submissions.into_iter().map(|one| state.record(one)).collect();
+        match state.miscount {
+            Some(true) => drop(outcomes.pop()),
+            Some(false) => outcomes.push(Outcome::Unchanged),
+            None => {}
+        }
         self.changed.notify_all();
         Ok(outcomes)
     }
