@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
+use tracing::Span;
 
 use crate::advise::Advisor;
 use crate::body::{self, Held};
@@ -24,6 +25,7 @@ use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
 use crate::reports::CachedGroups;
+use crate::request_id::RequestIds;
 use crate::shard_map::ShardMap;
 
 /// The present moment; passed in, so that tests have their own.
@@ -85,6 +87,7 @@ struct Inner {
     samples: Arc<Semaphore>,
     history: History,
     group_report: Arc<Mutex<CachedGroups>>,
+    request_ids: RequestIds,
     draining: watch::Sender<bool>,
 }
 
@@ -141,6 +144,7 @@ impl App {
             samples: Arc::new(Semaphore::new(SAMPLES)),
             history: History::default(),
             group_report: Arc::default(),
+            request_ids: RequestIds::default(),
             draining: watch::Sender::new(false),
             limits,
         }))
@@ -178,15 +182,17 @@ impl App {
         tokio::task::block_in_place(|| call(self))
     }
 
-    /// The thread holds the permit, for it outlives a caller who goes.
+    /// The thread holds the permit, for it outlives a caller who goes, and logs under the caller's span.
     async fn on_thread<T: Send + 'static>(
         &self,
         permit: OwnedSemaphorePermit,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let app = self.clone();
+        let span = Span::current();
         let on_thread = move || {
             let _permit = permit;
+            let _span = span.entered();
             call(&app)
         };
         match tokio::task::spawn_blocking(on_thread).await {
@@ -260,6 +266,10 @@ impl App {
 
     pub(crate) fn group_report(&self) -> &Arc<Mutex<CachedGroups>> {
         &self.0.group_report
+    }
+
+    pub(crate) fn request_ids(&self) -> &RequestIds {
+        &self.0.request_ids
     }
 
     pub(crate) fn history(&self) -> &History {

@@ -35,6 +35,7 @@ mod problem;
 mod repair;
 mod repairs;
 mod reports;
+mod request_id;
 mod router;
 mod sample;
 mod server;

@@ -41,6 +41,9 @@ pub const CHUNK_LINES: usize = 256;
 /// Body bytes handed to the extractors in one chunk, unless one line is longer.
 pub const CHUNK_BYTES: usize = 16 << 20;
 
+/// The longest id that a request may come with.
+pub const REQUEST_ID_BYTES: usize = 64;
+
 /// A small JSON body: 1,000 URLs of 1 kB.
 pub const JSON_BYTES: usize = 1 << 20;
 

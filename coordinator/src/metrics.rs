@@ -133,17 +133,7 @@ pub(crate) async fn track(
 ) -> Response {
     let begin = Instant::now();
     let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
-    let known = [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::DELETE,
-        Method::PATCH,
-        Method::OPTIONS,
-    ];
-    let method =
-        if known.contains(request.method()) { request.method().to_string() } else { "other".to_owned() };
+    let method = method_name(request.method()).to_owned();
     let response = next.run(request).await;
     let (status, seconds) = (response.status().as_u16(), begin.elapsed().as_secs_f64());
     tracing::debug!(method, route, status, seconds, "answered");
@@ -154,6 +144,20 @@ pub(crate) async fn track(
         .observe(seconds);
     metrics.requests.get_or_create(&RequestLabels { method, route, status }).inc();
     response
+}
+
+/// The name of a method, where it is one of those that are known: others would be as many labels as a client likes.
+pub(crate) fn method_name(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::OPTIONS,
+    ];
+    if known.contains(method) { method.as_str() } else { "other" }
 }
 
 /// The registry in text form.

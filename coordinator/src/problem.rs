@@ -11,10 +11,11 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::RETRY_AFTER_S;
+use crate::request_id::RequestId;
 
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem(answer::Problem);
+pub struct Problem(Box<answer::Problem>);
 
 // As far as the contract goes, it is the document that it holds.
 impl PartialSchema for Problem {
@@ -31,14 +32,15 @@ impl ToSchema for Problem {
 
 impl Problem {
     fn new(status: StatusCode, name: &str, detail: impl Into<String>) -> Self {
-        Self(answer::Problem {
+        Self(Box::new(answer::Problem {
             kind: format!("urn:doppel:problem:{name}"),
             title: status.canonical_reason().unwrap_or("error").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),
             field: None,
             retry_after: None,
-        })
+            request_id: None,
+        }))
     }
 
     /// Names the parameter or field.
@@ -160,14 +162,28 @@ impl From<RebalanceError> for Problem {
 }
 
 impl IntoResponse for Problem {
+    /// The document stays beside its text, for [`Problem::of_request`] to complete it.
     fn into_response(self) -> Response {
         let retry_after = self.0.retry_after.map(HeaderValue::from);
-        let mut response = (self.status(), Json(self.0)).into_response();
+        let mut response = (self.status(), Json(&self.0)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, seconds);
         }
+        response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl Problem {
+    /// Names the request in an answer that is a problem; others stay as they are.
+    pub(crate) fn of_request(mut response: Response, id: &RequestId) -> Response {
+        let Some(Self(mut problem)) = response.extensions_mut().remove::<Self>() else { return response };
+        problem.request_id = Some(id.as_str().to_owned());
+        let (mut parts, _) = response.into_parts();
+        parts.headers.remove(header::CONTENT_LENGTH);
+        let body = Json(problem).into_response().into_body();
+        Response::from_parts(parts, body)
     }
 }

@@ -17,7 +17,7 @@ use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
     backup, changes, explain, groups, load, mapping, metrics, operations, pages, repair, repairs, reports,
-    sample, status, winners,
+    request_id, sample, status, winners,
 };
 
 /// The public contract.
@@ -91,6 +91,7 @@ pub fn app(state: App) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), guard))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn_with_state(state.clone(), metrics::track))
+        .layer(middleware::from_fn_with_state(state.clone(), request_id::identify))
         .with_state(state)
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use axum::body::{Body, Bytes};
 use futures_util::stream::try_unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tracing::Span;
 
 use crate::limits::PIECE_BYTES;
 
@@ -20,8 +21,10 @@ pub(crate) fn stream<E: Display>(
     write: impl FnOnce(&mut dyn Write) -> Result<(), E> + Send + 'static,
 ) -> Body {
     let (sender, receiver) = mpsc::channel(PIECES);
+    let span = Span::current();
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
+        let _span = span.entered();
         let mut pieces = Pieces { sender, buffer: Vec::with_capacity(PIECE_BYTES) };
         let written = write(&mut pieces).map_err(|error| error.to_string());
         match written.and_then(|()| pieces.flush().map_err(|error| error.to_string())) {

@@ -46,10 +46,12 @@ struct Searched {
 
 /// Carries out a batch.
 pub(crate) fn run(shared: &Shared, commands: Vec<IndexCommand>) {
+    let _pass = tracing::debug_span!("pass", orders = commands.len()).entered();
     let (mut wanted, again) = store(shared, commands);
     recover(shared, &wanted);
     assign_roles(shared, &mut wanted);
-    let mut results = compare(shared, &wanted);
+    let span = tracing::debug_span!("search", searches = wanted.len());
+    let mut results = span.in_scope(|| compare(shared, &wanted));
     results.extend(again);
     if !results.is_empty() && !shared.stopping.load(Ordering::Relaxed) {
         (shared.answer)(results);

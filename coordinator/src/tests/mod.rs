@@ -13,6 +13,7 @@ mod mapping;
 mod operations;
 mod pages;
 mod repairs;
+mod request_id;
 mod routes;
 mod status;
 mod winners;
@@ -163,6 +164,8 @@ impl Reply {
         assert!(
             !problem["detail"].as_str().unwrap().is_empty() && !problem["title"].as_str().unwrap().is_empty()
         );
+        let id = self.headers["x-request-id"].to_str().unwrap();
+        assert!(!id.is_empty() && problem["request_id"] == id, "{self:?}");
         match self.headers.get("retry-after") {
             Some(seconds) => assert_eq!(problem["retry_after"].to_string(), seconds.to_str().unwrap()),
             None => assert!(![429, 503].contains(&status), "{self:?}"),

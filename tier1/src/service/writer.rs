@@ -186,7 +186,9 @@ impl Writer<'_> {
         std::thread::yield_now();
         if !applied.writes.is_empty() {
             let kept = self.backups.prepare(&applied.writes);
-            self.tier1.store.commit(applied.writes)?;
+            let span =
+                tracing::debug_span!("commit", rows = applied.writes.len(), outcomes = answers_for.len());
+            span.in_scope(|| self.tier1.store.commit(applied.writes))?;
             self.backups.committed(kept);
             self.progress.note(&self.shards.metas);
         }

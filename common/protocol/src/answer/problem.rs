@@ -21,4 +21,7 @@ pub struct Problem {
     /// Seconds after which to try again, also sent as `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
+    /// The id of the request, which the service's log has, too: that of the header `x-request-id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }

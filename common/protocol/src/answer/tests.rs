@@ -168,6 +168,6 @@ fn winners_and_problems() {
         r#"{"type":"urn:doppel:problem:busy","title":"Service Unavailable","status":503,"detail":"later","retry_after":1}"#,
     );
     pinned::<Problem>(
-        r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"none","field":"url"}"#,
+        r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"none","field":"url","request_id":"a-1"}"#,
     );
 }

@@ -62,6 +62,12 @@ impl ClientError {
     pub(super) fn refused(status: StatusCode, text: &str) -> Self {
         let said = match serde_json::from_str::<Problem>(text) {
             Ok(Problem { detail, field: Some(field), .. }) => format!("{field}: {detail}"),
+            // The log has the cause under this id.
+            Ok(Problem { detail, request_id: Some(id), .. })
+                if status == StatusCode::INTERNAL_SERVER_ERROR =>
+            {
+                format!("{detail} (request {id})")
+            }
             Ok(Problem { detail, .. }) => detail,
             Err(_) => text.lines().next().unwrap_or_default().to_owned(),
         };

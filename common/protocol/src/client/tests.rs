@@ -56,6 +56,12 @@ fn an_error_has_the_servers_words() {
     let problem = r#"{"type":"urn:doppel:problem:bad-request","title":"Bad Request","status":400,"detail":"no URL","field":"url","request_id":"r"}"#;
     for (head, body, expected, is_too_large) in [
         ("400 Bad Request", problem, "the server refused it (400 Bad Request): url: no URL", false),
+        (
+            "500 Internal Server Error",
+            r#"{"type":"urn:doppel:problem:internal","title":"","status":500,"detail":"see the log","request_id":"r"}"#,
+            "the server refused it (500 Internal Server Error): see the log (request r)",
+            false,
+        ),
         ("502 Bad Gateway", "a proxy\nsays", "the server refused it (502 Bad Gateway): a proxy", false),
         ("413 Payload Too Large", "", "the server refused it (413 Payload Too Large): ", true),
     ] {
