@@ -111,7 +111,11 @@ fn play_half() -> (String, mpsc::Sender<()>) {
 
 /// The answer of a server that takes every line.
 fn taken(body: &str) -> (u16, String) {
-    (200, body.lines().map(|_| "{\"outcome\":\"pending\"}\n").collect())
+    let answer = |line: &str| {
+        let page: Value = serde_json::from_str(line).unwrap();
+        format!("{}\n", json!({"url": page["url"], "outcome": "pending"}))
+    };
+    (200, body.lines().map(answer).collect())
 }
 
 const A: &str = "http://a.example/";
@@ -583,7 +587,9 @@ fn a_page_too_large_for_the_server_is_named_and_the_others_are_posted() {
     let crawl = numbered(home.path(), 20);
     let url = play(|_, body| {
         let large = body.lines().any(|line| line.contains("/13\""));
-        Some(if large { (413, "{\"detail\":\"too long\"}".to_owned()) } else { taken(body) })
+        let problem =
+            json!({"type": "urn:doppel:problem:too-large", "title": "", "status": 413, "detail": "too long"});
+        Some(if large { (413, problem.to_string()) } else { taken(body) })
     });
     let load = |options: &[&str]| {
         let mut command = doppel();

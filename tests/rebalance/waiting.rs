@@ -75,23 +75,45 @@ fn errors(stderr: &[u8]) -> String {
     String::from_utf8_lossy(stderr).into_owned()
 }
 
+/// What a server says of its mapping.
+fn present(plan_version: u64, moving: &Value, ended: &Value) -> Answer {
+    let (nodes, drained, request) = (2, json!([]), Value::Null);
+    let present = json!({
+        "plan_version": plan_version, "nodes": nodes, "drained": drained, "progress": moving, "action": request, "outcome": ended,
+    });
+    Answer::of(200, &present)
+}
+
+/// What a server says of its load.
+fn load(imbalance: f64) -> Answer {
+    Answer::of(
+        200,
+        &json!({
+            "plan_version": 5, "dimensions": 3, "partitions": [], "searches": 0, "fan_out": 0, "imbalance": 1.0,
+            "imbalance_floor": 1.0, "fan_out_saved": null, "serving": 2, "node_fan_out": 0, "node_imbalance": imbalance,
+            "node_imbalance_floor": 1.0, "node_fan_out_saved": null, "file_bytes": 0, "nodes": [], "drained": [],
+            "progress": null, "history": [], "variation": null, "shard_map_version": 1, "shards": [],
+        }),
+    )
+}
+
 /// What a server says of a change that it carries out.
 fn moving(copied: u64) -> Answer {
     let moving = json!({"plan_version": 4, "next_version": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
-    Answer::of(200, &json!({"plan_version": 4, "progress": moving}))
+    present(4, &moving, &Value::Null)
 }
 
 fn at_rest(plan_version: u64) -> Answer {
-    Answer::of(200, &json!({"plan_version": plan_version, "progress": null, "outcome": null}))
+    present(plan_version, &Value::Null, &Value::Null)
 }
 
 fn ended(plan_version: u64, failed: Option<&str>) -> Answer {
     let ended = json!({"action": "balance", "failed": failed, "plan_version": plan_version, "copied": 30, "seconds": 0.1});
-    Answer::of(200, &json!({"plan_version": plan_version, "progress": null, "outcome": ended}))
+    present(plan_version, &Value::Null, &ended)
 }
 
 fn refused(status: u16, detail: &str) -> Answer {
-    Answer::of(status, &json!({"detail": detail}))
+    Answer::of(status, &json!({"type": "about:blank", "title": "", "status": status, "detail": detail}))
 }
 
 /// The answer to a request.
@@ -120,7 +142,7 @@ fn waiting_outlasts_whatever_a_server_does() {
         (PRESENT, refused(503, "starting")),
         (PRESENT, moving(20)),
         (PRESENT, ended(5, None)),
-        ("GET /v1/reports/load-balance", Answer::of(200, &json!({"node_imbalance": 1.25}))),
+        ("GET /v1/reports/load-balance", load(1.25)),
     ]);
     let output = run(["rebalance", "--wait", "--json", "--server", &server.url]);
     let said = errors(&output.stderr);
