@@ -3,15 +3,20 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An answer that is an error.
+/// An answer that is an error. One that a proxy made may have its detail alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default)]
+    #[schema(required = true)]
     pub kind: String,
     /// The HTTP status in words.
+    #[serde(default)]
+    #[schema(required = true)]
     pub title: String,
     /// The HTTP status.
+    #[serde(default)]
+    #[schema(required = true)]
     pub status: u16,
     /// What is wrong with this request, or with the service.
     pub detail: String,

@@ -63,6 +63,12 @@ fn an_error_has_the_servers_words() {
             false,
         ),
         ("502 Bad Gateway", "a proxy\nsays", "the server refused it (502 Bad Gateway): a proxy", false),
+        (
+            "504 Gateway Timeout",
+            r#"{"detail":"slow"}"#,
+            "the server refused it (504 Gateway Timeout): slow",
+            false,
+        ),
         ("413 Payload Too Large", "", "the server refused it (413 Payload Too Large): ", true),
     ] {
         let client = Client::new(&server(vec![(head, body)])).unwrap();
