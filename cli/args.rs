@@ -2,26 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser};
+use clap::Args;
 use doppel_model::Tau;
 use doppel_partitioning::DIMENSIONS_MAX;
 use doppel_tier1::Retention;
 
-use crate::command::Command;
-use crate::exit;
 use crate::span::Span;
-
-/// Near-duplicate groups of a collection of web pages that never stops changing.
-///
-/// Doppel keeps every page in exactly one duplicate group with one winner, and says of any page
-/// whether it is a verified duplicate, and of which winner.
-#[derive(Debug, Parser)]
-#[command(name = "doppel", version, after_help = exit::TABLE, max_term_width = 100, arg_required_else_help = true)]
-pub(crate) struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 /// Where `doppel serve` listens unless told otherwise.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:7700";
@@ -46,60 +32,60 @@ pub(crate) struct AskArgs {
 
 /// The engine in this process.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct EngineArgs {
+pub struct EngineArgs {
     /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above
     /// this, 0.5 to 0.9999. Fixed when a data directory is created [default there: 0.8].
     #[arg(long)]
-    pub(crate) tau: Option<Tau>,
+    pub tau: Option<Tau>,
     /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) shards: Option<u16>,
+    pub shards: Option<u16>,
     /// A file of rules by which the winner of a group is elected, and of markets by name (docs/WINNERS.md;
     /// deploy/winners.toml is an example). The rules are fixed when a data directory is created; the markets
     /// are those of the file.
     #[arg(long, value_name = "FILE")]
-    pub(crate) winners: Option<PathBuf>,
+    pub winners: Option<PathBuf>,
     /// Tier-2 partitions, 1 to 4096; at least one for each node. The groups do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub(crate) partitions: u32,
+    pub partitions: u32,
     /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
     /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
-    pub(crate) index_nodes: u32,
+    pub index_nodes: u32,
     /// Dimensions of the length vector that pages are placed by, 1 to 8. The groups do not depend on
     /// it.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = dimensions)]
-    pub(crate) dimensions: usize,
+    pub dimensions: usize,
     /// Pages that may wait for their decision before new ones are refused with 429, at least 1,000.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<1_000>)]
-    pub(crate) pending_max: u64,
+    pub pending_max: u64,
     /// Members past which a group is quarantined, at least 2: it is reported, and its members are not
     /// advised as duplicates, until `doppel repair` has recomputed it. What then stays in it is accepted
     /// until it has doubled.
     #[arg(long, value_name = "PAGES", default_value_t = 100_000, value_parser = at_least::<2>)]
-    pub(crate) group_members_max: u64,
+    pub group_members_max: u64,
     /// Share of a group's members, in percent, that differ from the winner and make the group be recomputed
     /// by itself (again whenever their number has doubled); 0 for never.
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub(crate) low_cohesion_percent: u8,
+    pub low_cohesion_percent: u8,
     /// How long a dead page is kept on record: so long an older version of it is recognised as stale.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.dead))]
-    pub(crate) keep_dead: Span,
+    pub keep_dead: Span,
     /// How long the change feed says that a purged page is unknown. Its consumers must come by
     /// more often, or begin anew.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.purged))]
-    pub(crate) keep_purged: Span,
+    pub keep_purged: Span,
     /// How long the id of a merged group answers where its members are, once nothing inside needs it.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.merged))]
-    pub(crate) keep_merged: Span,
+    pub keep_merged: Span,
     /// How long it is written down which repairs were applied, by whom and what came of them; 0d for not at
     /// all.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.audit))]
-    pub(crate) keep_audit: Span,
+    pub keep_audit: Span,
 }
 
 /// 1 to 8.
-pub(crate) fn dimensions(text: &str) -> Result<usize, String> {
+pub fn dimensions(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|n| (1..=DIMENSIONS_MAX).contains(n))
@@ -116,14 +102,14 @@ fn at_least<const LEAST: u64>(text: &str) -> Result<u64, String> {
 
 /// Crawls to read.
 #[derive(Debug, Args)]
-pub(crate) struct InputArgs {
+pub struct InputArgs {
     /// WARC files (.warc, .warc.gz), JSON lines (.jsonl, .ndjson, plain or .gz or .zst) or directories
     /// of HTML, text and Markdown files. Several are successive crawls, in the order given. Crawl files
     /// in a directory are not read, only counted. The URL of a page is taken as it is spelt, but for
     /// the fragment: another case of the host or a default port make another page.
     #[arg(value_name = "INPUT", required = true)]
-    pub(crate) inputs: Vec<PathBuf>,
+    pub inputs: Vec<PathBuf>,
     /// End with code 5 when a record could not be read, too.
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub strict: bool,
 }

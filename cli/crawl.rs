@@ -23,19 +23,19 @@ const BAD_SHOWN: u64 = 20;
 
 /// What came out of the inputs.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// Pages, redirects and deaths.
-    pub(crate) records: u64,
+    pub records: u64,
     /// Bytes of HTML and text.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Sound records that are no pages, by reason.
-    pub(crate) skipped: BTreeMap<String, u64>,
+    pub skipped: BTreeMap<String, u64>,
     /// Records that could not be read, by reason.
-    pub(crate) bad: BTreeMap<String, u64>,
+    pub bad: BTreeMap<String, u64>,
     /// Crawl files below directories, which are inputs of their own, by a pattern that names them.
-    pub(crate) crawl_files: BTreeMap<String, u64>,
+    pub crawl_files: BTreeMap<String, u64>,
     /// Inputs that could not be read to their end.
-    pub(crate) incomplete: Vec<String>,
+    pub incomplete: Vec<String>,
 }
 
 impl Tally {
@@ -43,7 +43,7 @@ impl Tally {
     ///
     /// # Errors
     /// When nothing was read or an input is incomplete, or with `strict` when anything was bad or refused.
-    pub(crate) fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
+    pub fn verdict(&self, strict: bool, refused: u64) -> Result<(), Failure> {
         let bad: u64 = self.bad.values().sum();
         if self.records == 0 {
             let skipped: u64 = self.skipped.values().sum();
@@ -75,7 +75,7 @@ impl Tally {
     }
 
     /// How to read the crawl files that were left out, with the command given; none where there are none.
-    pub(crate) fn left_out(&self, command: &str) -> Option<String> {
+    pub fn left_out(&self, command: &str) -> Option<String> {
         let files: u64 = self.crawl_files.values().sum();
         let patterns: Vec<&str> = self.crawl_files.keys().map(String::as_str).collect();
         let read = format!("{command} {}", patterns.join(" "));
@@ -119,7 +119,7 @@ impl Tally {
 ///
 /// # Errors
 /// When an input is not there, before anything is read; or what `each` fails with.
-pub(crate) fn read(
+pub fn read(
     inputs: &InputArgs,
     mut each: impl FnMut(Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
@@ -130,7 +130,7 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// The same.
-pub(crate) fn read_numbered(
+pub fn read_numbered(
     inputs: &InputArgs,
     mut each: impl FnMut(usize, Fetched) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
@@ -187,13 +187,13 @@ pub(crate) fn read_numbered(
 }
 
 /// The present moment.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The bytes of a page's HTML or text.
-pub(crate) fn content_bytes(page: &Fetched) -> u64 {
+pub fn content_bytes(page: &Fetched) -> u64 {
     match &page.body {
         FetchedBody::Html { bytes, .. } => bytes.len() as u64,
         FetchedBody::Text(text) => text.len() as u64,

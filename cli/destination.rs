@@ -21,7 +21,7 @@ const NEW_FILE: u32 = 0o666;
 
 /// Where an export goes.
 #[derive(Debug)]
-pub(crate) enum Destination {
+pub enum Destination {
     /// `-`, or whatever standard output is under another name.
     Standard,
     /// A device or a pipe.
@@ -32,7 +32,7 @@ pub(crate) enum Destination {
 
 /// A file to be.
 #[derive(Debug)]
-pub(crate) struct Replacement {
+pub struct Replacement {
     path: PathBuf,
     /// Those of the file that is there.
     permissions: Option<Permissions>,
@@ -44,7 +44,7 @@ impl Destination {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::Standard);
         }
@@ -80,10 +80,7 @@ impl Destination {
     ///
     /// # Errors
     /// What `write` fails with, or when the file cannot be written; then it is as it was.
-    pub(crate) fn write(
-        &self,
-        write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
         match self {
             Self::Standard => buffered(Stdout::lock(), write),
             Self::Special(path, file) => buffered(file, write).with_context(|| cannot_write(path)),
@@ -142,7 +139,7 @@ fn cannot_write(path: &Path) -> String {
 }
 
 /// Whether both names are of one file, there or not. What is no file, such as a pipe, takes everything.
-pub(crate) fn is_one(a: &Path, b: &Path) -> bool {
+pub fn is_one(a: &Path, b: &Path) -> bool {
     place(a).is_some_and(|a| place(b) == Some(a))
 }
 
@@ -150,7 +147,7 @@ pub(crate) fn is_one(a: &Path, b: &Path) -> bool {
 ///
 /// # Errors
 /// [`Failure::Usage`] where the path is one of the inputs.
-pub(crate) fn refuse_input(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+pub fn refuse_input(option: &str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     match inputs.iter().find(|input| is_one(input, path)) {
         Some(input) => {
             let (path, input) = (path.display(), input.display());

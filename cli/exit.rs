@@ -8,7 +8,7 @@ use doppel_protocol::client::ClientError;
 use crate::output::ReaderGone;
 
 /// Shown at the end of `doppel --help`.
-pub(crate) const TABLE: &str = "\
+pub const TABLE: &str = "\
 Exit codes:
     0  done
     1  failed; the message says why and what to do
@@ -21,7 +21,7 @@ Exit codes:
 
 /// A failure with an exit code of its own. Anything else ends with 1.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Arguments that are each right and do not go together.
     #[error("{0}")]
     Usage(String),
@@ -41,7 +41,7 @@ impl Failure {
 
 /// Prints what went wrong to stderr and gives the exit code. A reader that closed stdout early had
 /// enough: that is no error.
-pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
+pub fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;

@@ -12,19 +12,19 @@ use crate::output::plural;
 /// Contents of a node below which its load is mostly chance.
 const NODE_MIN: usize = 100;
 /// What the figure `speed_up` is, for people.
-pub(crate) const SPEED_UP: &str = "speed-up: all pairs over the work (stored x received) of the busiest node";
+pub const SPEED_UP: &str = "speed-up: all pairs over the work (stored x received) of the busiest node";
 /// Rho unless told otherwise.
-pub(crate) const RHO_DEFAULT: &str = "1.1";
+pub const RHO_DEFAULT: &str = "1.1";
 /// The largest delta and epsilon, in percent, that alone leave rho in its range.
 const DELTA_MAX: u8 = 89;
 const EPSILON_MAX: u8 = 81;
 
 /// Which mapping, and its tolerances.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct LayoutArgs {
+pub struct LayoutArgs {
     /// How contents are mapped to nodes.
     #[arg(long, value_enum, default_value_t = Mapping::Learned)]
-    pub(crate) mapping: Mapping,
+    pub mapping: Mapping,
     /// Of the paper's mapping: by how much the interval of a length is widened, 1 to 10 [default there: 1.1].
     #[arg(long, value_name = "RHO", default_value_if("mapping", "paper", RHO_DEFAULT),
         conflicts_with_all = ["delta", "epsilon"], allow_negative_numbers = true)]
@@ -53,7 +53,7 @@ fn share<const MOST: u8>(text: &str) -> Result<f64, String> {
 /// A kind of mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Mapping {
+pub enum Mapping {
     /// Joint cuts learned from a sample, with the exact bound: no pair is lost.
     Learned,
     /// The paper's: each dimension cut for itself, a grid with one box per node; pairs may be lost.
@@ -62,27 +62,34 @@ pub(crate) enum Mapping {
 
 /// Nodes, partitions of a node, threshold and dimensions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
-    pub(crate) nodes: u32,
-    /// Fewer where there would be too many in all; the paper's grid has one.
-    pub(crate) each: u32,
-    pub(crate) tau: Tau,
-    pub(crate) dimensions: usize,
+pub struct Shape {
+    /// Nodes that share the contents.
+    pub nodes: u32,
+    /// Partitions of a node; fewer where there would be too many in all, and one in the paper's grid.
+    pub each: u32,
+    /// The threshold.
+    pub tau: Tau,
+    /// Dimensions of the length vector.
+    pub dimensions: usize,
 }
 
 /// A mapping that was learned.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Layout {
+pub enum Layout {
+    /// Joint cuts.
     Learned(Box<Plan>),
+    /// The paper's grid.
     Paper(PaperMap),
 }
 
 /// Where a content is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Home {
-    pub(crate) partition: u32,
-    pub(crate) node: u32,
+pub struct Home {
+    /// The partition, or the box of the grid.
+    pub partition: u32,
+    /// Its node.
+    pub node: u32,
 }
 
 impl LayoutArgs {
@@ -90,7 +97,7 @@ impl LayoutArgs {
     ///
     /// # Errors
     /// [`Failure::Usage`] when the options do not go together.
-    pub(crate) fn rho(&self) -> Result<Option<Rho>, Failure> {
+    pub fn rho(&self) -> Result<Option<Rho>, Failure> {
         match (self.mapping, self.rho, self.delta, self.epsilon) {
             (Mapping::Learned, None, None, None) => Ok(None),
             (Mapping::Learned, rho, ..) => {
@@ -112,7 +119,7 @@ impl LayoutArgs {
 
 /// A warning where so many contents are so few on some of these numbers of nodes that their load is mostly
 /// chance. On one node there is no imbalance.
-pub(crate) fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
+pub fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> {
     let few = |nodes: &&u32| **nodes > 1 && contents < NODE_MIN * **nodes as usize;
     let on: Vec<String> = nodes.iter().filter(few).map(u32::to_string).collect();
     let verb = if contents == 1 { "is" } else { "are" };
@@ -126,29 +133,41 @@ pub(crate) fn few(contents: usize, what: &str, nodes: &[u32]) -> Option<String> 
 }
 
 /// What ends a run whose source has nothing that lies on a node.
-pub(crate) fn no_content(source: &str) -> Failure {
+pub fn no_content(source: &str) -> Failure {
     Failure::BadInput(format!("no live page of {source} has a text, so there is nothing to map"))
 }
 
 impl Layout {
-    pub(crate) fn learned(sample: &[&Signature], shape: Shape) -> Result<Self, MappingError> {
+    /// Learns joint cuts from a sample.
+    ///
+    /// # Errors
+    /// When the shape is out of range.
+    pub fn learned(sample: &[&Signature], shape: Shape) -> Result<Self, MappingError> {
         let Shape { nodes, each, tau, dimensions } = shape;
         let each = each.min(PARTITIONS_MAX as u32 / nodes.max(1)).max(1);
         Ok(Self::Learned(Box::new(Plan::learn(sample, (nodes, each), tau, dimensions, 1)?)))
     }
 
-    pub(crate) fn paper(sample: &[&Signature], shape: Shape, rho: Rho) -> Result<Self, MappingError> {
+    /// Learns the paper's grid from a sample.
+    ///
+    /// # Errors
+    /// When the shape is out of range.
+    pub fn paper(sample: &[&Signature], shape: Shape, rho: Rho) -> Result<Self, MappingError> {
         Ok(Self::Paper(PaperMap::learn(sample, shape.nodes, shape.tau, shape.dimensions, rho)?))
     }
 
-    pub(crate) fn dimensions(&self) -> usize {
+    /// Dimensions of the length vector.
+    #[must_use]
+    pub fn dimensions(&self) -> usize {
         match self {
             Self::Learned(plan) => plan.map().lexicon().dimensions(),
             Self::Paper(map) => map.dimensions(),
         }
     }
 
-    pub(crate) fn partitions(&self) -> usize {
+    /// Number of partitions, or of boxes.
+    #[must_use]
+    pub fn partitions(&self) -> usize {
         match self {
             Self::Learned(plan) => plan.map().partitions(),
             Self::Paper(map) => map.nodes() as usize,
@@ -156,7 +175,7 @@ impl Layout {
     }
 
     /// Where a content is stored; writes the nodes it is compared on to `probed_nodes`, ascending.
-    pub(crate) fn home(&self, signature: &Signature, probed_nodes: &mut Vec<u32>) -> Home {
+    pub fn home(&self, signature: &Signature, probed_nodes: &mut Vec<u32>) -> Home {
         match self {
             Self::Learned(plan) => {
                 let lengths = plan.map().lexicon().lengths(signature);
@@ -174,7 +193,7 @@ impl Layout {
     }
 
     /// What it makes of contents, by node.
-    pub(crate) fn measure<'s>(&self, contents: impl Iterator<Item = &'s Signature>) -> MappingLoad {
+    pub fn measure<'s>(&self, contents: impl Iterator<Item = &'s Signature>) -> MappingLoad {
         match self {
             Self::Learned(plan) => {
                 let lengths: Vec<_> = contents.map(|content| plan.map().lexicon().lengths(content)).collect();

@@ -6,15 +6,17 @@ use serde::Serialize;
 
 /// Standard output. An error that its reader has gone is marked with [`ReaderGone`], which tells it
 /// from the same error of any other pipe.
-pub(crate) struct Stdout(StdoutLock<'static>);
+pub struct Stdout(StdoutLock<'static>);
 
 /// Whoever read standard output has closed it.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output was closed")]
-pub(crate) struct ReaderGone;
+pub struct ReaderGone;
 
 impl Stdout {
-    pub(crate) fn lock() -> Self {
+    /// Locks it for this process.
+    #[must_use]
+    pub fn lock() -> Self {
         Self(io::stdout().lock())
     }
 }
@@ -35,14 +37,14 @@ fn mark(error: io::Error) -> io::Error {
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
+pub struct Output {
     /// One JSON value a line.
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 impl Output {
     /// Prints one result: as a line of JSON, or as `human` writes it.
-    pub(crate) fn print<T: Serialize + ?Sized>(
+    pub fn print<T: Serialize + ?Sized>(
         self,
         value: &T,
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -58,7 +60,7 @@ impl Output {
     }
 
     /// Prints many results: each as a line of JSON, or all as `human` writes them.
-    pub(crate) fn print_all<T: Serialize>(
+    pub fn print_all<T: Serialize>(
         self,
         values: &[T],
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -77,7 +79,7 @@ impl Output {
 }
 
 /// A count with thin groups of three digits: `12,345`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -90,20 +92,20 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// A size in the largest binary unit that keeps it above one: `1.5 MiB`.
-pub(crate) fn bytes(number: u64) -> String {
+pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
 /// What is in the place of a figure that says nothing.
-pub(crate) const NO_FIGURE: &str = "-";
+pub const NO_FIGURE: &str = "-";
 
 /// A figure of how several nodes share something: one node has everything and gets everything.
-pub(crate) fn of_several(nodes: u32, figure: String) -> String {
+pub fn of_several(nodes: u32, figure: String) -> String {
     if nodes > 1 { figure } else { NO_FIGURE.to_owned() }
 }
 
 /// `1 page`, `2 pages`.
-pub(crate) fn plural(number: u64, noun: &str) -> String {
+pub fn plural(number: u64, noun: &str) -> String {
     let ending = match number {
         1 => "",
         _ if noun.ends_with("ch") => "es",
@@ -113,12 +115,12 @@ pub(crate) fn plural(number: u64, noun: &str) -> String {
 }
 
 /// What is said beside a number of pages of which some redirect.
-pub(crate) fn redirects(number: u64) -> String {
+pub fn redirects(number: u64) -> String {
     if number > 0 { format!("{} of them redirect", count(number)) } else { String::new() }
 }
 
 /// Rows of left-aligned columns, two spaces apart; the last column is not padded.
-pub(crate) fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
+pub fn table(out: &mut dyn Write, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)

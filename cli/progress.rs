@@ -12,17 +12,17 @@ const BEFORE_ETA: Duration = Duration::from_secs(3);
 const WAITING: &str = "{msg:<12} {spinner} {elapsed}";
 
 /// A bar over the bytes of the inputs. Drawn by indicatif only where stderr is a terminal.
-pub(crate) fn bytes(total: u64, message: &'static str) -> ProgressBar {
+pub fn bytes(total: u64, message: &'static str) -> ProgressBar {
     styled(ProgressBar::new(total), BYTES, message)
 }
 
 /// A bar over a number of pages.
-pub(crate) fn pages(total: u64, message: &'static str) -> ProgressBar {
+pub fn pages(total: u64, message: &'static str) -> ProgressBar {
     styled(ProgressBar::new(total), PAGES, message)
 }
 
 /// A spinner for work of unknown length.
-pub(crate) fn waiting(message: &'static str) -> ProgressBar {
+pub fn waiting(message: &'static str) -> ProgressBar {
     let bar = styled(ProgressBar::new_spinner(), WAITING, message);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

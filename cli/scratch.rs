@@ -9,20 +9,20 @@ use tempfile::TempDir;
 use crate::interrupt;
 
 /// A directory that goes with the process.
-pub(crate) struct Scratch(TempDir);
+pub struct Scratch(TempDir);
 
 impl Scratch {
     /// Makes the directory.
     ///
     /// # Errors
     /// When there is no room for it.
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub fn new() -> anyhow::Result<Self> {
         let dir = interrupt::removable(|| tempfile::Builder::new().prefix("doppel-").tempdir());
         Ok(Self(dir.context("cannot make a temporary directory")?))
     }
 
     /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 }

@@ -12,11 +12,11 @@ const SECONDS_MAX: u64 = 36_525 * 24 * 60 * 60;
 
 /// A length of time in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span(pub(crate) Duration);
+pub struct Span(pub Duration);
 
 /// Why a text is no length of time.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SpanError {
+pub enum SpanError {
     /// Not a number and a unit.
     #[error("a number and a unit are expected, as in 30d, 12h, 90m or 45s")]
     Form,

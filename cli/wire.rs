@@ -26,13 +26,19 @@ const SHARDS: u16 = 4;
 const NODE: &str = "local";
 
 /// Both tiers, started.
-pub(crate) struct Engine {
-    pub(crate) tier1: Arc<Tier1>,
-    pub(crate) tier2: Arc<Tier2>,
-    pub(crate) policy: Policy,
-    pub(crate) winners: WinnerOrder,
-    pub(crate) markets: Markets,
-    pub(crate) shards: u16,
+pub struct Engine {
+    /// The system of record.
+    pub tier1: Arc<Tier1>,
+    /// The index.
+    pub tier2: Arc<Tier2>,
+    /// The pairwise function.
+    pub policy: Policy,
+    /// By which rules winners are elected.
+    pub winners: WinnerOrder,
+    /// The markets that have a name.
+    pub markets: Markets,
+    /// Tier-1 shards.
+    pub shards: u16,
 }
 
 impl Engine {
@@ -41,7 +47,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the directory cannot be used as asked, or a tier does not open.
-    pub(crate) fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
+    pub fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
         Self::open_with(dir, args, durable, Rules::EXACT)
     }
 
@@ -49,12 +55,7 @@ impl Engine {
     ///
     /// # Errors
     /// The same.
-    pub(crate) fn open_with(
-        dir: &Path,
-        args: &EngineArgs,
-        durable: bool,
-        rules: Rules,
-    ) -> anyhow::Result<Self> {
+    pub fn open_with(dir: &Path, args: &EngineArgs, durable: bool, rules: Rules) -> anyhow::Result<Self> {
         let Winners { order, markets } =
             args.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
         let wanted = Wanted { tau: args.tau, shards: args.shards, winners: order };
@@ -111,7 +112,7 @@ impl Engine {
     }
 
     /// What a front door over this process alone needs.
-    pub(crate) fn services(&self, ingest: Ingest, temp_dir: PathBuf) -> Services {
+    pub fn services(&self, ingest: Ingest, temp_dir: PathBuf) -> Services {
         Services {
             tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&self.tier2) as Arc<dyn Tier2Api>,
@@ -128,7 +129,7 @@ impl Engine {
     }
 
     /// Ends both; what is pending is decided after the next start.
-    pub(crate) fn stop(self) {
+    pub fn stop(self) {
         self.tier1.stop();
         self.tier2.stop();
     }

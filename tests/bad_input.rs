@@ -483,14 +483,14 @@ fn lines() -> Vec<Value> {
 
 /// Flips, deletes, repeats and inserts some bytes.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
-    for _ in 0..=random.below(8) {
-        let at = random.below(bytes.len());
-        let end = (at + random.below(40)).min(bytes.len());
-        match random.below(4) {
-            0 => bytes[at] ^= 1 << random.below(8),
+    for _ in 0..=random.index(8) {
+        let at = random.index(bytes.len());
+        let end = (at + random.index(40)).min(bytes.len());
+        match random.index(4) {
+            0 => bytes[at] ^= 1 << random.index(8),
             1 => drop(bytes.drain(at..end.min(bytes.len() - 1))),
             2 => bytes.extend_from_within(at..end),
-            _ => drop(bytes.splice(at..at, (0..4).map(|_| random.next() as u8))),
+            _ => drop(bytes.splice(at..at, (0..4).map(|_| random.number() as u8))),
         }
     }
 }

@@ -118,7 +118,7 @@ fn nothing_acknowledged_is_lost() {
     let total: Duration = times.iter().sum();
     let mut planned = vec![0; rounds.len()];
     for _ in 0..kills {
-        let mut at = random.below(usize::try_from(total.as_micros()).unwrap());
+        let mut at = random.index(usize::try_from(total.as_micros()).unwrap());
         let hit = times.iter().position(|time| {
             let micros = usize::try_from(time.as_micros()).unwrap();
             let inside = at < micros;
@@ -136,7 +136,7 @@ fn nothing_acknowledged_is_lost() {
         let mut interrupted = 0;
         while interrupted < *planned {
             let loading = load(&server, round, &acknowledged);
-            let moment = random.below(span);
+            let moment = random.index(span);
             std::thread::sleep(Duration::from_micros(moment as u64));
             server.kill();
             if finished(loading) {
@@ -147,8 +147,8 @@ fn nothing_acknowledged_is_lost() {
             } else {
                 interrupted += 1;
             }
-            if random.below(4) == 0 {
-                die_while_starting(&data, Duration::from_millis(random.below(200) as u64));
+            if random.index(4) == 0 {
+                die_while_starting(&data, Duration::from_millis(random.index(200) as u64));
             }
             server = Server::start(&data, &[]);
             let kept = check_acknowledged(&server, &acknowledged);

@@ -65,7 +65,7 @@ impl Pusher<'_> {
 /// milliseconds.
 fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     let asker = Asker::start(server, |n| {
-        format!("http://other.example/{}", Random::new(n).below(usize::try_from(OTHERS).unwrap()))
+        format!("http://other.example/{}", Random::new(n).index(usize::try_from(OTHERS).unwrap()))
     });
     let began = Instant::now();
     act();
@@ -164,7 +164,7 @@ fn giants_come_to_rest_and_disturb_nobody() {
     worst = worst.max(timed(&server, "a page alternates between two groups", || {
         for turn in 0..size / 50 {
             let family = turn % 2;
-            pusher.push([json!({"url": "http://flap.example/", "text": words(family, random.next())})]);
+            pusher.push([json!({"url": "http://flap.example/", "text": words(family, random.number())})]);
         }
         server.flush();
     }));

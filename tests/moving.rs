@@ -76,8 +76,8 @@ impl Stream {
     /// A new page, a near copy of an anchor, another content for a page, or the end of one.
     fn any_page(&mut self) -> Value {
         self.seconds += 1;
-        let number = 1 + self.random.below(usize::try_from(self.next_page - 1).unwrap()) as u64;
-        match self.random.below(10) {
+        let number = 1 + self.random.index(usize::try_from(self.next_page - 1).unwrap()) as u64;
+        match self.random.index(10) {
             0 if !number.is_multiple_of(ANCHORS) => {
                 self.live.remove(&number);
                 json!({"url": url(number), "fetched_at": self.date(), "dead": true})

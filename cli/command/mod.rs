@@ -4,7 +4,6 @@ mod backup;
 mod changes;
 mod check;
 mod dedup;
-mod eval;
 mod explain;
 mod export;
 mod group;
@@ -18,9 +17,21 @@ mod restore;
 mod serve;
 mod status;
 
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 
-use crate::args::Cli;
+use crate::exit;
+
+/// Near-duplicate groups of a collection of web pages that never stops changing.
+///
+/// Doppel keeps every page in exactly one duplicate group with one winner, and says of any page
+/// whether it is a verified duplicate, and of which winner.
+#[derive(Debug, Parser)]
+#[command(name = "doppel", version, after_help = exit::TABLE, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
 
 /// A command and its arguments.
 #[derive(Debug, Subcommand)]
@@ -41,7 +52,6 @@ pub(crate) enum Command {
     Backup(backup::Backup),
     Restore(restore::Restore),
     Plan(plan::Plan),
-    Eval(eval::Eval),
 }
 
 /// Runs the command that was given.
@@ -66,6 +76,5 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Plan(plan) => plan.run(),
-        Command::Eval(eval) => eval.run(),
     }
 }

@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use crate::args::AskArgs;
 use crate::client::connect;
 use crate::destination::Destination;
-use crate::eval::svg::{self, Panel};
 use crate::exit::Failure;
 use crate::output::{Output, count, plural, redirects, table};
+use crate::svg::{self, Panel};
 pub(crate) use load_balance::describe_progress;
 
 /// Show how a server is doing.

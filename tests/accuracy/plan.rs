@@ -40,7 +40,11 @@ fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Vec<
         ensure!(assignment.probed_nodes.is_sorted() && assignment.probed_nodes.contains(&assignment.node));
         ensure!(assignment.probed_nodes.iter().all(|node| *node < nodes));
         if let Some(Page::Content(content)) = truth.collection.pages.get(&assignment.url) {
-            ensure!(places.insert(*content, assignment).is_none(), "{} is there twice", assignment.url);
+            ensure!(
+                places.insert(content.index(), assignment).is_none(),
+                "{} is there twice",
+                assignment.url
+            );
         }
     }
     ensure!(assignments.is_sorted_by(|a, b| a.url < b.url), "not sorted by URL");

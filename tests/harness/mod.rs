@@ -7,8 +7,11 @@
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
 pub mod asker;
+mod crawls;
 pub mod pages;
 pub mod warc;
+
+pub use crawls::{crawl, crawls};
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -55,28 +58,6 @@ pub fn wait_until<T>(what: &str, limit: Duration, mut condition: impl FnMut() ->
         assert!(begin.elapsed() < limit, "waited {limit:?} for {what}");
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// The developer crawls: the folder that `DOPPEL_DATA` names, or `../shared/data`. Where there is
-/// none, prints that `test` is skipped; with `CI=true` fails.
-pub fn crawls(test: &str) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
-    let data = std::env::var_os("DOPPEL_DATA").map_or(beside, PathBuf::from);
-    if data.join("quick").is_dir() {
-        return Some(data);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "no crawls in {}; set DOPPEL_DATA", data.display());
-    println!("{test}: skipped, no crawls in {}", data.display());
-    None
-}
-
-/// The files of one crawl in order, such as `crawl(&data, "quick")`.
-pub fn crawl(data: &Path, name: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data.join(name)).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries.filter(|path| path.to_string_lossy().ends_with(".warc.gz")).collect();
-    files.sort();
-    assert!(!files.is_empty(), "no WARC files in {name}");
-    files
 }
 
 /// A running `doppel serve`. Killed when it is dropped.

@@ -1,38 +1,14 @@
 //! Pages made from a seed: texts of one vocabulary, near copies of them, and whole crawls with
 //! updates, copies, redirects and deaths.
 
+pub use doppel_model::Random;
 use serde_json::{Value, json};
-
-/// A small, fast generator of pseudo-random numbers (SplitMix64; Steele, Lea, Flood 2014).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// The sequence of a seed.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
-}
 
 /// `words` words that no other seed shares in this order.
 pub fn text(seed: u64, words: usize) -> Vec<String> {
     let mut random = Random::new(seed);
     let syllables = ["ba", "do", "ki", "lu", "me", "no", "ra", "si", "tu", "ve"];
-    let word = |random: &mut Random| (0..3).map(|_| syllables[random.below(10)]).collect::<String>();
+    let word = |random: &mut Random| (0..3).map(|_| syllables[random.index(10)]).collect::<String>();
     (0..words).map(|_| word(&mut random)).collect()
 }
 
@@ -56,7 +32,7 @@ pub fn html(title: &str, words: &[String]) -> String {
 /// another family, some redirect, some die.
 pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
     let mut random = Random::new(seed);
-    let sizes: Vec<usize> = (0..topics).map(|_| 1 + random.below(5)).collect();
+    let sizes: Vec<usize> = (0..topics).map(|_| 1 + random.index(5)).collect();
     let url = |topic: usize, page: usize| format!("http://site{}.example/topic{topic}/page{page}", topic % 7);
     let content = |topic: usize, variant: u64| {
         let family = text(seed ^ (topic as u64 + 1) << 20, 120 + topic % 150);
@@ -71,8 +47,8 @@ pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
                     "url": url(topic, page),
                     "fetched_at": format!("2024-03-{:02}T{:02}:{:02}:00Z", round + 1, topic / 60 % 24, topic % 60),
                 });
-                let other = random.below(topics);
-                match if round == 0 { 0 } else { random.below(12) } {
+                let other = random.index(topics);
+                match if round == 0 { 0 } else { random.index(12) } {
                     0..=5 => line["html"] = content(topic, page as u64).into(),
                     6 | 7 => line["html"] = content(topic, 100 + round as u64).into(),
                     8 => line["html"] = content(topics + topic + round, 0).into(),

@@ -1,22 +1,16 @@
 //! The live pages of a crawl and their contents as exact sets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use doppel_baseline::{ContentId, Contents, TOKENS_MIN};
 
 use super::crawl::{Crawl, Found};
-use super::{MAX_HOPS, MIN_TOKENS, SHINGLE_WORDS, html, redirect, tokens};
-
-/// A distinct token sequence.
-pub(crate) struct Content {
-    /// Number of tokens.
-    pub(crate) tokens: usize,
-    /// Ids of its distinct shingles, ascending; equal ids are equal shingles.
-    pub(crate) shingles: Vec<u32>,
-}
+use super::{MAX_HOPS, html, redirect};
 
 /// A live page.
 pub(crate) enum Page {
-    /// A page with the content of this index.
-    Content(usize),
+    /// A page with this content.
+    Content(ContentId),
     /// A redirect to this URL.
     Redirect(String),
 }
@@ -25,7 +19,7 @@ pub(crate) enum Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution<'c> {
     /// At the page with this URL (itself, if it is no redirect) and this content.
-    At(&'c str, usize),
+    At(&'c str, ContentId),
     /// Nowhere, for this reason.
     Unresolved(Reason),
 }
@@ -43,7 +37,7 @@ pub(crate) enum Reason {
 #[derive(Default)]
 pub(crate) struct Collection {
     pub(crate) pages: BTreeMap<String, Page>,
-    pub(crate) contents: Vec<Content>,
+    pub(crate) contents: Contents,
     pub(crate) dead: Vec<String>,
 }
 
@@ -51,7 +45,6 @@ impl Collection {
     /// Parses the newest version of every page.
     pub(crate) fn new(crawl: &Crawl) -> Self {
         let mut collection = Self::default();
-        let mut interner = Interner::default();
         for (url, found) in crawl.newest() {
             let page = match found {
                 Found::Dead => {
@@ -66,7 +59,7 @@ impl Collection {
                     let page = html::parse(html);
                     match redirect::target(url, &page, html.len()) {
                         Some(target) => Page::Redirect(target),
-                        None => Page::Content(collection.content(&mut interner, &page.text)),
+                        None => Page::Content(collection.contents.intern(&page.text)),
                     }
                 }
             };
@@ -91,55 +84,8 @@ impl Collection {
     /// True for a page with a text of its own, long enough to be compared by similarity.
     pub(crate) fn is_comparable(&self, url: &str) -> bool {
         match self.pages.get(url) {
-            Some(Page::Content(content)) => self.contents[*content].tokens >= MIN_TOKENS,
+            Some(Page::Content(content)) => self.contents.get(*content).tokens >= TOKENS_MIN,
             _ => false,
         }
-    }
-
-    fn content(&mut self, interner: &mut Interner, text: &str) -> usize {
-        let mut words = Vec::new();
-        tokens::each_token(text, |token| words.push(interner.word(token)));
-        let count = words.len();
-        if let Some(known) = interner.contents.get(&words) {
-            return *known;
-        }
-        let sequence = words.clone();
-        words.resize(count + SHINGLE_WORDS - 1, DUMMY);
-        let mut shingles: Vec<u32> =
-            words.windows(SHINGLE_WORDS).take(count).map(|shingle| interner.shingle(shingle)).collect();
-        shingles.sort_unstable();
-        shingles.dedup();
-        self.contents.push(Content { tokens: count, shingles });
-        interner.contents.insert(sequence, self.contents.len() - 1);
-        self.contents.len() - 1
-    }
-}
-
-/// The id of the dummy word that pads the end of a text; no real word has it.
-const DUMMY: u32 = 0;
-
-/// Gives equal ids to equal words, shingles and contents, and to no others.
-#[derive(Default)]
-struct Interner {
-    words: HashMap<String, u32>,
-    shingles: HashMap<[u32; SHINGLE_WORDS], u32>,
-    contents: HashMap<Vec<u32>, usize>,
-}
-
-impl Interner {
-    fn word(&mut self, word: &str) -> u32 {
-        if let Some(id) = self.words.get(word) {
-            return *id;
-        }
-        let id = self.words.len() as u32 + DUMMY + 1;
-        self.words.insert(word.to_owned(), id);
-        id
-    }
-
-    fn shingle(&mut self, words: &[u32]) -> u32 {
-        let mut shingle = [DUMMY; SHINGLE_WORDS];
-        shingle.copy_from_slice(words);
-        let next = self.shingles.len() as u32;
-        *self.shingles.entry(shingle).or_insert(next)
     }
 }

@@ -1,10 +1,10 @@
 //! The groups that a collection has at a threshold: connected components of F and redirects.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
-use super::join::{self, Similar};
-use super::{Collection, MIN_TOKENS, Resolution, Tau};
+use doppel_baseline::{ContentId, Similar, Tau, components, join, near_duplicate, similar_contents};
+
+use super::{Collection, Resolution};
 
 /// What must hold of a collection at a threshold.
 pub(crate) struct Truth<'c> {
@@ -19,21 +19,9 @@ pub(crate) struct Truth<'c> {
 impl<'c> Truth<'c> {
     /// Compares every content with every other.
     pub(crate) fn new(collection: &'c Collection, tau: Tau) -> Self {
-        let sets: Vec<&[u32]> = collection
-            .contents
-            .iter()
-            .map(|content| match content.tokens {
-                MIN_TOKENS.. => content.shingles.as_slice(),
-                _ => &[],
-            })
-            .collect();
-        let similar = join::similar(&sets, tau);
-        let mut component: Vec<usize> = (0..sets.len()).collect();
-        for (a, b) in &similar.above {
-            let (a, b) = (root(&component, *a), root(&component, *b));
-            component[a.max(b)] = a.min(b);
-        }
-        let component = (0..sets.len()).map(|c| root(&component, c)).collect();
+        let contents = collection.contents.all();
+        let similar = similar_contents(contents, tau);
+        let component = components(contents.len(), similar.above.iter().copied());
         Self { collection, tau, similar, component }
     }
 
@@ -44,8 +32,8 @@ impl<'c> Truth<'c> {
         match self.collection.resolve(url) {
             Resolution::Unresolved(_) => None,
             Resolution::At(at, content) => {
-                let empty = self.collection.contents[content].tokens == 0;
-                Some((self.component[content], empty.then_some(at)))
+                let empty = self.collection.contents.get(content).tokens == 0;
+                Some((self.component[content.index()], empty.then_some(at)))
             }
         }
     }
@@ -62,20 +50,14 @@ impl<'c> Truth<'c> {
     }
 
     /// F of two contents.
-    pub(crate) fn near_duplicate(&self, a: usize, b: usize) -> bool {
-        let [a_content, b_content] = [a, b].map(|c| &self.collection.contents[c]);
-        if a == b {
-            return a_content.tokens > 0;
-        }
-        let shortest = a_content.tokens.min(b_content.tokens);
-        let (a, b) = (&a_content.shingles, &b_content.shingles);
-        let against = self.tau.against(join::shared(a, b), a.len(), b.len());
-        shortest >= MIN_TOKENS && against == Ordering::Greater
+    pub(crate) fn near_duplicate(&self, a: ContentId, b: ContentId) -> bool {
+        let [first, second] = [a, b].map(|content| self.collection.contents.get(content));
+        if a == b { first.tokens > 0 } else { near_duplicate(first, second, self.tau) }
     }
 
     /// The Jaccard coefficient of two contents.
-    pub(crate) fn jaccard(&self, a: usize, b: usize) -> f64 {
-        let [a, b] = [a, b].map(|c| &self.collection.contents[c].shingles);
+    pub(crate) fn jaccard(&self, a: ContentId, b: ContentId) -> f64 {
+        let [a, b] = [a, b].map(|content| &self.collection.contents.get(content).shingles);
         let shared = join::shared(a, b);
         shared as f64 / (a.len() + b.len() - shared) as f64
     }
@@ -87,18 +69,11 @@ impl<'c> Truth<'c> {
             if let (true, Resolution::At(_, content)) =
                 (self.collection.is_comparable(url), self.collection.resolve(url))
             {
-                *pages.entry(content).or_default() += 1;
+                *pages.entry(content.index()).or_default() += 1;
             }
         }
         let same: usize = pages.values().map(|n| n * (n - 1) / 2).sum();
         let similar = self.similar.above.iter();
         same + similar.map(|(a, b)| pages[a] * pages[b]).sum::<usize>()
     }
-}
-
-fn root(parents: &[usize], mut at: usize) -> usize {
-    while parents[at] != at {
-        at = parents[at];
-    }
-    at
 }

@@ -16,7 +16,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_model::{ContentHash, PageId, PageUrl, Random, Timestamp};
 use doppel_protocol::{
     Body, IndexCommand, LoadReport, Outcome, Pair, PartitionLookup, SearchResult, Submission, Tier1Api,
     Tier2Api, WinnerOrder,
@@ -113,11 +113,9 @@ fn url(page: u64) -> PageUrl {
     PageUrl::parse(&format!("https://site{}.example/docs/page-{page}.html", page % 7)).expect("a URL")
 }
 
-/// The finaliser of splitmix64.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A hash of a number.
+fn mix(number: u64) -> u64 {
+    Random::new(number).number()
 }
 
 type Answer = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;

@@ -16,9 +16,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use doppel_model::Tau;
 use doppel_model::pairwise::{Bands, Comparison, Policy};
 use doppel_model::signature::Signature;
+use doppel_model::{Tau, UnionFind};
 
 /// Bytes of signatures kept at a time.
 const KEPT_MAX: usize = 256 << 20;
@@ -98,8 +98,8 @@ struct Stars<'r, E> {
     /// Who has a key: before the dealing those without a star, after it all, by center and from the farthest
     /// to the nearest.
     keys: HashMap<Key, Vec<usize>>,
-    /// The centers that are linked: each leads to another or, at the end, to itself.
-    parents: Vec<usize>,
+    /// The centers whose stars are linked.
+    linked: UnionFind,
 }
 
 impl<'r, E> Stars<'r, E> {
@@ -117,7 +117,7 @@ impl<'r, E> Stars<'r, E> {
                 }
             }
         }
-        Ok(Self { policy, cut, kept, rays, keys, parents: (0..count).collect() })
+        Ok(Self { policy, cut, kept, rays, keys, linked: UnionFind::new(count) })
     }
 
     /// The signature of a content that may be linked to others.
@@ -217,7 +217,9 @@ impl<'r, E> Stars<'r, E> {
             let length = rest.partition_point(|other| center_of(&self.rays, *other) <= center);
             let (star, others) = rest.split_at(length);
             rest = others;
-            let Some(center) = center.filter(|center| self.root(*center) != self.root(own.center)) else {
+            let Some(center) =
+                center.filter(|center| self.linked.root(*center) != self.linked.root(own.center))
+            else {
                 continue;
             };
             let to_center = match centers.get(&center) {
@@ -226,7 +228,7 @@ impl<'r, E> Stars<'r, E> {
                     let Some(candidate) = self.kept.get(center)? else { continue };
                     let comparison = self.policy.compare(signature, &candidate);
                     if comparison.similar && self.policy.linked(signature, &candidate) {
-                        self.union(own.center, center);
+                        self.linked.union(own.center, center);
                         continue;
                     }
                     // Similar, but without a common band: nothing follows for the others.
@@ -243,7 +245,7 @@ impl<'r, E> Stars<'r, E> {
                 }
                 let Some(candidate) = self.kept.get(other)? else { continue };
                 if self.policy.similar(signature, &candidate) {
-                    self.union(own.center, center);
+                    self.linked.union(own.center, center);
                     break;
                 }
             }
@@ -251,25 +253,12 @@ impl<'r, E> Stars<'r, E> {
         Ok(())
     }
 
-    fn root(&mut self, mut center: usize) -> usize {
-        while self.parents[center] != center {
-            self.parents[center] = self.parents[self.parents[center]];
-            center = self.parents[center];
-        }
-        center
-    }
-
-    fn union(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b)] = a.min(b);
-    }
-
     /// The components, that of `first` first, then by size and number.
     fn components(mut self, first: usize) -> Vec<Vec<usize>> {
         let mut by_root: HashMap<usize, Vec<usize>> = HashMap::new();
         for number in 0..self.rays.len() {
             if let Some(ray) = self.rays[number] {
-                let root = self.root(ray.center);
+                let root = self.linked.root(ray.center);
                 by_root.entry(root).or_default().push(number);
             }
         }

@@ -29,7 +29,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{PageId, stable_hash64};
+use doppel_model::{PageId, Random, stable_hash64};
 use doppel_protocol::{IndexCommand, Search, SearchResult, Tier2Api};
 use doppel_tier2::{Config, Tier2};
 use tempfile::TempDir;
@@ -44,24 +44,6 @@ const SIZES: [usize; 4] = [10_000, 30_000, 100_000, 300_000];
 
 fn main() {
     divan::main();
-}
-
-/// Numbers that are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        stable_hash64(&self.0.to_le_bytes())
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// The words of distinct real pages, as hashes.
@@ -95,9 +77,9 @@ fn words(html: &[u8]) -> Vec<u64> {
 }
 
 fn made_up_pages() -> Vec<Vec<u64>> {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let word = |random: &mut Random| stable_hash64(&((1.0 / (random.unit() + 1e-5)) as u64).to_le_bytes());
-    (0..10_000).map(|_| (0..50 + random.below(700)).map(|_| word(&mut random)).collect()).collect()
+    (0..10_000).map(|_| (0..50 + random.index(700)).map(|_| word(&mut random)).collect()).collect()
 }
 
 /// How many pages a family has.
@@ -118,7 +100,7 @@ struct Collection {
 
 impl Collection {
     fn new(stored: usize, families: Families) -> Self {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let wanted = stored + PASS;
         let real = real_pages().len().min(wanted / 2);
         let mut order: Vec<Result<usize, Member>> = (0..real).map(Ok).collect();
@@ -127,16 +109,14 @@ impl Collection {
             Families::Growing => stored.div_ceil(SIZES[0]),
         };
         for family in 0.. {
-            let size = if random.below(4) > 0 { 1 } else { 2 + random.below(10) };
+            let size = if random.index(4) > 0 { 1 } else { 2 + random.index(10) };
             order.extend((0..size * factor).map(|member| Err((family, member as u64))));
             if order.len() >= wanted {
                 break;
             }
         }
         order.truncate(wanted);
-        for i in (1..order.len()).rev() {
-            order.swap(i, random.below(i + 1));
-        }
+        random.shuffle(&mut order);
         Self { order }
     }
 
@@ -151,20 +131,20 @@ impl Collection {
 /// The words of a member of a family.
 fn text((family, member): Member) -> Vec<u64> {
     let real = real_pages();
-    let mut random = Random(family << 32);
-    let length = real[random.below(real.len())].len();
+    let mut random = Random::new(family << 32);
+    let length = real[random.index(real.len())].len();
     let mut words = Vec::with_capacity(length);
     while words.len() < length {
-        let from = &real[random.below(real.len())];
-        let start = random.below(from.len());
-        let stretch = (10 + random.below(71)).min(from.len() - start).min(length - words.len());
+        let from = &real[random.index(real.len())];
+        let start = random.index(from.len());
+        let stretch = (10 + random.index(71)).min(from.len() - start).min(length - words.len());
         words.extend_from_slice(&from[start..start + stretch]);
     }
-    let mut random = Random((family << 32) | (member + 1));
+    let mut random = Random::new((family << 32) | (member + 1));
     let rate = random.unit() * 0.07;
     for word in &mut words {
         if random.unit() < rate {
-            *word = random.next();
+            *word = random.number();
         }
     }
     words

@@ -182,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::eval::svg;
+    use crate::svg;
 
     fn report() -> LoadBalance {
         let partition = |id: u32, node: u32, lo: [Option<i64>; 2], hi: [Option<i64>; 2]| {

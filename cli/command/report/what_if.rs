@@ -6,9 +6,9 @@ use doppel_partitioning::WhatIf;
 use doppel_protocol::answer::WhatIfs;
 
 use super::load_balance::IMBALANCE;
-use crate::eval::svg::{Panel, Series};
 use crate::layout;
 use crate::output::{of_several, plural, table};
+use crate::svg::{Panel, Series};
 
 pub(super) fn print(report: &WhatIfs, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "from {}; the present plan first", plural(report.sample, "content"))?;
@@ -76,7 +76,7 @@ fn cells(row: &WhatIf) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::svg;
+    use crate::svg;
 
     fn report(sample: u64) -> WhatIfs {
         let row = |dimensions, nodes| WhatIf {

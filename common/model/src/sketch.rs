@@ -56,7 +56,7 @@ fn throw(round: u64, set: &[u64], minima: &mut [u64; BINS]) {
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, variant 13 of Stafford): a bijection.
 #[inline]
-const fn mix(mut x: u64) -> u64 {
+pub(crate) const fn mix(mut x: u64) -> u64 {
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31

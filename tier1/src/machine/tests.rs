@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, ShardId, Timestamp};
 use doppel_protocol::{
     Body, IndexCommand, Pair, Rank, RepairId, Rule, Search, SearchResult, Status, Submission, Unresolved,
     WinnerOrder,
@@ -46,22 +46,6 @@ const KEEP_MS: u64 = 50;
 
 fn linked(a: u64, b: u64) -> bool {
     a == b || (a / FAMILY == b / FAMILY && a.abs_diff(b) <= 1)
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
 }
 
 struct World {
@@ -121,7 +105,7 @@ impl World {
             (0..CONTENTS).map(|k| Arc::new(builder.build(&[k * 7 + 1, k * 11 + 2]))).collect();
         let numbers = signatures.iter().zip(0..).map(|(s, k)| (s.content(), k)).collect();
         Self {
-            random: Random(seed),
+            random: Random::new(seed),
             store: Memory::default(),
             shards: Shards::new(settings),
             signatures,

@@ -3,8 +3,8 @@
 use doppel_protocol::PartitionLoad;
 use doppel_protocol::answer::{LoadBalance, LoadPoint, NodeLoad};
 
-use crate::eval::svg::{Panel, Rectangle, Series};
 use crate::output::plural;
+use crate::svg::{Panel, Rectangle, Series};
 
 /// One of a node's figures.
 type Figure = fn(&NodeLoad) -> u64;

@@ -1,0 +1,48 @@
+//! The command line of Doppel as a library, so that two programs share it: `doppel`, which is all of it, and
+//! `doppel-eval`, which puts the roles together and reads crawls in the same way.
+//!
+//! | module | what |
+//! |---|---|
+//! | `args`, `span` | options that several commands take |
+//! | `crawl`, `extracted`, `directory` | crawls on disk as pages, and as pages with signatures |
+//! | `wire`, `manifest`, `winners` | the roles on a data directory |
+//! | `layout` | contents laid out on nodes by a mapping |
+//! | `output`, `summary`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
+//! | `destination`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
+//! | `exit` | exit codes |
+//! | `client` | a server that is asked |
+//! | `command` | the commands, a file each |
+//!
+//! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
+#![forbid(unsafe_code)]
+
+pub mod args;
+mod client;
+mod command;
+pub mod crawl;
+pub mod destination;
+mod directory;
+pub mod exit;
+mod extracted;
+mod interrupt;
+pub mod layout;
+mod manifest;
+pub mod output;
+pub mod progress;
+pub mod scratch;
+pub mod span;
+mod summary;
+pub mod svg;
+mod winners;
+pub mod wire;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = command::Cli::parse();
+    exit::code(command::run(cli))
+}

@@ -1,0 +1,136 @@
+//! Contents as exact sets: equal ids are equal words, shingles and contents, and no others are.
+
+use std::collections::HashMap;
+
+use crate::tokens::each_token;
+
+/// Words in a shingle (k).
+pub const SHINGLE_WORDS: usize = 5;
+/// Contents of fewer tokens are duplicates by equal content or redirect alone.
+pub const TOKENS_MIN: usize = 20;
+/// Stands behind the end of a text; no word has it.
+const DUMMY: u32 = 0;
+
+/// A distinct token sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentId(u32);
+
+impl ContentId {
+    /// Its place among [all contents](Contents::all).
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The content at a place.
+    #[must_use]
+    pub fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
+/// What is kept of a content.
+#[derive(Debug)]
+pub struct Content {
+    /// Number of tokens.
+    pub tokens: usize,
+    /// Ids of its distinct shingles, ascending.
+    pub shingles: Box<[u32]>,
+}
+
+impl Content {
+    /// Its shingles where it is long enough to be compared, else none.
+    #[must_use]
+    pub fn comparable(&self) -> &[u32] {
+        if self.tokens < TOKENS_MIN { &[] } else { &self.shingles }
+    }
+}
+
+/// All contents that were read, by words.
+#[derive(Debug, Default)]
+pub struct Contents {
+    words: HashMap<Box<str>, u32>,
+    shingles: HashMap<[u32; SHINGLE_WORDS], u32>,
+    known: HashMap<Box<[u32]>, ContentId>,
+    contents: Vec<Content>,
+    sequence: Vec<u32>,
+}
+
+impl Contents {
+    /// The content of a text.
+    pub fn intern(&mut self, text: &str) -> ContentId {
+        self.sequence.clear();
+        each_token(text, |token| {
+            let id = self.words.get(token).copied().unwrap_or_else(|| {
+                let id = DUMMY + 1 + self.words.len() as u32;
+                self.words.insert(token.into(), id);
+                id
+            });
+            self.sequence.push(id);
+        });
+        if let Some(known) = self.known.get(self.sequence.as_slice()) {
+            return *known;
+        }
+        let id = ContentId(self.contents.len() as u32);
+        self.known.insert(self.sequence.as_slice().into(), id);
+        let tokens = self.sequence.len();
+        self.sequence.resize(tokens + SHINGLE_WORDS - 1, DUMMY);
+        let mut shingles: Vec<u32> = self
+            .sequence
+            .windows(SHINGLE_WORDS)
+            .take(tokens)
+            .map(|words| {
+                let mut shingle = [DUMMY; SHINGLE_WORDS];
+                shingle.copy_from_slice(words);
+                let next = self.shingles.len() as u32;
+                *self.shingles.entry(shingle).or_insert(next)
+            })
+            .collect();
+        shingles.sort_unstable();
+        shingles.dedup();
+        self.contents.push(Content { tokens, shingles: shingles.into() });
+        id
+    }
+
+    /// A content that was interned here.
+    #[must_use]
+    pub fn get(&self, id: ContentId) -> &Content {
+        &self.contents[id.index()]
+    }
+
+    /// The tokens of every content, in no order: `of_word` of each token.
+    pub fn sequences<T: Copy>(
+        &self,
+        of_word: impl Fn(&str) -> T,
+    ) -> impl Iterator<Item = (ContentId, Vec<T>)> {
+        let mut words: Vec<(u32, T)> = self.words.iter().map(|(word, id)| (*id, of_word(word))).collect();
+        words.sort_unstable_by_key(|(id, _)| *id);
+        let word = move |id: &u32| words[(id - DUMMY - 1) as usize].1;
+        self.known.iter().map(move |(sequence, content)| (*content, sequence.iter().map(&word).collect()))
+    }
+
+    /// Every content, in order of its id.
+    #[must_use]
+    pub fn all(&self) -> &[Content] {
+        &self.contents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_words_are_equal_contents() {
+        let mut contents = Contents::default();
+        let a = contents.intern("to be or not to be");
+        assert_eq!(contents.intern("To be, or not to BE!"), a);
+        assert_ne!(contents.intern("to be or not to bee"), a);
+        assert_eq!((contents.get(a).tokens, contents.get(a).shingles.len()), (6, 6));
+        let repeated = contents.intern("a a a a a a a a");
+        // The four at the end are told apart by the dummies behind them.
+        assert_eq!((contents.get(repeated).tokens, contents.get(repeated).shingles.len()), (8, 5));
+        let empty = contents.intern("...");
+        assert_eq!((contents.get(empty).tokens, contents.get(empty).shingles.len()), (0, 0));
+    }
+}

@@ -1,0 +1,81 @@
+//! The threshold tau as an exact fraction.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// A threshold `numerator / denominator` in (0, 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tau {
+    numerator: u64,
+    denominator: u64,
+}
+
+/// Why a text or a fraction is no threshold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tau is above 0 and below 1, written 0.d with one to six decimals, not {0}")]
+pub struct TauError(String);
+
+impl Tau {
+    /// The fraction.
+    ///
+    /// # Errors
+    /// When it is not above 0 and below 1.
+    pub fn ratio(numerator: u64, denominator: u64) -> Result<Self, TauError> {
+        if (1..denominator).contains(&numerator) {
+            Ok(Self { numerator, denominator })
+        } else {
+            Err(TauError(format!("{numerator} / {denominator}")))
+        }
+    }
+
+    /// Compares `shared / (a + b - shared)`, the Jaccard coefficient of two sets of `a` and `b` elements, with tau.
+    #[must_use]
+    pub fn against(self, shared: usize, a: usize, b: usize) -> Ordering {
+        let union = (a + b - shared) as u64;
+        (shared as u64 * self.denominator).cmp(&(self.numerator * union))
+    }
+
+    /// The fewest elements that a set of `len` must share with any set at a coefficient of tau or more: the shared
+    /// part is at least tau times the union, and the union holds the set.
+    #[must_use]
+    pub fn least_shared(self, len: usize) -> usize {
+        (self.numerator * len as u64).div_ceil(self.denominator) as usize
+    }
+}
+
+impl FromStr for Tau {
+    type Err = TauError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || TauError(text.to_owned());
+        let digits =
+            text.strip_prefix("0.").filter(|digits| (1..=6).contains(&digits.len())).ok_or_else(wrong)?;
+        let numerator = digits.parse().map_err(|_| wrong())?;
+        Self::ratio(numerator, 10_u64.pow(digits.len() as u32)).map_err(|_| wrong())
+    }
+}
+
+impl fmt::Display for Tau {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.numerator as f64 / self.denominator as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_the_fraction_it_is_written_as() {
+        let tau: Tau = "0.80".parse().unwrap();
+        assert_eq!(tau.against(4, 4, 5), Ordering::Equal);
+        assert_eq!((tau.against(5, 5, 6), tau.against(3, 3, 4)), (Ordering::Greater, Ordering::Less));
+        assert_eq!((tau.least_shared(5), tau.least_shared(6)), (4, 5));
+        assert_eq!(tau.to_string(), "0.8");
+        for wrong in ["0", "0.0", "1.0", "0.", "0.1234567", "0.x", ".5", "0.-1", "0.+1"] {
+            assert!(wrong.parse::<Tau>().is_err(), "{wrong}");
+        }
+        assert!(Tau::ratio(5, 5).is_err() && Tau::ratio(0, 5).is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! The pages of a replay as they are at a moment, and the groups that they must have.
+
+use std::collections::HashMap;
+
+use doppel_baseline::{self as baseline, ContentId, Contents};
+use doppel_model::{PageUrl, Tau, Timestamp};
+
+/// Most redirects followed from one page.
+const HOPS_MAX: usize = 20;
+
+/// What a fetch of a page gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Version {
+    Content(ContentId),
+    Redirect(PageUrl),
+    Dead,
+}
+
+/// Every page with its newest version.
+#[derive(Debug, Default)]
+pub(crate) struct Collection {
+    pages: HashMap<PageUrl, (Timestamp, Version)>,
+}
+
+/// A group by the baseline. Equal labels are the same group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Label {
+    /// The component of this content.
+    Component(ContentId),
+    /// A page that is like no other: without tokens, or a redirect that ends nowhere.
+    Alone(PageUrl),
+}
+
+impl Collection {
+    /// Takes a fetch over unless a newer one is known; of two at one time the later one stays. Gives the
+    /// version that it replaced.
+    pub(crate) fn fetch(&mut self, url: &PageUrl, at: Timestamp, version: &Version) -> Taken {
+        match self.pages.get_mut(url) {
+            None => {
+                self.pages.insert(url.clone(), (at, version.clone()));
+                Taken::New
+            }
+            Some((known, _)) if *known > at => Taken::Stale,
+            Some(known) => Taken::Replaced(std::mem::replace(known, (at, version.clone())).1),
+        }
+    }
+
+    /// Live pages, in no order.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &PageUrl> {
+        self.pages.iter().filter(|(_, (_, version))| *version != Version::Dead).map(|(url, _)| url)
+    }
+
+    /// Where a live page ends: the page and its content; none where its redirects end nowhere.
+    pub(crate) fn resolve<'c>(&'c self, url: &'c PageUrl) -> Option<(&'c PageUrl, ContentId)> {
+        let mut at = url;
+        for _ in 0..=HOPS_MAX {
+            match &self.pages.get(at)?.1 {
+                Version::Content(content) => return Some((at, *content)),
+                Version::Redirect(target) => at = target,
+                Version::Dead => return None,
+            }
+        }
+        None
+    }
+
+    /// The group of every live page, for the pairs of all contents with F true: connected components of
+    /// the contents that live pages have, and redirects with their target.
+    pub(crate) fn groups(
+        &self,
+        contents: &Contents,
+        pairs: &[(ContentId, ContentId)],
+    ) -> HashMap<PageUrl, Label> {
+        let mut present = vec![false; contents.all().len()];
+        for (_, version) in self.pages.values() {
+            if let Version::Content(content) = version {
+                present[content.index()] = true;
+            }
+        }
+        let links =
+            pairs.iter().map(|(a, b)| (a.index(), b.index())).filter(|(a, b)| present[*a] && present[*b]);
+        let components = baseline::components(present.len(), links);
+        let label = |url: &PageUrl| match self.resolve(url) {
+            Some((_, content)) if contents.get(content).tokens > 0 => {
+                Label::Component(ContentId::at(components[content.index()]))
+            }
+            Some((end, _)) => Label::Alone(end.clone()),
+            None => Label::Alone(url.clone()),
+        };
+        self.live().map(|url| (url.clone(), label(url))).collect()
+    }
+}
+
+/// What became of a fetch.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The first of its URL.
+    New,
+    /// A newer version is known.
+    Stale,
+    /// It replaced this.
+    Replaced(Version),
+}
+
+/// Every pair of different contents with F true.
+pub(crate) fn all_pairs(contents: &Contents, tau: Tau) -> Vec<(ContentId, ContentId)> {
+    let pairs = baseline::similar_contents(contents.all(), exact(tau)).above;
+    pairs.into_iter().map(|(a, b)| (ContentId::at(a), ContentId::at(b))).collect()
+}
+
+/// F of two contents.
+pub(crate) fn near_duplicate(contents: &Contents, a: ContentId, b: ContentId, tau: Tau) -> bool {
+    let (first, second) = (contents.get(a), contents.get(b));
+    if a == b { first.tokens > 0 } else { baseline::near_duplicate(first, second, exact(tau)) }
+}
+
+/// The same threshold for the baseline.
+fn exact(tau: Tau) -> baseline::Tau {
+    let same = baseline::Tau::ratio(tau.numerator(), Tau::DENOMINATOR);
+    same.unwrap_or_else(|error| unreachable!("a threshold is between 0 and 1: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(path: &str) -> PageUrl {
+        PageUrl::parse(&format!("http://a/{path}")).unwrap()
+    }
+
+    #[test]
+    fn groups_are_components_of_what_is_live() {
+        let mut contents = Contents::default();
+        let [a, b, c] = ["one", "two", "three"].map(|text| contents.intern(text));
+        let empty = contents.intern("");
+        let mut pages = Collection::default();
+        let mut fetch =
+            |path: &str, at: i64, version| pages.fetch(&url(path), Timestamp::from_millis(at), &version);
+        assert_eq!(fetch("a", 5, Version::Content(a)), Taken::New);
+        assert_eq!(fetch("a", 4, Version::Dead), Taken::Stale);
+        fetch("b", 5, Version::Content(b));
+        fetch("c", 5, Version::Content(c));
+        fetch("to-c", 5, Version::Redirect(url("c")));
+        fetch("loop", 5, Version::Redirect(url("loop2")));
+        fetch("loop2", 5, Version::Redirect(url("loop")));
+        for path in ["empty", "empty2"] {
+            fetch(path, 5, Version::Content(empty));
+        }
+        let pairs = [(a, b), (b, c)];
+        let groups = pages.groups(&contents, &pairs);
+        assert_eq!(groups.len(), 8);
+        assert_eq!(groups[&url("a")], groups[&url("to-c")]);
+        assert_ne!(groups[&url("loop")], groups[&url("loop2")]);
+        assert_ne!(groups[&url("empty")], groups[&url("empty2")]);
+        // What linked the others is gone.
+        let gone = pages.fetch(&url("b"), Timestamp::from_millis(5), &Version::Dead);
+        assert_eq!(gone, Taken::Replaced(Version::Content(b)));
+        let groups = pages.groups(&contents, &pairs);
+        assert_ne!(groups[&url("a")], groups[&url("c")]);
+        assert_eq!(groups[&url("c")], groups[&url("to-c")]);
+    }
+
+    #[test]
+    fn twenty_hops_and_no_more() {
+        let mut contents = Contents::default();
+        let content = contents.intern("end");
+        let mut pages = Collection::default();
+        pages.fetch(&url("0"), Timestamp::from_millis(0), &Version::Content(content));
+        for hop in 1..=21 {
+            let to = Version::Redirect(url(&(hop - 1).to_string()));
+            pages.fetch(&url(&hop.to_string()), Timestamp::from_millis(0), &to);
+        }
+        assert!(pages.resolve(&url("20")).is_some());
+        assert!(pages.resolve(&url("21")).is_none());
+    }
+}

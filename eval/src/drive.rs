@@ -1,0 +1,126 @@
+//! The real engine in a temporary directory, fed in batches and read at chosen moments.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::Parser;
+use doppel::args::EngineArgs;
+use doppel::scratch::Scratch;
+use doppel::wire::Engine;
+use doppel_model::{GroupId, PageUrl, Tau};
+use doppel_protocol::{GroupState, Outcome, Submission, Tier1Api};
+use doppel_tier1::Rules;
+
+/// How often it is looked whether anything is pending.
+const POLL: Duration = Duration::from_millis(1);
+/// How long one wait for quiescence may take before it is begun again.
+const FLUSH_STEP: Duration = Duration::from_secs(60);
+/// Forwards followed from a group; they lead to ever smaller ids.
+const FORWARDS_MAX: usize = 64;
+
+/// An engine that goes with its directory.
+pub(crate) struct Driver {
+    pub(crate) engine: Engine,
+    pub(crate) scratch: Scratch,
+}
+
+/// The engine as it is when nothing is said.
+#[derive(Parser)]
+struct Defaults {
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+impl Driver {
+    /// Starts an empty collection. Nothing of it is flushed to disk, as in `doppel dedup` without --data.
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) fn new(tau: Tau, partitions: u32, rules: Rules) -> anyhow::Result<Self> {
+        let scratch = Scratch::new()?;
+        let defaults = Defaults::parse_from(["doppel"]).engine;
+        let args = EngineArgs {
+            tau: Some(tau),
+            partitions,
+            // The driver waits by itself, and wants no group left out of the comparison.
+            pending_max: u64::MAX,
+            group_members_max: u64::MAX,
+            low_cohesion_percent: if rules.recomputation { defaults.low_cohesion_percent } else { 0 },
+            ..defaults
+        };
+        let engine = Engine::open_with(scratch.path(), &args, false, rules)?;
+        Ok(Self { engine, scratch })
+    }
+
+    /// Hands a batch over; what became of each.
+    ///
+    /// # Errors
+    /// When tier 1 failed.
+    pub(crate) fn submit(&self, submissions: Vec<Submission>) -> anyhow::Result<Vec<Outcome>> {
+        Ok(self.engine.tier1.submit(submissions)?)
+    }
+
+    /// Waits until no page is pending; background work goes on at its normal pace.
+    ///
+    /// # Errors
+    /// When tier 1 failed.
+    pub(crate) fn answered(&self) -> anyhow::Result<()> {
+        while self.engine.tier1.backlog().pending > 0 {
+            self.engine.tier1.writable()?;
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is left to do.
+    ///
+    /// # Errors
+    /// When tier 1 failed.
+    pub(crate) fn quiescent(&self) -> anyhow::Result<()> {
+        while !self.engine.tier1.flush(FLUSH_STEP)? {}
+        Ok(())
+    }
+
+    /// Every live page with its group, merged ones followed; none for a page on its own.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    pub(crate) fn groups(&self) -> anyhow::Result<HashMap<PageUrl, Option<GroupId>>> {
+        let mut groups = HashMap::new();
+        self.engine.tier1.scan(&mut |line| {
+            groups.insert(line.url, line.group);
+            Ok(())
+        })?;
+        let mut survivors: HashMap<GroupId, GroupId> = HashMap::new();
+        for group in groups.values_mut().flatten() {
+            *group = match survivors.get(group) {
+                Some(known) => *known,
+                None => {
+                    let survivor = self.follow(*group)?;
+                    survivors.insert(*group, survivor);
+                    survivor
+                }
+            };
+        }
+        Ok(groups)
+    }
+
+    /// The group that has the members of `group` now.
+    fn follow(&self, group: GroupId) -> anyhow::Result<GroupId> {
+        let mut at = group;
+        for _ in 0..FORWARDS_MAX {
+            match self.engine.tier1.group_summary(at)?.map(|summary| summary.state) {
+                Some(GroupState::MergedInto { group }) => at = group,
+                Some(GroupState::Active) | None => return Ok(at),
+            }
+        }
+        Err(anyhow!("group {group} was merged more than {FORWARDS_MAX} times over"))
+    }
+
+    /// Ends the engine.
+    pub(crate) fn stop(self) {
+        self.engine.stop();
+    }
+}

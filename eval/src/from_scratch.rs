@@ -1,0 +1,113 @@
+//! The whole collection compared as if nothing were known: tier 2's pass over all signatures, and the
+//! connected components of what it finds, in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use anyhow::Context;
+use doppel::scratch::Scratch;
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{PageId, PageUrl, Tau, UnionFind};
+use doppel_protocol::{IndexCommand, Search, SearchResult, Tier2Api};
+use doppel_tier2::{Config, Tier2};
+
+use crate::processor;
+
+/// What comparing everything took, in seconds, and how many groups of two pages or more it found.
+#[derive(Debug)]
+pub(crate) struct FromScratch {
+    pub(crate) seconds: f64,
+    pub(crate) processor: f64,
+    pub(crate) groups: u64,
+}
+
+/// Compares all `pages`, each in its present version.
+///
+/// # Errors
+/// When the index fails.
+pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> anyhow::Result<FromScratch> {
+    let scratch = Scratch::new()?;
+    // One partition is the fastest in one process: no map is learned.
+    let config = Config { partitions: 1, ..Config::new(scratch.path(), Policy { tau }) };
+    let (sender, answers) = channel();
+    let answer = Box::new(move |results: Vec<SearchResult>| drop(sender.send(results)));
+    let index = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer)?;
+    let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
+        page: url.id(),
+        signature: Arc::clone(signature),
+        look: Some(Search { ticket: 0 }),
+    });
+    let orders: Vec<IndexCommand> = orders.collect();
+    let (begin, processor) = (Instant::now(), processor::seconds());
+    index.submit(orders);
+    index.flush_batch();
+    let mut components = Components::default();
+    let mut missing = pages.len();
+    while missing > 0 {
+        let results = answers.recv().context("the index gave up")?;
+        missing = missing.saturating_sub(results.len());
+        for result in results {
+            for pair in result.pairs {
+                components.link(result.page, pair.page);
+            }
+        }
+    }
+    let groups = components.count();
+    let seconds = begin.elapsed().as_secs_f64();
+    let processor = processor::seconds() - processor;
+    index.stop();
+    Ok(FromScratch { seconds, processor, groups })
+}
+
+/// Connected components of pages.
+#[derive(Default)]
+struct Components {
+    numbers: HashMap<PageId, usize>,
+    sets: UnionFind,
+}
+
+impl Components {
+    fn link(&mut self, a: PageId, b: PageId) {
+        let (a, b) = (self.number(a), self.number(b));
+        self.sets.union(a, b);
+    }
+
+    fn number(&mut self, page: PageId) -> usize {
+        *self.numbers.entry(page).or_insert_with(|| self.sets.add())
+    }
+
+    /// Components; a page that was never linked is not among them.
+    fn count(&self) -> u64 {
+        self.sets.components() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_text::Extractor;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_components() {
+        let mut extractor = Extractor::new();
+        // Each text differs from the one before in its last three of 100 words; the last is like none.
+        let text = |page: usize| {
+            let changed = if page == 5 { 100 } else { 3 * page };
+            let words = (0..100).map(|n| if n + changed >= 100 { format!("x{n}") } else { format!("w{n}") });
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let pages: Vec<_> = (0..6)
+            .map(|page| {
+                let url = PageUrl::parse(&format!("http://a/{page}")).unwrap();
+                (url, Arc::new(extractor.text(&text(page)).signature))
+            })
+            .collect();
+        assert_eq!(from_scratch(&pages, Tau::DEFAULT).unwrap().groups, 1);
+        assert_eq!(from_scratch(&pages[4..], Tau::DEFAULT).unwrap().groups, 0);
+        assert_eq!(from_scratch(&[], Tau::DEFAULT).unwrap().groups, 0);
+    }
+}

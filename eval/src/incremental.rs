@@ -1,0 +1,330 @@
+//! `doppel-eval incremental`: what deciding a batch costs beside comparing the whole collection again.
+
+mod report;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use doppel::progress;
+use doppel_baseline::ContentId;
+use doppel_model::signature::Signature;
+use doppel_model::{PageUrl, Random, Tau, Timestamp, stable_hash64};
+use doppel_protocol::{Body, Outcome, Submission, Tier2Api};
+use doppel_tier1::Rules;
+use serde::Serialize;
+
+use crate::collection::Version;
+use crate::compare::share;
+use crate::drive::Driver;
+use crate::from_scratch::from_scratch;
+use crate::generator::Generator;
+use crate::processor;
+use crate::replay::{Replay, ReplayArgs, batches};
+
+/// Partitions of the engine, as in a new data directory.
+const PARTITIONS: u32 = 16;
+/// Pages handed over at a time while the collection grows to the next size.
+const GROW_PAGES: usize = 5_000;
+/// Of ten pages of a batch so many are updates, the others are new: about the mix of fetches with another
+/// content in a real re-crawl.
+const UPDATES_OF_TEN: usize = 6;
+/// Times that the whole collection is compared at each size; the quickest counts.
+const FROM_SCRATCH: usize = 3;
+/// Batches of the same replay as in `accuracy`.
+const REPLAY_BATCH: usize = 1_000;
+
+/// Measure what incremental work saves as the collection grows.
+///
+/// The collection begins with the pages of the inputs and goes on with pages that are made from them
+/// (recombined stretches of real pages, in families of constant size; see docs/EVALUATION.md). At each size
+/// a batch of new and updated pages is decided by the engine, down to the last background work, and the
+/// whole collection is compared from scratch: tier 2's pass over all signatures, then components in
+/// memory. Both are divided by the pages of the batch. Then the inputs are replayed as they are, for the
+/// share of updated pages that their group's representative confirms.
+#[derive(Debug, Args)]
+pub(crate) struct Incremental {
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Thresholds; the growth is measured for the first.
+    #[arg(long, value_name = "TAU,...", value_delimiter = ',', default_value = "0.8,0.9")]
+    tau: Vec<Tau>,
+    /// Pages in the collection when a measure is taken, ascending.
+    #[arg(long, value_name = "PAGES,...", value_delimiter = ',',
+        default_value = "1000,3000,10000,30000,100000,200000,300000,400000",
+        value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    sizes: Vec<u32>,
+    /// Pages of a batch.
+    #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    batch: u32,
+    /// Batches decided at each size; the quickest counts.
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    batches: u32,
+    /// Of the made pages.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+/// Both measures.
+#[derive(Debug, Serialize)]
+pub(crate) struct Result {
+    tau: Tau,
+    batch: u32,
+    real_pages: usize,
+    sizes: Vec<Size>,
+    rounds: Vec<Round>,
+}
+
+/// A size of the collection.
+#[derive(Debug, Serialize)]
+struct Size {
+    pages: usize,
+    /// Milliseconds a page of the batch: all compared again, decided, answered.
+    non_incremental: f64,
+    incremental: f64,
+    answered: f64,
+    /// Non-incremental over incremental.
+    ratio: f64,
+    /// The same of processor time, means of all runs: other work on the machine changes it less.
+    non_incremental_processor: f64,
+    incremental_processor: f64,
+    ratio_processor: f64,
+    /// Groups of two pages or more, by either.
+    groups: u64,
+    /// Share of the updates that the representative confirmed.
+    confirmed: f64,
+}
+
+/// A round of the replay.
+#[derive(Debug, Serialize)]
+struct Round {
+    round: String,
+    tau: Tau,
+    updates: u64,
+    confirmed: f64,
+}
+
+impl Incremental {
+    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+        self.sizes.sort_unstable();
+        self.sizes.dedup();
+        let replay = Replay::read(&self.replay)?;
+        replay.tally.verdict(self.replay.inputs.strict, 0)?;
+        let tau = *self.tau.first().context("no tau is given")?;
+        let rounds = self.tau.iter().map(|tau| rounds(&replay, *tau)).collect::<anyhow::Result<Vec<_>>>()?;
+        let real = real_pages(&replay)?;
+        drop(replay);
+        let real_pages = real.len();
+        let sizes = self.grow(real, tau)?;
+        Ok(Result {
+            tau,
+            batch: self.batch,
+            real_pages,
+            sizes,
+            rounds: rounds.into_iter().flatten().collect(),
+        })
+    }
+
+    fn grow(&self, real: Vec<Vec<u64>>, tau: Tau) -> anyhow::Result<Vec<Size>> {
+        let largest = self.sizes.last().map_or(0, |size| *size as usize);
+        let new_pages = self.batch as usize * self.batches as usize;
+        let generator = Generator::new(real, largest + new_pages * self.sizes.len(), self.seed);
+        let driver = Driver::new(tau, PARTITIONS, Rules::EXACT)?;
+        let mut growth =
+            Growth { driver, generator, pages: Vec::new(), random: Random::new(self.seed), clock: 0 };
+        let bar = progress::pages(largest as u64, "growing");
+        let mut sizes = Vec::new();
+        for size in &self.sizes {
+            while growth.pages.len() < *size as usize {
+                growth.add((*size as usize - growth.pages.len()).min(GROW_PAGES))?;
+                bar.set_position(growth.pages.len() as u64);
+            }
+            growth.driver.quiescent()?;
+            sizes.push(growth.measure(tau, self.batch as usize, self.batches)?);
+        }
+        bar.finish_and_clear();
+        growth.driver.stop();
+        Ok(sizes)
+    }
+}
+
+/// The collection and the engine that has it.
+struct Growth {
+    driver: Driver,
+    generator: Generator,
+    /// The present version of each page.
+    pages: Vec<(PageUrl, Arc<Signature>)>,
+    random: Random,
+    /// Milliseconds; every batch is a moment later.
+    clock: i64,
+}
+
+/// What a batch took, in seconds.
+struct Took {
+    answered: f64,
+    decided: f64,
+    processor: f64,
+    updates: u64,
+    confirmed: u64,
+}
+
+impl Growth {
+    fn add(&mut self, pages: usize) -> anyhow::Result<()> {
+        let batch = (0..pages).map(|_| self.new_page()).collect::<anyhow::Result<_>>()?;
+        self.clock += 1;
+        self.driver.submit(batch)?;
+        self.driver.answered()
+    }
+
+    fn new_page(&mut self) -> anyhow::Result<Submission> {
+        let number = self.pages.len();
+        ensure!(number < self.generator.len(), "there are no more than {number} pages to generate");
+        let url = PageUrl::parse(&format!("https://example.org/{number}"))?;
+        let signature = self.generator.signature(number);
+        self.pages.push((url, signature));
+        Ok(self.submission(number))
+    }
+
+    fn submission(&self, number: usize) -> Submission {
+        let (url, signature) = &self.pages[number];
+        Submission {
+            url: url.clone(),
+            fetched_at: Timestamp::from_millis(self.clock),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Content(Arc::clone(signature)),
+        }
+    }
+
+    fn measure(&mut self, tau: Tau, batch: usize, batches: u32) -> anyhow::Result<Size> {
+        let took = (0..batches).map(|_| self.decide(batch)).collect::<anyhow::Result<Vec<Took>>>()?;
+        let (updates, confirmed) = took.iter().fold((0, 0), |(u, c), t| (u + t.updates, c + t.confirmed));
+        let a_page = 1_000.0 / batch as f64;
+        // Other work on the machine only adds to a time, so the least of several counts.
+        let least = |of: fn(&Took) -> f64| took.iter().map(of).fold(f64::INFINITY, f64::min) * a_page;
+        let (incremental, answered) = (least(|took| took.decided), least(|took| took.answered));
+        // The least of many short times is lower than that of a few long ones on a busy machine, and would
+        // favour the batches; of processor time it is the mean on both sides.
+        let incremental_processor =
+            took.iter().map(|took| took.processor).sum::<f64>() / took.len() as f64 * a_page;
+        let mut scratch = from_scratch(&self.pages, tau)?;
+        for _ in 1..FROM_SCRATCH {
+            let again = from_scratch(&self.pages, tau)?;
+            scratch.seconds = scratch.seconds.min(again.seconds);
+            scratch.processor += again.processor;
+        }
+        scratch.processor /= FROM_SCRATCH as f64;
+        let non_incremental = scratch.seconds * a_page;
+        let non_incremental_processor = scratch.processor * a_page;
+        let groups = scratch.groups;
+        let engine_groups = self.engine_groups()?;
+        ensure!(groups == engine_groups, "{groups} groups from scratch, the engine has {engine_groups}");
+        Ok(Size {
+            pages: self.pages.len(),
+            non_incremental,
+            incremental,
+            answered,
+            ratio: non_incremental / incremental,
+            non_incremental_processor,
+            incremental_processor,
+            ratio_processor: non_incremental_processor / incremental_processor,
+            groups,
+            confirmed: share(confirmed, updates),
+        })
+    }
+
+    /// Decides a batch of new pages and updates.
+    fn decide(&mut self, batch: usize) -> anyhow::Result<Took> {
+        self.clock += 1;
+        let mut submissions = Vec::with_capacity(batch);
+        let (before, mut updated) = (self.pages.len(), HashSet::new());
+        for place in 0..batch {
+            let known = self.random.index(before);
+            // A page comes once in a batch.
+            if place % 10 < UPDATES_OF_TEN && updated.insert(known) {
+                self.pages[known].1 = self.generator.update(known);
+                submissions.push(self.submission(known));
+            } else {
+                submissions.push(self.new_page()?);
+            }
+        }
+        let (begin, processor) = (Instant::now(), processor::seconds());
+        let outcomes = self.driver.submit(submissions)?;
+        // The batch is complete: nothing is gained by waiting for more.
+        self.driver.engine.tier2.flush_batch();
+        self.driver.answered()?;
+        let answered = begin.elapsed().as_secs_f64();
+        self.driver.quiescent()?;
+        let decided = begin.elapsed().as_secs_f64();
+        let processor = processor::seconds() - processor;
+        let confirmed = outcomes.iter().filter(|outcome| **outcome == Outcome::Confirmed).count() as u64;
+        Ok(Took { answered, decided, processor, updates: updated.len() as u64, confirmed })
+    }
+
+    fn engine_groups(&self) -> anyhow::Result<u64> {
+        let groups = self.driver.groups()?;
+        Ok(groups.values().flatten().collect::<HashSet<_>>().len() as u64)
+    }
+}
+
+/// The newest contents of the live pages, in order of the first fetch, each as the hashes of its tokens.
+///
+/// # Errors
+/// When the baseline's tokens are not the engine's.
+fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
+    let mut newest: HashMap<&PageUrl, (Timestamp, usize)> = HashMap::new();
+    let mut order = Vec::new();
+    for (number, fetch) in replay.fetches.iter().enumerate() {
+        let (url, at) = (&fetch.submission.url, fetch.submission.fetched_at);
+        if newest.get(url).is_none_or(|(known, _)| *known <= at) && newest.insert(url, (at, number)).is_none()
+        {
+            order.push(url);
+        }
+    }
+    let mut words: HashMap<ContentId, Vec<u64>> =
+        replay.contents.sequences(|word| stable_hash64(word.as_bytes())).collect();
+    words.retain(|_, words| !words.is_empty());
+    let mut builder = doppel_model::signature::Builder::new();
+    let mut pages = Vec::new();
+    for url in order {
+        let fetch = &replay.fetches[newest[url].1];
+        if let (Version::Content(content), Body::Content(signature)) =
+            (&fetch.version, &fetch.submission.body)
+            && let Some(words) = words.get(content)
+        {
+            ensure!(builder.build(words) == **signature, "the baseline takes other tokens from {url}");
+            pages.push(words.clone());
+        }
+    }
+    Ok(pages)
+}
+
+/// The share of updates confirmed in each round of the crawls that has any.
+fn rounds(replay: &Replay, tau: Tau) -> anyhow::Result<Vec<Round>> {
+    let driver = Driver::new(tau, PARTITIONS, Rules::EXACT)?;
+    let bar = progress::pages(replay.fetches.len() as u64, "replaying");
+    let mut counts = vec![(0, 0); replay.rounds.len()];
+    for batch in batches(&replay.fetches, REPLAY_BATCH) {
+        let outcomes = driver.submit(batch.iter().map(|fetch| fetch.submission.clone()).collect())?;
+        for (fetch, outcome) in batch.iter().zip(outcomes).filter(|(fetch, _)| fetch.update) {
+            let (updates, confirmed) = &mut counts[fetch.round];
+            *updates += 1;
+            *confirmed += u64::from(outcome == Outcome::Confirmed);
+        }
+        driver.answered()?;
+        bar.inc(batch.len() as u64);
+    }
+    bar.finish_and_clear();
+    driver.stop();
+    let round = |(name, (updates, confirmed)): (&String, (u64, u64))| Round {
+        round: name.clone(),
+        tau,
+        updates,
+        confirmed: share(confirmed, updates),
+    };
+    let rounds = replay.rounds.iter().zip(counts).map(round);
+    Ok(rounds.filter(|round| round.updates > 0).collect())
+}

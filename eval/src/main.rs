@@ -1,0 +1,109 @@
+//! `doppel-eval`: real crawls through the real engine, measured and held against the exact baseline.
+//!
+//! | module | what |
+//! |---|---|
+//! | `accuracy` | errors of the groups while crawls come in |
+//! | `incremental` | what incremental work saves, as the collection grows |
+//! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
+//! | `served` | whether every reported duplicate is one, at that moment |
+//! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
+//! | `replay` | crawls read once, for the engine and for the baseline |
+//! | `from_scratch` | the whole collection compared anew |
+//! | `generator` | a collection of any size, made from real pages |
+//! | `drive` | the engine, fed in batches and read at chosen moments |
+//! | `processor` | processor time |
+//! | `compare` | two partitions into groups, compared |
+//! | `report` | tables and plots |
+//!
+//! The roles are put together and crawls are read by the code of `doppel` itself.
+#![forbid(unsafe_code)]
+
+mod accuracy;
+mod collection;
+mod compare;
+mod drive;
+mod from_scratch;
+mod generator;
+mod incremental;
+mod mapping;
+mod processor;
+mod replay;
+mod report;
+mod served;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use doppel::destination::Destination;
+use doppel::exit;
+
+use accuracy::Accuracy;
+use incremental::Incremental;
+use mapping::Mapping;
+use report::{Form, give};
+use served::Served;
+
+/// The allocator of the product, so that times are the same.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measure the engine on crawls: how right its groups are, what incremental work saves, whether every
+/// answer holds, how evenly contents lie on nodes.
+///
+/// Each measure replays the crawls through the engine in this process, in temporary directories that are
+/// removed, and holds it against separate, exact code.
+#[derive(Debug, Parser)]
+#[command(
+    name = "doppel-eval",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  doppel-eval accuracy crawl/round-*.warc.gz
+  doppel-eval accuracy --plot accuracy.svg --tau 0.8 --partitions 24 crawl/round-*.warc.gz"
+)]
+struct Eval {
+    /// Print JSON.
+    #[arg(long, global = true, conflicts_with = "markdown")]
+    json: bool,
+    /// Print tables in Markdown.
+    #[arg(long, global = true)]
+    markdown: bool,
+    /// Draw the figures into this file, as SVG; `-` is standard output.
+    #[arg(long, global = true, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    #[command(subcommand)]
+    measure: Measure,
+}
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+enum Measure {
+    Accuracy(Accuracy),
+    Incremental(Incremental),
+    Mapping(Mapping),
+    Served(Served),
+}
+
+impl Eval {
+    fn run(self) -> anyhow::Result<()> {
+        let form = match (self.json, self.markdown) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Markdown,
+            _ => Form::Text,
+        };
+        let plot = self.plot.as_deref().map(Destination::open).transpose()?;
+        match self.measure {
+            Measure::Accuracy(accuracy) => give(&accuracy.run()?, form, plot.as_ref()),
+            Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
+            Measure::Mapping(mapping) => give(&mapping.run()?, form, plot.as_ref()),
+            Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    exit::code(Eval::parse().run())
+}

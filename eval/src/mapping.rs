@@ -1,0 +1,244 @@
+//! `doppel-eval mapping`: how evenly contents lie on nodes, what is sent and compared, and what is lost.
+
+mod collection;
+mod later;
+mod report;
+
+use std::time::Instant;
+
+use clap::Args;
+use doppel::args;
+use doppel::layout::{self, Layout, RHO_DEFAULT, Shape};
+use doppel::progress;
+use doppel_model::Tau;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{MappingLoad, Rho};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::replay::{Replay, ReplayArgs};
+use collection::{Bin, Collection};
+use later::Later;
+
+/// Measure mappings of contents to nodes: balance, fan-out, work, and pairs lost.
+///
+/// Takes each distinct content that is live after the last input once. For each number of nodes a mapping
+/// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
+/// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for
+/// itself from fine intervals, a grid of boxes, intervals widened by rho). Every pair of contents with F
+/// true, found by separate exact code, is looked up: lost is what is not compared. Then mappings are learned
+/// from a random part, and ten data sets are made of the rest. A pair that ours or the control loses makes
+/// the command fail.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  doppel-eval mapping crawl/round-*.warc.gz
+  doppel-eval mapping --tau 0.8 --nodes 4,16 --splits 0 pages.jsonl
+  doppel-eval mapping --markdown --plot mapping.svg --dimensions 1,3 crawl/round-*.warc.gz")]
+pub(crate) struct Mapping {
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Thresholds.
+    #[arg(long, value_name = "TAU,...", value_delimiter = ',', default_value = "0.8,0.9")]
+    tau: Vec<Tau>,
+    /// Numbers of nodes, 1 to 4096.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2,4,8,16,32,64",
+        value_parser = clap::value_parser!(u32).range(1..=4096))]
+    nodes: Vec<u32>,
+    /// Dimensions: of ours all from 2, of the paper's all up to 4.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = args::dimensions)]
+    dimensions: Vec<usize>,
+    /// Partitions of a node in ours and the control.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    partitions_per_node: u32,
+    /// By how much the paper's intervals are widened, 1 to 10.
+    #[arg(long, value_name = "RHO", default_value = RHO_DEFAULT)]
+    rho: Rho,
+    /// Nodes for the later data sets.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..=4096))]
+    later_nodes: u32,
+    /// Share of the contents, in percent, that is learned from before the later data sets come. A map knows
+    /// no more of the shares than its sample tells it: with less, no mapping can be as even on later data as
+    /// a random deal.
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=99))]
+    learned_percent: u8,
+    /// Random splits of which the figures of later data sets are means; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    splits: u32,
+    /// Of the splits.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+/// A kind of mapping in so many dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Design {
+    /// The paper's grid.
+    Paper,
+    /// One dimension at equal depth, with the exact bound.
+    Control,
+    /// Learned cuts.
+    Ours,
+}
+
+/// A design in so many dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Variant {
+    design: Design,
+    dimensions: usize,
+}
+
+/// A mapping, measured on what it was learned from.
+#[derive(Debug, Serialize)]
+struct Run {
+    tau: Tau,
+    #[serde(flatten)]
+    variant: Variant,
+    nodes: u32,
+    /// Most over mean stored, and the same of contents dealt at random.
+    imbalance: f64,
+    imbalance_floor: f64,
+    /// Share of fan-out saved against comparing everything everywhere.
+    fan_out_saved: f64,
+    /// All pairs over the work of the busiest node (stored x received).
+    speed_up: f64,
+    /// Searches of one content of a pair that do not reach the other; a pair has two searches.
+    lost: u64,
+}
+
+/// Pairs of contents with F true.
+#[derive(Debug, Serialize)]
+struct Pairs {
+    tau: Tau,
+    pairs: u64,
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Result {
+    contents: usize,
+    rho: Rho,
+    /// Contents by length.
+    lengths: Vec<Bin>,
+    pairs: Vec<Pairs>,
+    runs: Vec<Run>,
+    later_nodes: u32,
+    learned_percent: u8,
+    splits: u32,
+    later: Vec<Later>,
+    /// What should be known before the figures are believed.
+    warnings: Vec<String>,
+    seconds: f64,
+}
+
+impl Mapping {
+    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+        let begin = Instant::now();
+        self.nodes.sort_unstable();
+        self.nodes.dedup();
+        let replay = Replay::read(&self.replay)?;
+        replay.tally.verdict(self.replay.inputs.strict, 0)?;
+        let collection = Collection::new(&replay)?;
+        let bar = progress::waiting("measuring");
+        let mut pairs = Vec::new();
+        let mut runs = Vec::new();
+        for tau in &self.tau {
+            let truth = collection.pairs(&replay, *tau);
+            pairs.push(Pairs { tau: *tau, pairs: truth.len() as u64 });
+            let shapes: Vec<(Variant, u32)> = self
+                .variants()
+                .into_iter()
+                .flat_map(|variant| self.nodes.iter().map(move |nodes| (variant, *nodes)))
+                .collect();
+            let measured: Vec<Run> = shapes
+                .into_par_iter()
+                .map(|(variant, nodes)| self.measure(&collection, &truth, *tau, variant, nodes))
+                .collect::<anyhow::Result<_>>()?;
+            runs.extend(measured);
+        }
+        let mut later = Vec::new();
+        for tau in self.tau.iter().filter(|_| self.splits > 0) {
+            later.extend(later::measure(&self, &collection.contents, *tau)?);
+        }
+        bar.finish_and_clear();
+        Ok(Result {
+            contents: collection.contents.len(),
+            rho: self.rho,
+            lengths: collection.lengths(),
+            pairs,
+            runs,
+            later_nodes: self.later_nodes,
+            learned_percent: self.learned_percent,
+            splits: self.splits,
+            later,
+            warnings: self.warnings(collection.contents.len()),
+            seconds: begin.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Where so many contents are too few.
+    fn warnings(&self, contents: usize) -> Vec<String> {
+        let learned = contents * usize::from(self.learned_percent) / 100;
+        let later = || layout::few(learned, " to learn from", &[self.later_nodes]);
+        let later = (self.splits > 0).then(later).flatten();
+        layout::few(contents, "", &self.nodes).into_iter().chain(later).collect()
+    }
+
+    /// What is measured, the paper's first.
+    fn variants(&self) -> Vec<Variant> {
+        let paper = self.dimensions.iter().filter(|n| **n <= 4);
+        let paper = paper.map(|n| Variant { design: Design::Paper, dimensions: *n });
+        let control = Variant { design: Design::Control, dimensions: 1 };
+        let ours = self.dimensions.iter().filter(|n| **n > 1);
+        let ours = ours.map(|n| Variant { design: Design::Ours, dimensions: *n });
+        paper.chain([control]).chain(ours).collect()
+    }
+
+    fn learn(&self, sample: &[&Signature], tau: Tau, variant: Variant, nodes: u32) -> anyhow::Result<Layout> {
+        let shape = Shape { nodes, each: self.partitions_per_node, tau, dimensions: variant.dimensions };
+        Ok(match variant.design {
+            Design::Paper => Layout::paper(sample, shape, self.rho)?,
+            Design::Control | Design::Ours => Layout::learned(sample, shape)?,
+        })
+    }
+
+    fn measure(
+        &self,
+        collection: &Collection,
+        truth: &[(u32, u32)],
+        tau: Tau,
+        variant: Variant,
+        nodes: u32,
+    ) -> anyhow::Result<Run> {
+        let contents: Vec<&Signature> = collection.contents.iter().map(|content| &**content).collect();
+        let layout = self.learn(&contents, tau, variant, nodes)?;
+        let load = layout.measure(contents.iter().copied());
+        Ok(Run {
+            tau,
+            variant,
+            nodes,
+            imbalance: load.imbalance(),
+            imbalance_floor: MappingLoad::at_random(nodes as usize, contents.len() as u64).imbalance(),
+            fan_out_saved: load.fan_out_saved(),
+            speed_up: load.speed_up(),
+            lost: lost(&layout, &contents, truth),
+        })
+    }
+}
+
+/// Searches that do not reach the partner.
+fn lost(layout: &Layout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
+    let mut reached = Vec::new();
+    let place = |content: &&Signature| {
+        let place = layout.home(content, &mut reached);
+        (place.node, reached.clone())
+    };
+    let places: Vec<(u32, Vec<u32>)> = contents.iter().map(place).collect();
+    let searches = truth.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
+    let missed = searches.filter(|(a, b)| {
+        let (home, (_, reached)) = (places[**b as usize].0, &places[**a as usize]);
+        reached.binary_search(&home).is_err()
+    });
+    missed.count() as u64
+}

@@ -1,0 +1,135 @@
+//! Data that come after a mapping was learned: how even they lie, and how that varies.
+//!
+//! A random part of the contents is learned from, the rest is dealt into ten data sets. The floor is what
+//! chance alone gives: the same data sets dealt at random to nodes of equal shares. No mapping can know
+//! the shares better than its sample tells them, so there is a *limit* above the floor: contents on a line,
+//! each at a random place, and the line cut into parts with the same number of the sample in each.
+
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+use doppel_model::{Random, Tau};
+use doppel_partitioning::MappingLoad;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{Design, Mapping, Variant};
+
+/// Data sets of a split.
+const SETS: usize = 10;
+/// How often a split's rest is dealt into data sets, and these to nodes at random: the deviation of ten
+/// imbalances is itself uncertain by a quarter.
+const DEALS: usize = 10;
+/// Places on the line.
+const LINE: usize = 1 << 53;
+
+/// A mapping on later data sets: means over all splits.
+#[derive(Debug, Serialize)]
+pub(super) struct Later {
+    pub(super) tau: Tau,
+    #[serde(flatten)]
+    pub(super) variant: Variant,
+    /// Of the contents that it was learned from.
+    pub(super) learned: f64,
+    pub(super) ours: Spread,
+    /// Dealt at random.
+    pub(super) floor: Spread,
+    /// On a line that is cut at the quantiles of the sample.
+    pub(super) limit: Spread,
+}
+
+/// Imbalance of ten data sets.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Spread {
+    /// Mean.
+    pub(super) imbalance: f64,
+    /// Standard deviation over mean.
+    pub(super) variation: f64,
+}
+
+/// Measures the paper's mapping in one and three dimensions, the control, and ours in three.
+pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> anyhow::Result<Vec<Later>> {
+    let variants = [(Design::Paper, 1), (Design::Paper, 3), (Design::Control, 1), (Design::Ours, 3)];
+    variants
+        .map(|(design, dimensions)| Variant { design, dimensions })
+        .iter()
+        .map(|variant| {
+            let splits: Vec<[Spread; 4]> = (0..args.splits)
+                .into_par_iter()
+                .map(|split| args.split(contents, tau, *variant, split))
+                .collect::<anyhow::Result<_>>()?;
+            let mean =
+                |which: usize| Spread::mean(&splits.iter().map(|split| split[which]).collect::<Vec<_>>());
+            Ok(Later {
+                tau,
+                variant: *variant,
+                learned: mean(0).imbalance,
+                ours: mean(1),
+                floor: mean(2),
+                limit: mean(3),
+            })
+        })
+        .collect()
+}
+
+impl Mapping {
+    /// One split: the imbalance of what was learned from, and the later data sets under the mapping, dealt at
+    /// random, and at the limit.
+    fn split(
+        &self,
+        contents: &[Arc<Signature>],
+        tau: Tau,
+        variant: Variant,
+        split: u32,
+    ) -> anyhow::Result<[Spread; 4]> {
+        let nodes = self.later_nodes as usize;
+        let mut random = Random::new(self.seed << 32 | u64::from(split));
+        let mut order: Vec<&Signature> = contents.iter().map(|content| &**content).collect();
+        random.shuffle(&mut order);
+        let (sample, rest) = order.split_at(order.len() * usize::from(self.learned_percent) / 100);
+        let layout = self.learn(sample, tau, variant, self.later_nodes)?;
+        let mut probed_partitions = Vec::new();
+        let mut homes: Vec<usize> =
+            rest.iter().map(|content| layout.home(content, &mut probed_partitions).node as usize).collect();
+        let sizes: Vec<usize> = (0..SETS).map(|set| homes.iter().skip(set).step_by(SETS).len()).collect();
+        let (mut ours, mut floor, mut limit) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..DEALS {
+            random.shuffle(&mut homes);
+            let mut next = homes.iter().copied();
+            ours.push(deal(&sizes, nodes, || next.next().unwrap_or_default()));
+            floor.push(deal(&sizes, nodes, || random.index(nodes)));
+            let mut line: Vec<usize> = sample.iter().map(|_| random.index(LINE)).collect();
+            line.sort_unstable();
+            let part = |place| line.partition_point(|known| *known < place) * nodes / (line.len() + 1);
+            limit.push(deal(&sizes, nodes, || part(random.index(LINE))));
+        }
+        let learned = layout.measure(sample.iter().copied()).imbalance();
+        Ok([
+            Spread { imbalance: learned, variation: 0.0 },
+            Spread::mean(&ours),
+            Spread::mean(&floor),
+            Spread::mean(&limit),
+        ])
+    }
+}
+
+/// Data sets of these sizes, their contents dealt to the nodes that `node` gives.
+fn deal(sizes: &[usize], nodes: usize, mut node: impl FnMut() -> usize) -> Spread {
+    let mut imbalance =
+        |size: &usize| MappingLoad::dealt(nodes, (0..*size).map(|_| node() as u64)).imbalance();
+    Spread::of(&sizes.iter().map(&mut imbalance).collect::<Vec<_>>())
+}
+
+impl Spread {
+    /// Of the imbalances of data sets.
+    fn of(values: &[f64]) -> Self {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self { imbalance: mean, variation: (squares / (values.len() - 1) as f64).sqrt() / mean }
+    }
+
+    fn mean(spreads: &[Self]) -> Self {
+        let of = |value: fn(&Self) -> f64| spreads.iter().map(value).sum::<f64>() / spreads.len() as f64;
+        Self { imbalance: of(|spread| spread.imbalance), variation: of(|spread| spread.variation) }
+    }
+}

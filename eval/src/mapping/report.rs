@@ -1,0 +1,221 @@
+//! Tables and plots of the measured mappings.
+
+use anyhow::ensure;
+use doppel::layout::SPEED_UP;
+use doppel::output::{NO_FIGURE, of_several, plural};
+use doppel::svg::{Panel, Series};
+
+use super::later::Later;
+use super::{Design, Pairs, Result, Run, Variant};
+use crate::report::{Report, Table, percent};
+
+/// What the paper states of later data sets.
+const PAPER: &str =
+    "the paper states a coefficient of variation of 4.5 % in one dimension and 0.29 % in three";
+
+/// What the columns of later data are.
+const LATER: [&str; 4] = [
+    "learned, later: imbalance of the contents learned from, and of the later data sets",
+    "later / floor: over the imbalance of the same data sets dealt at random",
+    "cv: standard deviation over mean of the data sets' imbalances; cv / floor: over that of the deal",
+    "limit, limit of cv: these ratios for a map that knows what a sample of that size can tell at most",
+];
+
+/// Dimensions that are drawn.
+const SHOWN: [usize; 3] = [1, 3, 4];
+
+impl Variant {
+    fn name(self) -> String {
+        match self.design {
+            Design::Paper => format!("paper, N = {}", self.dimensions),
+            Design::Control => "control, N = 1".to_owned(),
+            Design::Ours => format!("ours, N = {}", self.dimensions),
+        }
+    }
+}
+
+impl Result {
+    /// The runs of one threshold and variant each, by the number of nodes.
+    fn rows(&self) -> impl Iterator<Item = &[Run]> {
+        self.runs.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant))
+    }
+
+    fn by_nodes(&self, title: &str, cell: impl Fn(&Run) -> String) -> Table {
+        let nodes = self.rows().next().unwrap_or_default().iter().map(|run| run.nodes.to_string());
+        let head = ["tau".to_owned(), "mapping".to_owned()].into_iter().chain(nodes);
+        let mut table = Table::new(title, head);
+        for row in self.rows() {
+            let Some(Run { tau, variant, .. }) = row.first() else { continue };
+            table.row([tau.to_string(), variant.name()].into_iter().chain(row.iter().map(&cell)));
+        }
+        table
+    }
+
+    fn searches(&self, run: &Run) -> u64 {
+        self.pairs.iter().find(|pairs| pairs.tau == run.tau).map_or(0, |pairs| 2 * pairs.pairs)
+    }
+
+    /// How a variant compares with the control and the paper's in one dimension on the most nodes.
+    fn comparison(&self, ours: &[Run]) -> Option<String> {
+        let run = ours.last().filter(|run| run.variant.design == Design::Ours)?;
+        let other = |design| {
+            let same = |other: &&Run| other.tau == run.tau && other.nodes == run.nodes;
+            let of = |other: &&Run| other.variant == Variant { design, dimensions: 1 };
+            self.runs.iter().filter(same).find(of).map(|other| run.speed_up / other.speed_up)
+        };
+        let (paper, control) = (other(Design::Paper)?, other(Design::Control)?);
+        Some(format!(
+            "{}, tau {}, {}: speed-up {control:.2} times the control's, {paper:.1} times the paper's at N = 1",
+            plural(run.nodes.into(), "node"),
+            run.tau,
+            run.variant.name()
+        ))
+    }
+
+    fn lengths_panel(&self) -> Panel {
+        let share = |contents: usize| 100.0 * contents as f64 / self.contents as f64;
+        Panel {
+            title: "Figure 1: contents by length".to_owned(),
+            x: "distinct shingles, from".to_owned(),
+            y: "% of the contents".to_owned(),
+            logarithmic_x: true,
+            series: vec![Series {
+                name: "contents".to_owned(),
+                dashed: false,
+                points: self.lengths.iter().map(|bin| (f64::from(bin.from), share(bin.contents))).collect(),
+            }],
+            ..Panel::default()
+        }
+    }
+
+    /// A figure by the number of nodes at the first threshold, of one, three and four dimensions.
+    fn panel(&self, title: &str, y: &str, logarithmic_y: bool, value: impl Fn(&Run) -> f64) -> Panel {
+        let tau = self.runs.first().map(|run| run.tau);
+        let shown = self.rows().filter(|row| row.first().is_some_and(|run| Some(run.tau) == tau));
+        let series = shown.filter_map(|row| {
+            let variant = row.first()?.variant;
+            SHOWN.contains(&variant.dimensions).then(|| Series {
+                name: variant.name(),
+                dashed: variant.design == Design::Paper,
+                points: row.iter().map(|run| (f64::from(run.nodes), value(run))).collect(),
+            })
+        });
+        Panel {
+            title: format!("{title}, tau {}", tau.map_or_else(String::new, |tau| tau.to_string())),
+            x: "nodes".to_owned(),
+            y: y.to_owned(),
+            logarithmic_y,
+            series: series.collect(),
+            ..Panel::default()
+        }
+    }
+
+    fn later_table(&self) -> Table {
+        let title = format!(
+            "later data: {} % of the contents learned from, the rest in ten sets, {} nodes, {}",
+            self.learned_percent,
+            self.later_nodes,
+            plural(self.splits.into(), "random split")
+        );
+        let head = [
+            "tau",
+            "mapping",
+            "learned",
+            "later",
+            "later / floor",
+            "limit",
+            "cv, %",
+            "cv / floor",
+            "limit of cv",
+        ];
+        let mut table = Table::new(&title, head);
+        for Later { tau, variant, learned, ours, floor, limit } in &self.later {
+            table.row([
+                tau.to_string(),
+                variant.name(),
+                format!("{learned:.3}"),
+                format!("{:.3}", ours.imbalance),
+                over(ours.imbalance, floor.imbalance),
+                over(limit.imbalance, floor.imbalance),
+                percent(ours.variation),
+                over(ours.variation, floor.variation),
+                over(limit.variation, floor.variation),
+            ]);
+        }
+        table
+    }
+}
+
+/// A ratio; sets that all lie alike have no variation.
+fn over(value: f64, floor: f64) -> String {
+    if floor > 0.0 { format!("{:.3}", value / floor) } else { NO_FIGURE.to_owned() }
+}
+
+impl Report for Result {
+    fn tables(&self) -> Vec<Table> {
+        let mut tables = vec![
+            self.by_nodes("figure 4: imbalance, by the number of nodes", |run| {
+                of_several(run.nodes, format!("{:.3}", run.imbalance))
+            }),
+            self.by_nodes("figure 5: fan-out saved against broadcast, %", |run| {
+                of_several(run.nodes, percent(run.fan_out_saved))
+            }),
+            self.by_nodes("figure 6: speed-up", |run| format!("{:.1}", run.speed_up)),
+            self.by_nodes(
+                "recall loss: near-duplicates not compared, % of searches (each pair is searched for twice, once from each side)",
+                |run| match self.searches(run) {
+                    0 => NO_FIGURE.to_owned(),
+                    searches => percent(run.lost as f64 / searches as f64),
+                },
+            ),
+        ];
+        if !self.later.is_empty() {
+            tables.push(self.later_table());
+        }
+        tables
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![SPEED_UP.to_owned()];
+        if !self.later.is_empty() {
+            notes.extend(LATER.map(str::to_owned));
+            notes.push(PAPER.to_owned());
+        }
+        notes.push(format!(
+            "{}; the paper's intervals are widened by rho = {}",
+            plural(self.contents as u64, "distinct content"),
+            self.rho.get()
+        ));
+        let pairs = |pairs: &Pairs| format!("tau {}: {}", pairs.tau, plural(pairs.pairs, "pair"));
+        notes.extend(self.pairs.iter().map(pairs));
+        let floors = self.rows().next().unwrap_or_default().iter();
+        let floors: Vec<String> =
+            floors.map(|run| of_several(run.nodes, format!("{:.3}", run.imbalance_floor))).collect();
+        notes.push(format!("imbalance of the same contents dealt at random: {}", floors.join(", ")));
+        notes.extend(self.rows().filter_map(|row| self.comparison(row)));
+        notes.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        notes
+    }
+
+    fn panels(&self) -> Vec<Panel> {
+        vec![
+            self.lengths_panel(),
+            self.panel("Figure 4: imbalance", "most over mean stored", true, |run| run.imbalance),
+            self.panel("Figure 5: fan-out saved", "% of a broadcast", false, |run| 100.0 * run.fan_out_saved),
+            self.panel("Figure 6: speed-up", "all pairs over the busiest node's work", true, |run| {
+                run.speed_up
+            }),
+        ]
+    }
+
+    fn verdict(&self) -> anyhow::Result<()> {
+        let exact = self.runs.iter().filter(|run| run.variant.design != Design::Paper);
+        let lost: u64 = exact.map(|run| run.lost).sum();
+        ensure!(
+            lost == 0,
+            "ours and the control lose no pair, for their bound is exact, and here they do: {}",
+            plural(lost, "search")
+        );
+        Ok(())
+    }
+}

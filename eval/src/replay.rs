@@ -1,0 +1,252 @@
+//! Crawls read once, to be replayed many times: for the engine as submissions, for the baseline as texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use doppel::args::InputArgs;
+use doppel::crawl::{self, Tally};
+use doppel::exit::Failure;
+use doppel_baseline::Contents;
+use doppel_coordinator::ingest::{Batch, Ingest, Source};
+use doppel_crawls::{Fetched, FetchedBody};
+use doppel_model::{PageUrl, Timestamp};
+use doppel_protocol::Submission;
+use doppel_text::{Extractor, HtmlText};
+
+use crate::collection::{Collection, Taken, Version};
+
+/// Pages that are read while those before are extracted.
+const AHEAD: usize = 1_024;
+/// Time between two versions that are replayed as crawls.
+const WEEK_MS: i64 = 7 * Timestamp::DAY_MS;
+
+/// What to replay.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// Replay the versions of a site as re-crawls of one site: of the URLs that begin with PREFIX the next
+    /// path segment names the version and is left out. Versions follow each other by number, those with
+    /// no number last; a page that the next version does not have is dead there. Other URLs are left out.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) versions: Option<String>,
+    /// Keep the versions' own pages, too: every version comes at its own URLs, and then at those without it,
+    /// as on a site with a moving `stable`.
+    #[arg(long, requires = "versions")]
+    pub(crate) keep_versions: bool,
+}
+
+/// One fetch.
+pub(crate) struct Fetch {
+    /// As the engine takes it.
+    pub(crate) submission: Submission,
+    /// As the baseline takes it.
+    pub(crate) version: Version,
+    /// Which round it belongs to.
+    pub(crate) round: usize,
+    /// Whether the page had a content before, and now has one with another set of shingles.
+    pub(crate) update: bool,
+}
+
+/// Fetches in order.
+pub(crate) struct Replay {
+    pub(crate) fetches: Vec<Fetch>,
+    /// A name for each round: the input's file name, or the version.
+    pub(crate) rounds: Vec<String>,
+    pub(crate) contents: Contents,
+    pub(crate) tally: Tally,
+}
+
+impl Replay {
+    /// Reads everything that is to be replayed. It is kept in memory as signatures and sets.
+    ///
+    /// # Errors
+    /// When an input is not there, or nothing in it is a page.
+    pub(crate) fn read(args: &ReplayArgs) -> anyhow::Result<Self> {
+        let mut reader = Reader::new()?;
+        let (tally, rounds) = match &args.versions {
+            None => reader.inputs(&args.inputs)?,
+            Some(prefix) => reader.versions(&args.inputs, prefix, args.keep_versions)?,
+        };
+        reader.end()?;
+        if reader.fetches.is_empty() {
+            return Err(Failure::BadInput("there is no page to replay in what was given".to_owned()).into());
+        }
+        Ok(Self { fetches: reader.fetches, rounds, contents: reader.contents, tally })
+    }
+}
+
+/// Fetches in batches of at most `pages`; a batch is of one round, for no crawl fetches a page twice.
+pub(crate) fn batches(fetches: &[Fetch], pages: usize) -> impl Iterator<Item = &[Fetch]> {
+    fetches.chunk_by(|a, b| a.round == b.round).flat_map(move |round| round.chunks(pages))
+}
+
+struct Reader {
+    ingest: Ingest,
+    now: Timestamp,
+    extractor: Extractor,
+    contents: Contents,
+    collection: Collection,
+    waiting: Vec<Fetched>,
+    waiting_round: usize,
+    fetches: Vec<Fetch>,
+}
+
+impl Reader {
+    fn new() -> anyhow::Result<Self> {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            ingest: Ingest::without_language(threads).context("cannot start the extractors")?,
+            now: crawl::now(),
+            extractor: Extractor::new().without_language(),
+            contents: Contents::default(),
+            collection: Collection::default(),
+            waiting: Vec::new(),
+            waiting_round: 0,
+            fetches: Vec::new(),
+        })
+    }
+
+    /// Every input is a round.
+    fn inputs(&mut self, inputs: &InputArgs) -> anyhow::Result<(Tally, Vec<String>)> {
+        let tally = crawl::read_numbered(inputs, |round, page| self.take(round, page))?;
+        Ok((tally, inputs.inputs.iter().map(|path| name(path)).collect()))
+    }
+
+    /// Every version is a round.
+    fn versions(
+        &mut self,
+        inputs: &InputArgs,
+        prefix: &str,
+        keep: bool,
+    ) -> anyhow::Result<(Tally, Vec<String>)> {
+        let mut versions: BTreeMap<VersionName, Vec<(PageUrl, Fetched)>> = BTreeMap::new();
+        let tally = crawl::read(inputs, |page| {
+            if let Some((version, url)) = unversioned(&page.url, prefix) {
+                versions.entry(VersionName::new(version)).or_default().push((url, page));
+            }
+            Ok(())
+        })?;
+        let rounds = versions.keys().map(|version| version.text.clone()).collect();
+        let mut before = BTreeSet::new();
+        for (round, pages) in versions.into_values().enumerate() {
+            let at = Some(Timestamp::from_millis(round as i64 * WEEK_MS));
+            let here: BTreeSet<PageUrl> = pages.iter().map(|(url, _)| url.clone()).collect();
+            if keep {
+                for (_, page) in &pages {
+                    self.take(round, Fetched { fetched_at: at, ..page.clone() })?;
+                }
+            }
+            for url in before.difference(&here) {
+                let (url, body) = (PageUrl::clone(url), FetchedBody::Dead);
+                self.take(round, Fetched { url, fetched_at: at, body, popularity: None, language: None })?;
+            }
+            for (url, page) in pages {
+                self.take(round, Fetched { url, fetched_at: at, ..page })?;
+            }
+            before = here;
+        }
+        Ok((tally, rounds))
+    }
+
+    fn take(&mut self, round: usize, page: Fetched) -> anyhow::Result<()> {
+        if round != self.waiting_round || self.waiting.len() >= AHEAD {
+            self.end()?;
+        }
+        self.waiting_round = round;
+        self.waiting.push(page);
+        Ok(())
+    }
+
+    /// Reads what waits: the engine's extractors and the baseline side by side.
+    fn end(&mut self) -> anyhow::Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let batch: Batch =
+            self.ingest.start(waiting.iter().cloned().map(Source::Fetched).collect(), self.now);
+        let versions: Vec<Version> = waiting.iter().map(|page| self.version(page)).collect();
+        for (ingested, version) in batch.wait().into_iter().zip(versions) {
+            let submission = ingested.context("a page could not be extracted")?;
+            let before = self.collection.fetch(&submission.url, submission.fetched_at, &version);
+            let update = self.is_update(&before, &version);
+            self.fetches.push(Fetch { submission, version, round: self.waiting_round, update });
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, page: &Fetched) -> Version {
+        let text = match &page.body {
+            FetchedBody::Html { bytes, charset } => {
+                match self.extractor.html_text(&page.url, bytes, charset.as_deref()) {
+                    HtmlText::Text(text) => text,
+                    HtmlText::Redirect(target) => return Version::Redirect(target),
+                }
+            }
+            FetchedBody::Text(text) => text.as_str().into(),
+            FetchedBody::Redirect(target) => return Version::Redirect(target.clone()),
+            FetchedBody::Dead => return Version::Dead,
+        };
+        Version::Content(self.contents.intern(&text))
+    }
+
+    fn is_update(&self, before: &Taken, version: &Version) -> bool {
+        let (Taken::Replaced(Version::Content(before)), Version::Content(now)) = (before, version) else {
+            return false;
+        };
+        self.contents.get(*before).shingles != self.contents.get(*now).shingles
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The version that a URL names behind `prefix`, and the URL without it.
+fn unversioned<'u>(url: &'u PageUrl, prefix: &str) -> Option<(&'u str, PageUrl)> {
+    let (version, rest) = url.as_str().strip_prefix(prefix)?.split_once('/')?;
+    if version.is_empty() {
+        return None;
+    }
+    Some((version, PageUrl::parse(&format!("{prefix}{rest}")).ok()?))
+}
+
+/// The name of a version; ordered by its numbers, and behind all numbers by the text.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct VersionName {
+    numberless: bool,
+    numbers: Vec<u64>,
+    text: String,
+}
+
+impl VersionName {
+    fn new(text: &str) -> Self {
+        let numbers: Vec<u64> =
+            text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+        Self { numberless: numbers.is_empty(), numbers, text: text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_follow_their_numbers() {
+        let mut names = ["stable", "2.0", "1.17", "1.2", "dev", "1.2.1"].map(VersionName::new);
+        names.sort();
+        assert_eq!(names.map(|name| name.text), ["1.2", "1.2.1", "1.17", "2.0", "dev", "stable"]);
+    }
+
+    #[test]
+    fn the_version_is_left_out_of_the_url() {
+        let url = |text: &str| PageUrl::parse(text).unwrap();
+        let page = url("https://a.org/doc/1.2/x/y");
+        let (version, without) = unversioned(&page, "https://a.org/doc/").unwrap();
+        assert_eq!((version, without), ("1.2", url("https://a.org/doc/x/y")));
+        for other in ["https://a.org/other/1.2/x", "https://a.org/doc/1.2", "https://a.org/doc//x"] {
+            assert!(unversioned(&url(other), "https://a.org/doc/").is_none(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! `doppel-eval served`: is every page that is called a duplicate one, at that moment?
+
+mod door;
+mod history;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, ensure};
+use clap::Args;
+use doppel::output::count;
+use doppel::progress;
+use doppel::svg::{Panel, Series};
+use doppel_model::{PageUrl, Random, Tau};
+use doppel_protocol::{Status, Tier1Api};
+use doppel_tier1::Rules;
+use reqwest::blocking::Client;
+use serde::Serialize;
+
+use crate::compare::share;
+use crate::drive::Driver;
+use crate::replay::{Fetch, Replay, ReplayArgs, batches};
+use crate::report::{Report, Table, percent};
+use door::{Answer, Door};
+use history::{History, Span, Verdict};
+
+const PARTITIONS: u32 = 16;
+/// Pages of one question.
+const ASKED: usize = 100;
+/// Wrong answers that are kept as examples.
+const EXAMPLES: usize = 10;
+/// Points of the plot.
+const SLICES: usize = 20;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Check every answer `duplicate` while updates stream in.
+///
+/// The crawls are fed to the engine without a pause. Meanwhile the public front door is asked, over HTTP,
+/// about pages of the batch that is on its way and about random others. Every (loser, winner) that it
+/// reports is checked with exact F of separate code on the contents of that moment; where a page changed
+/// between question and answer, on all that it can have had. In the end, with nothing left to do, it is
+/// asked about every page.
+#[derive(Debug, Args)]
+pub(crate) struct Served {
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Threshold.
+    #[arg(long, default_value = "0.8")]
+    tau: Tau,
+    /// Pages of a batch.
+    #[arg(long, value_name = "PAGES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: u32,
+    /// Pause after each batch, so that there are more questions to a batch.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pause: u64,
+    /// Of the choice of pages to ask about.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+/// The checks.
+#[derive(Debug, Serialize)]
+pub(crate) struct Result {
+    tau: Tau,
+    fetches: usize,
+    streaming: Answers,
+    quiescent: Answers,
+    /// Comparisons of members with their winner in the engine, and those below tau.
+    engine_verified: u64,
+    engine_rejected: u64,
+    /// The streaming answers in slices of the fetches.
+    slices: Vec<Slice>,
+    /// Some answers that are wrong.
+    examples: Vec<String>,
+}
+
+/// Answers by what they say and how they stand the check.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Answers {
+    answers: u64,
+    duplicates: u64,
+    /// Of the duplicates: F holds for the only contents there were; for some of several; for none.
+    hold: u64,
+    may_hold: u64,
+    wrong: u64,
+    /// In a group, and not like its winner or not yet verified.
+    members: u64,
+    /// Of these, F holds with the winner all the same.
+    understated: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Slice {
+    /// Share of the fetches, in percent, at its end.
+    percent: f64,
+    duplicates: u64,
+    members: u64,
+}
+
+/// What feeder and asker share.
+struct Stage<'r> {
+    served: &'r Served,
+    replay: &'r Replay,
+    door: &'r Door,
+    history: RwLock<History>,
+    /// Fetches acknowledged; those of the latest batch are before it.
+    fed: AtomicUsize,
+    ended: AtomicBool,
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    streaming: Answers,
+    slices: [Slice; SLICES],
+    examples: Vec<String>,
+}
+
+impl Served {
+    pub(crate) fn run(&self) -> anyhow::Result<Result> {
+        let replay = Replay::read(&self.replay)?;
+        replay.tally.verdict(self.replay.inputs.strict, 0)?;
+        let driver = Driver::new(self.tau, PARTITIONS, Rules::EXACT)?;
+        let door = Door::open(&driver)?;
+        let stage = Stage {
+            served: self,
+            replay: &replay,
+            door: &door,
+            history: RwLock::default(),
+            fed: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+            found: Mutex::default(),
+        };
+        thread::scope(|scope| {
+            let asker = scope.spawn(|| stage.ask_on());
+            let fed = stage.feed(&driver);
+            stage.ended.store(true, Ordering::Release);
+            let asked = asker.join().map_err(|_| anyhow!("the asker panicked"))?;
+            fed.and(asked)
+        })?;
+        driver.quiescent()?;
+        let quiescent = stage.ask_all()?;
+        let counters = driver.engine.tier1.counters();
+        let Found { streaming, mut slices, examples } =
+            stage.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (slice, number) in slices.iter_mut().zip(1..) {
+            slice.percent = f64::from(number) * 100.0 / SLICES as f64;
+        }
+        drop(door);
+        driver.stop();
+        Ok(Result {
+            tau: self.tau,
+            fetches: replay.fetches.len(),
+            streaming,
+            quiescent,
+            engine_verified: counters.verified,
+            engine_rejected: counters.rejected,
+            slices: slices.to_vec(),
+            examples,
+        })
+    }
+}
+
+impl Stage<'_> {
+    /// Sends the fetches one batch after the other, without waiting for decisions.
+    fn feed(&self, driver: &Driver) -> anyhow::Result<()> {
+        let bar = progress::pages(self.replay.fetches.len() as u64, "streaming");
+        for batch in batches(&self.replay.fetches, self.served.batch as usize) {
+            self.history.write().unwrap_or_else(PoisonError::into_inner).send(batch);
+            driver.submit(batch.iter().map(|fetch| fetch.submission.clone()).collect())?;
+            self.history.write().unwrap_or_else(PoisonError::into_inner).acknowledge(batch);
+            self.fed.fetch_add(batch.len(), Ordering::Release);
+            bar.inc(batch.len() as u64);
+            thread::sleep(Duration::from_millis(self.served.pause));
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// Asks until the feeder has ended: about the batch that is on its way or was the last, and about random
+    /// pages, in turn.
+    fn ask_on(&self) -> anyhow::Result<()> {
+        let http = client()?;
+        let mut random = Random::new(self.served.seed);
+        let mut turn = 0_usize;
+        while !self.ended.load(Ordering::Acquire) {
+            let fed = self.fed.load(Ordering::Acquire);
+            let fetches = &self.replay.fetches;
+            let batch = self.served.batch as usize;
+            let near = fed.saturating_sub(batch)..(fed + batch).min(fetches.len());
+            turn += 1;
+            let range = if turn.is_multiple_of(2) { 0..fed.max(1) } else { near };
+            let pick = |_| fetches[range.start + random.index(range.len())].submission.url.clone();
+            let urls: Vec<PageUrl> = (0..ASKED).map(pick).collect();
+            let (answers, span) = self.ask(&http, &urls)?;
+            let slice = (fed * SLICES / fetches.len()).min(SLICES - 1);
+            let mut found = self.found();
+            let Found { streaming, slices, examples } = &mut *found;
+            let slice = &mut slices[slice];
+            for answer in &answers {
+                self.count(answer, span, streaming, examples);
+                // Of redirects there is no similarity.
+                if answer.similarity.is_some() {
+                    slice.duplicates += u64::from(answer.status == Status::Duplicate);
+                    slice.members += u64::from(answer.status == Status::Member);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks about every page once.
+    fn ask_all(&self) -> anyhow::Result<Answers> {
+        let http = client()?;
+        let mut urls: Vec<PageUrl> =
+            self.replay.fetches.iter().map(|Fetch { submission, .. }| submission.url.clone()).collect();
+        urls.sort_unstable();
+        urls.dedup();
+        let mut all = Answers::default();
+        for urls in urls.chunks(ASKED) {
+            let (answers, span) = self.ask(&http, urls)?;
+            let examples = &mut self.found().examples;
+            answers.iter().for_each(|answer| self.count(answer, span, &mut all, examples));
+        }
+        ensure!(all.may_hold == 0, "a page changed when nothing was sent any more");
+        Ok(all)
+    }
+
+    fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<(Vec<Answer>, Span)> {
+        let from = Instant::now();
+        let answers = self.door.ask(http, urls)?;
+        Ok((answers, Span { from, to: Instant::now() }))
+    }
+
+    fn count(&self, answer: &Answer, span: Span, counts: &mut Answers, examples: &mut Vec<String>) {
+        let history = self.history();
+        let (contents, tau) = (&self.replay.contents, self.served.tau);
+        counts.answers += 1;
+        counts.duplicates += u64::from(answer.status == Status::Duplicate);
+        counts.members += u64::from(answer.status == Status::Member);
+        counts.understated += u64::from(history.is_understated(contents, tau, answer, span));
+        match history.check(contents, tau, answer, span) {
+            None => {}
+            Some(Verdict::Holds) => counts.hold += 1,
+            Some(Verdict::MayHold) => counts.may_hold += 1,
+            Some(Verdict::Wrong) => {
+                counts.wrong += 1;
+                if examples.len() < EXAMPLES {
+                    examples.push(format!("{} is not a duplicate of {:?}", answer.url, answer.winner));
+                }
+            }
+        }
+    }
+
+    fn history(&self) -> RwLockReadGuard<'_, History> {
+        self.history.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn client() -> anyhow::Result<Client> {
+    Ok(Client::builder().no_proxy().timeout(PATIENCE).build()?)
+}
+
+impl Report for Result {
+    fn tables(&self) -> Vec<Table> {
+        let mut table = Table::new(
+            "answers about pages, checked with exact F on the contents of that moment",
+            [
+                "when",
+                "answers",
+                "duplicate",
+                "hold",
+                "page changed meanwhile",
+                "wrong",
+                "member",
+                "of these F",
+            ],
+        );
+        for (when, a) in [("while updates stream in", &self.streaming), ("at quiescence", &self.quiescent)] {
+            let counts = [a.answers, a.duplicates, a.hold, a.may_hold, a.wrong, a.members, a.understated];
+            table.row([when.to_owned()].into_iter().chain(counts.map(count)));
+        }
+        vec![table]
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let rejected = |a: &Answers| percent(share(a.members, a.members + a.duplicates));
+        let Self { tau, fetches, streaming, quiescent, engine_verified, engine_rejected, .. } = self;
+        let mut notes = vec![
+            format!("{} fetches, tau {tau}", count(*fetches as u64)),
+            format!(
+                "members that the winner check rejects: {} % of the answers while updates stream in, {} % of the \
+                 pages at quiescence; {} of the engine's {} comparisons with a winner (the paper: under 8 %)",
+                rejected(streaming),
+                rejected(quiescent),
+                count(*engine_rejected),
+                count(*engine_verified),
+            ),
+        ];
+        notes.extend(self.examples.iter().map(|example| format!("wrong: {example}")));
+        notes
+    }
+
+    fn panels(&self) -> Vec<Panel> {
+        let asked = self.slices.iter().filter(|slice| slice.members + slice.duplicates > 0);
+        let points = asked
+            .map(|slice| (slice.percent, 100.0 * share(slice.members, slice.members + slice.duplicates)));
+        vec![Panel {
+            title: format!("Members that the winner check rejects, tau {}", self.tau),
+            x: "% of the fetches".to_owned(),
+            y: "% of the losers asked about".to_owned(),
+            series: vec![Series {
+                name: "answer member".to_owned(),
+                dashed: false,
+                points: points.collect(),
+            }],
+            marks: vec![(8.0, "the paper: under 8 %".to_owned())],
+            ..Panel::default()
+        }]
+    }
+
+    fn verdict(&self) -> anyhow::Result<()> {
+        let wrong = self.streaming.wrong + self.quiescent.wrong;
+        ensure!(wrong == 0, "{} of the reported duplicates are none", count(wrong));
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! The public front door over an engine of this process, on a port of its own, and how it is asked.
+
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, anyhow};
+use doppel_coordinator::app::App;
+use doppel_coordinator::ingest::Ingest;
+use doppel_model::PageUrl;
+use doppel_protocol::Status;
+use reqwest::blocking::Client;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::drive::Driver;
+
+/// A front door that is open until it is dropped.
+pub(super) struct Door {
+    address: String,
+    close: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What it says of a page, as far as it is checked.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Answer {
+    pub(super) url: String,
+    pub(super) status: Status,
+    pub(super) winner: Option<String>,
+    pub(super) similarity: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Question<'a> {
+    urls: &'a [PageUrl],
+}
+
+#[derive(Deserialize)]
+struct Answers {
+    pages: Vec<Answer>,
+}
+
+impl Door {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When there is no port or thread for it.
+    pub(super) fn open(driver: &Driver) -> anyhow::Result<Self> {
+        let temp_dir = driver.scratch.path().join("tmp");
+        std::fs::create_dir_all(&temp_dir).context("cannot make a temporary directory")?;
+        let ingest = Ingest::new(1).context("cannot start an extractor")?;
+        let app = App::new(driver.engine.services(ingest, temp_dir));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).context("cannot listen")?;
+        let address = format!("http://{}", listener.local_addr()?);
+        let (close, closed) = oneshot::channel();
+        let serve = move || {
+            let shutdown = async { drop(closed.await) };
+            if let Err(error) = runtime.block_on(doppel_coordinator::serve(listener, app, shutdown)) {
+                // Whoever asks is told that nobody answers.
+                tracing::error!(%error, "the front door closed");
+            }
+        };
+        let thread = thread::Builder::new().name("door".to_owned()).spawn(serve)?;
+        Ok(Self { address, close: Some(close), thread: Some(thread) })
+    }
+
+    /// Asks for the status of pages.
+    ///
+    /// # Errors
+    /// When it does not answer every one of them.
+    pub(super) fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<Vec<Answer>> {
+        let request = http.post(format!("{}/v1/status", self.address)).json(&Question { urls });
+        let Answers { pages } = request.send()?.error_for_status()?.json()?;
+        if pages.len() == urls.len() {
+            Ok(pages)
+        } else {
+            Err(anyhow!("{} answers to {} pages", pages.len(), urls.len()))
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        drop(self.close.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Which versions a page may have had at a moment, seen from outside, and whether an answer holds for them.
+//!
+//! A version may be the current one from the moment it is sent until the next one is acknowledged. While
+//! nothing changes there is exactly one, and an answer has to hold for it.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use doppel_baseline::{ContentId, Contents};
+use doppel_model::{PageUrl, Tau, Timestamp};
+use doppel_protocol::Status;
+
+use super::door::Answer;
+use crate::collection::{Version, near_duplicate};
+use crate::replay::Fetch;
+
+/// Most redirects followed from one page.
+const HOPS_MAX: usize = 20;
+
+/// What was sent of every page.
+#[derive(Default)]
+pub(super) struct History {
+    pages: HashMap<PageUrl, Vec<Sent>>,
+}
+
+struct Sent {
+    date: Timestamp,
+    version: Version,
+    sent: Instant,
+    acknowledged: Option<Instant>,
+}
+
+/// From before a question to after its answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) from: Instant,
+    pub(super) to: Instant,
+}
+
+/// What comes of the check of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// F holds for the only contents that page and winner can have had.
+    Holds,
+    /// F holds for some of several that they can have had: one of them changed meanwhile.
+    MayHold,
+    /// F does not hold.
+    Wrong,
+}
+
+/// Where a page may end.
+struct Ends {
+    ends: Vec<(PageUrl, ContentId)>,
+    /// Whether there was but one possibility at every step.
+    certain: bool,
+}
+
+impl History {
+    /// Notes that a batch is about to be sent. Versions that are older than what was sent are not taken,
+    /// by the engine either.
+    pub(super) fn send(&mut self, batch: &[Fetch]) {
+        let sent = Instant::now();
+        for Fetch { submission, version, .. } in batch {
+            let (url, date) = (&submission.url, submission.fetched_at);
+            let versions = self.pages.entry(url.clone()).or_default();
+            if versions.last().is_none_or(|last| last.date <= date) {
+                versions.push(Sent { date, version: version.clone(), sent, acknowledged: None });
+            }
+        }
+    }
+
+    /// Notes that it was acknowledged.
+    pub(super) fn acknowledge(&mut self, batch: &[Fetch]) {
+        let now = Instant::now();
+        for Fetch { submission, .. } in batch {
+            for sent in self.pages.get_mut(&submission.url).into_iter().flatten() {
+                sent.acknowledged.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Whether what `answer` calls a duplicate is one; none for any other status.
+    pub(super) fn check(
+        &self,
+        contents: &Contents,
+        tau: Tau,
+        answer: &Answer,
+        span: Span,
+    ) -> Option<Verdict> {
+        if answer.status != Status::Duplicate {
+            return None;
+        }
+        Some(self.holds(contents, tau, answer, span).unwrap_or(Verdict::Wrong))
+    }
+
+    /// Whether a `member` could have been called a duplicate.
+    pub(super) fn is_understated(&self, contents: &Contents, tau: Tau, answer: &Answer, span: Span) -> bool {
+        answer.status == Status::Member && self.holds(contents, tau, answer, span) == Some(Verdict::Holds)
+    }
+
+    fn holds(&self, contents: &Contents, tau: Tau, answer: &Answer, span: Span) -> Option<Verdict> {
+        let page = PageUrl::parse(&answer.url).ok()?;
+        let winner = PageUrl::parse(answer.winner.as_deref()?).ok()?;
+        let mut pages = Ends { ends: Vec::new(), certain: true };
+        self.follow(&page, span, HOPS_MAX, &mut pages);
+        // The winner is a page with content, never a redirect.
+        let mut winners = Ends { ends: Vec::new(), certain: true };
+        self.follow(&winner, span, 0, &mut winners);
+        let pair = |(end, a): &(PageUrl, ContentId), b: ContentId| {
+            (*end == winner && page != winner) || near_duplicate(contents, *a, b, tau)
+        };
+        let holds = pages.ends.iter().any(|end| winners.ends.iter().any(|(_, winner)| pair(end, *winner)));
+        match holds {
+            true if pages.certain && winners.certain => Some(Verdict::Holds),
+            true => Some(Verdict::MayHold),
+            false => None,
+        }
+    }
+
+    fn follow(&self, url: &PageUrl, span: Span, hops: usize, found: &mut Ends) {
+        let mut possible = 0;
+        for version in self.possible(url, span) {
+            possible += 1;
+            match version {
+                Version::Content(content) => found.ends.push((url.clone(), *content)),
+                Version::Redirect(target) if hops > 0 => self.follow(target, span, hops - 1, found),
+                Version::Redirect(_) | Version::Dead => {}
+            }
+        }
+        found.certain &= possible == 1;
+    }
+
+    /// The versions that a page may have had in a span of time.
+    fn possible(&self, url: &PageUrl, span: Span) -> impl Iterator<Item = &Version> {
+        let versions = self.pages.get(url).map_or(&[][..], Vec::as_slice);
+        let next = versions.iter().skip(1).map(Some).chain([None]);
+        let current = move |(version, next): &(&Sent, Option<&Sent>)| {
+            let ended = next.and_then(|next| next.acknowledged).is_some_and(|at| at < span.from);
+            version.sent <= span.to && !ended
+        };
+        versions.iter().zip(next).filter(current).map(|(version, _)| &version.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use doppel_protocol::{Body, Submission};
+
+    use super::*;
+
+    const TEXT: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen \
+                        fifteen sixteen seventeen eighteen nineteen twenty twentyone twentytwo twentythree";
+
+    fn url(path: &str) -> PageUrl {
+        PageUrl::parse(&format!("http://a/{path}")).unwrap()
+    }
+
+    fn fetch(path: &str, at: i64, version: Version) -> Fetch {
+        let submission = Submission {
+            url: url(path),
+            fetched_at: Timestamp::from_millis(at),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Dead,
+        };
+        Fetch { submission, version, round: 0, update: false }
+    }
+
+    fn duplicate(page: &str, winner: &str) -> Answer {
+        Answer {
+            url: url(page).to_string(),
+            status: Status::Duplicate,
+            winner: Some(url(winner).to_string()),
+            similarity: None,
+        }
+    }
+
+    fn now() -> Span {
+        let now = Instant::now();
+        Span { from: now, to: now }
+    }
+
+    #[test]
+    fn an_answer_has_to_hold_for_what_was_current() {
+        let mut contents = Contents::default();
+        let near = contents.intern(&format!("{TEXT} more"));
+        let (text, other) = (contents.intern(TEXT), contents.intern("nothing of that"));
+        let mut history = History::default();
+        let batch = [
+            fetch("a", 0, Version::Content(text)),
+            fetch("b", 0, Version::Content(near)),
+            fetch("c", 0, Version::Content(other)),
+            fetch("to-a", 0, Version::Redirect(url("a"))),
+            fetch("to-c", 0, Version::Redirect(url("c"))),
+        ];
+        history.send(&batch);
+        history.acknowledge(&batch);
+        let check = |history: &History, page, winner, span| {
+            history.check(&contents, "0.5".parse().unwrap(), &duplicate(page, winner), span)
+        };
+        let before = now();
+        for (page, winner, verdict) in [
+            ("b", "a", Verdict::Holds),
+            ("c", "a", Verdict::Wrong),
+            ("to-a", "a", Verdict::Holds),
+            ("to-a", "b", Verdict::Holds),
+            ("to-c", "a", Verdict::Wrong),
+            ("b", "to-a", Verdict::Wrong),
+            ("b", "unheard-of", Verdict::Wrong),
+        ] {
+            assert_eq!(check(&history, page, winner, before), Some(verdict), "{page} of {winner}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+        let update = [fetch("b", 1, Version::Content(other))];
+        history.send(&update);
+        // Sent and not yet acknowledged: both are possible. For the question of before, one is.
+        assert_eq!(check(&history, "b", "a", now()), Some(Verdict::MayHold));
+        assert_eq!(check(&history, "b", "a", before), Some(Verdict::Holds));
+        history.acknowledge(&update);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(check(&history, "b", "a", now()), Some(Verdict::Wrong));
+        // What is older than the known version changes nothing.
+        let stale = [fetch("b", 0, Version::Content(near))];
+        history.send(&stale);
+        history.acknowledge(&stale);
+        assert_eq!(check(&history, "b", "a", now()), Some(Verdict::Wrong));
+    }
+}

@@ -1,0 +1,266 @@
+//! `doppel-eval` on a small crawl: every measure runs, and what must hold does.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(unreachable_pub, reason = "shared with the tests of the root package")]
+#[path = "../../tests/harness/crawls.rs"]
+mod crawls;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crawls::{crawl, crawls};
+use serde_json::{Value, json};
+
+/// Runs `doppel-eval` to its end.
+fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_doppel-eval")).args(arguments).output().unwrap()
+}
+
+/// The same; panics with its messages unless it ends with 0. Gives its standard output.
+fn run_ok<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "doppel-eval ended with {}: {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a measure on files; its JSON, and the text of its plot.
+fn eval(measure: &str, options: &[&str], files: &[impl AsRef<Path>]) -> (Value, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let plot = dir.path().join("plot.svg");
+    let mut arguments = vec![measure.into(), "--json".into(), "--plot".into()];
+    arguments.push(plot.clone().into_os_string());
+    arguments.extend(options.iter().map(Into::into));
+    arguments.extend(files.iter().map(|file| file.as_ref().into()));
+    let report = serde_json::from_str(&run_ok(arguments)).unwrap();
+    (report, fs::read_to_string(plot).unwrap())
+}
+
+fn numbers<'v>(report: &'v Value, list: &str) -> impl Iterator<Item = &'v Value> {
+    report[list].as_array().unwrap().iter()
+}
+
+fn write(dir: &Path, name: &str, pages: &[Value]) -> std::path::PathBuf {
+    let path = dir.join(name);
+    fs::write(&path, pages.iter().map(|page| format!("{page}\n")).collect::<String>()).unwrap();
+    path
+}
+
+/// A text of 60 words of which the last ones differ.
+fn text(kind: &str, changed: usize) -> String {
+    let word = |n| if n + changed >= 60 { format!("{kind}{n}x") } else { format!("{kind}{n}") };
+    (0..60).map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_groups_are_those_of_the_baseline_at_rest() {
+    let Some(data) = crawls("doppel-eval accuracy") else { return };
+    let options =
+        ["--tau", "0.8,0.9", "--partitions", "12", "--rules", "at-once,quiescent", "--milestones", "30,100"];
+    let (report, plot) = eval("accuracy", &options, &crawl(&data, "quick"));
+    assert_eq!(report["fetches"], 906);
+    assert_eq!(numbers(&report, "runs").count(), 4);
+    for run in numbers(&report, "runs") {
+        for milestone in numbers(run, "milestones") {
+            assert!(milestone["baseline_pairs"].as_u64().unwrap() > 0, "{run}");
+            if run["rules"] == "quiescent" {
+                assert_eq!((&milestone["rep"], &milestone["rer"]), (&json!(0.0), &json!(0.0)), "{run}");
+                assert_eq!(milestone["system_pairs"], milestone["baseline_pairs"], "{run}");
+            }
+        }
+        assert!(run["confirmed"].as_f64().unwrap() > 0.3, "{run}");
+    }
+    assert!(plot.contains("REP, ours, quiescent") && plot.ends_with("</svg>\n"));
+}
+
+/// The measure can tell wrong groups: the paper's rules keep a page in a group that it has drifted away
+/// from, step by step.
+#[test]
+fn the_papers_rules_are_measured_to_be_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |path: &str, changed| json!({"url": format!("http://a/{path}"), "text": text("w", changed)});
+    let mut rounds = vec![write(dir.path(), "0.jsonl", &[page("still", 0), page("d", 0)])];
+    // The winner, for its URL is the shorter one, so its own last version confirms it at every step; in the
+    // end it is no near-duplicate of the other.
+    for (round, changed) in (1..).zip([2, 4, 6, 8, 10, 12]) {
+        rounds.push(write(dir.path(), &format!("{round}.jsonl"), &[page("d", changed), page("still", 0)]));
+    }
+    let options = ["--tau", "0.8", "--partitions", "1", "--milestones", "100"];
+    let (report, _) = eval("accuracy", &options, &rounds);
+    let error = |rules: &str| {
+        let run = numbers(&report, "runs").find(|run| run["rules"] == rules).unwrap();
+        run["milestones"][0]["rep"].as_f64().unwrap() + run["milestones"][0]["rer"].as_f64().unwrap()
+    };
+    assert!(error("quiescent") == 0.0 && error("paper") > 0.5, "{report:#}");
+}
+
+#[test]
+fn versions_are_replayed_as_crawls_of_one_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |path: &str, kind, changed| json!({"url": format!("http://a/doc/{path}"), "text": text(kind, changed)});
+    let pages = [
+        page("stable/x", "x", 4),
+        page("1.10/x", "x", 2),
+        page("1.9/x", "x", 0),
+        page("1.9/gone", "y", 0),
+        json!({"url": "http://a/other", "text": "left out"}),
+    ];
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let options = ["--versions", "http://a/doc/", "--partitions", "1", "--tau", "0.8", "--milestones", "100"];
+    let (report, _) = eval("accuracy", &options, &[&file]);
+    assert_eq!(report["rounds"], json!(["1.9", "1.10", "stable"]));
+    // Four pages, and one that is dead from 1.10 on.
+    assert_eq!((&report["fetches"], &report["updates"]), (&json!(5), &json!(2)));
+    assert_eq!(report["runs"][0]["milestones"][0]["pages"], 1);
+    let (report, _) = eval("accuracy", &[&options[..], &["--keep-versions"]].concat(), &[&file]);
+    assert_eq!(report["fetches"], 9);
+    for run in numbers(&report, "runs") {
+        let milestone = &run["milestones"][0];
+        assert_eq!((&milestone["pages"], &milestone["common_pairs"]), (&json!(5), &json!(6)), "{report:#}");
+    }
+}
+
+#[test]
+fn incremental_work_is_measured_against_work_from_scratch() {
+    let Some(data) = crawls("doppel-eval incremental") else { return };
+    let options = ["--sizes", "1000,3000", "--batch", "100", "--batches", "2"];
+    let (report, plot) = eval("incremental", &options, &crawl(&data, "quick"));
+    let sizes: Vec<&Value> = numbers(&report, "sizes").collect();
+    assert_eq!(sizes.len(), 2);
+    for size in sizes {
+        let ms = |name: &str| size[name].as_f64().unwrap();
+        assert!(ms("non_incremental") > 0.0 && ms("answered") > 0.0, "{size}");
+        assert!(ms("incremental") >= ms("answered"), "{size}");
+        assert!(ms("confirmed") > 0.1 && ms("confirmed") < 0.9, "{size}");
+        assert!(size["groups"].as_u64().unwrap() > 50, "{size}");
+    }
+    assert!(report["real_pages"].as_u64().unwrap() > 500);
+    assert_eq!(numbers(&report, "rounds").count(), 4, "two rounds with updates, two thresholds");
+    assert!(plot.contains("figure 7") && plot.contains("figure 8"));
+}
+
+#[test]
+fn every_reported_duplicate_is_one_while_updates_stream_in() {
+    let Some(data) = crawls("doppel-eval served") else { return };
+    let (report, plot) = eval("served", &["--batch", "20"], &crawl(&data, "quick"));
+    for answers in [&report["streaming"], &report["quiescent"]] {
+        let count = |name: &str| answers[name].as_u64().unwrap();
+        assert!(count("duplicates") > 50, "{report:#}");
+        assert_eq!(count("wrong"), 0, "{report:#}");
+        assert_eq!(count("hold") + count("may_hold"), count("duplicates"), "{report:#}");
+    }
+    let quiescent = &report["quiescent"];
+    assert_eq!((&quiescent["may_hold"], &quiescent["understated"]), (&json!(0), &json!(0)));
+    assert!(plot.contains("winner check"));
+}
+
+#[test]
+fn mappings_are_measured_on_a_crawl() {
+    let Some(data) = crawls("doppel-eval mapping") else { return };
+    let options = ["--tau", "0.8,0.9", "--nodes", "2,16", "--dimensions", "1,3", "--splits", "3"];
+    let (report, plot) = eval("mapping", &options, &crawl(&data, "quick"));
+    let contents = report["contents"].as_u64().unwrap();
+    let lengths: u64 = numbers(&report, "lengths").map(|bin| bin["contents"].as_u64().unwrap()).sum();
+    assert!(contents > 400 && lengths == contents, "{report:#}");
+    // The paper's in one and three dimensions, the control and ours, on two numbers of nodes, at two thresholds.
+    assert_eq!(numbers(&report, "runs").count(), 16);
+    for run in numbers(&report, "runs") {
+        let figure = |name: &str| run[name].as_f64().unwrap();
+        assert!(figure("imbalance") >= 1.0 && (0.0..1.0).contains(&figure("fan_out_saved")), "{run}");
+        if run["design"] == "ours" {
+            assert!(run["lost"] == 0 && figure("imbalance") < 1.3 && figure("fan_out_saved") > 0.3, "{run}");
+        }
+    }
+    let speed_up = |design: &str| {
+        let run = numbers(&report, "runs").filter(|run| run["design"] == design && run["nodes"] == 16);
+        run.map(|run| run["speed_up"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(speed_up("ours") > speed_up("paper"), "{report:#}");
+    assert!(numbers(&report, "pairs").all(|pairs| pairs["pairs"].as_u64().unwrap() >= 10));
+    assert_eq!(numbers(&report, "later").count(), 8);
+    for later in numbers(&report, "later") {
+        // About 10 contents of a set on 16 nodes: what chance alone makes of it is far from even.
+        assert!(later["floor"]["imbalance"].as_f64().unwrap() > 1.5, "{later}");
+        assert!(later["ours"]["variation"].as_f64().unwrap() > 0.0, "{later}");
+    }
+    assert!(plot.contains("Figure 1") && plot.contains("Figure 6"));
+}
+
+/// Pages whose copies are longer in one sub-dictionary alone: the paper's intervals part some of them.
+#[test]
+fn pairs_that_a_mapping_loses_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = (0..300).flat_map(|family| {
+        let text = (0..70 + family % 50).map(|n| format!("f{family}w{n} ")).collect::<String>();
+        ["", "z z z z z"]
+            .map(|end| json!({"url": format!("http://a/{family}{end}"), "text": format!("{text}{end}")}))
+    });
+    let file = write(dir.path(), "pages.jsonl", &pages.collect::<Vec<_>>());
+    let options = ["--tau", "0.8", "--nodes", "64", "--dimensions", "4", "--rho", "1", "--splits", "0"];
+    let (report, _) = eval("mapping", &options, &[&file]);
+    let lost = |design: &str| {
+        numbers(&report, "runs").find(|run| run["design"] == design).unwrap()["lost"].as_u64().unwrap()
+    };
+    assert_eq!(report["pairs"][0]["pairs"], 300);
+    assert!(lost("paper") > 0 && lost("ours") == 0 && lost("control") == 0, "{report:#}");
+}
+
+/// Pages of 20 words and more, each of its own.
+fn pages(dir: &Path, number: usize) -> std::path::PathBuf {
+    let text = |page: usize| (0..20 + page).map(|n| format!("p{page}w{n} ")).collect::<String>();
+    let page = |page| json!({"url": format!("http://a/{page}"), "text": text(page)});
+    write(dir, &format!("{number}.jsonl"), &(0..number).map(page).collect::<Vec<_>>())
+}
+
+#[test]
+fn tables_of_mappings_fit_a_terminal_and_warn_of_few_contents() {
+    let dir = tempfile::tempdir().unwrap();
+    let print = |options: &[&str], number| {
+        let file = pages(dir.path(), number);
+        let arguments = ["mapping", "--tau", "0.8", "--dimensions", "1,3", "--splits", "2"];
+        run_ok(arguments.iter().chain(options).copied().chain([file.to_str().unwrap()]))
+    };
+    let text = print(&[], 250);
+    let of_tables = text.lines().filter(|line| !line.starts_with("warning: "));
+    let long: Vec<&str> = of_tables.filter(|line| line.chars().count() > 100).collect();
+    assert!(long.is_empty(), "{long:#?}");
+    assert!(
+        text.contains("warning: 250 contents are fewer than 100 a node on 4, 8, 16, 32, 64 nodes"),
+        "{text}"
+    );
+    assert!(text.contains("warning: 200 contents to learn from are fewer than 100 a node"));
+    assert!(
+        text.contains("speed-up: all pairs over the work (stored x received) of the busiest node"),
+        "{text}"
+    );
+    // There are no pairs, so none can be lost; and one node has no imbalance and saves no fan-out.
+    let text = print(&["--nodes", "1"], 1);
+    let rows = |text: &str, name: &str| text.lines().filter(|line| line.ends_with(name)).count();
+    assert_eq!(rows(&text, "  -"), 4 * 3, "{text}");
+    assert!(text.contains("1 distinct content;") && !text.contains("NaN"), "{text}");
+    assert!(text.contains("warning: 0 contents to learn from"), "{text}");
+}
+
+#[test]
+fn a_crawl_without_a_text_has_no_mapping() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = [json!({"url": "http://a/x", "text": "..."}), json!({"url": "http://a/y", "dead": true})];
+    let file = write(dir.path(), "pages.jsonl", &pages);
+    let output = run(["mapping", file.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(5) && errors.contains("nothing to map"), "{output:?}");
+}
+
+#[test]
+fn nothing_to_replay_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "pages.jsonl", &[json!({"url": "http://a/x", "text": "x"})]);
+    for measure in ["accuracy", "incremental", "mapping", "served"] {
+        let path = file.to_str().unwrap();
+        let output = run([measure, "--versions", "http://b/", path]);
+        assert_eq!(output.status.code(), Some(5), "{measure}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("no page to replay"), "{output:?}");
+    }
+}
