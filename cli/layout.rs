@@ -16,8 +16,7 @@ pub const SPEED_UP: &str = "speed-up: all pairs over the work (stored x received
 /// Rho unless told otherwise.
 pub const RHO_DEFAULT: &str = "1.1";
 /// The largest delta and epsilon, in percent, that alone leave rho in its range.
-const DELTA_MAX: u8 = 89;
-const EPSILON_MAX: u8 = 81;
+const TOLERANCE_MAX: u8 = 81;
 
 /// Which mapping, and its tolerances.
 #[derive(Debug, Clone, Args)]
@@ -29,14 +28,14 @@ pub struct LayoutArgs {
     #[arg(long, value_name = "RHO", default_value_if("mapping", "paper", RHO_DEFAULT),
         conflicts_with_all = ["delta", "epsilon"], allow_negative_numbers = true)]
     rho: Option<Rho>,
-    /// Of the paper's mapping, in place of rho: by what share near-duplicates may be less alike in one
-    /// sub-dictionary than as a whole, 0 to 0.89. Rho is (1 + epsilon) / (1 - epsilon) / (1 - delta), and 10
-    /// at most.
-    #[arg(long, value_name = "SHARE", requires = "epsilon", value_parser = share::<DELTA_MAX>,
+    /// Of the paper's mapping, in place of rho: by what share the mean length of a page's sub-documents may differ
+    /// from one of them, 0 to 0.81. Rho is (1 + delta) (1 + epsilon) / ((1 - delta) (1 - epsilon)), and 10 at most.
+    #[arg(long, value_name = "SHARE", requires = "epsilon", value_parser = share::<TOLERANCE_MAX>,
         allow_negative_numbers = true)]
     delta: Option<f64>,
-    /// Of the paper's mapping, with delta: by what share a length may be wrong, 0 to 0.81.
-    #[arg(long, value_name = "SHARE", requires = "delta", value_parser = share::<EPSILON_MAX>,
+    /// Of the paper's mapping, with delta: by what share the number of distinct shingles may differ from the length,
+    /// 0 to 0.81.
+    #[arg(long, value_name = "SHARE", requires = "delta", value_parser = share::<TOLERANCE_MAX>,
         allow_negative_numbers = true)]
     epsilon: Option<f64>,
 }
@@ -56,7 +55,7 @@ fn share<const MOST: u8>(text: &str) -> Result<f64, String> {
 pub enum Mapping {
     /// Joint cuts learned from a sample, with the exact bound: no pair is lost.
     Learned,
-    /// The paper's: each dimension cut for itself, a grid with one box per node; pairs may be lost.
+    /// The paper's: each dimension cut for itself, a grid of boxes that are dealt to the nodes; pairs may be lost.
     Paper,
 }
 
@@ -65,7 +64,7 @@ pub enum Mapping {
 pub struct Shape {
     /// Nodes that share the contents.
     pub nodes: u32,
-    /// Partitions of a node; fewer where there would be too many in all, and one in the paper's grid.
+    /// Partitions of a node, or boxes of the paper's grid; fewer where there would be too many in all.
     pub each: u32,
     /// The threshold.
     pub tau: Tau,
@@ -137,15 +136,22 @@ pub fn no_content(source: &str) -> Failure {
     Failure::BadInput(format!("no live page of {source} has a text, so there is nothing to map"))
 }
 
+impl Shape {
+    /// Nodes, and partitions of a node.
+    fn parts(self) -> (u32, u32) {
+        let most = PARTITIONS_MAX as u32 / self.nodes.max(1);
+        (self.nodes, self.each.min(most).max(1))
+    }
+}
+
 impl Layout {
     /// Learns joint cuts from a sample.
     ///
     /// # Errors
     /// When the shape is out of range.
     pub fn learned(sample: &[&Signature], shape: Shape) -> Result<Self, MappingError> {
-        let Shape { nodes, each, tau, dimensions } = shape;
-        let each = each.min(PARTITIONS_MAX as u32 / nodes.max(1)).max(1);
-        Ok(Self::Learned(Box::new(Plan::learn(sample, (nodes, each), tau, dimensions, 1)?)))
+        let Shape { tau, dimensions, .. } = shape;
+        Ok(Self::Learned(Box::new(Plan::learn(sample, shape.parts(), tau, dimensions, 1)?)))
     }
 
     /// Learns the paper's grid from a sample.
@@ -153,7 +159,8 @@ impl Layout {
     /// # Errors
     /// When the shape is out of range.
     pub fn paper(sample: &[&Signature], shape: Shape, rho: Rho) -> Result<Self, MappingError> {
-        Ok(Self::Paper(PaperMap::learn(sample, shape.nodes, shape.tau, shape.dimensions, rho)?))
+        let Shape { tau, dimensions, .. } = shape;
+        Ok(Self::Paper(PaperMap::learn(sample, shape.parts(), tau, dimensions, rho)?))
     }
 
     /// Dimensions of the length vector.
@@ -170,7 +177,7 @@ impl Layout {
     pub fn partitions(&self) -> usize {
         match self {
             Self::Learned(plan) => plan.map().partitions(),
-            Self::Paper(map) => map.nodes() as usize,
+            Self::Paper(map) => map.boxes(),
         }
     }
 
@@ -185,9 +192,9 @@ impl Layout {
             }
             Self::Paper(map) => {
                 let lengths = map.lengths(signature);
-                map.probed_nodes(&lengths, probed_nodes);
-                let node = map.home(&lengths);
-                Home { partition: node, node }
+                map.probed(&lengths, probed_nodes);
+                let partition = map.home(&lengths);
+                Home { partition, node: map.node(partition) }
             }
         }
     }
@@ -228,7 +235,7 @@ mod tests {
         assert_eq!(rho("").unwrap(), None);
         assert_eq!(rho("--mapping paper").unwrap(), Some(1.1));
         assert_eq!(rho("--mapping paper --rho 1.2").unwrap(), Some(1.2));
-        assert_eq!(rho("--mapping paper --delta 0.5 --epsilon 0").unwrap(), Some(2.0));
+        assert_eq!(rho("--mapping paper --delta 0.5 --epsilon 0").unwrap(), Some(3.0));
         for options in ["--rho 1.1", "--delta 0.1 --epsilon 0", "--mapping paper --delta 0.8 --epsilon 0.5"] {
             assert!(matches!(rho(options), Err(Failure::Usage(_))), "{options}");
         }
@@ -236,7 +243,7 @@ mod tests {
 
     #[test]
     fn each_share_alone_may_be_as_large_as_its_range() {
-        assert!(rho("--mapping paper --delta 0.89 --epsilon 0").is_ok());
+        assert!(rho("--mapping paper --delta 0.81 --epsilon 0").is_ok());
         assert!(rho("--mapping paper --delta 0 --epsilon 0.81").is_ok());
     }
 

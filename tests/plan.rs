@@ -243,11 +243,11 @@ fn wrong_options_are_refused() {
         (&["--delta", "0.1", "--epsilon", "0.1"], "--delta and --epsilon are for the paper's mapping only"),
         (
             &["--mapping", "paper", "--delta", "0.99", "--epsilon", "0.1"],
-            "'--delta <SHARE>': a share from 0 to 0.89",
+            "'--delta <SHARE>': a share from 0 to 0.81",
         ),
         (
             &["--mapping", "paper", "--delta", "-0.1", "--epsilon", "0.1"],
-            "'--delta <SHARE>': a share from 0 to 0.89",
+            "'--delta <SHARE>': a share from 0 to 0.81",
         ),
         (
             &["--mapping", "paper", "--delta", "0.1", "--epsilon", "NaN"],
@@ -264,7 +264,7 @@ fn wrong_options_are_refused() {
     }
     let help = run_ok(["plan", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for range in ["1 to 10 [default there: 1.1]", "0 to 0.89", "0 to 0.81"] {
+    for range in ["1 to 10 [default there: 1.1]", "0 to 0.81"] {
         assert!(help.contains(range), "{help}");
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "M", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: u32,
     /// Partitions of a node, fewer where that would be more than 4096 in all: a node's partitions can move
-    /// one by one. A node has one partition in the paper's mapping.
+    /// one by one. In the paper's mapping: boxes of a node.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: u32,
     /// The threshold: pages are near-duplicates when their Jaccard coefficient is above it, 0.5 to 0.9999.

@@ -33,7 +33,7 @@ pub(super) fn warnings(
         Layout::Learned(_) if sample.len() < 2 => {}
         Layout::Learned(plan) => warnings.extend(constant(plan, shape.dimensions)),
         Layout::Paper(_) if shape.dimensions > 1 => {
-            warnings.push("the paper's mapping may lose pairs; `doppel eval mapping` counts them".to_owned());
+            warnings.push("the paper's mapping may lose pairs; `doppel-eval mapping` counts them".to_owned());
         }
         Layout::Paper(_) => {}
     }

@@ -35,7 +35,7 @@ pub use bounding_space::{BoundingSpace, Bounds};
 pub use length_vector::{DIMENSIONS_MAX, LengthVector};
 pub use lexicon::Lexicon;
 pub use load::{MappingLoad, fan_out_saved};
-pub use paper::{PaperLengths, PaperMap, Rho};
+pub use paper::{Deviation, PaperLengths, PaperMap, Rho};
 pub use partition_map::{PARTITIONS_MAX, PartitionMap};
 pub use plan::{NODES_MAX, PartitionAssignment, Plan};
 pub use rebalancer::{NextPlan, PlanChange, PlannedMove, Rebalancer};

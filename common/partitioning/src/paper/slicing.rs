@@ -1,0 +1,99 @@
+//! How the paper slices a dimension (its section 4.3, after Theobald, Siddharth, Paepcke: "SpotSigs", SIGIR 2008).
+//!
+//! Lengths are merged into *fine* intervals whose first lengths are as near as the condition p_i / p_(i+1) < tau
+//! allows, and these into *coarse* ones with about the same number of contents each. A fine interval is never parted.
+
+use super::super::intervals;
+use doppel_model::Tau;
+
+/// The first lengths of all fine intervals: each the least length there is that is above the one before over tau.
+/// `lengths` are ascending; 0 counts as 1.
+fn fine(lengths: impl IntoIterator<Item = u32>, tau: Tau) -> Vec<u32> {
+    let mut first: Vec<u32> = Vec::new();
+    for length in lengths.into_iter().map(|length| length.max(1)) {
+        let begins = |last: &u32| u64::from(*last) * Tau::DENOMINATOR < u64::from(length) * tau.numerator();
+        if first.last().is_none_or(begins) {
+            first.push(length);
+        }
+    }
+    first
+}
+
+/// The first lengths of at most `parts` coarse intervals but the first. The fullest one is as small as it can be, and
+/// with that each is as near as possible to its share of what is left: the merging of the control, so that what is
+/// said of more dimensions is not said of a worse merging.
+pub(super) fn coarse(mut lengths: Vec<u32>, parts: u32, tau: Tau) -> Vec<u32> {
+    lengths.sort_unstable();
+    let fine = fine(lengths.iter().copied(), tau);
+    let numbers =
+        lengths.iter().map(|length| i64::from(interval(fine.get(1..).unwrap_or_default(), *length)));
+    let last = intervals::equal_depth(numbers.collect(), parts);
+    last.into_iter().filter_map(|last| fine.get(last as usize + 1)).copied().collect()
+}
+
+/// The number of the interval that holds a length, by the first lengths of all intervals but the first.
+pub(super) fn interval(cuts: &[u32], length: u32) -> u32 {
+    cuts.partition_point(|cut| *cut <= length) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Contents with so many in each of the paper's fine intervals, and how many there are in each coarse one.
+    fn merged(counts: [usize; 6]) -> (Vec<u32>, Vec<usize>) {
+        // All lengths from 1 to 10 occur where the counts allow it.
+        let sizes: [&[u32]; 6] = [&[1], &[2], &[3], &[4, 5], &[6, 7], &[8, 9, 10]];
+        let lengths: Vec<u32> = sizes
+            .iter()
+            .zip(counts)
+            .flat_map(|(sizes, count)| sizes.iter().copied().cycle().take(count))
+            .collect();
+        let cuts = coarse(lengths.clone(), 4, Tau::DEFAULT);
+        let mut stored = vec![0; cuts.len() + 1];
+        lengths.iter().for_each(|length| stored[interval(&cuts, *length) as usize] += 1);
+        (cuts, stored)
+    }
+
+    #[test]
+    fn fine_intervals_are_those_of_the_paper() {
+        assert_eq!(fine(1..=10, Tau::DEFAULT), [1, 2, 3, 4, 6, 8]);
+        // Of the lengths that there are.
+        assert_eq!(fine([0, 0, 4, 5, 6, 40, 50, 51], Tau::DEFAULT), [1, 4, 6, 40, 51]);
+        assert!(fine([], Tau::DEFAULT).is_empty());
+    }
+
+    #[test]
+    fn coarse_intervals_are_those_of_the_paper() {
+        // [1, 3), [3, 4), [4, 6), [6, 10].
+        assert_eq!(merged([2, 3, 4, 5, 2, 1]), (vec![3, 4, 6], vec![5, 4, 5, 3]));
+        assert_eq!(merged([2, 3, 4, 10, 2, 1]), (vec![3, 4, 6], vec![5, 4, 10, 3]));
+    }
+
+    #[test]
+    fn one_length_is_not_cut() {
+        assert!(
+            coarse(vec![5; 10], 4, Tau::DEFAULT).is_empty() && coarse(Vec::new(), 4, Tau::DEFAULT).is_empty()
+        );
+        assert!(coarse(vec![0, 1], 4, Tau::DEFAULT).is_empty());
+    }
+
+    proptest! {
+        /// By the condition itself, and none can be put between two.
+        #[test]
+        fn fine_intervals_are_as_many_as_the_condition_allows(mut lengths in vec(1u32..300, 1..200)) {
+            lengths.sort_unstable();
+            let first = fine(lengths.iter().copied(), Tau::DEFAULT);
+            let apart = |a: u32, b: u32| u64::from(a) * 5 < u64::from(b) * 4;
+            prop_assert_eq!(first[0], lengths[0]);
+            prop_assert!(first.windows(2).all(|pair| apart(pair[0], pair[1])));
+            for length in &lengths {
+                let begin = first[first.partition_point(|first| first <= length) - 1];
+                prop_assert!(begin == *length || !apart(begin, *length), "{} in {:?}", length, first);
+            }
+        }
+    }
+}
