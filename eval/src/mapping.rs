@@ -3,6 +3,7 @@
 mod collection;
 mod later;
 mod report;
+mod tolerance;
 
 use std::time::Instant;
 
@@ -19,16 +20,18 @@ use serde::Serialize;
 use crate::replay::{Replay, ReplayArgs};
 use collection::{Bin, Collection};
 use later::Later;
+use tolerance::Tolerance;
 
 /// Measure mappings of contents to nodes: balance, fan-out, work, and pairs lost.
 ///
 /// Takes each distinct content that is live after the last input once. For each number of nodes a mapping
 /// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
 /// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for
-/// itself from fine intervals, a grid of boxes, intervals widened by rho). Every pair of contents with F
-/// true, found by separate exact code, is looked up: lost is what is not compared. Then mappings are learned
-/// from a random part, and ten data sets are made of the rest. A pair that ours or the control loses makes
-/// the command fail.
+/// itself from fine intervals, a grid of boxes that are dealt to the nodes, intervals widened by rho), each with
+/// the same numbers of partitions, or boxes, of a node. Every pair of contents with F
+/// true, found by separate exact code, is searched for: lost is what is not compared. Rho is sampled as the paper does,
+/// and swept. Then mappings are learned from a random part, and ten data sets are made of the rest. A pair that ours
+/// or the control loses makes the command fail.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,12 +51,21 @@ pub(crate) struct Mapping {
     /// Dimensions: of ours all from 2, of the paper's all up to 4.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = args::dimensions)]
     dimensions: Vec<usize>,
-    /// Partitions of a node in ours and the control.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    partitions_per_node: u32,
+    /// Partitions of a node, or boxes in the paper's; fewer where there would be more than 4096 in all.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,8,16",
+        value_parser = clap::value_parser!(u32).range(1..=4096))]
+    partitions_per_node: Vec<u32>,
     /// By how much the paper's intervals are widened, 1 to 10.
     #[arg(long, value_name = "RHO", default_value = RHO_DEFAULT)]
     rho: Rho,
+    /// By how much they are widened in a sweep on the most nodes with the most boxes.
+    #[arg(
+        long,
+        value_name = "RHO,...",
+        value_delimiter = ',',
+        default_value = "1,1.05,1.1,1.15,1.2,1.25,1.3"
+    )]
+    rho_sweep: Vec<Rho>,
     /// Nodes for the later data sets.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..=4096))]
     later_nodes: u32,
@@ -70,7 +82,10 @@ pub(crate) struct Mapping {
     seed: u64,
 }
 
-/// A kind of mapping in so many dimensions.
+/// The most dimensions of the paper's.
+const PAPERS_DIMENSIONS_MAX: usize = 4;
+
+/// A kind of mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Design {
@@ -87,6 +102,7 @@ enum Design {
 struct Variant {
     design: Design,
     dimensions: usize,
+    partitions_per_node: u32,
 }
 
 /// A mapping, measured on what it was learned from.
@@ -96,6 +112,8 @@ struct Run {
     #[serde(flatten)]
     variant: Variant,
     nodes: u32,
+    /// By how much the paper's intervals are widened.
+    rho: Rho,
     /// Most over mean stored, and the same of contents dealt at random.
     imbalance: f64,
     imbalance_floor: f64,
@@ -103,7 +121,7 @@ struct Run {
     fan_out_saved: f64,
     /// All pairs over the work of the busiest node (stored x received).
     speed_up: f64,
-    /// Searches of one content of a pair that do not reach the other; a pair has two searches.
+    /// Searches for one content of a pair that do not reach the other; a pair has two searches.
     lost: u64,
 }
 
@@ -123,6 +141,10 @@ pub(crate) struct Result {
     lengths: Vec<Bin>,
     pairs: Vec<Pairs>,
     runs: Vec<Run>,
+    /// The paper's, by rho.
+    sweep: Vec<Run>,
+    /// What rho comes to by the paper's definition.
+    tolerances: Vec<Tolerance>,
     later_nodes: u32,
     learned_percent: u8,
     splits: u32,
@@ -137,12 +159,14 @@ impl Mapping {
         let begin = Instant::now();
         self.nodes.sort_unstable();
         self.nodes.dedup();
+        self.partitions_per_node.sort_unstable();
+        self.partitions_per_node.dedup();
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
         let collection = Collection::new(&replay)?;
         let bar = progress::waiting("measuring");
         let mut pairs = Vec::new();
-        let mut runs = Vec::new();
+        let (mut runs, mut sweep) = (Vec::new(), Vec::new());
         for tau in &self.tau {
             let truth = collection.pairs(&replay, *tau);
             pairs.push(Pairs { tau: *tau, pairs: truth.len() as u64 });
@@ -153,9 +177,15 @@ impl Mapping {
                 .collect();
             let measured: Vec<Run> = shapes
                 .into_par_iter()
-                .map(|(variant, nodes)| self.measure(&collection, &truth, *tau, variant, nodes))
+                .map(|(variant, nodes)| self.measure(&collection, &truth, *tau, variant, nodes, self.rho))
                 .collect::<anyhow::Result<_>>()?;
             runs.extend(measured);
+            let swept: Vec<Run> = self
+                .swept()
+                .into_par_iter()
+                .map(|(variant, nodes, rho)| self.measure(&collection, &truth, *tau, variant, nodes, rho))
+                .collect::<anyhow::Result<_>>()?;
+            sweep.extend(swept);
         }
         let mut later = Vec::new();
         for tau in self.tau.iter().filter(|_| self.splits > 0) {
@@ -168,6 +198,8 @@ impl Mapping {
             lengths: collection.lengths(),
             pairs,
             runs,
+            sweep,
+            tolerances: self.tolerances(&collection)?,
             later_nodes: self.later_nodes,
             learned_percent: self.learned_percent,
             splits: self.splits,
@@ -187,18 +219,40 @@ impl Mapping {
 
     /// What is measured, the paper's first.
     fn variants(&self) -> Vec<Variant> {
-        let paper = self.dimensions.iter().filter(|n| **n <= 4);
-        let paper = paper.map(|n| Variant { design: Design::Paper, dimensions: *n });
-        let control = Variant { design: Design::Control, dimensions: 1 };
-        let ours = self.dimensions.iter().filter(|n| **n > 1);
-        let ours = ours.map(|n| Variant { design: Design::Ours, dimensions: *n });
-        paper.chain([control]).chain(ours).collect()
+        let with = |design, dimensions: usize| {
+            let each = self.partitions_per_node.iter();
+            each.map(move |each| Variant { design, dimensions, partitions_per_node: *each })
+        };
+        let paper = self.papers_dimensions().flat_map(|n| with(Design::Paper, n));
+        let ours = self.dimensions.iter().filter(|n| **n > 1).flat_map(|n| with(Design::Ours, *n));
+        paper.chain(with(Design::Control, 1)).chain(ours).collect()
     }
 
-    fn learn(&self, sample: &[&Signature], tau: Tau, variant: Variant, nodes: u32) -> anyhow::Result<Layout> {
-        let shape = Shape { nodes, each: self.partitions_per_node, tau, dimensions: variant.dimensions };
-        Ok(match variant.design {
-            Design::Paper => Layout::paper(sample, shape, self.rho)?,
+    fn papers_dimensions(&self) -> impl Iterator<Item = usize> {
+        self.dimensions.iter().copied().filter(|n| *n <= PAPERS_DIMENSIONS_MAX)
+    }
+
+    /// The paper's variants with the most boxes on the most nodes, which lose the most, by rho.
+    fn swept(&self) -> Vec<(Variant, u32, Rho)> {
+        let most = (self.partitions_per_node.last(), self.nodes.last());
+        let (Some(each), Some(nodes)) = most else { return Vec::new() };
+        let variant = |dimensions| Variant { design: Design::Paper, dimensions, partitions_per_node: *each };
+        let swept = |n| self.rho_sweep.iter().map(move |rho| (variant(n), *nodes, *rho));
+        self.papers_dimensions().flat_map(swept).collect()
+    }
+
+    fn learn(
+        &self,
+        sample: &[&Signature],
+        tau: Tau,
+        variant: Variant,
+        nodes: u32,
+        rho: Rho,
+    ) -> anyhow::Result<Layout> {
+        let Variant { design, dimensions, partitions_per_node: each } = variant;
+        let shape = Shape { nodes, each, tau, dimensions };
+        Ok(match design {
+            Design::Paper => Layout::paper(sample, shape, rho)?,
             Design::Control | Design::Ours => Layout::learned(sample, shape)?,
         })
     }
@@ -210,14 +264,16 @@ impl Mapping {
         tau: Tau,
         variant: Variant,
         nodes: u32,
+        rho: Rho,
     ) -> anyhow::Result<Run> {
         let contents: Vec<&Signature> = collection.contents.iter().map(|content| &**content).collect();
-        let layout = self.learn(&contents, tau, variant, nodes)?;
+        let layout = self.learn(&contents, tau, variant, nodes, rho)?;
         let load = layout.measure(contents.iter().copied());
         Ok(Run {
             tau,
             variant,
             nodes,
+            rho,
             imbalance: load.imbalance(),
             imbalance_floor: MappingLoad::at_random(nodes as usize, contents.len() as u64).imbalance(),
             fan_out_saved: load.fan_out_saved(),

@@ -159,13 +159,15 @@ fn every_reported_duplicate_is_one_while_updates_stream_in() {
 #[test]
 fn mappings_are_measured_on_a_crawl() {
     let Some(data) = crawls("doppel-eval mapping") else { return };
-    let options = ["--tau", "0.8,0.9", "--nodes", "2,16", "--dimensions", "1,3", "--splits", "3"];
+    let options = ["--tau", "0.8,0.9", "--nodes", "2,16", "--dimensions", "1,3", "--splits", "2"];
+    let options = [&options[..], &["--partitions-per-node", "1,8", "--rho-sweep", "1,1.3"]].concat();
     let (report, plot) = eval("mapping", &options, &crawl(&data, "quick"));
     let contents = report["contents"].as_u64().unwrap();
     let lengths: u64 = numbers(&report, "lengths").map(|bin| bin["contents"].as_u64().unwrap()).sum();
     assert!(contents > 400 && lengths == contents, "{report:#}");
-    // The paper's in one and three dimensions, the control and ours, on two numbers of nodes, at two thresholds.
-    assert_eq!(numbers(&report, "runs").count(), 16);
+    // The paper's in one and three dimensions, the control and ours, with one partition of a node and with eight, on two
+    // numbers of nodes, at two thresholds.
+    assert_eq!(numbers(&report, "runs").count(), 32);
     for run in numbers(&report, "runs") {
         let figure = |name: &str| run[name].as_f64().unwrap();
         assert!(figure("imbalance") >= 1.0 && (0.0..1.0).contains(&figure("fan_out_saved")), "{run}");
@@ -173,13 +175,38 @@ fn mappings_are_measured_on_a_crawl() {
             assert!(run["lost"] == 0 && figure("imbalance") < 1.3 && figure("fan_out_saved") > 0.3, "{run}");
         }
     }
-    let speed_up = |design: &str| {
-        let run = numbers(&report, "runs").filter(|run| run["design"] == design && run["nodes"] == 16);
-        run.map(|run| run["speed_up"].as_f64().unwrap()).fold(0.0, f64::max)
+    let runs = |design: &'static str, each: u32| {
+        let runs = numbers(&report, "runs").filter(move |run| run["design"] == design && run["nodes"] == 16);
+        runs.filter(move |run| run["partitions_per_node"] == each)
     };
-    assert!(speed_up("ours") > speed_up("paper"), "{report:#}");
+    let speed_up =
+        |design, each| runs(design, each).map(|run| run["speed_up"].as_f64().unwrap()).fold(0.0, f64::max);
+    for each in [1, 8] {
+        assert!(speed_up("ours", each) > speed_up("paper", each), "{report:#}");
+    }
+    // One box of the paper's grid for each node is not what it can do.
+    let imbalance = |each| {
+        let three = runs("paper", each).filter(|run| run["dimensions"] == 3);
+        three.map(|run| run["imbalance"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(imbalance(8) < 0.7 * imbalance(1), "{report:#}");
+    // More tolerance never loses more, and never saves more sends.
+    let sweep: Vec<&Value> = numbers(&report, "sweep").collect();
+    assert_eq!(sweep.len(), 8);
+    for pair in sweep.chunks(2) {
+        let figure = |run: &Value, name: &str| run[name].as_f64().unwrap();
+        assert_eq!((&pair[0]["rho"], &pair[1]["rho"]), (&json!(1.0), &json!(1.3)));
+        assert!(figure(pair[0], "lost") >= figure(pair[1], "lost"), "{pair:?}");
+        assert!(figure(pair[0], "fan_out_saved") > figure(pair[1], "fan_out_saved"), "{pair:?}");
+    }
+    let tolerances: Vec<&Value> = numbers(&report, "tolerances").collect();
+    assert!(tolerances.iter().all(|one| one["dimensions"] != 1 || one["delta"] == 0.0), "{report:#}");
+    assert!(
+        tolerances.iter().any(|one| one["delta"].as_f64().is_some_and(|delta| delta > 0.1)),
+        "{report:#}"
+    );
     assert!(numbers(&report, "pairs").all(|pairs| pairs["pairs"].as_u64().unwrap() >= 10));
-    assert_eq!(numbers(&report, "later").count(), 8);
+    assert_eq!(numbers(&report, "later").count(), 16);
     for later in numbers(&report, "later") {
         // About 10 contents of a set on 16 nodes: what chance alone makes of it is far from even.
         assert!(later["floor"]["imbalance"].as_f64().unwrap() > 1.5, "{later}");
@@ -201,7 +228,8 @@ fn pairs_that_a_mapping_loses_are_counted() {
     let options = ["--tau", "0.8", "--nodes", "64", "--dimensions", "4", "--rho", "1", "--splits", "0"];
     let (report, _) = eval("mapping", &options, &[&file]);
     let lost = |design: &str| {
-        numbers(&report, "runs").find(|run| run["design"] == design).unwrap()["lost"].as_u64().unwrap()
+        let runs = numbers(&report, "runs").filter(|run| run["design"] == design);
+        runs.map(|run| run["lost"].as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!(report["pairs"][0]["pairs"], 300);
     assert!(lost("paper") > 0 && lost("ours") == 0 && lost("control") == 0, "{report:#}");
@@ -236,9 +264,10 @@ fn tables_of_mappings_fit_a_terminal_and_warn_of_few_contents() {
         "{text}"
     );
     // There are no pairs, so none can be lost; and one node has no imbalance and saves no fan-out.
-    let text = print(&["--nodes", "1"], 1);
-    let rows = |text: &str, name: &str| text.lines().filter(|line| line.ends_with(name)).count();
-    assert_eq!(rows(&text, "  -"), 4 * 3, "{text}");
+    let text = print(&["--nodes", "1", "--partitions-per-node", "8", "--rho-sweep", "1"], 1);
+    let rows = text.lines().filter(|line| line.starts_with("0.8") && line.ends_with("  -")).count();
+    // Three tables of four mappings, and two of the paper's two by rho.
+    assert_eq!(rows, 4 * 3 + 2 * 2, "{text}");
     assert!(text.contains("1 distinct content;") && !text.contains("NaN"), "{text}");
     assert!(text.contains("warning: 0 contents to learn from"), "{text}");
 }

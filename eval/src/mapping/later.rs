@@ -47,22 +47,25 @@ pub(super) struct Spread {
     pub(super) variation: f64,
 }
 
-/// Measures the paper's mapping in one and three dimensions, the control, and ours in three.
+/// Measures the paper's mapping in one and three dimensions, the control, and ours in three, with each number of
+/// partitions of a node.
 pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> anyhow::Result<Vec<Later>> {
     let variants = [(Design::Paper, 1), (Design::Paper, 3), (Design::Control, 1), (Design::Ours, 3)];
+    let variants = variants.iter().flat_map(|(design, dimensions)| {
+        let each = args.partitions_per_node.iter();
+        each.map(|each| Variant { design: *design, dimensions: *dimensions, partitions_per_node: *each })
+    });
     variants
-        .map(|(design, dimensions)| Variant { design, dimensions })
-        .iter()
         .map(|variant| {
             let splits: Vec<[Spread; 4]> = (0..args.splits)
                 .into_par_iter()
-                .map(|split| args.split(contents, tau, *variant, split))
+                .map(|split| args.split(contents, tau, variant, split))
                 .collect::<anyhow::Result<_>>()?;
             let mean =
                 |which: usize| Spread::mean(&splits.iter().map(|split| split[which]).collect::<Vec<_>>());
             Ok(Later {
                 tau,
-                variant: *variant,
+                variant,
                 learned: mean(0).imbalance,
                 ours: mean(1),
                 floor: mean(2),
@@ -87,7 +90,7 @@ impl Mapping {
         let mut order: Vec<&Signature> = contents.iter().map(|content| &**content).collect();
         random.shuffle(&mut order);
         let (sample, rest) = order.split_at(order.len() * usize::from(self.learned_percent) / 100);
-        let layout = self.learn(sample, tau, variant, self.later_nodes)?;
+        let layout = self.learn(sample, tau, variant, self.later_nodes, self.rho)?;
         let mut probed_partitions = Vec::new();
         let mut homes: Vec<usize> =
             rest.iter().map(|content| layout.home(content, &mut probed_partitions).node as usize).collect();

@@ -2,16 +2,19 @@
 
 use anyhow::ensure;
 use doppel::layout::SPEED_UP;
-use doppel::output::{NO_FIGURE, of_several, plural};
+use doppel::output::{NO_FIGURE, count, of_several, plural};
 use doppel::svg::{Panel, Series};
 
 use super::later::Later;
-use super::{Design, Pairs, Result, Run, Variant};
+use super::{Design, Pairs, Result, Run, Variant, tolerance};
 use crate::report::{Report, Table, percent};
 
 /// What the paper states of later data sets.
 const PAPER: &str =
     "the paper states a coefficient of variation of 4.5 % in one dimension and 0.29 % in three";
+
+/// What the column `each` is.
+const EACH: &str = "each: partitions of each node, boxes in the paper's";
 
 /// What the columns of later data are.
 const LATER: [&str; 4] = [
@@ -20,6 +23,9 @@ const LATER: [&str; 4] = [
     "cv: standard deviation over mean of the data sets' imbalances; cv / floor: over that of the deal",
     "limit, limit of cv: these ratios for a map that knows what a sample of that size can tell at most",
 ];
+
+/// Dimensions of the paper's mapping that it recommends.
+const PAPERS_DIMENSIONS: usize = 3;
 
 /// Dimensions that are drawn.
 const SHOWN: [usize; 3] = [1, 3, 4];
@@ -42,34 +48,69 @@ impl Result {
 
     fn by_nodes(&self, title: &str, cell: impl Fn(&Run) -> String) -> Table {
         let nodes = self.rows().next().unwrap_or_default().iter().map(|run| run.nodes.to_string());
-        let head = ["tau".to_owned(), "mapping".to_owned()].into_iter().chain(nodes);
+        let head = ["tau", "mapping", "each"].map(str::to_owned).into_iter().chain(nodes);
         let mut table = Table::new(title, head);
         for row in self.rows() {
             let Some(Run { tau, variant, .. }) = row.first() else { continue };
-            table.row([tau.to_string(), variant.name()].into_iter().chain(row.iter().map(&cell)));
+            let names = [tau.to_string(), variant.name(), variant.partitions_per_node.to_string()];
+            table.row(names.into_iter().chain(row.iter().map(&cell)));
         }
         table
     }
 
-    fn searches(&self, run: &Run) -> u64 {
-        self.pairs.iter().find(|pairs| pairs.tau == run.tau).map_or(0, |pairs| 2 * pairs.pairs)
+    /// The paper's mapping by rho, on the most nodes with the most boxes.
+    fn by_rho(&self, title: &str, cell: impl Fn(&Run) -> String) -> Option<Table> {
+        let rows = || self.sweep.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant));
+        let first = rows().next()?;
+        let on = first.first().map(|run| {
+            format!("{}, {} of each", plural(run.nodes.into(), "node"), run.variant.partitions_per_node)
+        })?;
+        let head = ["tau".to_owned(), "mapping".to_owned()];
+        let rhos = first.iter().map(|run| format!("rho {}", run.rho.get()));
+        let mut table = Table::new(&format!("{title}, {on}"), head.into_iter().chain(rhos));
+        for row in rows() {
+            let Some(Run { tau, variant, .. }) = row.first() else { continue };
+            table.row([tau.to_string(), variant.name()].into_iter().chain(row.iter().map(&cell)));
+        }
+        Some(table)
     }
 
-    /// How a variant compares with the control and the paper's in one dimension on the most nodes.
-    fn comparison(&self, ours: &[Run]) -> Option<String> {
-        let run = ours.last().filter(|run| run.variant.design == Design::Ours)?;
-        let other = |design| {
-            let same = |other: &&Run| other.tau == run.tau && other.nodes == run.nodes;
-            let of = |other: &&Run| other.variant == Variant { design, dimensions: 1 };
-            self.runs.iter().filter(same).find(of).map(|other| run.speed_up / other.speed_up)
-        };
-        let (paper, control) = (other(Design::Paper)?, other(Design::Control)?);
-        Some(format!(
-            "{}, tau {}, {}: speed-up {control:.2} times the control's, {paper:.1} times the paper's at N = 1",
-            plural(run.nodes.into(), "node"),
-            run.tau,
-            run.variant.name()
-        ))
+    /// Share of the searches for a partner that do not reach it.
+    fn loss(&self, run: &Run) -> String {
+        match self.pairs.iter().find(|pairs| pairs.tau == run.tau).map_or(0, |pairs| 2 * pairs.pairs) {
+            0 => NO_FIGURE.to_owned(),
+            searches => percent(run.lost as f64 / searches as f64),
+        }
+    }
+
+    /// How ours compare, on the most nodes, with the control and the best of the paper's with as many partitions of a
+    /// node; none where there is nothing to compare with.
+    fn comparison(&self) -> Option<Table> {
+        let nodes = self.runs.last()?.nodes;
+        let title = format!("speed-up of ours on {}, over that of the others", plural(nodes.into(), "node"));
+        let head =
+            ["tau", "mapping", "each", "over the control's", "over the best of the paper's", "which is"];
+        let mut table = Table::new(&title, head);
+        let most: Vec<&Run> = self.runs.iter().filter(|run| run.nodes == nodes).collect();
+        for run in most.iter().filter(|run| run.variant.design == Design::Ours) {
+            let alike = |other: &&&Run| {
+                other.tau == run.tau && other.variant.partitions_per_node == run.variant.partitions_per_node
+            };
+            let best = |design| {
+                let others = most.iter().filter(alike).filter(move |other| other.variant.design == design);
+                others.max_by(|a, b| a.speed_up.total_cmp(&b.speed_up))
+            };
+            let (control, paper) = (best(Design::Control)?, best(Design::Paper)?);
+            table.row([
+                run.tau.to_string(),
+                run.variant.name(),
+                run.variant.partitions_per_node.to_string(),
+                format!("{:.2}", run.speed_up / control.speed_up),
+                format!("{:.2}", run.speed_up / paper.speed_up),
+                paper.variant.name(),
+            ]);
+        }
+        Some(table)
     }
 
     fn lengths_panel(&self) -> Panel {
@@ -88,14 +129,19 @@ impl Result {
         }
     }
 
-    /// A figure by the number of nodes at the first threshold, of one, three and four dimensions.
+    /// A figure by the number of nodes at the first threshold, with the most partitions of a node; of the paper's in
+    /// three dimensions with each number of them.
     fn panel(&self, title: &str, y: &str, logarithmic_y: bool, value: impl Fn(&Run) -> f64) -> Panel {
         let tau = self.runs.first().map(|run| run.tau);
+        let most = self.runs.iter().map(|run| run.variant.partitions_per_node).max();
         let shown = self.rows().filter(|row| row.first().is_some_and(|run| Some(run.tau) == tau));
         let series = shown.filter_map(|row| {
             let variant = row.first()?.variant;
-            SHOWN.contains(&variant.dimensions).then(|| Series {
-                name: variant.name(),
+            let each = variant.partitions_per_node;
+            let papers = variant.design == Design::Paper && variant.dimensions == PAPERS_DIMENSIONS;
+            let drawn = SHOWN.contains(&variant.dimensions) && Some(each) == most || papers;
+            drawn.then(|| Series {
+                name: format!("{}, {each} of each node", variant.name()),
                 dashed: variant.design == Design::Paper,
                 points: row.iter().map(|run| (f64::from(run.nodes), value(run))).collect(),
             })
@@ -120,6 +166,7 @@ impl Result {
         let head = [
             "tau",
             "mapping",
+            "each",
             "learned",
             "later",
             "later / floor",
@@ -133,6 +180,7 @@ impl Result {
             table.row([
                 tau.to_string(),
                 variant.name(),
+                variant.partitions_per_node.to_string(),
                 format!("{learned:.3}"),
                 format!("{:.3}", ours.imbalance),
                 over(ours.imbalance, floor.imbalance),
@@ -162,13 +210,19 @@ impl Report for Result {
             }),
             self.by_nodes("figure 6: speed-up", |run| format!("{:.1}", run.speed_up)),
             self.by_nodes(
-                "recall loss: near-duplicates not compared, % of searches (each pair is searched for twice, once from each side)",
-                |run| match self.searches(run) {
-                    0 => NO_FIGURE.to_owned(),
-                    searches => percent(run.lost as f64 / searches as f64),
-                },
+                "recall loss: near-duplicates not compared, % of searches (two of each pair, one from each side)",
+                |run| self.loss(run),
             ),
         ];
+        tables.extend(self.comparison());
+        tables.extend(self.by_rho("recall loss by rho, %", |run| self.loss(run)));
+        tables.extend(
+            self.by_rho("fan-out saved by rho, %", |run| of_several(run.nodes, percent(run.fan_out_saved))),
+        );
+        tables.extend(self.by_rho("speed-up by rho", |run| format!("{:.1}", run.speed_up)));
+        if !self.tolerances.is_empty() {
+            tables.push(tolerance::table(&self.tolerances));
+        }
         if !self.later.is_empty() {
             tables.push(self.later_table());
         }
@@ -176,7 +230,7 @@ impl Report for Result {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes = vec![SPEED_UP.to_owned()];
+        let mut notes = vec![SPEED_UP.to_owned(), EACH.to_owned()];
         if !self.later.is_empty() {
             notes.extend(LATER.map(str::to_owned));
             notes.push(PAPER.to_owned());
@@ -192,7 +246,6 @@ impl Report for Result {
         let floors: Vec<String> =
             floors.map(|run| of_several(run.nodes, format!("{:.3}", run.imbalance_floor))).collect();
         notes.push(format!("imbalance of the same contents dealt at random: {}", floors.join(", ")));
-        notes.extend(self.rows().filter_map(|row| self.comparison(row)));
         notes.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         notes
     }
@@ -213,8 +266,8 @@ impl Report for Result {
         let lost: u64 = exact.map(|run| run.lost).sum();
         ensure!(
             lost == 0,
-            "ours and the control lose no pair, for their bound is exact, and here they do: {}",
-            plural(lost, "search")
+            "ours and the control lose no pair, for their bound is exact, and here {} searches miss a partner",
+            count(lost)
         );
         Ok(())
     }

@@ -1,0 +1,112 @@
+//! What rho comes to by the paper's definition: delta and epsilon, sampled from the contents.
+//!
+//! The paper bounds how unevenly a page is dealt to the sub-dictionaries (delta) and how far its number of distinct
+//! shingles is from its length (epsilon), says that both are sampled "with an approximation", and that there is room
+//! below the worst case. It does not say which approximation, so here are quantiles: so large are delta and epsilon
+//! for a share of the contents.
+
+use anyhow::Result;
+use doppel::output::NO_FIGURE;
+use doppel_model::Tau;
+use doppel_partitioning::{Deviation, PaperMap, Rho};
+use serde::Serialize;
+
+use super::Mapping;
+use super::collection::Collection;
+use crate::report::{Table, percent};
+
+/// Shares of the contents, in percent.
+const SHARES: [u8; 5] = [25, 50, 75, 90, 99];
+
+/// Delta, epsilon and rho for a share of the contents.
+#[derive(Debug, Serialize)]
+pub(super) struct Tolerance {
+    dimensions: usize,
+    /// Of the contents that deviate no more, in percent.
+    share: u8,
+    /// None where it is infinite: some sub-dictionary has nothing of a content.
+    delta: Option<f64>,
+    epsilon: f64,
+    /// None where there is no such rho, or it is above 10.
+    rho: Option<Rho>,
+}
+
+impl Mapping {
+    /// By the number of dimensions.
+    ///
+    /// # Errors
+    /// When there are too many dimensions.
+    pub(super) fn tolerances(&self, collection: &Collection) -> Result<Vec<Tolerance>> {
+        let mut tolerances = Vec::new();
+        for dimensions in self.papers_dimensions() {
+            // Neither tau nor nodes matter to the sub-dictionaries.
+            let map = PaperMap::learn(&collection.contents, (1, 1), Tau::DEFAULT, dimensions, self.rho)?;
+            let deviations: Vec<Deviation> =
+                collection.contents.iter().map(|content| map.deviation(content)).collect();
+            tolerances.extend(SHARES.map(|share| Tolerance::of(&deviations, dimensions, share)));
+        }
+        Ok(tolerances)
+    }
+}
+
+impl Tolerance {
+    fn of(deviations: &[Deviation], dimensions: usize, share: u8) -> Self {
+        let of = |value: fn(&Deviation) -> f64| quantile(deviations.iter().map(value).collect(), share);
+        let (delta, epsilon) = (of(|deviation| deviation.delta), of(|deviation| deviation.epsilon));
+        Self {
+            dimensions,
+            share,
+            delta: delta.is_finite().then_some(delta),
+            epsilon,
+            rho: Rho::of(delta, epsilon).ok(),
+        }
+    }
+}
+
+/// The least value that so many percent of the values do not exceed.
+fn quantile(mut values: Vec<f64>, share: u8) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = (values.len() * usize::from(share)).div_ceil(100).max(1);
+    values.get(rank - 1).copied().unwrap_or(0.0)
+}
+
+/// As a table.
+pub(super) fn table(tolerances: &[Tolerance]) -> Table {
+    let mut table = Table::new(
+        "rho as the paper defines it, for so large a share of the contents",
+        ["N", "contents, %", "delta, %", "epsilon, %", "rho"],
+    );
+    for Tolerance { dimensions, share, delta, epsilon, rho } in tolerances {
+        table.row([
+            dimensions.to_string(),
+            share.to_string(),
+            delta.map_or_else(|| NO_FIGURE.to_owned(), percent),
+            percent(*epsilon),
+            rho.map_or_else(|| NO_FIGURE.to_owned(), |rho| format!("{:.2}", rho.get())),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_reached_by_its_share() {
+        let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
+        for (share, value) in [(1, 1.0), (10, 1.0), (11, 2.0), (50, 5.0), (90, 9.0), (99, 10.0)] {
+            assert_eq!(quantile(values.clone(), share), value, "{share} %");
+        }
+        assert_eq!(quantile(Vec::new(), 50), 0.0);
+    }
+
+    #[test]
+    fn rho_is_none_where_half_of_the_contents_miss_a_sub_dictionary() {
+        let deviation = |delta| Deviation { delta, epsilon: 0.0 };
+        let deviations = [deviation(0.0), deviation(0.5), deviation(f64::INFINITY), deviation(f64::INFINITY)];
+        let of = |share| Tolerance::of(&deviations, 2, share);
+        assert_eq!((of(50).delta, of(50).rho.map(Rho::get)), (Some(0.5), Some(3.0)));
+        assert_eq!((of(75).delta, of(75).rho), (None, None));
+    }
+}
