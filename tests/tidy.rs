@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 8] = [
+const CRATES: [(&str, &str, &[&str]); 10] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("partitioning", "common/partitioning", &["model"]),
@@ -14,6 +14,12 @@ const CRATES: [(&str, &str, &[&str]); 8] = [
     ("tier1", "tier1", &["model", "protocol"]),
     ("tier2", "tier2", &["model", "partitioning", "protocol"]),
     ("coordinator", "coordinator", &["model", "text", "crawls", "partitioning", "protocol"]),
+    ("baseline", "eval/baseline", &[]),
+    (
+        "eval",
+        "eval",
+        &["model", "text", "partitioning", "protocol", "crawls", "tier1", "tier2", "coordinator", "baseline"],
+    ),
 ];
 const LINES_MAX: usize = 500;
 
@@ -119,6 +125,15 @@ fn dependencies_run_one_way() {
                 }
             }
         }
+        // The command line is above all crates but the evaluation.
+        if name != "eval" && product.contains("\ndoppel.workspace") {
+            broken.push(format!("{folder}/Cargo.toml depends on the command line"));
+        }
+    }
+    let manifest = read(&root().join("Cargo.toml"));
+    let package = manifest.split("\n[package]").nth(1).unwrap().split("[dev-dependencies]").next().unwrap();
+    for other in ["baseline", "eval"].iter().filter(|other| package.contains(&format!("\ndoppel-{other}"))) {
+        broken.push(format!("the product depends on {other}"));
     }
     none("dependencies run one way, and roles never name each other", &broken);
 }
