@@ -118,7 +118,7 @@ fn truth_row(name: &str, tau: &str, truth: &Truth) -> String {
         "| {name} | {tau} | {} | {} | {redirects} | {unresolved} | {} | {comparable} | {} | {} | {} | {} | {} |",
         pages.len(),
         dead.len(),
-        contents.len(),
+        contents.all().len(),
         truth.page_pairs(),
         truth.similar.at.len(),
         sizes.len(),

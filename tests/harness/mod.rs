@@ -3,7 +3,7 @@
 //! Each server's standard error is kept in a file of the build's temporary directory; a test that
 //! fails prints its end and leaves it there. Nothing waits by sleeping a fixed time: [`wait_until`] polls
 //! for a condition and gives up with a message.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its own part")]
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
 pub mod asker;
