@@ -49,8 +49,12 @@ impl FromStr for Tau {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || TauError(text.to_owned());
-        let digits =
-            text.strip_prefix("0.").filter(|digits| (1..=6).contains(&digits.len())).ok_or_else(wrong)?;
+        let digits = text
+            .strip_prefix("0.")
+            .filter(|digits| {
+                (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+            })
+            .ok_or_else(wrong)?;
         let numerator = digits.parse().map_err(|_| wrong())?;
         Self::ratio(numerator, 10_u64.pow(digits.len() as u32)).map_err(|_| wrong())
     }
