@@ -38,7 +38,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
         page: url.id(),
         signature: Arc::clone(signature),
-        look: Some(Search { ticket: 0 }),
+        search: Some(Search { ticket: 0 }),
     });
     let orders: Vec<IndexCommand> = orders.collect();
     let (begin, processor) = (Instant::now(), processor::seconds());

@@ -79,7 +79,7 @@ fn errors(stderr: &[u8]) -> String {
 fn present(plan_version: u64, moving: &Value, ended: &Value) -> Answer {
     let (nodes, drained, request) = (2, json!([]), Value::Null);
     let present = json!({
-        "plan_version": plan_version, "nodes": nodes, "drained": drained, "progress": moving, "action": request, "outcome": ended,
+        "plan_version": plan_version, "nodes": nodes, "drained": drained, "progress": moving, "request": request, "outcome": ended,
     });
     Answer::of(200, &present)
 }

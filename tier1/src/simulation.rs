@@ -53,7 +53,7 @@ impl Settings {
             policy,
             winners,
             group_members_max,
-            low_cohesion_percent: low_cohesion_percent,
+            low_cohesion_percent,
             rules,
             retention,
             step_rows,

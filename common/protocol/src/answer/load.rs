@@ -16,15 +16,15 @@ pub struct LoadBalance {
     /// Nodes that are to have no partitions.
     pub drained: Vec<u32>,
     /// The change of the mapping that is under way.
-    pub moving: Option<RebalanceProgress>,
+    pub progress: Option<RebalanceProgress>,
     /// A point per minute for as long as the service runs, the last 24 hours of it, oldest first.
     pub history: Vec<LoadPoint>,
     /// Standard deviation over mean of `node_imbalance` in the history; null where there is none.
     pub variation: Option<f64>,
     /// Number of the table of shards.
-    pub shard_epoch: u64,
+    pub shard_map_version: u64,
     /// The tier-1 node of every shard.
-    pub shards: Vec<ShardRow>,
+    pub shards: Vec<ShardAssignment>,
 }
 
 /// One tier-2 node's load.
@@ -65,7 +65,7 @@ pub struct LoadPoint {
 
 /// One row of the table of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ShardRow {
+pub struct ShardAssignment {
     /// The shard.
     pub shard: u16,
     /// The tier-1 node that owns it.

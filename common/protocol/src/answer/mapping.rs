@@ -16,11 +16,11 @@ pub struct Present {
     /// Nodes that are to have no partitions.
     pub drained: Vec<u32>,
     /// The change that is under way; null where there is none.
-    pub moving: Option<RebalanceProgress>,
+    pub progress: Option<RebalanceProgress>,
     /// The request that is being carried out, or comes next; null where there is none.
     pub request: Option<RebalanceRequest>,
     /// How the last request ended since the start; null where there was none.
-    pub ended: Option<RebalanceOutcome>,
+    pub outcome: Option<RebalanceOutcome>,
 }
 
 /// What other numbers of sub-dictionaries and nodes would make of the present contents.

@@ -26,7 +26,7 @@ pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;
 pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};
 pub use intake::{LineAnswer, LineCode, LineError, NotTaken, Purged, Taken};
-pub use load::{LoadBalance, LoadPoint, NodeLoad, ShardRow};
+pub use load::{LoadBalance, LoadPoint, NodeLoad, ShardAssignment};
 pub use mapping::{Present, WhatIfs};
 pub use problem::Problem;
 pub use quality::Quality;

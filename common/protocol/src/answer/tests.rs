@@ -49,7 +49,7 @@ fn advice() {
 
 #[test]
 fn explanations() {
-    let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"contacts":[1,2]}"#;
+    let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"probed_partitions":[1,2]}"#;
     let measures = r#"{"same_content":false,"shared":24,"only_a":2,"only_b":1,"jaccard":0.5,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}"#;
     pinned::<Explanation>(&format!(
         r#"{{"a":{{"advice":{ADVICE},"compared":"http://a/","content":{content}}},"b":{{"advice":{REDIRECT},"compared":null,"content":null}},"tau":"0.8","measures":{measures},"duplicate":false,"because":"few"}}"#
@@ -90,7 +90,7 @@ fn lines_of_the_export() {
 
 #[test]
 fn groups() {
-    let group = r#""group":"g1-0","merged_into":null,"winner":"http://b/","members":3,"dissimilar":1,"touched":true,"quarantined":false"#;
+    let group = r#""group":"g1-0","merged_into":null,"winner":"http://b/","members":3,"dissimilar":1,"dirty":true,"quarantined":false"#;
     pinned::<GroupList>(&format!(r#"{{"groups":[{{{group}}}],"next":"g1-0"}}"#));
     pinned::<GroupPage>(&format!(
         r#"{{{group},"pages":[{{"url":"http://b/","status":"winner","similarity":null,"content":"00"}}],"next":null}}"#
@@ -116,24 +116,24 @@ fn intake() {
 fn the_load() {
     let partition = r#"{"partition":0,"node":1,"box":{"lo":[null,-3],"hi":[9,null]},"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
     let report = format!(
-        r#""plan_version":4,"dimensions":2,"partitions":[{partition}],"looks":10,"sends":20,"imbalance":1.5,"imbalance_floor":1.2,"fan_out_saved":0.25,"serving":2,"node_fan_out":13,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":null,"file_bytes":7"#
+        r#""plan_version":4,"dimensions":2,"partitions":[{partition}],"searches":10,"fan_out":20,"imbalance":1.5,"imbalance_floor":1.2,"fan_out_saved":0.25,"serving":2,"node_fan_out":13,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":null,"file_bytes":7"#
     );
     let node = r#"{"node":1,"partitions":1,"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
-    let moving = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
+    let progress = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
     let point = r#"{"at":"2026-01-31T08:00:00Z","plan_version":4,"contents":5,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":0.5}"#;
     pinned::<LoadBalance>(&format!(
-        r#"{{{report},"nodes":[{node}],"drained":[2],"moving":{moving},"history":[{point}],"variation":null,"shard_epoch":1,"shards":[{{"shard":0,"node":"local"}}]}}"#
+        r#"{{{report},"nodes":[{node}],"drained":[2],"progress":{progress},"history":[{point}],"variation":null,"shard_map_version":1,"shards":[{{"shard":0,"node":"local"}}]}}"#
     ));
 }
 
 #[test]
 fn the_mapping() {
-    let moving = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
+    let progress = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
     pinned::<Present>(&format!(
-        r#"{{"plan_version":4,"nodes":3,"drained":[2],"moving":{moving},"action":{{"action":"drain","node":2}},"ended":{{"action":"move","partition":7,"node":1,"failed":null,"plan_version":4,"copied":3,"seconds":0.5}}}}"#
+        r#"{{"plan_version":4,"nodes":3,"drained":[2],"progress":{progress},"request":{{"action":"drain","node":2}},"outcome":{{"action":"move","partition":7,"node":1,"failed":null,"plan_version":4,"copied":3,"seconds":0.5}}}}"#
     ));
     pinned::<Present>(
-        r#"{"plan_version":4,"nodes":3,"drained":[],"moving":null,"action":null,"ended":{"action":"learn","failed":"full","plan_version":4,"copied":0,"seconds":0.5}}"#,
+        r#"{"plan_version":4,"nodes":3,"drained":[],"progress":null,"request":null,"outcome":{"action":"learn","failed":"full","plan_version":4,"copied":0,"seconds":0.5}}"#,
     );
     let what_if = r#"{"dimensions":2,"nodes":4,"imbalance":1.5,"imbalance_floor":1.25,"fan_out_saved":0.5,"speed_up":3.5}"#;
     pinned::<WhatIfs>(&format!(r#"{{"sample":9,"present":{what_if},"rows":[{what_if}]}}"#));
@@ -141,7 +141,7 @@ fn the_mapping() {
 
 #[test]
 fn quality_and_flush() {
-    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"members":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"doubts":17,"splits":18,"looks":19,"stale_results":20}"#;
+    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"members":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"splits":18,"searches":19,"stale_results":20}"#;
     let backlog = r#"{"pending":1,"deferred_searches":2,"dirty_groups":3,"unverified":4,"messages":5}"#;
     pinned::<Quality>(&format!(
         r#"{{"counters":{counters},"unique":1,"backlog":{backlog},"pending_limit":9,"quiescent":false,"confirm_share":0.5,"reject_share":null}}"#

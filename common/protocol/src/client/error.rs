@@ -29,7 +29,7 @@ pub enum ClientError {
     },
     /// The server answered with an error.
     #[error("{text}")]
-    Tier1Error {
+    Refused {
         /// The status of the answer.
         status: StatusCode,
         /// It in words.
@@ -71,12 +71,12 @@ impl ClientError {
             Ok(Problem { detail, .. }) => detail,
             Err(_) => text.lines().next().unwrap_or_default().to_owned(),
         };
-        Self::Tier1Error { status, text: format!("the server refused it ({status}): {said}") }
+        Self::Refused { status, text: format!("the server refused it ({status}): {said}") }
     }
 
     /// Whether the server takes no request that is as large; it may take a part of it.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
-        matches!(self, Self::Tier1Error { status: StatusCode::PAYLOAD_TOO_LARGE, .. })
+        matches!(self, Self::Refused { status: StatusCode::PAYLOAD_TOO_LARGE, .. })
     }
 }

@@ -87,13 +87,13 @@ fn patience_ends_and_outlasts_a_busy_server() {
     let client = Client::new(&server(vec![later])).unwrap();
     let error = client.send_patiently(&get(&client), Duration::from_secs(1)).unwrap_err();
     assert!(
-        matches!(error, ClientError::Tier1Error { status: StatusCode::TOO_MANY_REQUESTS, .. }),
+        matches!(error, ClientError::Refused { status: StatusCode::TOO_MANY_REQUESTS, .. }),
         "{error}"
     );
 
     let client = Client::new(&server(vec![("404 Not Found", "{}")])).unwrap();
     let error = client.send_patiently(&get(&client), Duration::from_secs(60)).unwrap_err();
-    assert!(matches!(error, ClientError::Tier1Error { status: StatusCode::NOT_FOUND, .. }), "{error}");
+    assert!(matches!(error, ClientError::Refused { status: StatusCode::NOT_FOUND, .. }), "{error}");
 }
 
 #[test]
