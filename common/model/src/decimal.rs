@@ -1,7 +1,7 @@
 //! The threshold tau as an exact decimal.
 //!
-//! A Jaccard coefficient of exactly 4/5 is common on real pages and floating point decides it both
-//! ways, so tau is kept as a fraction and F is decided in integers (DESIGN: the function F).
+//! A Jaccard coefficient of exactly 4/5 is common on real pages, and floating point decides it sometimes one
+//! way and sometimes the other. So tau is kept as a fraction, and F is decided in integers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Tau(u16);
 
-/// Why a text is no threshold.
+/// The text is not a valid threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tau is a decimal from 0.5 to 0.9999 with at most four places, such as 0.8; this is {0:?}")]
 pub struct TauError(String);

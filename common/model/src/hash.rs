@@ -1,7 +1,7 @@
-//! The one stable hash of stored data: XXH3 with the seed zero.
+//! The one stable hash of stored data: XXH3 with seed zero.
 //!
-//! Stored identifiers depend on it, so it never changes; golden vectors below hold it in place.
-//! It is not keyed: whoever looks a page up by its id compares the URL as well.
+//! Stored identifiers depend on it, so it must never change; the golden vectors below pin it. The hash is not
+//! keyed, so an attacker can produce collisions: code that looks up a page by id must compare the URL as well.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 

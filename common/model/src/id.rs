@@ -1,4 +1,4 @@
-//! Identifiers. Each is a newtype, so that no bare integer stands in a signature.
+//! Identifiers. Each is a newtype, so that function signatures carry no bare integers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::hash::stable_hash128;
 
-/// A slice of page-id and group-id space, the unit of tier-1 ownership. `0 ..` number of shards.
+/// A slice of the page-id and group-id space, the unit of tier-1 ownership. Ranges from 0 to the number of
+/// shards (exclusive).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ShardId(pub u16);
 
@@ -16,25 +17,25 @@ pub struct ShardId(pub u16);
 pub struct PageId([u8; 16]);
 
 impl PageId {
-    /// The page of a URL identity (see [`PageUrl`](super::PageUrl)).
+    /// The page id of a URL identity (see [`PageUrl`](super::PageUrl)).
     #[must_use]
     pub fn of(identity: &str) -> Self {
         Self(stable_hash128(identity.as_bytes()).to_be_bytes())
     }
 
-    /// From its 16 bytes, as in [`bytes`](Self::bytes).
+    /// Builds an id from its 16 bytes, in the order that [`bytes`](Self::bytes) returns.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its 16 bytes, most significant first.
+    /// The 16 bytes of the id, most significant first.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// The shard that owns this page: equal slices of the hash space.
+    /// The shard that owns this page. Shards are equal slices of the hash space.
     #[must_use]
     pub fn shard(&self, shards: u16) -> ShardId {
         let [a, b, c, d, ..] = self.0;
@@ -65,14 +66,15 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// A group. Minted by the shard that owns it, never reused, totally ordered by age and shard.
+/// A group. Its id is assigned by the shard that owns it and is never reused; ids are totally ordered by
+/// counter (age), then shard.
 ///
-/// Written `g<counter>-<shard>` outside, because a JSON number holds only 53 bits everywhere.
+/// The public form is the text `g<counter>-<shard>`, because many JSON readers keep only 53 bits of a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupId(u64);
 
 impl GroupId {
-    /// The `counter`-th group that `shard` minted. `counter` is below 2^48.
+    /// The `counter`-th group of `shard`. `counter` must be below 2^48.
     #[must_use]
     pub const fn new(counter: u64, shard: ShardId) -> Self {
         Self(counter << 16 | shard.0 as u64)
@@ -84,13 +86,13 @@ impl GroupId {
         ShardId((self.0 & 0xffff) as u16)
     }
 
-    /// The number as stored.
+    /// The integer that is stored for this id.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// From the number as stored.
+    /// Builds an id from the stored integer.
     #[must_use]
     pub const fn from_stored(stored: u64) -> Self {
         Self(stored)
@@ -109,7 +111,7 @@ impl fmt::Debug for GroupId {
     }
 }
 
-/// Why a text is no identifier.
+/// The text is not a valid group id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a group id looks like g12-0, this is {0:?}")]
 pub struct IdError(String);

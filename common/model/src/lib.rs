@@ -1,7 +1,8 @@
-//! The nouns of Doppel: identifiers, URLs, time stamps, signatures, and the pairwise function F.
+//! Core types of Doppel: identifiers, URLs, time stamps, signatures, and the pairwise near-duplicate function
+//! F.
 //!
-//! The modules build on each other from left to right and never the other way: the nouns → `sketch` → `signature`
-//! → `pairwise`. Nothing here knows a store, a socket or a clock.
+//! Modules depend on each other in one direction only: identifiers, URLs and time stamps, then `sketch`, then
+//! `signature`, then `pairwise`. Nothing in this crate knows about stores, sockets or clocks.
 #![forbid(unsafe_code)]
 
 mod decimal;

@@ -1,13 +1,13 @@
-//! MinHash by Fast Similarity Sketching: t = 64 bins, one byte of each bin's minimum.
+//! MinHash by Fast Similarity Sketching: t = 64 bins, and one byte of the minimum of each bin.
 //!
-//! Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017, section 2. In round `i` every
-//! element falls into one bin: a random one in the first t rounds, bin `i - t` in the next t. A bin
-//! keeps its smallest (round, hash), so rounds may stop as soon as all bins are filled: a set of n
-//! elements costs about max(n, t ln t) hashes and not t n.
+//! Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017, section 2. In round `i` every element
+//! falls into one bin: a random bin in the first t rounds, bin `i - t` in the next t rounds. A bin keeps its
+//! smallest (round, hash), so the rounds can stop as soon as all bins are filled: a set of n elements costs
+//! about max(n, t ln t) hashes instead of t n.
 //!
-//! The minima of two sets agree in a bin with probability exactly J. Of a minimum only the low byte
-//! is kept, which does not take part in the order of hashes that differ above it; so two bytes agree
-//! with probability J + (1 - J) / 256.
+//! The minima of two sets agree in a bin with probability exactly J. The sketch keeps only the low byte of each
+//! minimum. This byte takes no part in the order of hashes that differ in higher bits, so two bytes agree with
+//! probability J + (1 - J) / 256.
 
 /// Number of bins, t.
 pub const BINS: usize = 64;
@@ -15,13 +15,13 @@ pub const BINS: usize = 64;
 /// One byte per bin. All zero for the empty set.
 pub type Sketch = [u8; BINS];
 
-/// Rounds of random bins, then as many of fixed ones. After all of them every bin is filled.
+/// t rounds of random bins, then t rounds of fixed bins. After all of them every bin is filled.
 const ROUNDS: u64 = 2 * BINS as u64;
 
-/// Bits of a value below its round number.
+/// Number of hash bits in a value; the round number is above them.
 const HASH_BITS: u32 = 57;
 
-/// The sketch of a set of distinct 40-bit shingle hashes; their order does not matter.
+/// The sketch of a set of distinct 40-bit shingle hashes. The order of the elements does not matter.
 #[must_use]
 pub fn sketch(set: &[u64]) -> Sketch {
     let mut out = [0; BINS];
@@ -41,8 +41,8 @@ pub fn sketch(set: &[u64]) -> Sketch {
     out
 }
 
-/// One round: every element into its bin. A value is the round above 57 bits of hash, so a bin that
-/// an earlier round filled stays as it is.
+/// Runs one round: puts every element into its bin. A value has the round number above 57 bits of hash, so a
+/// bin that an earlier round filled does not change.
 fn throw(round: u64, set: &[u64], minima: &mut [u64; BINS]) {
     let seed = mix(round.wrapping_add(0x9e37_79b9_7f4a_7c15));
     for &element in set {

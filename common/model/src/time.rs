@@ -1,4 +1,4 @@
-//! Time stamps: milliseconds since 1970, read and written as RFC 3339.
+//! Time stamps: milliseconds since 1970. The text form is RFC 3339.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Timestamp(i64);
 
-/// Why a text is no time stamp.
+/// The text is not a valid time stamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 date-time such as 2026-01-31T08:00:00Z: {0:?}")]
 pub struct TimeError(String);
 
 impl Timestamp {
-    /// Milliseconds of a day.
+    /// Number of milliseconds in a day.
     pub const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-    /// From milliseconds since 1970.
+    /// Creates a time stamp from milliseconds since 1970.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
@@ -30,13 +30,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The number of its day since 1970.
+    /// The number of days since 1970, rounded down.
     #[must_use]
     pub const fn day(self) -> i64 {
         self.0.div_euclid(Self::DAY_MS)
     }
 
-    /// This moment `millis` later.
+    /// The time stamp `millis` milliseconds later.
     #[must_use]
     pub const fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))

@@ -1,7 +1,7 @@
 //! The identity of a page: its URL.
 //!
-//! An absolute http, https or file URL with the fragment removed and otherwise byte for byte as it
-//! was given. Nothing is normalised: two spellings are two pages, and answers repeat a URL as given.
+//! A URL identity is an absolute http, https or file URL without its fragment, otherwise byte for byte as
+//! given. Nothing is normalised: two spellings are two pages, and answers return the URL as it was given.
 
 use std::fmt;
 
@@ -15,28 +15,28 @@ use super::PageId;
 #[serde(transparent)]
 pub struct PageUrl(String);
 
-/// Why a text is no page URL.
+/// The text is not a valid page URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("the URL is empty")]
     Empty,
     /// Longer than [`PageUrl::BYTES_MAX`].
     #[error("the URL has {0} bytes, the limit is {max}", max = PageUrl::BYTES_MAX)]
     TooLong(usize),
-    /// A NUL, a line break or another control character.
+    /// The URL contains NUL, a line break or another control character.
     #[error("the URL has a control character at byte {0}")]
     Control(usize),
     /// Not a URL, or a relative one.
     #[error("not an absolute URL: {0}")]
     Invalid(String),
-    /// Another scheme.
+    /// The scheme is not http, https or file.
     #[error("the scheme is {0:?}; http, https and file are taken")]
     Scheme(String),
 }
 
 impl PageUrl {
-    /// The longest identity taken, in bytes.
+    /// The longest accepted identity, in bytes.
     pub const BYTES_MAX: usize = 8_192;
 
     /// Checks `text` and removes its fragment.
@@ -65,17 +65,17 @@ impl PageUrl {
         Ok(Self(identity.to_owned()))
     }
 
-    /// Resolves `reference` (absolute or relative) as a link on this page, by the WHATWG rules.
+    /// Resolves `reference` (absolute or relative) as a link on this page, by the WHATWG URL rules.
     ///
     /// # Errors
-    /// When the result is no page URL.
+    /// When the result is not a valid page URL.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let base = url::Url::parse(&self.0).map_err(|e| UrlError::Invalid(e.to_string()))?;
         let joined = base.join(reference).map_err(|e| UrlError::Invalid(e.to_string()))?;
         Self::parse(joined.as_str())
     }
 
-    /// The identity.
+    /// The identity as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -101,8 +101,8 @@ impl fmt::Display for PageUrl {
 }
 
 impl<'de> Deserialize<'de> for PageUrl {
-    /// Checks what people write. Binary records hold only what was checked before they were written and
-    /// carry a checksum, so there it is not parsed again.
+    /// Checks text from people (human-readable formats). Binary records are not checked again: they were
+    /// checked before they were written, and they carry a checksum.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let checked = !deserializer.is_human_readable();
         let text = String::deserialize(deserializer)?;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_page() {
+    fn rejects_invalid_page_urls() {
         let spaces = [" http://a/", "http://a/ ", "http://a/ #top"];
         for bad in ["", "/a", "ftp://a/", "http://", "http://a/\0", "http://a/\nb", "mailto:a@b"]
             .iter()

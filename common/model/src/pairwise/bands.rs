@@ -1,27 +1,28 @@
 //! Bands of the sketch: locality-sensitive hashing (Leskovec, Rajaraman, Ullman, *Mining of Massive
 //! Datasets*, section 3.4).
 //!
-//! The 64 bytes of a sketch are cut into bands of r bytes; two contents are candidates when they agree
-//! in all bytes of a band. A pair at Jaccard J meets with probability 1 - (1 - J^r)^bands, at least.
+//! The 64 bytes of a sketch are cut into bands of r bytes. Two contents are candidates when they agree in all
+//! bytes of at least one band. For a pair with Jaccard coefficient J this happens with probability at least
+//! 1 - (1 - J^r)^bands.
 
 use crate::sketch::{BINS, Sketch};
 use crate::{Tau, stable_hash64};
 
-/// The least probability that a pair at exactly tau has a band in common.
+/// The least acceptable probability that a pair at exactly tau shares a band.
 pub const COLLISION_PROBABILITY: f64 = 0.9995;
 
 /// How a sketch is cut into bands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bands {
-    /// Sketch bytes of a band, r.
+    /// Number of sketch bytes per band, r.
     pub rows: usize,
-    /// Number of bands, 64 / r rounded down; bytes left over are not used.
+    /// Number of bands: 64 / r, rounded down. The remaining bytes are not used.
     pub count: usize,
 }
 
 impl Bands {
-    /// The most rows, so the fewest chance candidates, that still give [`COLLISION_PROBABILITY`] at `tau`: 16 bands of
-    /// 4 rows at 0.8, 12 of 5 at 0.9.
+    /// The largest r that still gives [`COLLISION_PROBABILITY`] at `tau`. More rows mean fewer accidental
+    /// candidates. This is 16 bands of 4 rows at 0.8, and 12 bands of 5 rows at 0.9.
     #[must_use]
     pub fn for_tau(tau: Tau) -> Self {
         let of = |rows| Self { rows, count: BINS / rows };
@@ -32,14 +33,15 @@ impl Bands {
             .unwrap_or(of(1))
     }
 
-    /// The probability that a pair at Jaccard `jaccard` has a band in common. The bytes of two minima
-    /// that differ agree by chance one time in 256, which is not counted.
+    /// The probability that a pair with Jaccard coefficient `jaccard` shares a band. This is a lower bound: it
+    /// leaves out that the bytes of two different minima agree by chance once in 256 times.
     #[must_use]
     pub fn collision_probability(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard.powf(self.rows as f64)).powf(self.count as f64)
     }
 
-    /// One key per band, in order. Up to 4 rows are the bytes themselves, more are hashed.
+    /// One key per band, in order. With up to 4 rows the key is the bytes themselves; with more rows it is a
+    /// hash of them.
     #[must_use]
     pub fn keys(self, sketch: &Sketch) -> BandKeys<'_> {
         BandKeys { bands: sketch[..self.rows * self.count].chunks_exact(self.rows) }

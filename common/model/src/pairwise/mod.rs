@@ -1,9 +1,9 @@
-//! F, the pairwise near-duplicate function, and what of it proposes candidates.
+//! The pairwise near-duplicate function F, and the banding that finds candidates for it.
 //!
-//! The default policy is `jaccard`: F is true when the exact Jaccard coefficient of the two sets of
-//! shingle hashes is above tau, decided in integers ([`Tau::exceeded_by`]). The same content is always F;
-//! a content without tokens is never a duplicate, and one of fewer than [`TOKENS_MIN`] tokens only of
-//! the same content, never by similarity.
+//! The policy is `jaccard`: F is true when the exact Jaccard coefficient of the two sets of shingle hashes is
+//! above tau; this is decided in integers ([`Tau::exceeded_by`]). Two equal contents are near-duplicates,
+//! unless they have no tokens: a content without tokens is never a duplicate. A content of fewer than
+//! [`TOKENS_MIN`] tokens is a near-duplicate only of an equal content, never by similarity.
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
@@ -27,15 +27,15 @@ pub use bands::{BandKeys, Bands, COLLISION_PROBABILITY};
 use crate::Tau;
 use crate::signature::Signature;
 
-/// Contents of fewer tokens are never duplicates by similarity: short texts must not collapse into
-/// one giant group.
+/// Contents of fewer tokens are never duplicates by similarity. Otherwise unrelated short texts would collapse
+/// into one giant group.
 pub const TOKENS_MIN: u32 = 20;
 
-/// How two contents are compared. Chosen when the service is created and never changed.
+/// How two contents are compared. It is chosen when the service is created and never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Near-duplicates have a Jaccard coefficient above this.
+    /// Two contents are near-duplicates when their Jaccard coefficient is above this threshold.
     pub tau: Tau,
 }
 
@@ -45,10 +45,10 @@ impl Default for Policy {
     }
 }
 
-/// Two contents measured against each other.
+/// The result of comparing two contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comparison {
-    /// Number of shingles that both have.
+    /// Number of shingles that the two have in common.
     pub shared: u32,
     /// Number of distinct shingles of the first.
     pub a: u32,
@@ -56,12 +56,12 @@ pub struct Comparison {
     pub b: u32,
     /// Whether the token sequences are the same.
     pub same_content: bool,
-    /// F.
+    /// The value of F.
     pub similar: bool,
 }
 
 impl Comparison {
-    /// The Jaccard coefficient of the two sets of shingles; 1 for the same content.
+    /// The Jaccard coefficient of the two sets of shingles. It is 1 for the same content.
     #[must_use]
     pub fn jaccard(&self) -> f64 {
         if self.same_content {
@@ -73,7 +73,7 @@ impl Comparison {
 }
 
 impl Policy {
-    /// Measures `a` against `b`.
+    /// Compares `a` with `b`.
     #[must_use]
     pub fn compare(&self, a: &Signature, b: &Signature) -> Comparison {
         let same_content = a.content() == b.content();
@@ -98,27 +98,28 @@ impl Policy {
             && self.exceeded(a.shared_with(b), a, b)
     }
 
-    /// Whether `signature` may be a duplicate by similarity: it has at least [`TOKENS_MIN`] tokens.
+    /// Whether `signature` has at least [`TOKENS_MIN`] tokens, so that it may be a duplicate by similarity.
     #[must_use]
     pub fn comparable(&self, signature: &Signature) -> bool {
         signature.tokens() >= TOKENS_MIN
     }
 
-    /// How the sketch is cut so that a pair at tau has a band in common almost surely.
+    /// The bands for this tau: a pair at tau shares at least one of them almost surely.
     #[must_use]
     pub fn bands(&self) -> Bands {
         Bands::for_tau(self.tau)
     }
 
-    /// One key per band of the sketch of `signature`; contents with the same key in the same band are
+    /// One key per band of the sketch of `signature`. Two contents that have the same key in the same band are
     /// candidates.
     pub fn band_keys<'s>(&self, signature: &'s Signature) -> BandKeys<'s> {
         self.bands().keys(signature.sketch())
     }
 
-    /// The link relation that groups are the components of: the same content, or a band in common and F.
+    /// The link relation, whose connected components are the groups: equal contents, or contents that share a
+    /// band and for which F is true.
     ///
-    /// It depends on the two contents alone, whatever was compared and when.
+    /// It depends on the two contents alone, and not on what was compared earlier.
     #[must_use]
     pub fn linked(&self, a: &Signature, b: &Signature) -> bool {
         let banded = || self.band_keys(a).zip(self.band_keys(b)).any(|(x, y)| x == y);

@@ -23,9 +23,9 @@ fn same_content_is_similar_unless_it_is_empty() {
 }
 
 #[test]
-fn short_texts_are_never_similar_but_by_content() {
+fn short_texts_are_similar_only_with_equal_content() {
     let f = policy("0.5");
-    // The 19 common words give 15 common shingles of 19 + 5.
+    // The first 19 words are the same: 15 shared shingles, and 4 + 5 that only one text has.
     let (long, short) = (signature_of(0..20), signature_of(0..19));
     assert!(!f.similar(&long, &short));
     assert!(f.comparable(&long) && !f.comparable(&short));
@@ -34,7 +34,8 @@ fn short_texts_are_never_similar_but_by_content() {
 
 #[test]
 fn decides_exactly_at_tau() {
-    // n words and then one word more: n - 4 common shingles, 4 + 5 others.
+    // One text has n words and the other has one more: they share n - 4 shingles, and 4 + 5 occur in only one
+    // of them.
     let f = Policy::default();
     let at = |n: u32| f.compare(&signature_of(0..n), &signature_of(0..n + 1));
     let equal = at(40);
@@ -58,7 +59,7 @@ fn comparison_and_decision_agree() {
 }
 
 #[test]
-fn bands_are_the_widest_that_meet() {
+fn bands_have_the_most_rows_that_reach_the_collision_probability() {
     for (tau, rows, count) in [("0.5", 2, 32), ("0.8", 4, 16), ("0.9", 5, 12)] {
         let tau: Tau = tau.parse().unwrap();
         let bands = Bands::for_tau(tau);

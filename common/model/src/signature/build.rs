@@ -1,17 +1,17 @@
-//! From token hashes to a signature.
+//! Builds a signature from token hashes.
 
 use super::{BUCKET_SHIFT, FORMAT, SHINGLE_BITS, SHINGLE_TOKENS, Signature, TOKENISER_VERSION, set};
 use crate::sketch::sketch;
 use crate::{stable_hash64, stable_hash128};
 
-/// Stands for the k-1 tokens after the last, so that n tokens give n shingles: the hash of a text no
-/// token has, the byte 0.
+/// Pads the text with k - 1 dummy tokens at the end, so that n tokens give n shingles. The value is the hash of
+/// the single byte 0, which no token consists of.
 const DUMMY: u64 = 0xc44b_dff4_074e_ecdb;
 
 /// Multiplier of the polynomial over the tokens of a shingle: 2^64 / golden ratio, odd.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes signatures; keeps its buffers from one to the next.
+/// Builds signatures. It reuses its buffers from one signature to the next.
 #[derive(Debug, Default)]
 pub struct Builder {
     shingles: Vec<u64>,
@@ -19,15 +19,16 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// With empty buffers.
+    /// Creates a builder with empty buffers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The signature of a content: its tokens' hashes ([`stable_hash64`] of each token) in order.
+    /// Builds the signature of a content from the hashes of its tokens ([`stable_hash64`] of each), in text
+    /// order.
     ///
-    /// Tokens past the 2^32 - 1st are left out; bounded input does not get there.
+    /// Tokens after the first 2^32 - 1 are ignored; input limits keep real contents far below that.
     pub fn build(&mut self, tokens: &[u64]) -> Signature {
         let count = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
         let tokens = &tokens[..count as usize];
@@ -71,8 +72,9 @@ fn shingle(tokens: &[u64], out: &mut Vec<u64>) {
     }
 }
 
-/// The bucket of the first token above 28 bits of a polynomial over all five. Tokens are hashes, so
-/// they need no mixing of their own; the top bits of the product depend on all bits below them.
+/// The hash of one shingle: the bucket of the first token in the top bits, above 28 bits of a polynomial over
+/// all five tokens. Tokens are already hashes and need no further mixing; the top bits of the product depend on
+/// all bits below them.
 #[inline]
 fn hash(window: &[u64]) -> u64 {
     let sum = window.iter().fold(0u64, |sum, token| sum.wrapping_mul(MULTIPLIER).wrapping_add(*token));
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_shingles_as_tokens_even_for_the_shortest() {
+    fn there_are_as_many_shingles_as_tokens() {
         for n in 0..12u64 {
             let tokens: Vec<u64> = (0..n).map(|i| stable_hash64(&i.to_le_bytes())).collect();
             let signature = Builder::new().build(&tokens);
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bucket_is_that_of_the_first_word() {
+    fn the_top_bits_are_the_bucket_of_the_first_word() {
         let tokens: Vec<u64> = (0..9u64).map(|i| stable_hash64(&i.to_le_bytes())).collect();
         let mut expected: Vec<u64> = tokens.iter().map(|t| t >> 52).collect();
         expected.sort_unstable();

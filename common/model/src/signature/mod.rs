@@ -1,7 +1,7 @@
-//! The signature of a content: all that is kept of it to decide whether another one is a near-duplicate.
+//! The signature of a content: everything that is stored to decide whether another content is a near-duplicate.
 //!
-//! A signature is one owned byte string in a fixed layout, stored and sent as it is and read in
-//! place. All integers are little-endian.
+//! A signature is one owned byte string in a fixed layout. It is stored and sent unchanged, and read in place.
+//! All integers are little-endian.
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -15,10 +15,10 @@
 //! | 92 | 5 s | shingle hashes of 40 bits, strictly ascending |
 //! | 92 + 5 s | 8 | XXH3-64 of all bytes before |
 //!
-//! The top 12 bits of a shingle hash are the bucket of the shingle's first word. Length vectors are
-//! counts of buckets under a learned table, so they follow from the set and are not stored.
+//! The top 12 bits of a shingle hash are the bucket of the shingle's first word. Length vectors count buckets
+//! under a learned table, so they can be computed from the set and are not stored.
 //!
-//! Invariant: whoever holds a [`Signature`] holds bytes that [`Signature::from_bytes`] accepts.
+//! Invariant: the bytes of every [`Signature`] are accepted by [`Signature::from_bytes`].
 
 mod build;
 mod read;
@@ -67,26 +67,26 @@ const CHECKSUM_BYTES: usize = 8;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Signature(Box<[u8]>);
 
-/// Why bytes are no signature.
+/// The bytes are not a valid signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// Shorter or longer than the number of shingles says.
+    /// The length does not match the stated number of shingles.
     #[error("a signature of {shingles} shingles has {expected} bytes, this has {actual}")]
     Length {
-        /// The number of shingles it states; 0 where it is too short to state one.
+        /// The stated number of shingles; 0 if the input is too short to state one.
         shingles: u32,
-        /// The bytes that takes.
+        /// The length, in bytes, of a signature with that many shingles.
         expected: u64,
-        /// The bytes there are.
+        /// The actual length in bytes.
         actual: usize,
     },
-    /// Not a signature, or one of another layout.
+    /// The bytes are not a signature, or are a signature in another layout.
     #[error("the format is {0:#04x}, this version reads {FORMAT:#04x}")]
     Format(u8),
-    /// Made by another tokeniser: not comparable.
+    /// The signature was made by another tokeniser version and is not comparable.
     #[error("the tokeniser is version {0}, this is version {TOKENISER_VERSION}")]
     Tokeniser(u16),
-    /// Made of shingles of another length: not comparable.
+    /// The signature has shingles of another length and is not comparable.
     #[error("shingles have {0} tokens, this version takes {SHINGLE_TOKENS}")]
     ShingleTokens(u8),
     /// The bytes were damaged.
@@ -106,28 +106,28 @@ pub enum SignatureError {
 }
 
 impl Signature {
-    /// Checks the format, the versions, the length, the checksum, the counts and the order of the set.
+    /// Checks the format, versions, length, checksum, counts and the order of the set, in this sequence.
     ///
     /// # Errors
-    /// The first of these that is wrong.
+    /// The first check that fails.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SignatureError> {
         check(bytes)?;
         Ok(Self(bytes.into()))
     }
 
-    /// The bytes to store; [`from_bytes`](Self::from_bytes) takes them back.
+    /// The stored form, which [`from_bytes`](Self::from_bytes) reads.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Hash of the token sequence.
+    /// The hash of the token sequence.
     #[must_use]
     pub fn content(&self) -> ContentHash {
         ContentHash(array(&self.0, CONTENT))
     }
 
-    /// Number of tokens, the dummy tokens at the end not counted.
+    /// Number of tokens, without the dummy tokens at the end.
     #[must_use]
     pub fn tokens(&self) -> u32 {
         u32::from_le_bytes(array(&self.0, TOKENS))
@@ -139,19 +139,19 @@ impl Signature {
         u32::from_le_bytes(array(&self.0, SHINGLES))
     }
 
-    /// MinHash: the low byte of each of 64 minima; all zero when there are no tokens.
+    /// The MinHash sketch: the low byte of each of 64 minima. All zero when there are no tokens.
     #[must_use]
     pub fn sketch(&self) -> &[u8; BINS] {
         self.0[SKETCH..SET].first_chunk().unwrap_or(&[0; BINS])
     }
 
-    /// The 40-bit shingle hashes, ascending and distinct.
+    /// The distinct 40-bit shingle hashes, in ascending order.
     pub fn set(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         let packed = &self.0[SET..self.0.len() - CHECKSUM_BYTES];
         packed.chunks_exact(set::ENTRY_BYTES).map(set::unpack)
     }
 
-    /// Number of shingle hashes that both have.
+    /// Number of shingle hashes that both signatures have.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> u32 {
         set::shared(&self.0[SET..], self.shingles() as usize, &other.0[SET..], other.shingles() as usize)
@@ -172,14 +172,14 @@ impl TryFrom<&[u8]> for Signature {
     }
 }
 
-/// The `N` bytes at `offset`, which the caller knows to be there.
+/// The `N` bytes at `offset`. The caller ensures that they exist.
 fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[offset..offset + N]);
     out
 }
 
-/// Bytes of a signature of so many shingles.
+/// The length, in bytes, of a signature with this many shingles.
 fn length(shingles: u32) -> u64 {
     (SET + CHECKSUM_BYTES) as u64 + set::ENTRY_BYTES as u64 * u64::from(shingles)
 }

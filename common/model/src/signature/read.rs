@@ -1,14 +1,14 @@
-//! Signatures that follow each other without anything between: each says how long it is.
+//! Reads signatures that are stored one after another without separators. Each states its own length.
 
 use std::io::{self, ErrorKind, Read};
 
 use super::{FORMAT, SET, SHINGLES, Signature, SignatureError, array, length};
 
 impl Signature {
-    /// Reads the next signature; none where the input ends.
+    /// Reads the next signature. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// When the input fails, ends within a signature, or has something else.
+    /// When the input fails, ends within a signature, or does not hold a valid signature.
     pub fn read(input: &mut impl Read) -> io::Result<Option<Self>> {
         let mut bytes = Vec::new();
         if input.by_ref().take(SET as u64).read_to_end(&mut bytes)? == 0 {
@@ -20,7 +20,7 @@ impl Signature {
         }
         if bytes.len() == SET {
             let rest = length(u32::from_le_bytes(array(&bytes, SHINGLES))) - SET as u64;
-            // Grows with what is there and not with what it says.
+            // The stated length is untrusted: reading grows the buffer only as far as there is data.
             input.by_ref().take(rest).read_to_end(&mut bytes)?;
         }
         Self::from_bytes(&bytes).map(Some).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
@@ -33,7 +33,7 @@ mod tests {
     use crate::signature::Builder;
 
     #[test]
-    fn one_after_the_other_and_damage_is_told() {
+    fn reads_a_sequence_and_rejects_damage() {
         let mut builder = Builder::new();
         let signatures: Vec<Signature> =
             (0..9u64).map(|n| builder.build(&(0..n * n).collect::<Vec<u64>>())).collect();

@@ -11,7 +11,7 @@ const MASK: u64 = (1 << SHINGLE_BITS) - 1;
 pub(super) fn pack(sorted: &[u64], out: &mut Vec<u8>) {
     let start = out.len();
     let end = start + sorted.len() * ENTRY_BYTES;
-    // Each is written as 8 bytes, the last 3 of which the next one covers.
+    // Each hash is written as 8 bytes; the next one overwrites the last 3 of them.
     out.resize(end + 3, 0);
     for (at, hash) in (start..end).step_by(ENTRY_BYTES).zip(sorted) {
         out[at..at + 8].copy_from_slice(&hash.to_le_bytes());
@@ -24,21 +24,21 @@ pub(super) fn unpack(entry: &[u8]) -> u64 {
     entry.iter().rev().fold(0, |hash, &byte| hash << 8 | u64::from(byte))
 }
 
-/// The first entry that is not above the one before it.
+/// The index of the first entry that is not greater than its predecessor.
 pub(super) fn first_out_of_order(packed: &[u8]) -> Option<usize> {
     let entries = || packed.chunks_exact(ENTRY_BYTES).map(unpack);
     entries().zip(entries().skip(1)).position(|(a, b)| a >= b).map(|at| at + 1)
 }
 
-/// Merges that go on at the same time in [`shared`].
+/// Number of merges that [`shared`] runs in parallel.
 const LANES: usize = 4;
 
-/// Number of entries in both of two packed sets of `a_len` and `b_len` entries. At least 3 bytes must
-/// follow the entries (in a signature the checksum does), so that each can be read as 8 bytes.
+/// Number of entries that two packed sets of `a_len` and `b_len` entries have in common. At least 3 bytes must
+/// follow the entries, so that each can be read as 8 bytes; in a signature the checksum does.
 ///
-/// A merge whose steps hang on no branch: real sets interleave at random, and a mispredicted branch costs
-/// more than the step. What is left is the wait for the entries of the step before, so the sets are cut
-/// into [`LANES`] ranges that are merged side by side.
+/// The merge step has no data-dependent branch: real sets interleave at random, and a mispredicted branch costs
+/// more than the step itself. What remains is the latency of loading the entries for the next step, so the sets
+/// are cut into [`LANES`] ranges that are merged in an interleaved way.
 pub(super) fn shared(a: &[u8], a_len: usize, b: &[u8], b_len: usize) -> u32 {
     let mut lanes = [Lane::default(); LANES];
     let (mut a_from, mut b_from) = (0, 0);
@@ -48,7 +48,7 @@ pub(super) fn shared(a: &[u8], a_len: usize, b: &[u8], b_len: usize) -> u32 {
         *lane = Lane { a: a_from, a_to, b: b_from, b_to, count: 0 };
         (a_from, b_from) = (a_to, b_to);
     }
-    // As many steps as no lane can end before, again and again.
+    // Repeatedly run as many steps as every lane is sure to have left.
     loop {
         let steps = lanes.iter().map(|lane| (lane.a_to - lane.a).min(lane.b_to - lane.b)).min().unwrap_or(0);
         if steps == 0 {
@@ -86,7 +86,7 @@ impl Lane {
     }
 }
 
-/// The first index of `from .. to` whose entry is at least `hash`; `to` if there is none.
+/// The first index in `from .. to` whose entry is at least `hash`, or `to` if there is none.
 fn lower_bound(packed: &[u8], mut from: usize, mut to: usize, hash: u64) -> usize {
     while from < to {
         let middle = from + (to - from) / 2;

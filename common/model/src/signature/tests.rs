@@ -9,7 +9,7 @@ fn signature_of(words: &[u16]) -> Signature {
     Builder::new().build(&tokens)
 }
 
-/// Short words from a small vocabulary, so that sets overlap.
+/// Words from a small vocabulary, so that sets overlap.
 fn words() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(0..6u16, 0..200)
 }
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn every_damaged_byte_is_refused(words in words(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
+    fn every_damaged_byte_is_rejected(words in words(), at in any::<prop::sample::Index>(), flip in 1..=255u8) {
         let mut bytes = signature_of(&words).as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= flip;
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn cut_or_padded_bytes_are_refused(words in words(), cut in 1..100usize) {
+    fn truncated_or_padded_bytes_are_rejected(words in words(), cut in 1..100usize) {
         let signature = signature_of(&words);
         let bytes = signature.as_bytes();
         prop_assert!(Signature::from_bytes(&bytes[..bytes.len() - cut.min(bytes.len())]).is_err());
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// Sets a field of a valid signature and renews the checksum, so that only the field is wrong.
+/// Changes a field of a valid signature and recomputes the checksum, so that only this field is wrong.
 fn forged(words: &[u16], forge: impl FnOnce(&mut Vec<u8>)) -> Result<Signature, SignatureError> {
     let mut bytes = signature_of(words).as_bytes().to_vec();
     bytes.truncate(bytes.len() - CHECKSUM_BYTES);
@@ -84,7 +84,7 @@ fn forged(words: &[u16], forge: impl FnOnce(&mut Vec<u8>)) -> Result<Signature, 
 }
 
 #[test]
-fn each_field_is_checked_behind_a_right_checksum() {
+fn each_field_is_checked_when_the_checksum_is_right() {
     let words = [1, 2, 3, 4, 5, 6];
     assert!(forged(&words, |_| ()).is_ok());
     assert_eq!(forged(&words, |b| b[0] = 0), Err(SignatureError::Format(0)));

@@ -1,10 +1,10 @@
 use super::*;
 
-/// Numbers of elements of the union of two sets, from the shortest comparable text to a usual one.
+/// Sizes of the union of two sets, from the shortest comparable text to a typical one.
 const UNIONS: [usize; 3] = [20, 60, 400];
 
-/// Sketches of two sets whose union has `union` elements, `shared` of them in both and the others
-/// dealt out evenly. Every `number` gives other elements.
+/// Sketches of two sets whose union has `union` elements. `shared` of them are in both sets, and the others are
+/// divided evenly. Each `number` gives different elements.
 fn pair(union: usize, shared: usize, number: u64) -> [Sketch; 2] {
     let elements: Vec<u64> = (0..union as u64).map(|i| mix(number << 16 | i) >> 24).collect();
     let split = shared + (union - shared) / 2;
@@ -36,7 +36,7 @@ fn bytes_agree_with_probability_j() {
     }
 }
 
-/// 16 bands of 4 bytes promise 0.99978 at J = 0.8, and 12 of 5 promise 0.99998 at 0.9.
+/// 16 bands of 4 bytes collide with probability 0.99978 at J = 0.8, and 12 bands of 5 with 0.99998 at 0.9.
 #[test]
 fn similar_pairs_share_a_band() {
     const PAIRS: u64 = 40_000;
