@@ -1,9 +1,9 @@
-//! Text from bytes of an unknown charset.
+//! Decodes text in an unknown charset.
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 
-/// Decodes plain text: by its byte order mark, else as the charset `declared`, else as UTF-8 if it
-/// is that, else as windows-1252, in which every byte means something. Malformed sequences become
+/// Decodes plain text. The encoding is that of the byte order mark, else the charset `declared`, else UTF-8 if
+/// the bytes are valid UTF-8, else windows-1252, in which every byte is valid. Malformed sequences become
 /// U+FFFD.
 pub(super) fn decode(bytes: &[u8], declared: Option<&str>) -> String {
     let declared = declared.and_then(|label| Encoding::for_label(label.as_bytes()));
@@ -12,7 +12,7 @@ pub(super) fn decode(bytes: &[u8], declared: Option<&str>) -> String {
         None if std::str::from_utf8(bytes).is_ok() => encoding_rs::UTF_8,
         None => WINDOWS_1252,
     };
-    // Takes note of a byte order mark first.
+    // `decode` honours a byte order mark first.
     encoding.decode(bytes).0.into_owned()
 }
 
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mark_then_declaration_then_utf_8_then_windows_1252() {
+    fn precedence_of_charsets() {
         assert_eq!(decode(b"\xff\xfea\0", Some("utf-8")), "a");
         assert_eq!(decode(b"\xef\xbb\xbfa", Some("latin1")), "a");
         assert_eq!(decode(b"\xc3\xa9", Some("latin1")), "Ã©");

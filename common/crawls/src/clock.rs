@@ -1,12 +1,12 @@
-//! Dates for pages that come without one.
+//! Supplies dates for pages that have none.
 
 use doppel_model::Timestamp;
 
-/// Supplies missing dates, monotone over the inputs in the order they are given, and a function of
-/// the inputs alone: the same files again give the same dates, so nothing is taken for new.
+/// Supplies missing dates. They increase over the inputs in the order in which the inputs are given, and depend
+/// on the inputs alone: reading the same files again gives the same dates, so nothing looks new.
 ///
-/// A page without a date gets the modification time of its input, or a millisecond after the latest
-/// date of the inputs before where that is later.
+/// A page without a date gets the modification time of its input. If the earlier inputs contain a later date,
+/// it gets that date plus one millisecond instead.
 ///
 /// ```
 /// use doppel_crawls::CrawlClock;
@@ -39,7 +39,7 @@ impl CrawlClock {
         self.supplied = Some(after.map_or(modified, |after| after.max(modified)));
     }
 
-    /// The date of the next page of this input, of which `given` is what the crawl says.
+    /// The date of the next page of this input. `given` is the date in the crawl, if any.
     pub fn date(&mut self, given: Option<Timestamp>) -> Timestamp {
         let date = given.or(self.supplied).unwrap_or(Timestamp::from_millis(0));
         self.latest = self.latest.max(Some(date));

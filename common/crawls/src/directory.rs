@@ -1,7 +1,7 @@
-//! Pages from the files of a directory, or from one file: HTML, text and Markdown under `file://`.
+//! Reads pages from the files of a directory, or from one file: HTML, text and Markdown, with `file://` URLs.
 //!
-//! Files come in the order of their paths. Symbolic links are not followed and hidden files and
-//! directories are left out, so a checkout's history is not read and no walk goes round in a circle.
+//! Files are read in path order. Symbolic links are not followed, so a walk cannot loop. Hidden files and
+//! directories are skipped, so the history of a source checkout is not read.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -30,7 +30,7 @@ enum Source {
     Single(Option<(PathBuf, PageKind)>),
 }
 
-/// The bytes of all files below `root` that a walk comes to.
+/// The total size in bytes of the files that a walk of `root` visits.
 pub(super) fn size(root: &Path) -> u64 {
     let visible = WalkDir::new(root).into_iter().filter_entry(|entry| !is_hidden(entry)).flatten();
     visible.filter(|entry| entry.file_type().is_file()).map(|entry| length(&entry)).sum()
@@ -39,7 +39,7 @@ pub(super) fn size(root: &Path) -> u64 {
 impl Files {
     /// All files below the directory `root`.
     pub(super) fn below(root: &Path, limits: Limits) -> Self {
-        // Below a canonical root all paths are canonical, as links are not followed.
+        // All paths below a canonical root are canonical, because links are not followed.
         let walk = WalkDir::new(canonical(root)).sort_by_file_name().into_iter();
         Self { source: Source::Walk(Box::new(walk)), limits, bytes_read: 0, broke_off: false }
     }
@@ -109,7 +109,7 @@ impl Files {
             }
         }
         self.limits.check_page(usize::try_from(metadata.len()).unwrap_or(usize::MAX))?;
-        // A file that grows meanwhile is read up to the limit.
+        // A file that grows while it is read is read only up to the limit.
         let left = self.limits.page_bytes_max.saturating_sub(bytes.len()) as u64;
         file.take(left).read_to_end(&mut bytes).map_err(Reason::Io)?;
         let body = match kind {
@@ -164,7 +164,8 @@ fn begins_with_utf_16_mark(bytes: &[u8]) -> bool {
     matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
 }
 
-/// The canonical form of a path; where there is none, reading it says why.
+/// The canonical form of a path. If it cannot be determined, the path itself: reading it then reports the
+/// error.
 fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

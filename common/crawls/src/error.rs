@@ -1,4 +1,4 @@
-//! What goes wrong with a crawl on disk, and what is left out of it on purpose.
+//! Errors of reading a crawl from disk, and the reasons for which records are skipped.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use super::warc::HeadError;
 use doppel_model::{TimeError, Timestamp, UrlError};
 use doppel_protocol::page::ItemError;
 
-/// A file, record or line that could not be read: where, and why.
+/// A file, record or line that could not be read, and why.
 #[derive(Debug, thiserror::Error)]
 pub struct InputError {
     /// The file or directory.
     pub path: Arc<Path>,
-    /// The place in it.
+    /// The place in the file.
     pub place: Place,
-    /// What is wrong there.
+    /// The error.
     pub reason: Reason,
 }
 
@@ -25,110 +25,110 @@ pub struct InputError {
 pub enum Place {
     /// The file as a whole.
     File,
-    /// The record that begins at this byte of the file as stored; in a compressed file, the record
-    /// in the compressed member that begins there.
+    /// The record at this byte offset of the stored file. In a compressed file, the record in the compressed
+    /// member that begins at this offset.
     Record(u64),
     /// This line, counted from 1.
     Line(u64),
 }
 
-/// What is wrong with a file, record or line.
+/// Why a file, record or line could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("{0}")]
     Io(io::Error),
-    /// No regular file and no directory.
+    /// Neither a regular file nor a directory.
     #[error("neither a file nor a directory")]
     FileKind,
-    /// Neither the name nor the content tells a format.
+    /// Neither the name nor the content identifies a supported format.
     #[error(
         "unknown format: neither WARC, JSON lines, HTML nor text (compressed files hold WARC or JSON lines)"
     )]
     Format,
-    /// A JSON array, which is not read piece by piece.
+    /// A JSON array. It is not supported because it cannot be read line by line.
     #[error("a JSON array; the format is JSON lines, one object a line")]
     JsonArray,
-    /// The data end in the middle.
+    /// The data end in the middle of a record, line or compressed member.
     #[error("the data end in the middle of it")]
     Truncated,
-    /// Compressed data that do not unpack.
+    /// Compressed data that cannot be decompressed.
     #[error("corrupt compressed data: {0}")]
     Corrupt(String),
-    /// Compressed data that unpack to implausibly many bytes; the rest of the file is not read.
+    /// Compressed data that expand to an implausible size. The rest of the file is not read.
     #[error("unpacks to over {free_mib} MiB and {ratio} times its size; the rest of the file is left out")]
     Expansion {
-        /// What is free, in MiB.
+        /// The expanded size that is always allowed, in MiB.
         free_mib: u64,
-        /// Bytes unpacked for each byte stored, beyond that.
+        /// Allowed expanded bytes per stored byte, in addition to that.
         ratio: u64,
     },
-    /// A broken record head.
+    /// An invalid record head.
     #[error("{0}")]
     Head(#[from] HeadError),
-    /// A record that goes on after its end.
+    /// A record does not end where its Content-Length says.
     #[error("the record does not end where its Content-Length says")]
     Length,
-    /// A record, line or page over its limit.
+    /// A record, line or page above its size limit.
     #[error("{what} of {bytes} bytes; at most {max} are taken")]
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// Its size, or the least that is known of it.
+        /// Its size in bytes, or a lower bound of it.
         bytes: u64,
         /// The limit.
         max: u64,
     },
-    /// No page URL.
+    /// An invalid page URL.
     #[error("{0}")]
     Url(#[from] UrlError),
-    /// No date.
+    /// An invalid date.
     #[error("the date is {0}")]
     Date(#[from] TimeError),
     /// A date too far in the future.
     #[error("the date {0} is more than 24 hours ahead")]
     Ahead(Timestamp),
-    /// No HTTP response head.
+    /// The HTTP response head is missing or invalid.
     #[error("no HTTP response head: {0}")]
     Http(String),
     /// A Content-Encoding or Transfer-Encoding that cannot be undone.
     #[error("the body is not valid {0}")]
     Encoding(&'static str),
-    /// A JSON line that is no page.
+    /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),
 }
 
-/// Why a record or file, sound in itself, is no page; these are counted.
+/// Why a valid record or file gives no page. Skipped items are counted by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Skip {
     /// An HTTP status that says nothing about the page.
     Status(u16),
     /// Neither HTML nor text.
     ContentType,
-    /// A Content-Encoding that is not read, such as br.
+    /// An unsupported Content-Encoding, such as br.
     Encoding,
     /// A revisit that found the page unchanged.
     Unchanged,
-    /// A revisit whose content is that of a record that is not in this file.
+    /// A revisit that refers to the content of a record that is not in this file.
     OriginalUnknown,
-    /// A revisit with a profile that is not known.
+    /// A revisit with an unknown profile.
     RevisitProfile,
     /// A redirect without a target.
     NoLocation,
-    /// A redirect to something that is no page.
+    /// A redirect to something that is not a valid page URL.
     BadLocation,
     /// A redirect from a page to itself.
     RedirectToItself,
-    /// A record about something that is not http, https or file, such as dns.
+    /// A record whose URL is not http, https or file, such as a DNS record.
     Scheme,
-    /// A part of a record that was cut in pieces.
+    /// A part of a segmented record.
     Segment,
-    /// A WARC record of a kind that is not known.
+    /// An unknown WARC record type.
     RecordKind,
-    /// A file whose name is not that of HTML, text or Markdown.
+    /// A file whose name is not that of an HTML, text or Markdown file.
     FileName,
-    /// A file with a text's name or none whose content is no text.
+    /// A file with the name of a text file, or without an extension, whose content is not text.
     Binary,
     /// A file or directory whose name begins with a dot.
     Hidden,

@@ -1,4 +1,4 @@
-//! Which format a file is in: by its name, or else by its first bytes.
+//! Detects the format of a file by its name, or else by its first bytes.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,13 +7,13 @@ use super::error::Reason;
 use super::limits::Limits;
 use super::stream::Stream;
 
-/// How much of a file is looked at.
+/// How many bytes at the beginning of a file are inspected.
 pub(super) const LOOKED_AT: usize = 8 << 10;
 
-/// UTF-8's, which editors put before text.
+/// The UTF-8 byte order mark, which some editors put at the beginning of a text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A format that is read.
+/// A supported format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Format {
     Warc,
@@ -21,18 +21,18 @@ pub(super) enum Format {
     Page(PageKind),
 }
 
-/// A file that is one page.
+/// The kind of a file that is a single page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PageKind {
     Html,
     /// Text or Markdown.
     Text,
-    /// No extension: text if the content is.
+    /// A file without an extension; it is text if its content is.
     Unnamed,
 }
 
 impl PageKind {
-    /// By the name of the file; none for names of other things.
+    /// Determines the kind by the file name; `None` for unsupported names.
     pub(super) fn of(path: &Path) -> Option<Self> {
         match extension(path).as_str() {
             "html" | "htm" | "xhtml" => Some(Self::Html),
@@ -46,7 +46,8 @@ impl PageKind {
 pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
     let mut stream = Stream::open(path, limits)?;
     let compressed = stream.is_compressed();
-    // Where the name tells the format, its reader meets an error here again, as an item.
+    // An error here is ignored if the name determines the format: the reader meets it again and reports it as
+    // an item.
     let beginning = beginning(&mut stream);
     let packed_name = matches!(extension(path).as_str(), "gz" | "zst");
     let name = if packed_name { path.with_extension("") } else { path.to_owned() };
@@ -73,7 +74,7 @@ pub(super) fn of(path: &Path, limits: &Limits) -> Result<Format, Reason> {
     }
 }
 
-/// The extension of a file's name in lower case.
+/// The extension of a file name, in lower case.
 fn extension(name: &Path) -> String {
     name.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase()
 }

@@ -1,8 +1,8 @@
-//! Gzip files member by member (RFC 1952), and the way back into a damaged one.
+//! Reads gzip files member by member (RFC 1952), and finds the next member after damage.
 //!
-//! The decoder works on one member at a time because a WARC record is a member of its own: its
-//! offset is where a record can be read again, and its end is where a broken record ends at the
-//! latest. The inflate state is reused from member to member.
+//! The decoder works on one member at a time because WARC writers put each record into a member of its own. The
+//! offset of the member is where the record can be read again, and the end of the member is where a broken
+//! record ends at the latest. The inflate state is reused from member to member.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
@@ -17,7 +17,7 @@ const TEXT_MAX: u64 = 4 << 10;
 /// The longest header of a member, in bytes: the fixed part, the extra field, both texts and the checksum.
 const HEADER_MAX: usize = 10 + 2 + u16::MAX as usize + 2 * TEXT_MAX as usize + 2;
 
-/// The bytes that are searched for a member at a time.
+/// The number of bytes that are searched for a member at a time.
 const SEARCH: usize = 256 << 10;
 
 /// The bytes of a search that a member may need to be told: its header, and the code lengths and first
@@ -27,19 +27,19 @@ const EDGE: usize = HEADER_MAX + (1 << 10);
 /// The first three bytes of a member: the magic number and the deflate method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-/// A gzip file at some place in one of its members.
+/// A gzip file with a read position in one of its members.
 pub(super) struct Gzip {
     file: BufReader<Counted>,
     inflate: Decompress,
     crc: Crc,
     /// Offset of the current member.
     member: u64,
-    /// Whether the current member was read to its end.
+    /// Whether the current member has been read to its end.
     ended: bool,
 }
 
 impl Gzip {
-    /// Before the first member of `file`.
+    /// Creates a reader that is positioned before the first member of `file`.
     pub(super) fn new(file: BufReader<Counted>) -> Self {
         Self { file, inflate: Decompress::new(false), crc: Crc::new(), member: 0, ended: true }
     }
@@ -49,19 +49,20 @@ impl Gzip {
         self.member
     }
 
-    /// The bytes of the file that were read.
+    /// The number of compressed bytes read so far.
     pub(super) fn bytes_read(&self) -> u64 {
         self.file.get_ref().position() - self.file.buffer().len() as u64
     }
 
-    /// Begins the member at `offset`; false at the end of the file.
+    /// Begins the member at `offset`. Returns false at the end of the file.
     pub(super) fn seek(&mut self, offset: u64) -> Result<bool, Reason> {
         self.file.seek(SeekFrom::Start(offset)).map_err(Reason::Io)?;
         self.ended = true;
         self.next_member()
     }
 
-    /// Begins the member after one that was read to its end; false at the end of the file.
+    /// Begins the next member; the current one must have been read to its end. Returns false at the end of the
+    /// file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
         if !self.ended {
             return Err(Reason::Truncated);
@@ -80,7 +81,7 @@ impl Gzip {
         Ok(true)
     }
 
-    /// Tapes and block devices pad with zeros, which gzip ignores as well.
+    /// Whether only zero bytes are left. Tapes and block devices pad with zeros; gzip ignores them, too.
     fn only_zeros_left(&mut self) -> Result<bool, Reason> {
         loop {
             let bytes = self.file.fill_buf().map_err(Reason::Io)?;
@@ -92,7 +93,8 @@ impl Gzip {
         }
     }
 
-    /// Unpacks into `out`; 0 bytes at the end of the member, whose checksum is then verified.
+    /// Decompresses into `out` and returns the number of bytes. It returns 0 at the end of the member, after
+    /// its checksum has been verified.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<usize, Reason> {
         while !self.ended {
             let packed = self.file.fill_buf().map_err(Reason::Io)?;
@@ -104,7 +106,8 @@ impl Gzip {
             self.file.consume(consumed);
             self.crc.update(&out[..produced]);
             if status == Status::StreamEnd {
-                // A damaged member may seem to end in the next one; so it has ended only if it checks.
+                // The data of a damaged member may run on into the next one and seem to end there, so the
+                // member has ended only if its checksum matches.
                 self.check_trailer()?;
                 self.ended = true;
                 return Ok(produced);
@@ -130,11 +133,12 @@ impl Gzip {
         if found == expected { Ok(()) } else { Err(Reason::Corrupt("wrong checksum or length".to_owned())) }
     }
 
-    /// Goes to the next member that unpacks to something that begins with `prefix`, after an error
-    /// in the current one; false when there is none.
+    /// After an error in the current member, goes to the next member whose decompressed content begins with
+    /// `prefix`. Returns false if there is none.
     ///
-    /// The search begins inside the current member, because a cut member ends before the place
-    /// where the decoder stumbles. Every byte is searched once in a file, however often it breaks.
+    /// The search begins inside the current member: if that member was cut off, the next one begins before the
+    /// place where the decoder failed. Every byte of a file is searched at most once, however many members are
+    /// broken.
     pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
         let mut from = if self.ended { self.bytes_read() } else { self.member + 1 };
         self.file.seek(SeekFrom::Start(from)).map_err(Reason::Io)?;
@@ -212,7 +216,7 @@ fn ended_early(error: io::Error) -> Reason {
     if error.kind() == io::ErrorKind::UnexpectedEof { Reason::Truncated } else { Reason::Io(error) }
 }
 
-// Taken by value because that is what `map_err` gives.
+// Takes the error by value because that is what `map_err` passes.
 #[expect(clippy::needless_pass_by_value)]
 fn corrupt(error: flate2::DecompressError) -> Reason {
     Reason::Corrupt(error.message().unwrap_or("no deflate data").to_owned())

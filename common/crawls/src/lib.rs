@@ -1,9 +1,8 @@
-//! Crawls on disk as a stream of pages, in crawl order: WARC files, JSON lines, and directories or
-//! single files of HTML, text and Markdown.
+//! Reads crawls on disk as a stream of pages, in crawl order. Inputs are WARC files, JSON lines, and
+//! directories or single files of HTML, text and Markdown.
 //!
-//! Every input is hostile: sizes, nesting and expansion are bounded, one bad record or line is an
-//! item of the stream among good ones, and the stream goes on after it where it can. One record is
-//! in memory at a time.
+//! Input is untrusted: sizes, nesting and expansion are bounded. A bad record or line becomes an error item in
+//! the stream, and the stream continues after it where possible. Only one record is in memory at a time.
 //!
 //! ```
 //! use doppel_crawls::{Item, Limits};
@@ -45,7 +44,7 @@ pub use warc::HeadError;
 use doppel_model::{PageUrl, Timestamp};
 use format::Format;
 
-/// One fetch of one page, as it stands in a crawl.
+/// One fetch of one page, as recorded in a crawl.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fetched {
     /// The page.
@@ -60,14 +59,14 @@ pub struct Fetched {
     pub language: Option<String>,
 }
 
-/// What a fetch gave.
+/// The result of a fetch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FetchedBody {
-    /// An HTML document as served, content encodings undone.
+    /// An HTML document as served, after content encodings are undone.
     Html {
         /// The document.
         bytes: Vec<u8>,
-        /// The charset that came with it; the document may name its own.
+        /// The charset that the response declared. The document may declare another one.
         charset: Option<String>,
     },
     /// Plain text or Markdown.
@@ -78,21 +77,21 @@ pub enum FetchedBody {
     Dead,
 }
 
-/// One step of an input.
+/// One item of an input.
 #[derive(Debug)]
 pub enum Item {
     /// A page.
     Page(Fetched),
-    /// A sound record or file that is no page.
+    /// A valid record or file that is not a page.
     Skipped(Skip),
-    /// A bad file, record or line.
+    /// A file, record or line that could not be read.
     Bad(InputError),
 }
 
 /// The pages of one file or directory, in order.
 ///
-/// After an error that leaves nothing more to read the iterator ends, and [`broke_off`](Self::broke_off)
-/// tells.
+/// The iterator ends after an error behind which nothing more can be read; [`broke_off`](Self::broke_off) then
+/// returns true.
 pub struct Input {
     source: Source,
     modified: Timestamp,
@@ -105,10 +104,10 @@ enum Source {
     Files(Box<directory::Files>),
 }
 
-/// Opens a file or directory, and tells its format by its name or else by its first bytes.
+/// Opens a file or directory. The format is taken from the file name, or else from the first bytes.
 ///
 /// # Errors
-/// When it cannot be opened or is in no format that is read.
+/// When the path cannot be opened, or its format is not supported.
 pub fn open(path: &Path, limits: Limits) -> Result<Input, InputError> {
     let name: Arc<Path> = path.into();
     let fail = |reason| InputError { path: Arc::clone(&name), place: Place::File, reason };
@@ -130,7 +129,7 @@ pub fn open(path: &Path, limits: Limits) -> Result<Input, InputError> {
 }
 
 impl Input {
-    /// When the file or directory was last modified, and not later than now.
+    /// The modification time of the file or directory, but not later than now.
     #[must_use]
     pub fn modified(&self) -> Timestamp {
         self.modified
@@ -146,8 +145,8 @@ impl Input {
         }
     }
 
-    /// Whether reading has ended before the end: there was damage or a failure of the system, and
-    /// nothing that could be read behind it. An error that the reader went on after is none of these.
+    /// Whether reading ended early: there was damage or an I/O failure, and nothing behind it could be read.
+    /// Errors after which the reader continued do not count.
     #[must_use]
     pub fn broke_off(&self) -> bool {
         match &self.source {
@@ -157,7 +156,7 @@ impl Input {
         }
     }
 
-    /// The bytes of the file, or of all files of the directory, as stored.
+    /// The stored size in bytes of the file, or of all files of the directory.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
@@ -176,7 +175,7 @@ impl Iterator for Input {
     }
 }
 
-/// The modification time of a file, 1970 where the system has none.
+/// The modification time of a file; 1970 if the system does not provide one.
 fn modified(metadata: &fs::Metadata) -> Timestamp {
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     let millis = match modified.duration_since(SystemTime::UNIX_EPOCH) {

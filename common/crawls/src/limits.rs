@@ -1,26 +1,26 @@
-//! The bounds of what an input may hold.
+//! Bounds on the input.
 
 use super::error::Reason;
 use doppel_model::Timestamp;
 use doppel_protocol::page::{AHEAD_MAX_MS, LINE_BYTES_MAX, PAGE_BYTES_MAX};
 
-/// What is taken of a crawl; beyond it there is an error item.
+/// The limits of a crawl reader. Input beyond a limit gives an error item.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The moment that dates may be at most 24 hours ahead of.
+    /// The current time. Dates may be at most 24 hours after it.
     pub now: Timestamp,
     /// The largest payload of a WARC record, in bytes.
     pub record_bytes_max: usize,
-    /// The largest page after content encodings are undone, in bytes.
+    /// The largest page, in bytes, after content encodings are undone.
     pub page_bytes_max: usize,
     /// The longest JSON line, in bytes.
     pub line_bytes_max: usize,
-    /// A file may unpack to this many bytes, and beyond it to ...
+    /// The number of bytes that a file may expand to in any case.
     pub expansion_free_bytes: u64,
-    /// ... this many times the bytes that were read of it. Deflate can reach 1,032, web pages
-    /// reach 20.
+    /// Beyond that, the number of expanded bytes allowed per stored byte read. Deflate can reach 1,032; web
+    /// pages reach about 20.
     pub expansion_ratio_max: u64,
-    /// How many payload digests of a WARC file are remembered for its revisits; 40 bytes each.
+    /// How many payload digests of a WARC file are remembered for its revisits. Each takes 40 bytes.
     pub originals_max: usize,
 }
 
@@ -39,7 +39,7 @@ impl Limits {
         }
     }
 
-    /// Whether `unpacked` bytes from `stored` ones are plausible.
+    /// Checks that `stored` bytes may decompress to `unpacked` bytes.
     pub(super) fn check_expansion(&self, stored: u64, unpacked: u64) -> Result<(), Reason> {
         let allowed =
             stored.saturating_mul(self.expansion_ratio_max).saturating_add(self.expansion_free_bytes);
@@ -49,18 +49,18 @@ impl Limits {
         Err(Reason::Expansion { free_mib: self.expansion_free_bytes >> 20, ratio: self.expansion_ratio_max })
     }
 
-    /// Whether a page of so many bytes is taken.
+    /// Checks the size of a page, in bytes.
     pub(super) fn check_page(&self, bytes: usize) -> Result<(), Reason> {
         too_large("a page", bytes as u64, self.page_bytes_max)
     }
 
-    /// Whether a date is not too far ahead.
+    /// Checks that a date is not too far in the future, and returns it.
     pub(super) fn check_date(&self, date: Timestamp) -> Result<Timestamp, Reason> {
         if date > self.now.plus_millis(AHEAD_MAX_MS) { Err(Reason::Ahead(date)) } else { Ok(date) }
     }
 }
 
-/// Whether `bytes` is within `max`.
+/// Checks that `bytes` is at most `max`.
 pub(super) fn too_large(what: &'static str, bytes: u64, max: usize) -> Result<(), Reason> {
     let max = max as u64;
     if bytes > max { Err(Reason::TooLarge { what, bytes, max }) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Pages from JSON lines: one page item a line, as for `POST /v1/pages`.
+//! Reads pages from JSON lines: one page item per line, in the form of `POST /v1/pages`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub(super) struct Lines {
     line: Vec<u8>,
     number: u64,
     ended: bool,
-    /// Whether damage ended it.
+    /// Whether damage ended the file.
     broke_off: bool,
-    /// The damage, where it is to be told after the line before it.
+    /// The damage, if it is to be reported after the line before it.
     damage: Option<Reason>,
 }
 
@@ -47,7 +47,7 @@ impl Lines {
         self.stream.bytes_read()
     }
 
-    /// Reads the next line up to its limit; false at the end of the file.
+    /// Reads the next line up to its limit. Returns false at the end of the file.
     fn read_line(&mut self) -> Result<bool, Reason> {
         self.line.clear();
         self.number += 1;
@@ -58,7 +58,8 @@ impl Lines {
                 Ok(false) => break,
                 Err(damage) => {
                     (self.ended, self.broke_off) = (true, true);
-                    // A last line may be whole without a line feed; half a line says no more than the damage.
+                    // The last line may be complete without a line feed. If it is not, report only the damage:
+                    // the incomplete line adds nothing.
                     let whole = length == self.line.len() as u64 && self.page().is_ok();
                     if !whole {
                         return Err(damage);
@@ -72,7 +73,8 @@ impl Lines {
         Ok(length > 0)
     }
 
-    /// Adds the bytes at hand to the line, and to its length; false at the end of the line.
+    /// Appends the available bytes to the line and adds their number to `length`. Returns false at the end of
+    /// the line.
     fn read_piece(&mut self, length: &mut u64) -> Result<bool, Reason> {
         let data = self.stream.data()?;
         if data.is_empty() {

@@ -1,9 +1,9 @@
-//! The bytes of a file, unpacked, with the borders of gzip members visible.
+//! The decompressed bytes of a file, with the boundaries of gzip members visible.
 //!
-//! Compression is told by the file's first bytes, not by its name. A plain or zstd file is one
-//! member. The work is bounded: [`Limits::expansion_ratio_max`] counts what is unpacked, also when
-//! a part is read again. What is stored counts once, except for a record that is
-//! [read once more](Stream::reread) because another one refers to it.
+//! The compression is detected by the first bytes of the file, not by its name. A plain file or a zstd file is
+//! treated as one member. The work is bounded by [`Limits::expansion_ratio_max`]: all decompressed bytes count,
+//! also those of a part that is read again. Stored bytes count only once, except those of a record that is
+//! [read once more](Stream::reread) because another record refers to it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -14,10 +14,10 @@ use super::counted::Counted;
 use super::error::Reason;
 use super::gzip::Gzip;
 
-/// The bytes that are unpacked at a time.
+/// The size of the decompression buffer, in bytes.
 const WINDOW: usize = 64 << 10;
 
-/// The bytes that are read from the file at a time.
+/// The size of the read buffer, in bytes.
 const READ: usize = 128 << 10;
 
 enum Codec {
@@ -26,20 +26,20 @@ enum Codec {
     Zstd(Box<zstd::Decoder<'static, BufReader<Counted>>>),
 }
 
-/// An open file of any compression. A gzip file stands before its first member, which
-/// [`next_member`](Self::next_member) enters.
+/// An open file of any compression. A gzip file is positioned before its first member;
+/// [`next_member`](Self::next_member) enters it.
 pub(super) struct Stream {
     codec: Codec,
     limits: Limits,
     window: Box<[u8]>,
     start: usize,
     end: usize,
-    /// The bytes of the file that were needed so far, and those that came of them.
+    /// The number of stored bytes used so far, and the number of bytes they decompressed to.
     stored: u64,
     unpacked: u64,
-    /// The offset up to which the bytes of the file are in `stored`.
+    /// The file offset up to which `stored` counts the bytes of the file.
     counted_to: u64,
-    /// Whether nothing of the current member was consumed.
+    /// Whether no byte of the current member has been consumed.
     at_member_start: bool,
     /// Whether the window holds the last bytes of the current member.
     member_ended: bool,
@@ -60,7 +60,7 @@ impl Stream {
             }
             _ => Codec::Plain(file),
         };
-        // A gzip file begins before its first member.
+        // A gzip file is positioned before its first member.
         let member_ended = matches!(codec, Codec::Gzip(_));
         Ok(Self {
             codec,
@@ -80,7 +80,7 @@ impl Stream {
         !matches!(self.codec, Codec::Plain(_))
     }
 
-    /// The bytes read of the file as stored.
+    /// The number of stored bytes read.
     pub(super) fn bytes_read(&self) -> u64 {
         match &self.codec {
             Codec::Plain(file) => file.position(),
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// The offset in the file of the next byte, or of the compressed member it is in.
+    /// The file offset of the next byte, or of the compressed member that contains it.
     pub(super) fn offset(&self) -> u64 {
         match &self.codec {
             Codec::Plain(file) => file.position() - (self.end - self.start) as u64,
@@ -98,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// The offset to [`seek`](Self::seek) to in order to read on from here, if there is one.
+    /// An offset for [`seek`](Self::seek) with which reading can continue from here, if there is one.
     pub(super) fn mark(&self) -> Option<u64> {
         let seekable = match &self.codec {
             Codec::Plain(_) => true,
@@ -108,7 +108,7 @@ impl Stream {
         seekable.then(|| self.offset())
     }
 
-    /// Goes to an offset that [`mark`](Self::mark) gave.
+    /// Goes to an offset that [`mark`](Self::mark) returned.
     pub(super) fn seek(&mut self, mark: u64) -> Result<(), Reason> {
         match &mut self.codec {
             Codec::Plain(file) => file.seek(SeekFrom::Start(mark)).map(drop).map_err(Reason::Io)?,
@@ -119,7 +119,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Does as [`seek`](Self::seek), and what is read from there counts as stored once more.
+    /// Like [`seek`](Self::seek), but what is read from there counts as stored once more.
     pub(super) fn reread(&mut self, mark: u64) -> Result<(), Reason> {
         self.counted_to = mark;
         self.seek(mark)
@@ -130,13 +130,13 @@ impl Stream {
         (self.at_member_start, self.member_ended) = (true, false);
     }
 
-    /// The next bytes of the current member, as many as are at hand; none at its end.
+    /// The available next bytes of the current member. Empty at the end of the member.
     pub(super) fn data(&mut self) -> Result<&[u8], Reason> {
         self.peek(1)?;
         Ok(&self.window[self.start..self.end])
     }
 
-    /// At least `wanted` bytes without consuming them, fewer only at the end of the member.
+    /// At least `wanted` bytes, without consuming them. Fewer only at the end of the member.
     pub(super) fn peek(&mut self, wanted: usize) -> Result<&[u8], Reason> {
         while self.end - self.start < wanted && !self.member_ended {
             if self.start == self.end {
@@ -162,13 +162,13 @@ impl Stream {
         Ok(&self.window[self.start..self.end])
     }
 
-    /// Consumes bytes that [`data`](Self::data) or [`peek`](Self::peek) gave.
+    /// Consumes bytes that [`data`](Self::data) or [`peek`](Self::peek) returned.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.at_member_start &= bytes == 0;
         self.start = (self.start + bytes).min(self.end);
     }
 
-    /// Goes to the next member once the current one is consumed; false at the end of the file.
+    /// Goes to the next member after the current one is consumed. Returns false at the end of the file.
     pub(super) fn next_member(&mut self) -> Result<bool, Reason> {
         let Codec::Gzip(gzip) = &mut self.codec else { return Ok(false) };
         let found = gzip.next_member()?;
@@ -178,7 +178,8 @@ impl Stream {
         Ok(found)
     }
 
-    /// After an error, goes to the next member whose content begins with `prefix`.
+    /// After an error, goes to the next member whose content begins with `prefix`. Returns false if there is
+    /// none.
     pub(super) fn find_member(&mut self, prefix: &[u8]) -> Result<bool, Reason> {
         let Codec::Gzip(gzip) = &mut self.codec else { return Ok(false) };
         let found = gzip.find_member(prefix)?;

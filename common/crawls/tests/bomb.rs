@@ -1,4 +1,5 @@
-//! Ten gigabytes behind ten megabytes end in seconds, in little memory, with an error that says so.
+//! Ten gigabytes in ten megabytes of compressed data are rejected within seconds, in little memory, with a
+//! clear error.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -13,8 +14,8 @@ use flate2::{Compress, Compression, FlushCompress, GzBuilder};
 const PIECE: usize = 64 << 20;
 const PIECES: usize = 160;
 
-/// Bare deflate of `bytes` that ends at a byte and refers to nothing before it, so that copies of it
-/// can follow each other.
+/// Raw deflate data of `bytes` that end at a byte boundary and refer to nothing before them, so that copies can
+/// be concatenated.
 fn deflated(bytes: &[u8]) -> Vec<u8> {
     let mut deflate = Compress::new(Compression::best(), false);
     let mut packed = Vec::with_capacity(bytes.len() / 500 + 1000);
@@ -23,7 +24,7 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A gzip member of `beginning` and then 10 GiB of zeros; its end does not matter.
+/// A gzip member of `beginning` followed by 10 GiB of zeros. It has no trailer, which does not matter here.
 fn gzip_bomb(beginning: &[u8]) -> Vec<u8> {
     let mut header = GzBuilder::new().write(Vec::new(), Compression::best());
     header.flush().unwrap();
@@ -36,7 +37,7 @@ fn record(fields: &str, length: usize) -> Vec<u8> {
     format!("WARC/1.0\r\n{url}{fields}Content-Length: {length}\r\n\r\n").into_bytes()
 }
 
-/// The most memory that the process ever had, in bytes.
+/// The peak memory of the process, in bytes.
 fn peak_memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -44,7 +45,7 @@ fn peak_memory() -> usize {
 }
 
 #[test]
-fn bombs_end_quickly() {
+fn bombs_are_rejected_quickly() {
     let resource = "WARC-Type: resource\r\nContent-Type: text/html\r\n";
     let ten_gib = PIECE * PIECES;
     let directory = tempfile::tempdir().unwrap();
@@ -75,9 +76,10 @@ fn bombs_end_quickly() {
     assert!(peak < 400 << 20, "{peak}");
 }
 
-/// Each record claims all that follows, so each is read to the end before the next one is looked for.
+/// Each record claims everything that follows as its block, so each is read to the end of the file before the
+/// search for the next one begins.
 #[test]
-fn overlapping_records_end_quickly() {
+fn overlapping_records_are_rejected_quickly() {
     let head = record("WARC-Type: metadata\r\n", 30 << 20);
     let count = (4 << 20) / head.len();
     let directory = tempfile::tempdir().unwrap();
@@ -91,9 +93,9 @@ fn overlapping_records_end_quickly() {
     assert!(before.iter().all(truncated) && before.len() < count, "{}", before.len());
 }
 
-/// A crawler's large files are read through, and what comes after them is read.
+/// Large files in a crawl are read through, and the records after them are read.
 #[test]
-fn large_files_are_no_bombs() {
+fn large_files_are_not_rejected_as_bombs() {
     let mut random = 1_u64;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

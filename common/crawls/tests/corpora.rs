@@ -1,4 +1,4 @@
-//! The developer corpora, read whole, against their own lists.
+//! Reads the developer corpora completely and compares the pages with the corpora's own lists.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../text/tests/crawl/mod.rs"]
@@ -13,7 +13,7 @@ use doppel_crawls::{Fetched, FetchedBody, Item, Limits};
 use doppel_model::Timestamp;
 use flate2::read::MultiGzDecoder;
 
-/// All pages of a file, which has no bad and no skipped records.
+/// All pages of a file that has no bad and no skipped records.
 fn pages(path: &Path) -> Vec<Fetched> {
     let now: Timestamp = "2100-01-01T00:00:00Z".parse().unwrap();
     let mut input = doppel_crawls::open(path, Limits::at(now)).unwrap();
@@ -28,7 +28,7 @@ fn pages(path: &Path) -> Vec<Fetched> {
     pages
 }
 
-/// URL, and whether it is dead, of every line of a list, sorted.
+/// The URL of every line of a list, and whether the page is dead; sorted.
 fn listed(lines: impl BufRead) -> Vec<(String, bool)> {
     let mut listed: Vec<_> = lines
         .lines()
@@ -56,8 +56,8 @@ fn check_against_list(pages: &[Fetched], list: &[(String, bool)]) {
     assert!(pages.iter().all(|page| page.fetched_at.is_some()));
 }
 
-/// URL and body of every response, taken apart in the simplest way, which trusts the file.
-fn taken_apart(path: &Path) -> Vec<(String, Vec<u8>)> {
+/// URL and body of every response, split in the simplest way, which assumes a well-formed file.
+fn split_responses(path: &Path) -> Vec<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     MultiGzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
     let split = |bytes: &[u8]| memchr::memmem::find(bytes, b"\r\n\r\n").unwrap() + 4;
@@ -92,7 +92,7 @@ fn bodies() {
             FetchedBody::Text(text) => (page.url.to_string(), Some(text.into_bytes())),
             FetchedBody::Redirect(_) | FetchedBody::Dead => (page.url.to_string(), None),
         });
-        let expected = taken_apart(&path);
+        let expected = split_responses(&path);
         assert_eq!(pages.len(), expected.len(), "{file}");
         for ((url, body), expected) in pages.zip(expected) {
             assert_eq!(url, expected.0);
@@ -117,7 +117,7 @@ fn trace() {
     assert_eq!(pages.iter().filter(|page| page.body == FetchedBody::Dead).count(), 230);
     let list = MultiGzDecoder::new(File::open(data.join("trace.jsonl.gz")).unwrap());
     check_against_list(&pages, &listed(BufReader::new(list)));
-    // A schedule of a round a week.
+    // The crawl has one round per week.
     let weeks = pages.iter().map(|page| page.fetched_at.unwrap().day() / 7);
     let by_week = weeks.fold(BTreeMap::<i64, usize>::new(), |mut by_week, week| {
         *by_week.entry(week).or_default() += 1;

@@ -1,4 +1,4 @@
-//! The head of a WARC record: version line and named fields (ISO 28500:2017, sections 4 and 5).
+//! The head of a WARC record: the version line and named fields (ISO 28500:2017, sections 4 and 5).
 
 use std::ops::Range;
 use std::str;
@@ -8,13 +8,13 @@ use doppel_model::{TimeError, Timestamp};
 /// The longest head, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// What every record of WARC 1.0 and 1.1 begins with.
+/// The first bytes of every record of WARC 1.0 and 1.1.
 pub(super) const VERSION: &[u8] = b"WARC/1.";
 
-/// Why a record head is not valid.
+/// Why a record head is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// Something else stands where a record should begin.
+    /// Something other than a record begins here.
     #[error("no WARC record; it begins with {0:?}")]
     Version(String),
     /// Longer than 64 KiB.
@@ -23,13 +23,13 @@ pub enum HeadError {
     /// A line without a colon.
     #[error("a line of the record head is no field: {0:?}")]
     Line(String),
-    /// A field that is needed.
+    /// A required field is missing.
     #[error("the record has no {0}")]
     Missing(&'static str),
-    /// A field that is there twice, with different values.
+    /// A field is given twice, with different values.
     #[error("the record has two {0}")]
     Twice(&'static str),
-    /// A field whose value makes no sense.
+    /// A field has an invalid value.
     #[error("bad {0}: {1:?}")]
     Bad(&'static str, String),
 }
@@ -76,20 +76,20 @@ impl Field {
     }
 }
 
-/// What a record holds.
+/// The type of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Kind {
     Response,
     Resource,
     Revisit,
     Conversion,
-    /// warcinfo, request, metadata and continuation: nothing of a page.
+    /// warcinfo, request, metadata and continuation: these say nothing about a page.
     Aside,
     #[default]
     Unknown,
 }
 
-/// The head of a record, as ranges in the bytes that [`parse`](Self::parse) was given.
+/// The head of a record. Fields are ranges in the bytes that were given to [`parse`](Self::parse).
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) kind: Kind,
@@ -99,7 +99,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads a whole head, from the version line to the blank line.
+    /// Parses a whole head, from the version line to the blank line.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
         let mut head = Self::default();
         let mut at = 0;
@@ -115,7 +115,7 @@ impl Head {
             }
             match line {
                 b"\r\n" | b"\n" => break,
-                // A folded value goes on.
+                // A continuation line of a folded value.
                 [b' ' | b'\t', ..] => {
                     if let Some(field) = last {
                         head.extend(field, range.end);
@@ -163,7 +163,7 @@ impl Head {
         }
     }
 
-    /// A field's value, if the field is there and not empty. `bytes` are those that were parsed.
+    /// The value of a field, if it is present and not empty. `bytes` must be the bytes that were parsed.
     pub(super) fn get<'a>(&self, bytes: &'a [u8], field: Field) -> Result<Option<&'a str>, HeadError> {
         let Some(range) = &self.fields[field as usize] else { return Ok(None) };
         let value = bytes[range.clone()].trim_ascii();
@@ -177,12 +177,12 @@ impl Head {
         self.get(bytes, field)?.ok_or(HeadError::Missing(field.name()))
     }
 
-    /// The URI that the record is about, which some writers put in angle brackets.
+    /// The URI that the record is about. Some writers put it in angle brackets.
     pub(super) fn target<'a>(&self, bytes: &'a [u8]) -> Result<&'a str, HeadError> {
         self.needed(bytes, Field::Target).map(unbracketed)
     }
 
-    /// The URI of the record that a revisit repeats, if it names one.
+    /// The URI of the record that a revisit refers to, if it names one.
     pub(super) fn refers_to<'a>(&self, bytes: &'a [u8]) -> Result<Option<&'a str>, HeadError> {
         Ok(self.get(bytes, Field::RefersToTarget)?.map(unbracketed))
     }
@@ -192,13 +192,13 @@ fn unbracketed(uri: &str) -> &str {
     uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
 }
 
-/// The first line of `bytes` as it appears in a message.
+/// The first line of `bytes`, shortened for a message.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
     String::from_utf8_lossy(&line[..line.len().min(60)]).trim().to_owned()
 }
 
-/// Reads a WARC-Date. WARC 1.1, section 5.4, allows any precision from the year on.
+/// Parses a WARC-Date. WARC 1.1, section 5.4, allows any precision from the year on.
 pub(super) fn parse_date(text: &str) -> Result<Timestamp, TimeError> {
     let full = match text.len() {
         4 => format!("{text}-01-01T00:00:00Z"),

@@ -1,7 +1,7 @@
-//! The HTTP response in a WARC record: what it says of the page.
+//! Extracts the page from the HTTP response in a WARC record.
 //!
-//! Writers differ in what they store: some undo the transfer and content encodings and keep the
-//! headers that name them, so a body that is plainly not in the named encoding is taken as it is.
+//! Writers differ in what they store: some undo the transfer and content encodings but keep the headers that
+//! name them. So a body that is clearly not in the named encoding is used unchanged.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,14 +16,14 @@ use crate::format::BYTE_ORDER_MARK;
 use crate::limits::Limits;
 use doppel_model::PageUrl;
 
-/// The longest HTTP head, in bytes, and its most fields.
+/// The longest HTTP head, in bytes, and the largest number of fields in it.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEAD_FIELDS_MAX: usize = 256;
 
-/// The largest window of a zstd body, as RFC 9659 asks: 8 MiB.
+/// The largest window of a zstd body: 8 MiB, as RFC 9659 requires.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// Why a sound record gives no page.
+/// Why a valid record gives no page.
 pub(super) enum Refusal {
     Skip(Skip),
     Bad(Reason),
@@ -41,11 +41,11 @@ impl<R: Into<Reason>> From<R> for Refusal {
     }
 }
 
-/// The block of a record, whole or cut off because it is too large.
+/// The block of a record: complete, or cut off because it is too large.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'a> {
     pub(super) bytes: &'a [u8],
-    /// Its full length.
+    /// The full length of the block, in bytes.
     pub(super) length: u64,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The fields of an HTTP head that matter here.
+/// The fields of an HTTP head that are used here.
 #[derive(Default)]
 struct Response<'a> {
     status: u16,
@@ -71,21 +71,21 @@ struct Response<'a> {
     content_encoding: Option<&'a [u8]>,
     transfer_encoding: Option<&'a [u8]>,
     location: Option<&'a [u8]>,
-    /// Where the body begins in the block.
+    /// The offset of the body in the block.
     body: usize,
 }
 
-/// The status of the response in `block`, if there is one.
+/// The status of the response in `block`, if it contains one.
 pub(super) fn status(block: &[u8]) -> Option<u16> {
     Response::parse(block, &mut Vec::new()).ok().map(|response| response.status)
 }
 
-/// What the response in `block` says of the page `url`.
+/// What the response in `block` says about the page `url`.
 pub(super) fn page(url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
     Response::parse(block.bytes, &mut Vec::new())?.page(url, block, limits)
 }
 
-/// What a block that is a document of this Content-Type says.
+/// The body of a block that is a document of the given Content-Type.
 pub(super) fn document(
     content_type: Option<&[u8]>,
     block: Block<'_>,
@@ -110,7 +110,7 @@ fn body(content_type: Option<&[u8]>, bytes: Cow<'_, [u8]>, limits: &Limits) -> R
 }
 
 impl<'a> Response<'a> {
-    /// Reads the head of `block`; `scratch` holds it where it has to be rewritten.
+    /// Parses the head of `block`. `scratch` holds the head if it has to be rewritten.
     fn parse(block: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Self, Reason> {
         let stored = &block[..block.len().min(HEAD_BYTES_MAX)];
         let head = as_version_1(stored, scratch);
@@ -145,7 +145,8 @@ impl<'a> Response<'a> {
     fn page(&self, url: &PageUrl, block: Block<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
         match self.status {
             200 => {
-                // Before the body is asked for: a film that is too large is no error.
+                // Check the media type before the size: a video that is too large is skipped, it is not an
+                // error.
                 media(self.content_type, b"<")?;
                 let body = block.from(self.body).complete(limits)?;
                 let body = decoded(self.content_encoding, unchunked(self.transfer_encoding, body)?, limits)?;
@@ -171,7 +172,8 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Browsers' recorders write versions that the parser does not know, before a head that is the same.
+/// Rewrites the version of an HTTP/2 or HTTP/3 head to HTTP/1.1. Recorders in browsers write these versions,
+/// which the parser does not know; the rest of the head is the same.
 fn as_version_1<'a>(head: &'a [u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     let Some(rest) = head.strip_prefix(b"HTTP/2").or_else(|| head.strip_prefix(b"HTTP/3")) else {
         return head;
@@ -210,8 +212,8 @@ fn charset_of(content_type: &[u8]) -> Option<String> {
     (1..=40).contains(&charset.len()).then(|| charset.to_owned())
 }
 
-/// Undoes Transfer-Encoding: chunked (RFC 9112, section 7.1). A last chunk that was cut off with the
-/// connection is kept.
+/// Undoes Transfer-Encoding: chunked (RFC 9112, section 7.1). If the connection was cut off, the incomplete
+/// last chunk is kept.
 fn unchunked<'a>(encoding: Option<&[u8]>, body: &'a [u8]) -> Result<Cow<'a, [u8]>, Reason> {
     let chunked =
         encoding.is_some_and(|encoding| encoding.trim_ascii().to_ascii_lowercase().ends_with(b"chunked"));
@@ -232,8 +234,8 @@ fn unchunked<'a>(encoding: Option<&[u8]>, body: &'a [u8]) -> Result<Cow<'a, [u8]
     }
 }
 
-/// The size of the chunk at the beginning of `bytes`, and what follows the size; none where the
-/// bytes end before that.
+/// The size of the chunk at the beginning of `bytes`, and the bytes after the size line. `None` if the bytes
+/// end within the size line.
 fn chunk(bytes: &[u8]) -> Option<Result<(usize, &[u8]), Reason>> {
     if bytes.first().is_some_and(|b| !b.is_ascii_hexdigit()) {
         return Some(Err(Reason::Encoding("chunked")));
@@ -247,7 +249,7 @@ fn chunk(bytes: &[u8]) -> Option<Result<(usize, &[u8]), Reason>> {
     }
 }
 
-/// Whether the body is chunked at all, or was joined by the writer of the record.
+/// Whether the body is really chunked. Some writers of records undo the chunking.
 fn begins_with_chunk(body: &[u8]) -> bool {
     let Some(Ok((size, data))) = chunk(body) else { return false };
     data.get(size..).is_none_or(|after| after.is_empty() || after.starts_with(b"\r"))
@@ -281,12 +283,13 @@ fn decoded<'a>(
     Ok(Cow::Owned(page))
 }
 
-/// `<!` or `<h`: no encoding of a page begins so.
+/// Whether the body begins with `<!` or `<h`. No encoded page begins like this.
 fn begins_like_a_document(body: &[u8]) -> bool {
     matches!(body.trim_ascii_start(), [b'<', b'!' | b'h' | b'H', ..])
 }
 
-/// Servers send zlib (RFC 1950) or bare deflate under one name.
+/// Whether a `deflate` body has a zlib header. Servers send both zlib (RFC 1950) and raw deflate under this
+/// name.
 fn has_zlib_header(body: &[u8]) -> bool {
     matches!(*body, [cmf, flags, ..] if cmf & 15 == 8 && (u16::from(cmf) << 8 | u16::from(flags)) % 31 == 0)
 }

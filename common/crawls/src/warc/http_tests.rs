@@ -8,7 +8,7 @@ use doppel_model::Timestamp;
 
 const LIMITS: Limits = Limits { page_bytes_max: 100_000, ..Limits::at(Timestamp::from_millis(0)) };
 
-/// What a test says of the outcome, in one word.
+/// The outcome as one line of text.
 fn outcome(block: &[u8]) -> String {
     let url = PageUrl::parse("https://a.org/d/e").unwrap();
     match page(&url, Block { bytes: block, length: block.len() as u64 }, &LIMITS) {
@@ -131,7 +131,7 @@ fn chunks() {
         ("4\r\nRust\r\n8\r\nis", "html Rustis"),
         ("ff\r\nRust", "html Rust"),
         ("4\r\nRust\r\n8", "html Rust"),
-        // Undone already.
+        // Already undone.
         ("<p>Rust", "html <p>Rust"),
         ("add\r\nmore", "html more"),
         ("4\r\nfour and more", "html 4\r\nfour and more"),
@@ -188,7 +188,7 @@ fn unpacking_is_bounded() {
 }
 
 #[test]
-fn what_is_too_large_is_judged_by_its_head() {
+fn a_block_that_is_too_large_is_judged_by_its_head() {
     let url = PageUrl::parse("https://a.org/").unwrap();
     let cut = |content_type: &str| {
         let head = response(&format!("Content-Type: {content_type}\r\n"), &[b'x'; 100]);

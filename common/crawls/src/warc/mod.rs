@@ -1,8 +1,8 @@
-//! Pages from WARC 1.0 and 1.1 (ISO 28500:2017).
+//! Reads pages from WARC 1.0 and 1.1 (ISO 28500:2017).
 //!
-//! `response` and `resource` records are pages, `conversion` to plain text is one (the WET form of
-//! a crawl), and `revisit` is one where its content is that of another URL's record in the same
-//! file. Other records are about the crawl, not about a page.
+//! `response` and `resource` records are pages. A `conversion` to plain text (the WET form of a crawl) is a
+//! page, too. A `revisit` is a page if it refers to the content of another URL whose record is in the same
+//! file. Other records describe the crawl, not a page.
 
 mod head;
 mod http;
@@ -73,7 +73,7 @@ impl Iterator for Pages {
     }
 }
 
-/// The page in a record, if it is a record about a page.
+/// The page in a record, if the record is about a page.
 fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Result<Option<Fetched>, Refusal> {
     match record.head.kind {
         Kind::Aside => return Ok(None),
@@ -103,7 +103,7 @@ fn page(record: Record<'_>, originals: &mut Originals, limits: &Limits) -> Resul
     Ok(Some(Fetched { url, fetched_at, body, popularity: None, language: None }))
 }
 
-/// What a record says of the page `url`.
+/// What a record says about the page `url`.
 fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<FetchedBody, Refusal> {
     let block = record.block();
     let content_type = record.get(Field::ContentType)?.map(str::as_bytes);
@@ -122,10 +122,10 @@ fn content(url: &PageUrl, record: Record<'_>, limits: &Limits) -> Result<Fetched
     }
 }
 
-/// What a revisit says of the page `url`.
+/// What a revisit says about the page `url`.
 ///
-/// A page whose content was found unchanged keeps it. A page whose content is that of another page
-/// gets it from that page's record, if it was in this file.
+/// A revisit that found the page unchanged is skipped, so the page keeps its content. If the content is that of
+/// another URL, it is read from that URL's record, provided that record came earlier in this file.
 fn revisited(
     url: &PageUrl,
     record: Record<'_>,
@@ -139,7 +139,8 @@ fn revisited(
     if !profile.ends_with("/identical-payload-digest") {
         return Err(Skip::RevisitProfile.into());
     }
-    // The head of the response is the revisit's own: an empty body can be a redirect or a 404.
+    // The HTTP head in a revisit belongs to the revisit itself: with an empty body it can be a redirect or a
+    // 404.
     if http::status(record.block).is_some_and(|status| status != 200) {
         return http::page(url, record.block(), limits);
     }

@@ -1,7 +1,7 @@
-//! The records that revisits refer to, found by payload digest.
+//! Finds the records that revisits refer to, by payload digest.
 //!
-//! Crawlers store a payload once and write a revisit where another URL gave the same bytes. Only
-//! offsets are remembered, and only of records that can be reached by one seek.
+//! Crawlers store a payload once, and write a revisit when another URL returned the same bytes. Only offsets
+//! are kept in memory, and only those of records that can be reached by one seek.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::limits::Limits;
 use crate::stream::Stream;
 use doppel_model::stable_hash128;
 
-/// Where the payloads of a file are.
+/// The offsets of the payloads of a file.
 pub(super) struct Originals {
     path: Arc<Path>,
     limits: Limits,
-    /// Hash of the payload digest to the record's mark.
+    /// Maps the hash of a payload digest to the mark of its record.
     marks: HashMap<u128, u64>,
-    /// The file once more, opened at the first revisit that needs it.
+    /// A second reader of the file, opened at the first revisit that needs it.
     records: Option<Records>,
 }
 
@@ -29,7 +29,7 @@ impl Originals {
         Self { path, limits, marks: HashMap::new(), records: None }
     }
 
-    /// Remembers a record by its payload digest, as long as there is room.
+    /// Remembers a record by its payload digest, unless the limit is reached.
     pub(super) fn remember(&mut self, record: Record<'_>) -> Result<(), HeadError> {
         if let (Some(mark), Some(key)) = (record.mark, key(record)?)
             && self.marks.len() < self.limits.originals_max
@@ -39,7 +39,7 @@ impl Originals {
         Ok(())
     }
 
-    /// The record with the payload that `revisit` repeats, if it was seen.
+    /// The record with the payload that `revisit` refers to, if it was remembered.
     pub(super) fn find(&mut self, revisit: Record<'_>) -> Result<Option<Record<'_>>, Reason> {
         let key = key(revisit)?;
         let Some(mark) = key.and_then(|key| self.marks.get(&key)) else { return Ok(None) };

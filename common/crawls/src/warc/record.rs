@@ -1,18 +1,18 @@
-//! The records of a WARC file one after the other, and the way on after a broken one.
+//! Reads the records of a WARC file in order, and finds the next record after a broken one.
 //!
-//! In a file with a gzip member for each record a broken record costs that record. In one long
-//! member, or in a plain file, the reader goes on at the next blank line followed by a version
-//! line; in a plain file it looks for it from the broken record's head on.
+//! If every record is a gzip member, a broken record costs only that record. In one long member, or in a plain
+//! file, the reader continues at the next version line that follows a blank line. In a plain file this search
+//! begins one byte after the beginning of the broken record.
 
 use super::head::{HEAD_BYTES_MAX, Head, HeadError, VERSION, shown};
 use crate::error::Reason;
 use crate::limits::Limits;
 use crate::stream::Stream;
 
-/// How much of a record that is too large is kept: enough for the head of the HTTP response in it.
+/// How many bytes of a record that is too large are kept: enough for the head of the HTTP response in it.
 const KEPT_OF_TOO_LARGE: usize = 64 << 10;
 
-/// A WARC file at some record.
+/// A WARC file with a position at some record.
 pub(super) struct Records {
     stream: Stream,
     limits: Limits,
@@ -22,15 +22,16 @@ pub(super) struct Records {
     offset: u64,
     mark: Option<u64>,
     state: State,
-    /// Whether damage or a failure came after the last record, and not just something that is none.
+    /// Whether damage or an I/O failure came after the last valid record, as opposed to data that are just not
+    /// a record.
     damaged: bool,
 }
 
-/// Where the stream stands.
+/// The position of the stream.
 enum State {
     /// Between two records.
     Between,
-    /// Somewhere in a broken record; in a plain file it is worth looking from this offset on.
+    /// Somewhere in a broken record. In a plain file, the search for the next one begins at this offset.
     Lost(Option<u64>),
     /// At a place after which nothing can be read.
     Ended,
@@ -42,9 +43,9 @@ pub(super) struct Record<'a> {
     pub(super) head: &'a Head,
     /// The bytes that `head` was parsed from.
     pub(super) head_bytes: &'a [u8],
-    /// The block, or the beginning of it if it is larger than what is taken.
+    /// The block, or its beginning if it is larger than the limit.
     pub(super) block: &'a [u8],
-    /// Where it can be [read again](Records::read_at), if it can.
+    /// The mark with which the record can be [read again](Records::read_at), if possible.
     pub(super) mark: Option<u64>,
 }
 
@@ -63,27 +64,27 @@ impl Records {
         }
     }
 
-    /// Whether nothing that could be read came after damage or a failure.
+    /// Whether there was damage or a failure, and nothing behind it could be read.
     pub(super) fn broke_off(&self) -> bool {
         self.damaged && matches!(self.state, State::Ended)
     }
 
-    /// Bytes read of the file.
+    /// Number of stored bytes read.
     pub(super) fn bytes_read(&self) -> u64 {
         self.stream.bytes_read()
     }
 
-    /// Where the record, or the broken one, is in the file.
+    /// The file offset of the current record, or of the broken one.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The record that [`advance`](Self::advance) came to.
+    /// The record that [`advance`](Self::advance) reached.
     pub(super) fn record(&self) -> Record<'_> {
         Record { head: &self.head, head_bytes: &self.head_bytes, block: &self.block, mark: self.mark }
     }
 
-    /// Reads the next record; false at the end. After an error it can be called again.
+    /// Reads the next record. Returns false at the end. After an error it can be called again.
     pub(super) fn advance(&mut self) -> Result<bool, Reason> {
         let found = match std::mem::replace(&mut self.state, State::Ended) {
             State::Between => Ok(true),
@@ -100,7 +101,7 @@ impl Records {
             Err(Reason::Io(_) | Reason::Expansion { .. }) => self.damaged = true,
             Err(reason) => {
                 self.damaged = matches!(reason, Reason::Truncated | Reason::Corrupt(_));
-                // Not to be read from the same offset twice.
+                // Do not read from the same offset twice.
                 let plain = !self.stream.is_compressed();
                 self.state = State::Lost(self.mark.filter(|_| plain).map(|at| at + 1));
             }
@@ -108,7 +109,7 @@ impl Records {
         read
     }
 
-    /// Reads the record at a [mark](Record::mark); false if there is none.
+    /// Reads the record at a [mark](Record::mark). Returns false if there is none.
     pub(super) fn read_at(&mut self, mark: u64) -> Result<bool, Reason> {
         self.stream.reread(mark)?;
         self.state = State::Between;
@@ -117,7 +118,7 @@ impl Records {
 
     fn read(&mut self) -> Result<bool, Reason> {
         self.mark = None;
-        // The place of an error before anything is found.
+        // The position to report for an error before a record is found.
         self.offset = self.stream.offset();
         loop {
             self.skip_line_ends()?;
@@ -180,8 +181,8 @@ impl Records {
         Ok(())
     }
 
-    /// A record is followed by two line ends, of which some writers leave one or both out before
-    /// the end of a member or file.
+    /// A record is followed by two line ends. Some writers omit one or both of them before the end of a member
+    /// or file.
     fn check_end(&mut self) -> Result<(), Reason> {
         let line_ends = self.skip_line_ends()?;
         let next = self.stream.peek(VERSION.len())?;
@@ -206,8 +207,8 @@ impl Records {
         }
     }
 
-    /// After a broken record, goes to the next version line that follows a blank line, or else to
-    /// the next gzip member that begins with a version line.
+    /// After a broken record, goes to the next version line that follows a blank line, or else to the next gzip
+    /// member that begins with a version line. Returns false if there is neither.
     fn find_record(&mut self, from: Option<u64>) -> Result<bool, Reason> {
         if let Some(from) = from {
             self.stream.seek(from)?;
@@ -215,13 +216,13 @@ impl Records {
         match self.find_in_member() {
             Ok(true) => Ok(true),
             Err(error @ (Reason::Io(_) | Reason::Expansion { .. })) => Err(error),
-            // The member that is already known to be broken breaks here again.
+            // A member that is already known to be broken fails here again.
             Ok(false) | Err(_) => self.stream.find_member(VERSION),
         }
     }
 
     fn find_in_member(&mut self) -> Result<bool, Reason> {
-        // A head that was read ended with a blank line.
+        // If a head was read, it ended with a blank line.
         let mut after_blank = true;
         loop {
             if after_blank && self.stream.peek(VERSION.len())?.starts_with(VERSION) {
@@ -229,7 +230,7 @@ impl Records {
             }
             after_blank =
                 self.stream.peek(2)?.starts_with(b"\r\n") || self.stream.peek(1)?.starts_with(b"\n");
-            // To the end of this line.
+            // Skip to the end of this line.
             loop {
                 let data = self.stream.data()?;
                 if data.is_empty() {

@@ -1,4 +1,4 @@
-//! WARC files with damage: what is not damaged is read, whatever the damage is.
+//! Damaged WARC files: everything that is not damaged is read.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::warc::{page, record};
 use super::*;
 
-/// Eight records, some of them no pages.
+/// Eight records, one of which is not a page.
 fn records() -> Vec<Vec<u8>> {
     let mut records: Vec<_> =
         (0..8).map(|n| page(&format!("https://a.org/{n}"), &format!("{n} words ").repeat(n * 3))).collect();
@@ -15,12 +15,12 @@ fn records() -> Vec<Vec<u8>> {
     records
 }
 
-/// What each record gives by itself.
+/// The items that each record gives on its own.
 static INTACT: LazyLock<Vec<Vec<String>>> =
-    LazyLock::new(|| records().iter().map(|record| told(&items("a.warc", record))).collect());
+    LazyLock::new(|| records().iter().map(|record| rendered(&items("a.warc", record))).collect());
 
 #[test]
-fn a_cut_costs_what_is_behind_it() {
+fn a_truncated_file_loses_only_what_follows_the_cut() {
     let records = records();
     for pack in [|record: &Vec<u8>| gzip(record), |record: &Vec<u8>| record.clone()] {
         let packed: Vec<_> = records.iter().map(pack).collect();
@@ -31,11 +31,12 @@ fn a_cut_costs_what_is_behind_it() {
                 Some(*end)
             });
             let whole = whole.take_while(|end| *end <= cut).count();
-            let told = told(&items("a.warc", &file[..cut]));
+            let rendered = rendered(&items("a.warc", &file[..cut]));
             let whole = INTACT[..whole].concat();
-            assert_eq!(told[..whole.len()], whole, "cut at {cut}");
-            // The rest is the cut record: an error, or nothing but its line ends are missing.
-            let rest = &told[whole.len()..];
+            assert_eq!(rendered[..whole.len()], whole, "cut at {cut}");
+            // After the whole records comes the cut one: an error, or a page if only its final line ends are
+            // missing.
+            let rest = &rendered[whole.len()..];
             assert!(rest.len() <= 1, "cut at {cut}: {rest:?}");
             assert!(rest.iter().all(|line| line.starts_with("bad: ") || INTACT.concat().contains(line)));
         }
@@ -43,21 +44,21 @@ fn a_cut_costs_what_is_behind_it() {
 }
 
 #[test]
-fn a_cut_in_the_middle_costs_one_record() {
-    // As when a crawler was killed and its file appended to.
+fn a_truncated_member_costs_one_record() {
+    // As if a crawler was killed and later appended to the file.
     let packed: Vec<_> = records().iter().map(|record| gzip(record)).collect();
     for cut in 1..packed[2].len() {
         let file = [packed[..2].concat(), packed[2][..cut].to_vec(), packed[4..].concat()].concat();
-        let told = told(&items("a.warc.gz", &file));
-        let bad: Vec<_> = told.iter().filter(|line| line.starts_with("bad: ")).collect();
-        let good: Vec<_> = told.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
+        let rendered = rendered(&items("a.warc.gz", &file));
+        let bad: Vec<_> = rendered.iter().filter(|line| line.starts_with("bad: ")).collect();
+        let good: Vec<_> = rendered.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
         assert_eq!(good, [&INTACT[..2], &INTACT[4..]].concat().concat(), "cut at {cut}: {bad:?}");
         assert_eq!(bad.len(), 1, "cut at {cut}: {bad:?}");
     }
 }
 
 #[test]
-fn what_is_behind_damage_tells_whether_the_file_broke_off() {
+fn a_file_broke_off_if_nothing_readable_follows_the_damage() {
     let broke_off = |name: &str, content: &[u8]| {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
@@ -77,7 +78,7 @@ fn what_is_behind_damage_tells_whether_the_file_broke_off() {
     };
     assert_eq!(broke_off("a.warc.gz", &packed.concat()), (0, false));
     assert_eq!(broke_off("a.warc.gz", &[cut(0), cut(1), corrupt(2), packed[4].clone()].concat()), (3, false));
-    // Behind the damage there may be nothing but a record about the crawl.
+    // A readable record after the damage is enough, even if it only describes the crawl.
     assert_eq!(broke_off("a.warc.gz", &[corrupt(0), packed[3].clone()].concat()), (1, false));
     assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), corrupt(1), cut(2)].concat()), (2, true));
     assert_eq!(broke_off("a.warc.gz", &[packed[0].clone(), b"junk".to_vec()].concat()), (1, true));
@@ -102,7 +103,7 @@ fn what_is_behind_damage_tells_whether_the_file_broke_off() {
 
 #[test]
 fn hidden_records_are_not_read() {
-    // A stored block holds a member byte for byte; a page holds a record.
+    // A stored deflate block contains a member byte for byte, and a page contains a record.
     let hidden = page("https://victim.org/", "");
     let text = String::from_utf8(hidden.clone()).unwrap();
     let mut stored = GzEncoder::new(Vec::new(), Compression::none());
@@ -112,9 +113,9 @@ fn hidden_records_are_not_read() {
         &gzip(&hidden),
     );
     stored.write_all(&[outer, nested].concat()).unwrap();
-    let told = told(&items("a.warc.gz", &stored.finish().unwrap()));
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|line| line.starts_with("https://a.org/ html ")));
+    let rendered = rendered(&items("a.warc.gz", &stored.finish().unwrap()));
+    assert_eq!(rendered.len(), 2, "{rendered:?}");
+    assert!(rendered.iter().all(|line| line.starts_with("https://a.org/ html ")));
 }
 
 proptest! {
@@ -125,10 +126,10 @@ proptest! {
         let mut packed: Vec<_> = records().iter().map(|record| gzip(record)).collect();
         let at = at.index(packed[member].len());
         packed[member][at] ^= byte;
-        // The first two bytes of a file tell that it is compressed.
+        // The first two bytes identify the compression, so they stay intact.
         prop_assume!(member > 0 || at > 1);
-        let told = told(&items("a.warc.gz", &packed.concat()));
-        let mut good: Vec<_> = told.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
+        let rendered = rendered(&items("a.warc.gz", &packed.concat()));
+        let mut good: Vec<_> = rendered.iter().filter(|line| !line.starts_with("bad: ")).cloned().collect();
         good.retain(|line| !INTACT[member].contains(line));
         prop_assert_eq!(good, [&INTACT[..member], &INTACT[member + 1..]].concat().concat());
     }
@@ -140,12 +141,12 @@ proptest! {
         let at = at.index(file.len());
         file[at] ^= byte;
         let hit = records.iter().scan(0, |end, record| { *end += record.len(); Some(*end) }).take_while(|end| *end <= at).count();
-        let told = told(&items("a.warc", &file));
+        let rendered = rendered(&items("a.warc", &file));
         for (number, expected) in INTACT.concat().iter().enumerate() {
             let number = if number < 3 { number } else { number + 1 };
-            // The damaged one; and the next one, which damaged line ends may hide.
+            // The damaged record may be lost, and the next one, whose beginning damaged line ends may hide.
             if number != hit && number != hit + 1 {
-                prop_assert!(told.contains(expected), "{} of {:?}", number, told);
+                prop_assert!(rendered.contains(expected), "{} of {:?}", number, rendered);
             }
         }
     }
@@ -165,7 +166,7 @@ proptest! {
         let path = directory.path().join(name);
         fs::write(&path, &bytes).unwrap();
         if let Ok(input) = doppel_crawls::open(&path, LIMITS) {
-            // Every item takes a byte at least.
+            // Every item consumes at least one byte.
             prop_assert!(input.count() <= bytes.len() + 1);
         }
     }

@@ -1,4 +1,4 @@
-//! Directories and single files, and what is refused.
+//! Directories, single files, and paths that cannot be opened.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ fn walk(root: &Path) -> Vec<String> {
     let mut input = doppel_crawls::open(root, limits).unwrap();
     let items: Vec<_> = input.by_ref().collect();
     assert_eq!(input.bytes_read(), input.bytes_total());
-    told(&items).into_iter().map(|line| line.replace(&url, "")).collect()
+    rendered(&items).into_iter().map(|line| line.replace(&url, "")).collect()
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_directory_in_the_order_of_its_paths() {
     ];
     let expected: Vec<_> = expected.map(|line| line.replace("%20%%20", "%20%25%20")).into();
     assert_eq!(walk(root), expected);
-    // The same through another name of the directory.
+    // The same result through a symbolic link to the directory.
     let link = directory.path().with_extension("link");
     std::os::unix::fs::symlink(root, &link).unwrap();
     assert_eq!(walk(&link), expected);
@@ -80,7 +80,7 @@ fn a_directory_in_the_order_of_its_paths() {
 }
 
 #[test]
-fn a_character_may_be_cut_where_the_looking_ends() {
+fn a_character_may_be_cut_at_the_end_of_the_inspected_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let text = "é".repeat(5_000);
     let cut = format!("x{text}");
@@ -146,13 +146,13 @@ fn single_files() {
         ("page.php", " <p>", "page.php html  <p>"),
         ("notes.org", "hello", "notes.org text hello"),
     ] {
-        let told = told(&items_within(now, name, content.as_bytes()));
-        assert!(told[0].starts_with("file:///") && told[0].ends_with(expected), "{}", told[0]);
+        let rendered = rendered(&items_within(now, name, content.as_bytes()));
+        assert!(rendered[0].starts_with("file:///") && rendered[0].ends_with(expected), "{}", rendered[0]);
     }
 }
 
 #[test]
-fn what_cannot_be_opened() {
+fn paths_that_cannot_be_opened() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("it");
     assert_eq!(refusal(&path), "it: No such file or directory (os error 2)");

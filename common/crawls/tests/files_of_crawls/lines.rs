@@ -59,16 +59,16 @@ fn one_bad_line_among_a_thousand() {
         let mut lines: Vec<_> =
             (0..1000).map(|n| format!(r#"{{"url":"https://a.org/{n}","dead":true}}"#)).collect();
         lines[499] = bad.to_owned();
-        let told = told(&items("a.jsonl", lines.join("\n").as_bytes()));
-        assert_eq!(told.len(), 1000);
-        assert_eq!(told[499], format!("bad: a.jsonl, line 500: {expected}"));
-        assert_eq!(told.iter().filter(|line| line.ends_with(" dead")).count(), 999);
+        let rendered = rendered(&items("a.jsonl", lines.join("\n").as_bytes()));
+        assert_eq!(rendered.len(), 1000);
+        assert_eq!(rendered[499], format!("bad: a.jsonl, line 500: {expected}"));
+        assert_eq!(rendered.iter().filter(|line| line.ends_with(" dead")).count(), 999);
     }
     let mut invalid_utf_8 = b"{\"url\":\"https://a.org/1\",\"text\":\"\xff\"}\n".to_vec();
     invalid_utf_8.extend(b"{\"url\":\"https://a.org/2\",\"dead\":true}");
-    let told = told(&items("a.jsonl", &invalid_utf_8));
-    assert!(told[0].starts_with("bad: a.jsonl, line 1: \"text\": invalid unicode"), "{}", told[0]);
-    assert_eq!(told[1], "https://a.org/2 dead");
+    let rendered = rendered(&items("a.jsonl", &invalid_utf_8));
+    assert!(rendered[0].starts_with("bad: a.jsonl, line 1: \"text\": invalid unicode"), "{}", rendered[0]);
+    assert_eq!(rendered[1], "https://a.org/2 dead");
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn lines_and_pages_have_limits() {
         |bytes: usize| format!("{{\"url\":\"https://a.org/1\",\"text\":\"{}\"}}\n", "x ".repeat(bytes / 2));
     let file = line(50 << 20) + &line(17 << 20) + &line(2);
     for content in [file.as_bytes().to_vec(), gzip(file.as_bytes())] {
-        let told = told(&items("a.jsonl", &content));
-        assert_eq!(told[0], "bad: a.jsonl, line 1: a line of 52428836 bytes; at most 33619968 are taken");
-        assert_eq!(told[1], "bad: a.jsonl, line 2: \"text\": 17825792 bytes; at most 16777216 are taken");
-        assert_eq!(told[2..], ["https://a.org/1 text x "]);
+        let rendered = rendered(&items("a.jsonl", &content));
+        assert_eq!(rendered[0], "bad: a.jsonl, line 1: a line of 52428836 bytes; at most 33619968 are taken");
+        assert_eq!(rendered[1], "bad: a.jsonl, line 2: \"text\": 17825792 bytes; at most 16777216 are taken");
+        assert_eq!(rendered[2..], ["https://a.org/1 text x "]);
     }
 }
 
@@ -91,8 +91,8 @@ fn damaged_compression_ends_the_file() {
     for (name, packed) in
         [("a.jsonl.gz", gzip(lines.concat().as_bytes())), ("a.jsonl.zst", zstd(lines.concat().as_bytes()))]
     {
-        let told = told(&items(name, &packed[..packed.len() - 5]));
-        let (last, pages) = told.split_last().unwrap();
+        let rendered = rendered(&items(name, &packed[..packed.len() - 5]));
+        let (last, pages) = rendered.split_last().unwrap();
         assert!(last.ends_with("the data end in the middle of it"), "{last}");
         assert!(pages.iter().enumerate().all(|(n, page)| *page == format!("https://a.org/{n} dead")));
     }
@@ -116,7 +116,7 @@ fn a_whole_line_before_damage_is_kept() {
     ] {
         let bad = format!("bad: a.jsonl.gz, line 3: {reason}");
         check("a.jsonl.gz", &[&gzip(two.as_bytes()), junk].concat(), &[pages[0], pages[1], &bad]);
-        // The half of a line that is left says no more than the damage does.
+        // An incomplete line before the damage is not reported separately.
         let half = gzip(&two.as_bytes()[..two.len() - 1]);
         let bad = format!("bad: a.jsonl.gz, line 2: {reason}");
         check("a.jsonl.gz", &[&half, junk].concat(), &[pages[0], &bad]);

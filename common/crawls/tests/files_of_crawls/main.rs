@@ -1,4 +1,5 @@
-//! Inputs through the public door: written to a file, opened, and told in one line an item.
+//! Tests of the public interface: an input is written to a file, opened, and each item is shown as one line of
+//! text.
 #![allow(clippy::unwrap_used)]
 
 mod damage;
@@ -36,12 +37,12 @@ fn items_within(limits: Limits, name: &str, content: &[u8]) -> Vec<Item> {
     items
 }
 
-/// The items in words.
-fn told(items: &[Item]) -> Vec<String> {
+/// The items as lines of text.
+fn rendered(items: &[Item]) -> Vec<String> {
     items
         .iter()
         .map(|item| match item {
-            Item::Page(page) => told_page(page),
+            Item::Page(page) => render_page(page),
             Item::Skipped(skip) => format!("skip: {skip}"),
             Item::Bad(error) => {
                 let path = error.path.to_str().unwrap();
@@ -52,7 +53,7 @@ fn told(items: &[Item]) -> Vec<String> {
         .collect()
 }
 
-fn told_page(page: &Fetched) -> String {
+fn render_page(page: &Fetched) -> String {
     let body = match &page.body {
         FetchedBody::Html { bytes, charset } => {
             let charset = charset.as_ref().map_or(String::new(), |charset| format!(" [{charset}]"));
@@ -67,7 +68,7 @@ fn told_page(page: &Fetched) -> String {
 
 #[track_caller]
 fn check(name: &str, content: &[u8], expected: &[&str]) {
-    assert_eq!(told(&items(name, content)), expected);
+    assert_eq!(rendered(&items(name, content)), expected);
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -80,7 +81,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// What [`doppel_crawls::open`] says of a path it does not open.
+/// The error of [`doppel_crawls::open`] for a path that it cannot open.
 fn refusal(path: &Path) -> String {
     match doppel_crawls::open(path, LIMITS) {
         Ok(_) => panic!("{} opened", path.display()),
@@ -89,8 +90,8 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn an_input_can_go_to_another_thread() {
-    fn goes<T: Send + 'static>() {}
-    goes::<doppel_crawls::Input>();
-    goes::<Item>();
+fn inputs_and_items_are_send() {
+    fn is_send<T: Send + 'static>() {}
+    is_send::<doppel_crawls::Input>();
+    is_send::<Item>();
 }

@@ -1,10 +1,10 @@
-//! WARC records of every kind.
+//! WARC records of every type.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A record with these fields besides its length.
+/// A record with these fields in addition to its length.
 pub(crate) fn record(fields: &str, block: &[u8]) -> Vec<u8> {
     let head = format!("WARC/1.0\r\n{fields}Content-Length: {}\r\n\r\n", block.len());
     [head.as_bytes(), block, b"\r\n\r\n"].concat()
@@ -22,7 +22,7 @@ fn response_with(url: &str, fields: &str, block: &str) -> Vec<u8> {
     record(&fields, block.as_bytes())
 }
 
-/// A response record with an HTML page.
+/// A response record that contains an HTML page.
 pub(crate) fn page(url: &str, html: &str) -> Vec<u8> {
     response(url, &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}"))
 }
@@ -74,7 +74,7 @@ fn records_of_every_kind() {
     check("a.warc.gz", &gzip(&file.concat()), &expected);
     check("no-name", &gzip(&file.concat()), &expected);
     check("a.warc.zst", &zstd(&file.concat()), &expected);
-    // Some writers end the file with the last block, and others pad it.
+    // Some writers omit the final line ends, and others pad the file.
     check("a.warc", file.concat().trim_ascii_end(), &expected);
     check("a.warc.gz", &[gzip(&file.concat()), vec![0; 1000]].concat(), &expected);
 }
@@ -96,8 +96,8 @@ fn dates() {
         ("2023-11-15T22:13:20.001Z", "the date 2023-11-15T22:13:20.001Z is more than 24 hours ahead"),
         ("20200101", "the date is not an RFC 3339 date-time such as 2026-01-31T08:00:00Z: \"20200101\""),
     ] {
-        let told = told(&[dated(&format!("WARC-Date: {date}\r\n"))]);
-        assert_eq!(told, [format!("bad: a.warc, record at byte 0: {expected}")]);
+        let rendered = rendered(&[dated(&format!("WARC-Date: {date}\r\n"))]);
+        assert_eq!(rendered, [format!("bad: a.warc, record at byte 0: {expected}")]);
     }
 }
 
@@ -141,7 +141,7 @@ fn bad_records_are_items_among_good_ones() {
             expected.map(|line| line.replace(&format!("byte {}:", good.len()), &format!("byte {offset}:")));
         let expected = expected.each_ref().map(String::as_str);
         check("a.warc.gz", &[gzip(&good), gzip(&bad), gzip(&good)].concat(), &expected);
-        let one_member = told(&items("a.warc.gz", &gzip(&[&*good, &bad, &good].concat())));
+        let one_member = rendered(&items("a.warc.gz", &gzip(&[&*good, &bad, &good].concat())));
         assert_eq!(one_member[0], expected[0]);
         assert_eq!(one_member[2..], expected[2..]);
     }
@@ -157,26 +157,34 @@ fn wrong_lengths_cost_one_record() {
         for packed in [false, true] {
             let pack = |bytes: &[u8]| if packed { gzip(bytes) } else { bytes.to_vec() };
             let file = [pack(&good), pack(bad.as_bytes()), pack(&good)].concat();
-            let told = told(&items("a.warc", &file));
-            let good = told.iter().filter(|line| **line == "https://a.org/good html <p>").count();
-            let bad = told.iter().filter(|line| line.starts_with("bad: a.warc, record at byte ")).count();
-            assert_eq!((good, bad, told.len()), (2, 1, 3), "{wrong}: {told:?}");
+            let rendered = rendered(&items("a.warc", &file));
+            let good = rendered.iter().filter(|line| **line == "https://a.org/good html <p>").count();
+            let bad = rendered.iter().filter(|line| line.starts_with("bad: a.warc, record at byte ")).count();
+            assert_eq!((good, bad, rendered.len()), (2, 1, 3), "{wrong}: {rendered:?}");
         }
     }
 }
 
 #[test]
-fn what_is_too_large_is_left_out() {
+fn records_and_pages_that_are_too_large() {
     let good = page("https://a.org/good", "<p>");
     let page_of = |bytes: usize| page("https://a.org/large", &"x ".repeat(bytes / 2));
     let film = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(33 << 20);
     let film = response("https://a.org/film", &film);
     for pack in [|bytes: &[u8]| bytes.to_vec(), gzip] {
         let file = [pack(&page_of(50 << 20)), pack(&page_of(17 << 20)), pack(&film), pack(&good)].concat();
-        let told = told(&items("a.warc", &file));
-        assert!(told[0].starts_with("bad: a.warc, record at byte 0: a record of 524288"), "{}", told[0]);
-        assert!(told[1].ends_with("a page of 17825792 bytes; at most 16777216 are taken"), "{}", told[1]);
-        assert_eq!(told[2..], ["skip: neither HTML nor text", "https://a.org/good html <p>"]);
+        let rendered = rendered(&items("a.warc", &file));
+        assert!(
+            rendered[0].starts_with("bad: a.warc, record at byte 0: a record of 524288"),
+            "{}",
+            rendered[0]
+        );
+        assert!(
+            rendered[1].ends_with("a page of 17825792 bytes; at most 16777216 are taken"),
+            "{}",
+            rendered[1]
+        );
+        assert_eq!(rendered[2..], ["skip: neither HTML nor text", "https://a.org/good html <p>"]);
     }
 }
 
@@ -194,7 +202,7 @@ fn revisits() {
     let of = |url: &str| format!("{one}WARC-Refers-To-Target-URI: {url}\r\n");
     let ok = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
     let file = [
-        // An empty page elsewhere does not stand for this content.
+        // The empty body of a 404 with the same digest must not be taken for this content.
         response_with("https://a.org/gone", one, "HTTP/1.1 404 Not Found\r\n\r\n"),
         response_with("https://a.org/d/1", one, &format!("{ok}<a href=2>")),
         revisit("https://a.org/d/1", one, ""),
@@ -241,18 +249,18 @@ fn revisits() {
     let packed = file.each_ref().map(|record| gzip(record)).concat();
     check("a.warc.gz", &packed, &expected);
 
-    // In one long member no record can be reached again.
+    // In one long member, records cannot be reached again.
     let in_one = expected.map(|line| if line.contains("/copy") { unknown } else { line });
     check("a.warc.gz", &gzip(&file.concat()), &in_one);
     let forgetful = Limits { originals_max: 0, ..LIMITS };
-    assert_eq!(told(&items_within(forgetful, "a.warc.gz", &packed)), in_one);
+    assert_eq!(rendered(&items_within(forgetful, "a.warc.gz", &packed)), in_one);
 
     let copy = items("a.warc.gz", &packed).swap_remove(5);
     let Item::Page(copy) = copy else { panic!("{copy:?}") };
     assert_eq!(copy.fetched_at, Some("2020-01-02T00:00:00Z".parse().unwrap()));
 }
 
-/// Each revisit reads the record again, which counts as much as it unpacks.
+/// Each revisit reads the record again, and the expansion limit counts it each time.
 #[test]
 fn a_record_is_read_again_for_each_revisit() {
     const REVISITS: usize = 300;
@@ -278,14 +286,14 @@ fn a_record_is_read_again_for_each_revisit() {
     }
 }
 
-/// Pieces that look like the borders of records.
+/// Blocks of pieces that look like record boundaries.
 fn block() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\r\n\r\n".to_owned()),
         Just("WARC/1.0\r\n".to_owned()),
         Just("Content-Length: 3\r\n".to_owned()),
         "[a-z<>]{0,5}",
-        // Over the unpacking window.
+        // Larger than the decompression window.
         (1..80_000_usize).prop_map(|n| "word ".repeat(n / 5)),
     ];
     prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
@@ -295,7 +303,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_was_written_is_read(
+    fn written_records_are_read(
         blocks in prop::collection::vec((block(), 0..4_u8), 0..6),
     ) {
         let mut expected = Vec::new();
@@ -313,14 +321,14 @@ proptest! {
             }
             plain.extend_from_slice(&record);
             member.extend_from_slice(&record);
-            // Members of one and of several records.
+            // A gzip member contains one record or several.
             if *packing < 3 {
                 file.extend(gzip(&member));
                 member.clear();
             }
         }
         file.extend(gzip(&member));
-        prop_assert_eq!(told(&items("a.warc.gz", &file)), &*expected);
-        prop_assert_eq!(told(&items("a.warc", &plain)), &*expected);
+        prop_assert_eq!(rendered(&items("a.warc.gz", &file)), &*expected);
+        prop_assert_eq!(rendered(&items("a.warc", &plain)), &*expected);
     }
 }
