@@ -1,26 +1,27 @@
-//! The part of length-vector space that can hold a near-duplicate, exactly.
+//! The region of length-vector space that can contain near-duplicates of a content. The bound is exact.
 //!
-//! With c = (1 - tau) / (1 + tau): J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|)
-//! shingles, so
+//! Let c = (1 - tau) / (1 + tau). J(A, B) > tau means that A and B differ in fewer than c (|A| + |B|) shingles.
+//! Therefore
 //!
 //! - tau |A| < |B| < |A| / tau, and
-//! - no feature of their [`LengthVector`]s differs by c (|A| + |B|) or more, as a shingle counts 1 or -1 in
-//!   each.
+//! - every feature of their [`LengthVector`]s differs by less than c (|A| + |B|), because a shingle counts 1 or
+//!   -1 in each feature.
 //!
-//! A box is a range of each feature, the total among them. With the largest total t that the box and the
-//! first bound allow, it can hold such a vector only if no feature of A is c (|A| + t) or farther from the
-//! box's range of it.
+//! A box is a range for each feature, including the total. Let t be the largest total that both the box and the
+//! first bound allow. Then the box can contain a near-duplicate of A only if the distance from each feature of
+//! A to the box's range is less than c (|A| + t).
 //!
-//! All is counted on the stored sets and decided in integers, times the denominator of 1 + tau.
+//! All lengths are counted on the stored sets. Comparisons are made in integers, multiplied by the denominator
+//! of 1 + tau.
 
 use super::{DIMENSIONS_MAX, LengthVector};
 use doppel_model::Tau;
 
-/// Shingles by which every bound is widened: two different shingles of equal hash are one element of a
-/// stored set, and two such accidents between two contents are already most unlikely.
+/// The number of shingles by which every bound is widened. Two different shingles with the same hash are one
+/// element of a stored set; two such collisions between two contents are already very unlikely.
 const SLACK: i64 = 2;
 
-/// A box of length-vector space: a range of each feature. Both ends belong to it.
+/// A box of length-vector space: a range for each feature, with both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     pub(super) lo: [i64; DIMENSIONS_MAX],
@@ -29,7 +30,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// No limit. Far from overflow.
+    /// The value that stands for "no limit". It is far from overflow.
     pub(super) const UNLIMITED: i64 = i64::MAX / 8;
 
     /// The whole space.
@@ -38,13 +39,14 @@ impl Bounds {
         Self { lo, hi, dimensions }
     }
 
-    /// Smallest and largest value of each feature of a [`LengthVector`], the total first; none is no limit.
+    /// The smallest and the largest value of each feature of a [`LengthVector`], the total first. `None` means
+    /// no limit.
     pub fn ranges(&self) -> impl Iterator<Item = (Option<i64>, Option<i64>)> + '_ {
         let limit = |value: i64| (value.abs() < Self::UNLIMITED).then_some(value);
         (0..self.dimensions).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
     }
 
-    /// The part where a feature is at most `at`, and the part where it is more.
+    /// The two parts of the box: where the feature is at most `at`, and where it is greater.
     pub(super) fn split(&self, feature: usize, at: i64) -> (Self, Self) {
         let (mut left, mut right) = (*self, *self);
         left.hi[feature] = left.hi[feature].min(at);
@@ -53,20 +55,20 @@ impl Bounds {
     }
 }
 
-/// Where the vectors of all near-duplicates of one content are.
+/// The region that contains the vectors of all near-duplicates of one content.
 #[derive(Clone, Copy, Debug)]
 pub struct BoundingSpace {
-    /// The total first.
+    /// The features of the content, the total first.
     features: [i64; DIMENSIONS_MAX],
-    /// Least and greatest total of a partner.
+    /// The least and the greatest total of a near-duplicate.
     totals: (i64, i64),
-    /// 1 + tau and 1 - tau, times the denominator.
+    /// 1 + tau and 1 - tau, both multiplied by the denominator.
     plus: i64,
     minus: i64,
 }
 
 impl BoundingSpace {
-    /// Of a content with the given vector.
+    /// The bounding space of a content with the given vector.
     #[must_use]
     pub fn new(lengths: LengthVector, tau: Tau) -> Self {
         let (t, d) = (tau.numerator() as i64, Tau::DENOMINATOR as i64);
@@ -76,14 +78,14 @@ impl BoundingSpace {
         Self { features, totals, plus: d + t, minus: d - t }
     }
 
-    /// Whether a content of `total` shingles may be a near-duplicate.
+    /// Whether a content of `total` shingles can be a near-duplicate.
     #[must_use]
     pub fn admits_total(&self, total: u32) -> bool {
         (self.totals.0..=self.totals.1).contains(&i64::from(total))
     }
 
-    /// Whether a content of these lengths, the total first, may be a near-duplicate. Both must be of one
-    /// lexicon.
+    /// Whether a content with these lengths (the total first) can be a near-duplicate. Both vectors must come
+    /// from the same lexicon.
     #[must_use]
     pub fn admits(&self, lengths: &[u32]) -> bool {
         let Some((&total, halves)) = lengths.split_first() else { return false };
@@ -96,7 +98,7 @@ impl BoundingSpace {
         self.plus * (most - SLACK) <= self.minus * (self.features[0] + total)
     }
 
-    /// Whether a near-duplicate may have its vector in `bounds`.
+    /// Whether `bounds` can contain the vector of a near-duplicate.
     #[must_use]
     pub fn meets(&self, bounds: &Bounds) -> bool {
         let least = bounds.lo[0].max(self.totals.0);
@@ -107,7 +109,7 @@ impl BoundingSpace {
         let budget = self.minus * (self.features[0] + most) + self.plus * SLACK;
         let ranges = bounds.lo.iter().zip(&bounds.hi).zip(&self.features).take(bounds.dimensions).skip(1);
         ranges.into_iter().all(|((lo, hi), value)| {
-            // No difference of halves is larger than the total.
+            // The difference between two halves is never greater than the total.
             let apart = (lo - value).max(value - hi);
             *lo <= most && -most <= *hi && lo <= hi && (apart <= 0 || self.plus * apart <= budget)
         })

@@ -1,47 +1,47 @@
-//! Joint cuts of length-vector space: a k-d tree (Bentley, CACM 18(9), 1975).
+//! Joint cuts of length-vector space with a k-d tree (Bentley, CACM 18(9), 1975).
 //!
-//! Features are not independent, so cuts made for each on its own leave many boxes empty and others overfull.
-//! Here each box is cut for itself: among the boundaries of all features that overfill neither side, the one
-//! that the fewest bounding spaces cross.
+//! Features are not independent. If each feature were cut on its own, many boxes would be empty and others
+//! overfull. Here each box is cut separately: among the boundaries of all features that do not overfill either
+//! side, the one that the fewest bounding spaces cross is chosen.
 
 use super::{BoundingSpace, Bounds, LengthVector, intervals};
 
-/// How much more than its share a part may have for every cut above it, where contents can be parted.
+/// How far above its share a part may be, per level of cuts above it, if the contents can be separated.
 const OVERLOAD: f64 = 0.005;
 
-/// Boundaries tried per feature.
+/// The number of boundaries tried per feature.
 const BOUNDARIES_MAX: usize = 12;
 
-/// Bounding spaces that a boundary is tried on.
+/// The number of bounding spaces that each boundary is tested with.
 const SPACES_MAX: usize = 4_096;
 
-/// Cuts above one another. Halving makes 12 of them for the most partitions a map may have; only very
-/// lopsided samples need more.
+/// The largest depth of the tree. Halving needs a depth of 12 for the maximum number of partitions; only very
+/// skewed samples need more.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// A node of the tree. The left child of a cut follows it.
+/// A node of the tree. The left child of a cut follows it directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Node {
-    /// Vectors with `feature` at most `at` are to the left.
+    /// Vectors whose `feature` is at most `at` are to the left. `right` is the index of the right child.
     Cut { feature: usize, at: i64, right: usize },
-    /// The number of a partition.
+    /// A partition, by its number in the map.
     Leaf(u32),
 }
 
-/// The contents that a space is cut for.
+/// The contents for which a space is cut.
 #[derive(Clone, Copy)]
 pub(super) struct Contents<'s> {
     pub(super) lengths: &'s [LengthVector],
     pub(super) spaces: &'s [BoundingSpace],
-    /// What each counts for, above 0.
+    /// The weight of each content, above 0.
     pub(super) weights: &'s [f64],
     pub(super) dimensions: usize,
 }
 
-/// Cuts the whole space into at most `parts` boxes of about as many of `lengths` each, and each of these into
-/// `each` boxes again. Contents of one vector are never parted, so there may be fewer boxes; each of them
-/// then counts for as many parts as its share is worth. Gives the tree, and the part of every leaf: from 0,
-/// in ascending order.
+/// Cuts the whole space into at most `parts` boxes with about the same number of `lengths`, and each of these
+/// into `each` boxes again. Contents with equal vectors are never separated, so there may be fewer boxes; a box
+/// then counts for as many parts as its share is worth. Returns the tree, and the part of each leaf; parts are
+/// numbered from 0 and ascend.
 pub(super) fn grow(
     lengths: &[LengthVector],
     spaces: &[BoundingSpace],
@@ -50,19 +50,19 @@ pub(super) fn grow(
     each: u32,
 ) -> (Vec<Node>, Vec<u32>) {
     let weights = vec![1.0; lengths.len()];
-    let tree = Tree::grown(Contents { lengths, spaces, weights: &weights, dimensions }, parts, each);
+    let tree = Tree::build(Contents { lengths, spaces, weights: &weights, dimensions }, parts, each);
     (tree.nodes, tree.owners)
 }
 
-/// What a box is to be cut into.
+/// The target for the cuts of a box.
 #[derive(Clone, Copy)]
 struct Wanted {
     parts: u32,
-    /// The weight of a part; unknown before the first cut.
+    /// The target weight of a part; unknown before the first cut.
     part: Option<f64>,
-    /// The most that a part may have over that after the next cut.
+    /// How far above that weight a part may be after the next cut, relative to it.
     overload: f64,
-    /// The part whose boxes these are; none above the parts.
+    /// The part to which all boxes below belong; `None` above the level of parts.
     owner: Option<u32>,
 }
 
@@ -71,49 +71,49 @@ impl Wanted {
         Self { parts, part: None, overload: OVERLOAD, owner }
     }
 
-    /// Of a side that is worth so many parts.
+    /// The target for one side of a cut, which is worth this many parts.
     fn below(self, parts: u32) -> Self {
         Self { parts, overload: self.overload + OVERLOAD, ..self }
     }
 }
 
-/// What a part has to do.
+/// The work of a part: the numbers of contents that it stores and receives.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub(super) stored: usize,
     pub(super) received: usize,
 }
 
-/// A tree that grows.
+/// A tree under construction.
 pub(super) struct Tree<'s> {
     contents: Contents<'s>,
-    /// In preorder.
+    /// The nodes in preorder.
     pub(super) nodes: Vec<Node>,
-    /// The part of each leaf: from 0, in ascending order.
+    /// The part of each leaf. Parts are numbered from 0 and ascend.
     pub(super) owners: Vec<u32>,
     pub(super) parts: Vec<Part>,
     /// The part of each content.
     pub(super) homes: Vec<u32>,
-    /// Boxes of a part.
+    /// The number of boxes per part.
     each: u32,
-    /// Where there is one feature alone, the boundaries between parts.
+    /// If there is only one feature: the boundaries between parts.
     intervals: Option<Vec<i64>>,
 }
 
-/// A boundary of a feature.
+/// A candidate boundary of a feature.
 #[derive(Clone, Copy)]
 struct Boundary {
     feature: usize,
     at: i64,
-    /// Parts to its left.
+    /// The number of parts to its left.
     parts: u32,
-    /// How much more than its share a part on the fuller side has.
+    /// How far above its share a part on the fuller side is.
     overload: f64,
 }
 
 impl<'s> Tree<'s> {
-    /// As [`grow`], with parts of about the same weight.
-    pub(super) fn grown(contents: Contents<'s>, parts: u32, each: u32) -> Self {
+    /// Like [`grow`], with parts of about the same weight.
+    pub(super) fn build(contents: Contents<'s>, parts: u32, each: u32) -> Self {
         let mut home: Vec<usize> = (0..contents.lengths.len()).collect();
         let probing = home.clone();
         let totals = || contents.lengths.iter().map(|lengths| lengths.feature(0)).collect();
@@ -130,7 +130,8 @@ impl<'s> Tree<'s> {
         tree
     }
 
-    /// Grows the node of a box: `home` has its vector in it, `probing` may have partners in it.
+    /// Grows the subtree of a box. `home` are the contents whose vectors are in the box; `probing` are the
+    /// contents that can have near-duplicates in it.
     fn grow(
         &mut self,
         bounds: &Bounds,
@@ -143,11 +144,12 @@ impl<'s> Tree<'s> {
         wanted.part.get_or_insert(weight / f64::from(wanted.parts));
         let cut = if depth < DEPTH_MAX { self.choose(bounds, home, &probing, wanted) } else { None };
         let Some(cut) = cut else {
-            self.end(bounds, home, probing, wanted, depth);
+            self.finish(bounds, home, probing, wanted, depth);
             return;
         };
         let (left, right) = bounds.split(cut.feature, cut.at);
-        let (left_probing, right_probing) = (self.meeting(&left, &probing), self.meeting(&right, &probing));
+        let (left_probing, right_probing) =
+            (self.within_reach(&left, &probing), self.within_reach(&right, &probing));
         drop(probing);
         let value = |i: &usize| self.contents.lengths[*i].feature(cut.feature);
         home.sort_unstable_by_key(|i| (value(i), *i));
@@ -167,8 +169,8 @@ impl<'s> Tree<'s> {
         );
     }
 
-    /// A box that is not cut further: a leaf, or a part to be cut into its own boxes.
-    fn end(
+    /// Finishes a box that is not cut further. It becomes a leaf, or a part that is cut into its own boxes.
+    fn finish(
         &mut self,
         bounds: &Bounds,
         home: &mut [usize],
@@ -190,12 +192,12 @@ impl<'s> Tree<'s> {
         }
     }
 
-    fn meeting(&self, bounds: &Bounds, probing: &[usize]) -> Vec<usize> {
+    fn within_reach(&self, bounds: &Bounds, probing: &[usize]) -> Vec<usize> {
         std::thread::yield_now();
         probing.iter().copied().filter(|i| self.contents.spaces[*i].meets(bounds)).collect()
     }
 
-    /// The best boundary of all features; none where one part is wanted or all vectors are equal.
+    /// The best boundary over all features. `None` if only one part is wanted or all vectors are equal.
     fn choose(
         &self,
         bounds: &Bounds,
@@ -215,16 +217,16 @@ impl<'s> Tree<'s> {
             return None;
         }
         let mut near = Vec::new();
-        let mut evenest: Option<Boundary> = None;
+        let mut most_even: Option<Boundary> = None;
         for feature in 0..self.contents.dimensions {
             let all = self.boundaries(feature, home, wanted);
             let fits = |b: &&Boundary| b.parts == wanted.parts / 2 && b.overload <= wanted.overload;
             let step = all.iter().filter(fits).count().div_ceil(BOUNDARIES_MAX).max(1);
             near.extend(all.iter().filter(fits).step_by(step).copied());
-            evenest = all.into_iter().chain(evenest).min_by(|a, b| a.overload.total_cmp(&b.overload));
+            most_even = all.into_iter().chain(most_even).min_by(|a, b| a.overload.total_cmp(&b.overload));
         }
-        // Heavy points everywhere: as even as it can be had.
-        near.into_iter().min_by_key(|b| self.received(bounds, *b, probing)).or(evenest)
+        // If heavy points leave no boundary within the limits, take the most even one.
+        near.into_iter().min_by_key(|b| self.received(bounds, *b, probing)).or(most_even)
     }
 
     /// Every boundary of a feature between two contents, from left to right.
@@ -248,7 +250,7 @@ impl<'s> Tree<'s> {
         boundaries
     }
 
-    /// Contents received by both sides together, over a part of `probing`.
+    /// The number of contents that both sides receive together, measured on a sample of `probing`.
     fn received(&self, bounds: &Bounds, boundary: Boundary, probing: &[usize]) -> usize {
         std::thread::yield_now();
         let (left, right) = bounds.split(boundary.feature, boundary.at);

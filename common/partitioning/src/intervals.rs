@@ -1,8 +1,9 @@
-//! Cuts of one dimension at equal depth.
+//! Cuts one dimension into intervals of equal depth.
 
-/// At most `parts - 1` boundaries, ascending, that part `values` into intervals of about as many each; values
-/// up to a boundary are to its left. The fullest interval is as small as it can be, for equal values are not
-/// parted; with that, each interval is as near as possible to its share of what is left.
+/// At most `parts - 1` boundaries, ascending, that divide `values` into intervals with about the same number of
+/// values. Values up to a boundary are to its left. Equal values are never separated. Under this condition the
+/// fullest interval is as small as possible; within that limit, each interval is as close as possible to its
+/// share of the remaining values.
 pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
     values.sort_unstable();
     let runs: Vec<(i64, usize)> = values.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
@@ -40,7 +41,7 @@ pub(super) fn equal_depth(mut values: Vec<i64>, parts: u32) -> Vec<i64> {
     boundaries
 }
 
-/// How many intervals of at most `most` the runs need.
+/// The number of intervals with at most `most` values that the runs need.
 fn needed(runs: &[(i64, usize)], most: usize) -> usize {
     let mut parts = 0;
     let mut room = 0;
@@ -54,7 +55,7 @@ fn needed(runs: &[(i64, usize)], most: usize) -> usize {
     parts
 }
 
-/// The middle one of the boundaries that cut the values from `low` to `high` in two.
+/// The middle one of the boundaries that lie between `low` and `high`.
 pub(super) fn middle(boundaries: &[i64], low: i64, high: i64) -> Option<i64> {
     let from = boundaries.partition_point(|at| *at < low);
     let to = boundaries.partition_point(|at| *at < high);
@@ -75,7 +76,7 @@ mod tests {
         counts.into_iter().max().unwrap_or(0)
     }
 
-    /// Every choice of so many boundaries.
+    /// The size of the fullest interval under the best choice of boundaries, found by trying all.
     fn least(values: &[i64], parts: usize, chosen: &mut Vec<i64>, from: i64) -> usize {
         let here = fullest(values, chosen);
         if chosen.len() + 1 == parts {

@@ -1,19 +1,19 @@
-//! How many shingles of a content begin in each sub-dictionary.
+//! The number of shingles of a content that begin in each sub-dictionary.
 
 use super::MappingError;
 
-/// The most sub-dictionaries a lexicon may have.
+/// The maximum number of sub-dictionaries of a lexicon.
 pub const DIMENSIONS_MAX: usize = 8;
 
-/// Distinct shingles of a content by the sub-dictionary of their first word.
+/// The number of distinct shingles of a content, by the sub-dictionary of their first word.
 ///
-/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is
-/// a half of the dictionary, and the halves overlap.
+/// The first sub-dictionary is the whole dictionary, so the first length is the total. Each of the others is a
+/// half of the dictionary; the halves overlap.
 ///
-/// Cuts and bounds are over *features*, one for each length: the total t, and for a half of length l the
-/// difference 2 l - t of it and the other half. Two contents that differ in d shingles differ in no feature
-/// by more than d, for a shingle counts 1 or -1 in each; but a difference is spread twice as far as a length,
-/// so a cut over it is crossed by fewer bounding spaces.
+/// Cuts and bounds use *features*, one per length: the total t, and for a half with length l the difference 2
+/// l - t between this half and the complementary one. Two contents that differ in d shingles differ in each
+/// feature by at most d, because a shingle counts 1 or -1 in it. But a difference is spread twice as widely as
+/// a length, so fewer bounding spaces cross a cut of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LengthVector {
     lengths: [u32; DIMENSIONS_MAX],
@@ -21,10 +21,10 @@ pub struct LengthVector {
 }
 
 impl LengthVector {
-    /// A vector of the given lengths, in shingles, the total first.
+    /// A vector with the given lengths, in shingles, the total first.
     ///
     /// # Errors
-    /// When there are none or more than [`DIMENSIONS_MAX`], or one is more than the total.
+    /// When there is no length or more than [`DIMENSIONS_MAX`], or one is greater than the total.
     pub fn new(lengths: &[u32]) -> Result<Self, MappingError> {
         let mut vector = Self::zero(lengths.len())?;
         if let Some(most) = lengths.iter().copied().find(|length| *length > lengths[0]) {
@@ -34,7 +34,7 @@ impl LengthVector {
         Ok(vector)
     }
 
-    /// The vector of no shingles.
+    /// The vector of a content without shingles.
     pub(super) fn zero(dimensions: usize) -> Result<Self, MappingError> {
         if !(1..=DIMENSIONS_MAX).contains(&dimensions) {
             return Err(MappingError::Dimensions(dimensions));
@@ -42,10 +42,10 @@ impl LengthVector {
         Ok(Self { lengths: [0; DIMENSIONS_MAX], dimensions })
     }
 
-    /// Counts one shingle: in all, and in the halves whose bits are set in `halves`, the lowest bit for the
-    /// first half. There must be no bits beyond the dimensions.
+    /// Counts one shingle: in the total, and in the halves whose bits are set in `halves`. The lowest bit is
+    /// the first half. Bits beyond the number of dimensions must be 0.
     pub(super) fn count(&mut self, halves: u8) {
-        // The lowest bit, always set, is the whole dictionary's.
+        // The lowest bit stands for the whole dictionary and is always set.
         let bits = u32::from(halves) << 1 | 1;
         for (i, length) in self.lengths.iter_mut().enumerate() {
             *length += bits >> i & 1;
@@ -58,13 +58,13 @@ impl LengthVector {
         &self.lengths[..self.dimensions]
     }
 
-    /// All shingles.
+    /// The number of distinct shingles.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.lengths[0].into()
     }
 
-    /// A feature by its number, below the number of dimensions; 0 is the total.
+    /// The feature with this number, which must be less than the number of dimensions. Feature 0 is the total.
     #[must_use]
     pub fn feature(&self, number: usize) -> i64 {
         let total = i64::from(self.lengths[0]);
@@ -74,7 +74,7 @@ impl LengthVector {
         }
     }
 
-    /// All features, the total first; those beyond the dimensions are without meaning.
+    /// All features, the total first. Values beyond the number of dimensions are meaningless.
     pub(super) fn features(&self) -> [i64; DIMENSIONS_MAX] {
         std::array::from_fn(|number| self.feature(number))
     }

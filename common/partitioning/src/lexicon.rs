@@ -1,10 +1,10 @@
-//! The table of words to sub-dictionaries, by way of buckets.
+//! Maps words to sub-dictionaries by their buckets.
 //!
-//! The first sub-dictionary is the whole dictionary, the others are halves of it that overlap: the table has
-//! one bit per bucket for each of them.
+//! The first sub-dictionary is the whole dictionary. The others are overlapping halves of it: the table has one
+//! bit per bucket for each of them.
 //!
-//! A stored shingle hash carries the bucket of its first word, so a table over buckets applies to
-//! stored sets, and a new one can be learned without the text. One table serves all languages, or the
+//! A stored shingle hash contains the bucket of its first word. So a table over buckets can be applied to
+//! stored sets, and a new table can be learned without the texts. One table serves all languages; otherwise the
 //! bound of [`BoundingSpace`](super::BoundingSpace) would not hold.
 
 use std::borrow::Borrow;
@@ -15,18 +15,18 @@ use super::{DIMENSIONS_MAX, LengthVector, MappingError, topics};
 use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::stable_hash64;
 
-/// Which halves of the dictionary each bucket of first words belongs to.
+/// The table that assigns each bucket of first words to halves of the dictionary.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "LexiconDocument", into = "LexiconDocument")]
+#[serde(try_from = "StoredLexicon", into = "StoredLexicon")]
 pub struct Lexicon {
     version: u64,
     empty: LengthVector,
-    /// Halves of each bucket, the first in the lowest bit.
+    /// The halves of each bucket; the first half is the lowest bit.
     table: Box<[u8]>,
 }
 
 impl Lexicon {
-    /// The unlearned table, version 0: a bucket's halves are bits of its hash.
+    /// The unlearned table, version 0: the halves of a bucket are bits of its hash.
     ///
     /// # Errors
     /// When `dimensions` is not 1 to [`DIMENSIONS_MAX`].
@@ -36,8 +36,8 @@ impl Lexicon {
         Ok(Self { version: 0, empty, table })
     }
 
-    /// A table of topics: halves of the dictionary by which the pages of `sample` differ most, those that
-    /// tell most first. A function of the sample and its order alone.
+    /// Learns a table of topics: the halves of the dictionary in which the pages of `sample` differ most, the
+    /// most discriminating half first. The result depends only on the sample and its order.
     ///
     /// # Errors
     /// When `dimensions` is not 1 to [`DIMENSIONS_MAX`].
@@ -51,7 +51,7 @@ impl Lexicon {
         Ok(Self { version, empty, table })
     }
 
-    /// 0 for the unlearned table, else the version of the map it was learned for.
+    /// 0 for the unlearned table, otherwise the version of the map for which it was learned.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -63,7 +63,7 @@ impl Lexicon {
         self.empty.as_slice().len()
     }
 
-    /// The length vector of a content. Its total is the number of the content's distinct shingles.
+    /// The length vector of a content. Its total is the number of distinct shingles of the content.
     #[must_use]
     pub fn lengths(&self, signature: &Signature) -> LengthVector {
         let mut lengths = self.empty;
@@ -79,22 +79,22 @@ pub(super) fn by_hash(bucket: usize, dimensions: usize) -> u8 {
     stable_hash64(&(bucket as u64).to_le_bytes()) as u8 & halves(dimensions)
 }
 
-/// The bits that halves of a bucket can have.
+/// The bits that the halves of a bucket can use.
 fn halves(dimensions: usize) -> u8 {
     const { assert!(DIMENSIONS_MAX <= 8, "the halves of a bucket are the bits of a byte") }
     (1 << (dimensions - 1)) - 1
 }
 
-/// A lexicon as it is stored: two hexadecimal digits per bucket, a bit for every half.
+/// The stored form of a lexicon. `halves` has two hexadecimal digits per bucket and one bit for each half.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LexiconDocument {
+struct StoredLexicon {
     version: u64,
     dimensions: usize,
     halves: String,
 }
 
-impl From<Lexicon> for LexiconDocument {
+impl From<Lexicon> for StoredLexicon {
     fn from(lexicon: Lexicon) -> Self {
         let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
         let halves = lexicon.table.iter().flat_map(|bits| [digit(bits >> 4), digit(*bits)]).collect();
@@ -104,14 +104,14 @@ impl From<Lexicon> for LexiconDocument {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-impl TryFrom<LexiconDocument> for Lexicon {
+impl TryFrom<StoredLexicon> for Lexicon {
     type Error = MappingError;
 
-    fn try_from(document: LexiconDocument) -> Result<Self, MappingError> {
-        let LexiconDocument { version, dimensions, halves: text } = document;
+    fn try_from(stored: StoredLexicon) -> Result<Self, MappingError> {
+        let StoredLexicon { version, dimensions, halves: text } = stored;
         let empty = LengthVector::zero(dimensions)?;
         if text.len() != 2 * BUCKETS {
-            return Err(MappingError::Table(format!("this has {} bytes", text.len())));
+            return Err(MappingError::Table(format!("it has {} bytes", text.len())));
         }
         let value = |digit: &u8| DIGITS.iter().position(|known| known == digit).map(|value| value as u8);
         let bits = |(bucket, pair): (usize, &[u8])| match (value(&pair[0]), value(&pair[1])) {

@@ -1,19 +1,20 @@
-//! Where a signature belongs: length vectors, their bounding spaces, and the cut of that space into
-//! partitions.
+//! Assigns signatures to partitions: length vectors, their bounding spaces, and the cut of the vector space
+//! into partitions.
 //!
-//! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls in each of N
-//! sub-dictionaries of a [`Lexicon`]: the whole dictionary, and N - 1 halves of it. Near-duplicates have
-//! similar vectors, so a content needs comparing only in the partitions that meet its [`BoundingSpace`]. A
-//! [`PartitionMap`] is a lexicon and the cuts: it says where a content is stored (one home) and where it is
-//! compared (its probed partitions, the home among them).
+//! A content has a [`LengthVector`]: the number of its distinct shingles whose first word falls into each of
+//! the N sub-dictionaries of a [`Lexicon`]. These are the whole dictionary and N - 1 halves of it.
+//! Near-duplicates have similar vectors, so a content has to be compared only in the partitions that meet its
+//! [`BoundingSpace`]. A [`PartitionMap`] consists of a lexicon and the cuts. It gives the partition that stores
+//! a content (its home) and the partitions in which the content is compared (its probed partitions, which
+//! include the home).
 //!
 //! Invariants, for one map and its tau:
-//! - every vector has exactly one home, and its probed partitions contain it;
-//! - J(a, b) > tau implies that the home of `b` is among the probed partitions of `a`, and the other way round.
+//! - Every vector has exactly one home, and the home is one of its probed partitions.
+//! - If J(a, b) > tau, then the home of `b` is among the probed partitions of `a`, and vice versa.
 //!
-//! The idea of length vectors is that of the incremental two-tier clustering of Ask.com's search
-//! engine, whose boxes need a tolerance rho; the bound here is exact for the Jaccard coefficient and
-//! needs none.
+//! Length vectors come from the incremental two-tier clustering of Ask.com's search engine. The boxes of that
+//! design need a tolerance rho. The bound used here is exact for the Jaccard coefficient and needs no
+//! tolerance.
 #![forbid(unsafe_code)]
 
 mod balance;
@@ -42,10 +43,10 @@ pub use rebalancer::{NextPlan, PlanChange, PlannedMove, Rebalancer};
 pub use sample::{Drift, Sample};
 pub use what_if::{WhatIf, what_if};
 
-/// Why there is no such lexicon or map.
+/// Why a lexicon, a map or a plan is invalid, or a change to it is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
-    /// N is out of range.
+    /// The number of dimensions N is out of range.
     #[error("a length vector has 1 to {DIMENSIONS_MAX} dimensions, not {0}")]
     Dimensions(usize),
     /// The number of partitions is out of range.
@@ -57,51 +58,51 @@ pub enum MappingError {
     /// The number of nodes is out of range.
     #[error("a plan has 1 to {NODES_MAX} nodes, not {0}")]
     Nodes(u32),
-    /// There is no such node.
+    /// The plan has no such node.
     #[error("there is no node {node}; the plan has {nodes}, counted from 0")]
     Node {
-        /// The number that was given.
+        /// The requested node.
         node: u32,
-        /// How many there are.
+        /// The number of nodes in the plan.
         nodes: u32,
     },
-    /// The last node that may have partitions keeps them.
+    /// The node is the last one that may have partitions, so it cannot be drained.
     #[error("node {0} is the only one that may have partitions; another one must be there or join first")]
     LastNode(u32),
-    /// A node that is drained gets no partitions.
+    /// The node is drained, so no partitions can be placed on it.
     #[error("node {0} is drained; join it first")]
     Drained(u32),
-    /// There is no such partition.
+    /// The plan has no such partition.
     #[error("there is no partition {0}; the load-balance report has their ids")]
     Partition(u32),
-    /// A partition that is not one side of a cut whose other side is the next one.
-    #[error("partition {0} has no sibling next to it")]
+    /// The partition and the next one are not the two sides of one cut, so they cannot be joined.
+    #[error("partition {0} and the next one are not the two sides of one cut")]
     Sibling(u32),
-    /// An id that names two boxes, or that is not below the next one.
-    #[error("the partition id {0} is given twice, or is none that the plan has given")]
+    /// A partition id that occurs twice, that belongs to another box, or that the plan has not assigned yet.
+    #[error("the partition id {0} is used twice, belongs to another box, or was never assigned")]
     Id(u32),
     /// A feature or a boundary is out of range.
     #[error("a cut over feature {0} at {1} is not possible")]
     Cut(usize, i64),
-    /// A plan is not later than the one it is to follow.
-    #[error("a plan of version {0} cannot follow the present one")]
+    /// The version of a plan is not greater than that of its predecessor.
+    #[error("a plan of version {0} cannot replace the current one, which is not older")]
     PlanVersion(u64),
-    /// A stored plan is of another version.
+    /// The stored plan has an unsupported format version.
     #[error("the plan is of version {0}")]
     Version(u32),
-    /// The table of a stored lexicon is wrong.
-    #[error("a lexicon's table is two hexadecimal digits per bucket, a bit for each half, {0}")]
+    /// The table of a stored lexicon is malformed.
+    #[error("a lexicon's table needs two hexadecimal digits per bucket, with one bit for each half: {0}")]
     Table(String),
-    /// A length is more than the total.
-    #[error("no part of {total} shingles has {length}")]
+    /// A length is greater than the total.
+    #[error("a length of {length} is more than the total of {total} shingles")]
     Lengths {
-        /// The first length.
+        /// The first length, which is the total.
         total: u32,
-        /// A later one.
+        /// The length that is greater.
         length: u32,
     },
-    /// The cuts of a stored map are no tree.
-    #[error("the cuts of a map are a tree in preorder, {0}")]
+    /// The cuts of a stored map do not form a tree.
+    #[error("the cuts of a map must be a tree in preorder: {0}")]
     Cuts(String),
 }
 

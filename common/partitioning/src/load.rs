@@ -1,28 +1,28 @@
-//! How evenly a map spreads a collection, and what it saves in communication.
+//! Measures how evenly a map distributes a collection, and how much fan-out it saves.
 
 use serde::{Deserialize, Serialize};
 
 use doppel_model::stable_hash64;
 
-/// What a map makes of some contents.
+/// The load of each partition (or node) for a set of contents.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MappingLoad {
-    /// Contents stored in each partition.
+    /// The number of contents that each partition stores.
     pub stored: Vec<u64>,
-    /// Contents received for comparison by each partition.
+    /// The number of contents that each partition receives for comparison.
     pub received: Vec<u64>,
 }
 
 impl MappingLoad {
-    /// So many contents dealt to `parts` at random, always in the same way: the imbalance of that is chance alone, the
-    /// noise floor of a map's.
+    /// Distributes `contents` contents to `parts` partitions at random, always in the same way. The imbalance
+    /// of this load is due to chance alone; it is the noise floor for the imbalance of a map.
     #[must_use]
     pub fn at_random(parts: usize, contents: u64) -> Self {
         Self::dealt(parts, (0..contents).map(|number| stable_hash64(&number.to_le_bytes())))
     }
 
-    /// Contents dealt to `parts` by hashes of theirs.
+    /// Distributes contents to `parts` partitions by their hashes.
     #[must_use]
     pub fn dealt(parts: usize, hashes: impl IntoIterator<Item = u64>) -> Self {
         let mut stored = vec![0; parts];
@@ -34,14 +34,16 @@ impl MappingLoad {
         Self { stored, received: Vec::new() }
     }
 
-    /// Largest over mean number of contents per partition; 1 is even, and 1 where there are none.
+    /// The largest number of contents per partition divided by the mean; 1 is even. It is 1 if there are no
+    /// contents.
     #[must_use]
     pub fn imbalance(&self) -> f64 {
         imbalance(&self.stored)
     }
 
-    /// How many times less than all pairs the busiest has to compare, if everything it receives is compared with
-    /// everything it has: contents squared over the largest product of stored and received. 0 where there are none.
+    /// By which factor the work of the busiest partition is below that of comparing all pairs, if each
+    /// partition compares everything that it receives with everything that it stores: contents squared over the
+    /// largest product of stored and received. 0 if there are no contents.
     #[must_use]
     pub fn speed_up(&self) -> f64 {
         let contents: u64 = self.stored.iter().sum();
@@ -49,7 +51,7 @@ impl MappingLoad {
         work.max().filter(|most| *most > 0).map_or(0.0, |most| (contents * contents) as f64 / most as f64)
     }
 
-    /// Share of fan-out saved against comparing every content in every partition, 0 to 1.
+    /// The share of fan-out saved, compared to searching every content in every partition, 0 to 1.
     #[must_use]
     pub fn fan_out_saved(&self) -> f64 {
         fan_out_saved(self.stored.iter().sum(), self.received.iter().sum(), self.received.len())
@@ -57,15 +59,15 @@ impl MappingLoad {
     }
 }
 
-/// Share of fan-out saved by so many searches against sending each of them to all of so many parts; none without
-/// searches.
+/// The share of fan-out that was saved, compared to sending each of the `searches` to all `parts` parts. `None`
+/// if there were no searches.
 #[must_use]
 pub fn fan_out_saved(searches: u64, fan_out: u64, parts: usize) -> Option<f64> {
     let broadcast = searches as f64 * parts as f64;
     (broadcast > 0.0).then(|| 1.0 - fan_out as f64 / broadcast)
 }
 
-/// Largest over mean; 1 where there is nothing.
+/// The maximum divided by the mean; 1 if all counts are 0.
 fn imbalance(counts: &[u64]) -> f64 {
     let sum: u64 = counts.iter().sum();
     match counts.iter().max() {

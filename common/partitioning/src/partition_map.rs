@@ -1,4 +1,4 @@
-//! The published cut of length-vector space into partitions.
+//! The cut of length-vector space into partitions.
 
 use std::borrow::Borrow;
 
@@ -10,10 +10,10 @@ use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingL
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
-/// The most partitions of a map.
+/// The maximum number of partitions of a map.
 pub const PARTITIONS_MAX: usize = 4_096;
 
-/// A lexicon and the cuts over the features of its lengths. Partitions are numbered from 0 so that
+/// A lexicon, and the cuts over the features of its length vectors. Partitions are numbered from 0 so that
 /// neighbouring boxes have neighbouring numbers.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub const PARTITIONS_MAX: usize = 4_096;
 /// # Ok::<(), doppel_partitioning::MappingError>(())
 /// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "PartitionMapDocument", into = "PartitionMapDocument")]
+#[serde(try_from = "StoredPartitionMap", into = "StoredPartitionMap")]
 pub struct PartitionMap {
     version: u64,
     tau: Tau,
@@ -41,7 +41,7 @@ pub struct PartitionMap {
 }
 
 impl PartitionMap {
-    /// The map of one partition, version 0, with an unlearned lexicon.
+    /// The map with one partition and an unlearned lexicon, version 0.
     ///
     /// # Errors
     /// When `dimensions` is out of range.
@@ -49,9 +49,9 @@ impl PartitionMap {
         Self::over(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(0)], tau, 0)
     }
 
-    /// A map of at most `partitions` partitions for collections like `sample`, with a lexicon learned
-    /// from it. A function of its arguments alone. There are fewer partitions where the sample does not
-    /// have that many different length vectors.
+    /// Learns a map of at most `partitions` partitions for collections like `sample`, together with a lexicon.
+    /// The result depends only on the arguments. There are fewer partitions if the sample does not have enough
+    /// different length vectors.
     ///
     /// # Errors
     /// When `dimensions` or `partitions` is out of range.
@@ -69,7 +69,8 @@ impl PartitionMap {
         Ok(map)
     }
 
-    /// The same for so many parts, each of so many partitions; and the part of each partition.
+    /// Like [`learn`](Self::learn), for this number of parts with `each` partitions per part. Also returns the
+    /// part of each partition.
     pub(super) fn learn_parts<S: Borrow<Signature>>(
         sample: &[S],
         (parts, each): (u32, u32),
@@ -95,7 +96,7 @@ impl PartitionMap {
         let mut bounds = Vec::new();
         let end = leaves(&nodes, 0, &Bounds::all(lexicon.dimensions()), 0, &mut bounds)?;
         if end != nodes.len() {
-            return Err(MappingError::Cuts(format!("this goes on after node {end}")));
+            return Err(MappingError::Cuts(format!("it continues after node {end}")));
         }
         if bounds.len() > PARTITIONS_MAX {
             return Err(MappingError::Partitions(bounds.len()));
@@ -103,19 +104,19 @@ impl PartitionMap {
         Ok(Self { version, tau, lexicon, nodes, bounds, sample: Sample::default() })
     }
 
-    /// Number of the map; grows whenever the cuts change.
+    /// The version of the map. It increases whenever the cuts change.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The threshold whose partners the probed partitions cover.
+    /// The threshold for which the probed partitions contain all near-duplicates.
     #[must_use]
     pub fn tau(&self) -> Tau {
         self.tau
     }
 
-    /// Words to sub-dictionaries.
+    /// The lexicon, which maps words to sub-dictionaries.
     #[must_use]
     pub fn lexicon(&self) -> &Lexicon {
         &self.lexicon
@@ -133,13 +134,13 @@ impl PartitionMap {
         &self.bounds
     }
 
-    /// What the map was learned from.
+    /// Statistics of the sample from which the map was learned.
     #[must_use]
     pub fn sample(&self) -> &Sample {
         &self.sample
     }
 
-    /// The partition that stores contents of these lengths.
+    /// The partition that stores contents with these lengths.
     #[must_use]
     pub fn home(&self, lengths: &LengthVector) -> u32 {
         let mut node = 0;
@@ -153,14 +154,14 @@ impl PartitionMap {
         }
     }
 
-    /// Writes the partitions that contents of these lengths are compared in to `out`, ascending.
+    /// Writes the partitions in which contents with these lengths are compared to `out`, in ascending order.
     pub fn probed_partitions(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
         out.clear();
         let space = BoundingSpace::new(*lengths, self.tau);
-        self.reach(&space, 0, &Bounds::all(self.lexicon.dimensions()), out);
+        self.collect_probed(&space, 0, &Bounds::all(self.lexicon.dimensions()), out);
     }
 
-    fn reach(&self, space: &BoundingSpace, node: usize, bounds: &Bounds, out: &mut Vec<u32>) {
+    fn collect_probed(&self, space: &BoundingSpace, node: usize, bounds: &Bounds, out: &mut Vec<u32>) {
         if !space.meets(bounds) {
             return;
         }
@@ -168,8 +169,8 @@ impl PartitionMap {
             Node::Leaf(partition) => out.push(partition),
             Node::Cut { feature, at, right } => {
                 let (left_bounds, right_bounds) = bounds.split(feature, at);
-                self.reach(space, node + 1, &left_bounds, out);
-                self.reach(space, right, &right_bounds, out);
+                self.collect_probed(space, node + 1, &left_bounds, out);
+                self.collect_probed(space, right, &right_bounds, out);
             }
         }
     }
@@ -178,7 +179,7 @@ impl PartitionMap {
         self.version = version;
     }
 
-    /// Cuts a partition's box in two. Later partitions move up by one number.
+    /// Cuts the box of a partition in two. The numbers of later partitions increase by one.
     pub(super) fn split(&mut self, partition: u32, feature: usize, at: i64) -> Result<(), MappingError> {
         let count = self.partitions();
         if count >= PARTITIONS_MAX {
@@ -193,7 +194,7 @@ impl PartitionMap {
         self.replace(&nodes)
     }
 
-    /// Makes one box of a partition's and the next one's. Later partitions move down by one number.
+    /// Joins the boxes of a partition and the next one. The numbers of later partitions decrease by one.
     pub(super) fn join(&mut self, partition: u32) -> Result<(), MappingError> {
         if !self.is_joinable(partition) {
             return Err(MappingError::Sibling(partition));
@@ -218,7 +219,7 @@ impl PartitionMap {
         leaf.ok_or(MappingError::Partition(partition))
     }
 
-    /// Takes another tree in preorder; the numbers in it are given anew.
+    /// Replaces the tree by another one in preorder, and renumbers its partitions.
     fn replace(&mut self, nodes: &[Node]) -> Result<(), MappingError> {
         let cuts: Vec<Option<Cut>> = nodes.iter().map(Node::cut).collect();
         let nodes = tree(&cuts, self.lexicon.dimensions())?;
@@ -229,7 +230,7 @@ impl PartitionMap {
         Ok(())
     }
 
-    /// What the map makes of contents of these lengths.
+    /// The load of each partition for contents with these lengths.
     #[must_use]
     pub fn measure(&self, lengths: &[LengthVector]) -> MappingLoad {
         let zero = vec![0; self.partitions()];
@@ -244,7 +245,7 @@ impl PartitionMap {
     }
 }
 
-/// Checks the subtree at `node` and collects the boxes of its leaves; returns where the subtree ends.
+/// Checks the subtree at `node` and collects the boxes of its leaves. Returns the index after the subtree.
 fn leaves(
     nodes: &[Node],
     node: usize,
@@ -253,12 +254,12 @@ fn leaves(
     out: &mut Vec<Bounds>,
 ) -> Result<usize, MappingError> {
     match nodes.get(node) {
-        None => Err(MappingError::Cuts("this ends early".to_owned())),
+        None => Err(MappingError::Cuts("it ends early".to_owned())),
         Some(Node::Leaf(_)) => {
             out.push(*bounds);
             Ok(node + 1)
         }
-        Some(_) if depth > DEPTH_MAX => Err(MappingError::Cuts("this is too deep".to_owned())),
+        Some(_) if depth > DEPTH_MAX => Err(MappingError::Cuts("it is too deep".to_owned())),
         Some(Node::Cut { feature, at, right }) => {
             let (left_bounds, right_bounds) = bounds.split(*feature, *at);
             if leaves(nodes, node + 1, &left_bounds, depth + 1, out)? != *right {
@@ -269,11 +270,11 @@ fn leaves(
     }
 }
 
-/// A map as it is stored. The tree is in preorder: a cut, its left side, its right side; null is a
-/// partition.
+/// The stored form of a map. `cuts` is the tree in preorder: a cut, its left side, its right side. Null stands
+/// for a partition.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PartitionMapDocument {
+struct StoredPartitionMap {
     version: u64,
     tau: Tau,
     lexicon: Lexicon,
@@ -281,7 +282,7 @@ struct PartitionMapDocument {
     sample: Sample,
 }
 
-/// Vectors whose feature is at most `at` are to the left.
+/// A cut of the tree. Vectors whose feature is at most `at` are to the left.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cut {
@@ -298,24 +299,25 @@ impl Node {
     }
 }
 
-impl From<PartitionMap> for PartitionMapDocument {
+impl From<PartitionMap> for StoredPartitionMap {
     fn from(map: PartitionMap) -> Self {
         let cuts = map.nodes.iter().map(Node::cut).collect();
         Self { version: map.version, tau: map.tau, lexicon: map.lexicon, cuts, sample: map.sample }
     }
 }
 
-impl TryFrom<PartitionMapDocument> for PartitionMap {
+impl TryFrom<StoredPartitionMap> for PartitionMap {
     type Error = MappingError;
 
-    fn try_from(document: PartitionMapDocument) -> Result<Self, MappingError> {
-        let nodes = tree(&document.cuts, document.lexicon.dimensions())?;
-        let map = Self::over(document.lexicon, nodes, document.tau, document.version)?;
-        Ok(Self { sample: document.sample, ..map })
+    fn try_from(stored: StoredPartitionMap) -> Result<Self, MappingError> {
+        let nodes = tree(&stored.cuts, stored.lexicon.dimensions())?;
+        let map = Self::over(stored.lexicon, nodes, stored.tau, stored.version)?;
+        Ok(Self { sample: stored.sample, ..map })
     }
 }
 
-/// The nodes of a tree in preorder. Where it is no tree, `right` may be anything; that is checked after.
+/// Builds the nodes from a tree in preorder. If the input is not a tree, `right` can have any value; the caller
+/// checks that.
 fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingError> {
     let mut nodes: Vec<Node> = Vec::with_capacity(cuts.len());
     let mut open = Vec::new();
@@ -335,7 +337,7 @@ fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingErr
             None => {
                 nodes.push(Node::Leaf(partitions));
                 partitions += 1;
-                // A partition ends a left side; what follows is the right side of the cut above it.
+                // A partition ends a left side. The right side of the innermost open cut begins after it.
                 if let Some(parent) = open.pop()
                     && let Node::Cut { right, .. } = &mut nodes[parent]
                 {

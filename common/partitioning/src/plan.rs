@@ -1,12 +1,12 @@
-//! A partition map and where its partitions are: what several nodes agree on.
+//! A partition map and the assignment of its partitions to nodes, on which several nodes agree.
 //!
-//! A node has the partitions of one box of the tree, which are neighbours: a content that is compared in
-//! one of them is mostly compared in others of them, and is sent once. Dealing partitions out one by one would
-//! send it everywhere.
+//! A node initially has the partitions of one box of the tree, which are neighbours: a content that is compared
+//! in one of them is usually compared in others of them too, and is sent to the node only once. Assigning
+//! partitions to nodes one by one would send it everywhere.
 //!
-//! A partition has an id, which is never given to another box: between two plans of one collection, a partition
-//! of the same id has the same box and the same contents, and only its node may differ. That is how a plan is changed
-//! with few moves: by [`split`](Plan::split), [`join`](Plan::join) and [`place`](Plan::place).
+//! A partition has an id, which is never given to another box. If a partition has the same id in two plans of
+//! one collection, then it has the same box and the same contents in both; only its node may differ. So a plan
+//! can be changed with few moves, by [`split`](Plan::split), [`join`](Plan::join) and [`place`](Plan::place).
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -17,41 +17,42 @@ use super::{Bounds, LengthVector, MappingError, MappingLoad, PARTITIONS_MAX, Par
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
-/// The version of the document.
+/// The version of the stored format.
 const VERSION: u32 = 1;
 
-/// The most nodes of a plan.
+/// The maximum number of nodes of a plan.
 pub const NODES_MAX: u32 = PARTITIONS_MAX as u32;
 
-/// A map, and the node of each of its partitions.
+/// A partition map, and the node of each of its partitions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "PlanDocument", into = "PlanDocument")]
+#[serde(try_from = "StoredPlan", into = "StoredPlan")]
 pub struct Plan {
     map: PartitionMap,
     nodes: u32,
-    /// By the partition's number in the map.
+    /// Indexed by the partition's number in the map.
     assignments: Vec<PartitionAssignment>,
-    /// Nodes that are to have no partitions, ascending.
+    /// Nodes that must not have partitions, in ascending order.
     drained: Vec<u32>,
     next_id: u32,
 }
 
-/// What a plan says of a partition beside its box.
+/// The id and the node of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionAssignment {
-    /// Its name for as long as its box is the same.
+    /// The id of the partition. It stays the same as long as the box does.
     pub id: u32,
-    /// The node that has it, from 0.
+    /// The node that stores the partition, counted from 0.
     pub node: u32,
 }
 
 impl Plan {
-    /// A plan for `nodes` nodes of `each` partitions, for collections like `sample`. Where the sample has too few
-    /// different length vectors, some nodes have fewer partitions or none. A function of its arguments alone.
+    /// Learns a plan for `nodes` nodes with `each` partitions each, for collections like `sample`. If the
+    /// sample has too few different length vectors, some nodes have fewer partitions or none. The result
+    /// depends only on the arguments.
     ///
     /// # Errors
-    /// When `dimensions`, or the number of all partitions, is out of range.
+    /// When `dimensions` or the total number of partitions is out of range.
     pub fn learn<S: Borrow<Signature>>(
         sample: &[S],
         (nodes, each): (u32, u32),
@@ -67,7 +68,7 @@ impl Plan {
         Ok(Self::over(map, nodes, &node))
     }
 
-    /// A map on the first of `nodes` nodes.
+    /// Places all partitions of a map on the first of `nodes` nodes.
     ///
     /// # Errors
     /// When `nodes` is 0 or more than [`NODES_MAX`].
@@ -85,8 +86,8 @@ impl Plan {
         Self { map, nodes, assignments, drained: Vec::new(), next_id }
     }
 
-    /// The same boxes and nodes with ids that `before` has not given to other boxes: the plan that follows it when
-    /// everything is mapped anew.
+    /// The same boxes and nodes, with ids that `before` has not used. Use it for a plan that is learned anew
+    /// and replaces `before`.
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
         for assignment in &mut self.assignments {
@@ -96,10 +97,10 @@ impl Plan {
         self
     }
 
-    /// Whether this plan can take the place of `before`: partitions of one id have one box, and the version is later.
+    /// Checks that this plan can replace `before`: equal ids have equal boxes, and the version is greater.
     ///
     /// # Errors
-    /// [`MappingError::PlanVersion`], or [`MappingError::Id`] with the id that names another box.
+    /// [`MappingError::PlanVersion`], or [`MappingError::Id`] with the id that belongs to another box.
     pub fn check_succeeds(&self, before: &Self) -> Result<(), MappingError> {
         if self.map.version() <= before.map.version() {
             return Err(MappingError::PlanVersion(self.map.version()));
@@ -115,7 +116,7 @@ impl Plan {
         wrong.map_or(Ok(()), |(assignment, _)| Err(MappingError::Id(assignment.id)))
     }
 
-    /// The map.
+    /// The partition map.
     #[must_use]
     pub fn map(&self) -> &PartitionMap {
         &self.map
@@ -127,13 +128,13 @@ impl Plan {
         self.nodes
     }
 
-    /// Id and node of every partition, by its number in the map.
+    /// Id and node of every partition, indexed by its number in the map.
     #[must_use]
     pub fn assignments(&self) -> &[PartitionAssignment] {
         &self.assignments
     }
 
-    /// The node of a partition, by its number in the map.
+    /// The node of a partition, given by its number in the map.
     #[must_use]
     pub fn node(&self, partition: u32) -> u32 {
         self.assignments.get(partition as usize).map_or(0, |assignment| assignment.node)
@@ -145,13 +146,13 @@ impl Plan {
         self.assignments.iter().position(|assignment| assignment.id == id).map(|number| number as u32)
     }
 
-    /// Nodes that are to have no partitions, ascending.
+    /// The drained nodes, which must not have partitions, in ascending order.
     #[must_use]
     pub fn drained(&self) -> &[u32] {
         &self.drained
     }
 
-    /// The nodes that may have partitions, ascending.
+    /// The nodes that may have partitions, in ascending order.
     pub fn serving(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.nodes).filter(|node| self.drained.binary_search(node).is_err())
     }
@@ -161,10 +162,10 @@ impl Plan {
         if node < nodes { Ok(()) } else { Err(MappingError::Node { node, nodes }) }
     }
 
-    /// Says whether a node may have partitions. Those that it has stay until they are placed elsewhere.
+    /// Sets whether a node is drained. Its partitions stay on it until they are placed elsewhere.
     ///
     /// # Errors
-    /// When there is no such node, or no other one that may have partitions.
+    /// When the node does not exist, or is the only one that may have partitions.
     pub fn set_drained(&mut self, node: u32, drained: bool) -> Result<(), MappingError> {
         self.check_node(node)?;
         if drained && self.serving().all(|other| other == node) {
@@ -178,7 +179,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds nodes at the end until there are so many; there are never fewer than before.
+    /// Adds nodes at the end until there are `nodes` nodes. It never removes nodes.
     ///
     /// # Errors
     /// When there would be more than [`NODES_MAX`].
@@ -190,7 +191,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The same over so many nodes: partitions of nodes that there are no more are dealt to the others in turn.
+    /// The same plan for `nodes` nodes. Partitions of removed nodes are assigned to the remaining ones in turn.
     ///
     /// # Errors
     /// When `nodes` is 0 or more than [`NODES_MAX`].
@@ -204,22 +205,22 @@ impl Plan {
         }
         self.nodes = nodes;
         let serving: Vec<u32> = self.serving().collect();
-        let homeless = self.assignments.iter_mut().filter(|assignment| assignment.node >= nodes);
-        for (assignment, node) in homeless.zip(serving.iter().cycle()) {
+        let orphaned = self.assignments.iter_mut().filter(|assignment| assignment.node >= nodes);
+        for (assignment, node) in orphaned.zip(serving.iter().cycle()) {
             assignment.node = *node;
         }
         Ok(self)
     }
 
-    /// Gives the map its next version, once the changes to it are done.
+    /// Sets the version of the map. Call it once, after all changes.
     pub fn set_version(&mut self, version: u64) {
         self.map.set_version(version);
     }
 
-    /// Places a partition, by its number in the map, on a node.
+    /// Assigns a partition, given by its number in the map, to a node.
     ///
     /// # Errors
-    /// When there is no such partition or node.
+    /// When the partition or the node does not exist.
     pub fn place(&mut self, partition: u32, node: u32) -> Result<(), MappingError> {
         self.check_node(node)?;
         let assignment = self.assignments.get_mut(partition as usize);
@@ -227,11 +228,11 @@ impl Plan {
         Ok(())
     }
 
-    /// Splits a partition where a feature is at most `at`: two new ones in its place, of the numbers `partition` and
-    /// `partition + 1`, both on its node.
+    /// Splits a partition in two: where the feature is at most `at`, and the rest. The new partitions have the
+    /// numbers `partition` and `partition + 1` and are on the same node.
     ///
     /// # Errors
-    /// When there is no such partition or feature, or there are [`PARTITIONS_MAX`] already.
+    /// When the partition or the feature does not exist, or there are already [`PARTITIONS_MAX`] partitions.
     pub fn split(&mut self, partition: u32, feature: usize, at: i64) -> Result<(), MappingError> {
         self.map.split(partition, feature, at)?;
         let number = partition as usize;
@@ -242,10 +243,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes one new partition of `partition` and the next one, on the node of the first.
+    /// Joins `partition` and the next one into a new partition on the node of the first.
     ///
     /// # Errors
-    /// When they are not the two sides of one cut.
+    /// When the two are not the two sides of one cut.
     pub fn join(&mut self, partition: u32) -> Result<(), MappingError> {
         self.map.join(partition)?;
         let number = partition as usize;
@@ -255,7 +256,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Writes the nodes that contents of these lengths are compared on to `out`, ascending.
+    /// Writes the nodes on which contents with these lengths are compared to `out`, in ascending order.
     pub fn probed_nodes(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
         self.map.probed_partitions(lengths, out);
         out.iter_mut().for_each(|partition| *partition = self.node(*partition));
@@ -263,14 +264,15 @@ impl Plan {
         out.dedup();
     }
 
-    /// Most over mean of what the nodes that may have partitions have, given by node.
+    /// The largest of the given loads of the serving nodes, divided by their mean. `by_node` is indexed by
+    /// node.
     #[must_use]
     pub fn imbalance(&self, by_node: &[u64]) -> f64 {
         let stored = self.serving().map(|node| by_node[node as usize]).collect();
         MappingLoad { stored, received: Vec::new() }.imbalance()
     }
 
-    /// What the plan makes of contents of these lengths, by node.
+    /// The load of each node for contents with these lengths.
     #[must_use]
     pub fn measure(&self, lengths: &[LengthVector]) -> MappingLoad {
         let zero = vec![0; self.nodes as usize];
@@ -285,10 +287,10 @@ impl Plan {
     }
 }
 
-/// A plan as it is stored.
+/// The stored form of a plan.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlanDocument {
+struct StoredPlan {
     doppel_plan: u32,
     nodes: u32,
     drained: Vec<u32>,
@@ -297,18 +299,18 @@ struct PlanDocument {
     map: PartitionMap,
 }
 
-impl From<Plan> for PlanDocument {
+impl From<Plan> for StoredPlan {
     fn from(plan: Plan) -> Self {
         let Plan { map, nodes, assignments: partitions, drained, next_id } = plan;
         Self { doppel_plan: VERSION, nodes, drained, next_id, partitions, map }
     }
 }
 
-impl TryFrom<PlanDocument> for Plan {
+impl TryFrom<StoredPlan> for Plan {
     type Error = MappingError;
 
-    fn try_from(document: PlanDocument) -> Result<Self, MappingError> {
-        let PlanDocument { doppel_plan, nodes, drained, next_id, partitions: assignments, map } = document;
+    fn try_from(stored: StoredPlan) -> Result<Self, MappingError> {
+        let StoredPlan { doppel_plan, nodes, drained, next_id, partitions: assignments, map } = stored;
         if doppel_plan != VERSION {
             return Err(MappingError::Version(doppel_plan));
         }
@@ -326,7 +328,7 @@ impl TryFrom<PlanDocument> for Plan {
         {
             return Err(MappingError::Node { node, nodes });
         }
-        // Ids are never used again, and enough are left for all that may come.
+        // Ids are never reused. Reject a plan that has used half of them, so that there are always enough left.
         if next_id > u32::MAX / 2 {
             return Err(MappingError::Id(next_id));
         }

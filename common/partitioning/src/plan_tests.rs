@@ -34,7 +34,7 @@ fn vectors() -> impl Strategy<Value = Vec<LengthVector>> {
     vec(vector, 60)
 }
 
-fn young() -> Plan {
+fn single_partition() -> Plan {
     Plan::on_first(PartitionMap::one(3, Tau::DEFAULT).unwrap(), NODES).unwrap()
 }
 
@@ -59,9 +59,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_steps_leave_a_plan(steps in steps(), vectors in vectors()) {
-        let mut plan = young();
-        // Every id that there ever was, and its box.
+    fn any_steps_leave_a_valid_plan(steps in steps(), vectors in vectors()) {
+        let mut plan = single_partition();
+        // Every id that was ever used, and its box.
         let mut known = boxes(&plan);
         for step in &steps {
             let before = plan.clone();
@@ -96,10 +96,10 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
     }
 
-    /// Joining what was split gives the boxes that were there, with other ids.
+    /// Joining the two sides of a split restores the boxes, with new ids.
     #[test]
     fn a_join_undoes_a_split(steps in steps(), partition in 0u32..40, at in -60i64..120) {
-        let mut plan = young();
+        let mut plan = single_partition();
         steps.iter().for_each(|step| drop(apply(&mut plan, step)));
         let before = plan.clone();
         if plan.split(partition, 1, at).is_ok() {
@@ -114,7 +114,7 @@ proptest! {
 
     #[test]
     fn damaged_documents_are_errors(steps in steps(), what in 0usize..7, value in 0u64..9) {
-        let mut plan = young();
+        let mut plan = single_partition();
         steps.iter().for_each(|step| drop(apply(&mut plan, step)));
         let mut json = serde_json::to_value(&plan).unwrap();
         let next = json["next_id"].as_u64().unwrap();
@@ -133,10 +133,10 @@ proptest! {
 }
 
 #[test]
-fn ids_go_on_when_everything_is_mapped_anew() {
-    let mut before = young();
+fn a_plan_learned_anew_reuses_no_ids() {
+    let mut before = single_partition();
     before.split(0, 0, 50).unwrap();
-    let after = young().after(&before);
+    let after = single_partition().after(&before);
     let old = boxes(&before);
     assert!(
         after.assignments().iter().all(|assignment| !old.contains_key(&assignment.id) && assignment.id != 0)
@@ -147,8 +147,8 @@ fn ids_go_on_when_everything_is_mapped_anew() {
 }
 
 #[test]
-fn the_last_node_stays() {
-    let mut plan = young();
+fn the_last_serving_node_cannot_be_drained() {
+    let mut plan = single_partition();
     for node in 0..NODES - 1 {
         plan.set_drained(node, true).unwrap();
     }

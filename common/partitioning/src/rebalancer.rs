@@ -1,21 +1,22 @@
-//! The plan that follows another when its contents are no longer even: few splits, whole partitions moved, cold ones
-//! joined, and never everything dealt anew.
+//! Computes the next plan when the contents are no longer evenly distributed. It uses few splits, moves whole
+//! partitions, joins cold ones, and never redistributes everything.
 //!
-//! A round goes on until no node has more than the target.
-//! 1. Hot partitions of nodes that have too much are split into pieces of about the wanted size, by the same joint cuts
-//!    as those of a learned map.
-//! 2. Of all pieces of the fullest node, and all nodes with room, the move comes first that costs the least fan-out per
-//!    content: a piece goes where its neighbours are. Pieces of what was hot go before all others, for that is
-//!    where the next contents come, and they are spread then without another move.
-//! 3. Where nothing fits, the largest partitions are halved, and it goes on with 2.
-//! 4. Partitions move where that saves the most fan-out, as far as it may be done.
-//! 5. Cold siblings are joined, so that there are about as many partitions as before.
+//! A round tries to bring every node down to the target.
+//! 1. Hot partitions of overfull nodes are split into pieces of about the wanted size, with the same joint cuts
+//!    as in a learned map.
+//! 2. For the fullest node, consider all its pieces and all nodes with room, and make the move that costs the
+//!    least fan-out per content; so a piece goes where its neighbours are. Pieces of hot partitions are moved
+//!    first, because the next contents are likely to arrive there: once spread, they need no further move.
+//! 3. If nothing fits, the largest partitions are halved, and step 2 is repeated.
+//! 4. Partitions are moved where that saves the most fan-out, within the limits.
+//! 5. Cold siblings are joined, so that the number of partitions stays about the same.
 //!
-//! What moves is bounded; what did not fit into a round is left for the next one.
+//! The number of contents that move in a round is bounded. What does not fit into a round is left for the next
+//! one.
 //!
-//! Invariants: every content has one home before and after; a partition keeps its id if and only if it keeps its box; no
-//! round makes the fullest serving node fuller, but for what comes from drained nodes; the plan is a function of
-//! the arguments alone.
+//! Invariants: every content has exactly one home before and after; a partition keeps its id if and only if it
+//! keeps its box; no round makes the fullest serving node fuller, except by contents of drained nodes; the plan
+//! depends only on the arguments.
 
 mod change;
 mod fan_out;
@@ -29,18 +30,20 @@ pub use change::{PlanChange, PlannedMove};
 use leaves::Leaves;
 use round::Round;
 
-/// When a plan is due, and what it may take.
+/// When to rebalance, and how much may be moved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rebalancer {
-    /// Most over mean of contents per serving node past which a plan is due, above 1.
+    /// A new plan is due when the largest number of contents per serving node, divided by the mean, exceeds
+    /// this; above 1.
     pub limit: f64,
-    /// What the fullest node is brought down to, times the mean; from 1 to `limit`.
+    /// The fullest node is brought down to this multiple of the mean; from 1 to `limit`.
     pub target: f64,
-    /// Largest share of all contents that may change its node, 0 to 1.
+    /// The largest share of all contents that may move to another node in a round, 0 to 1.
     pub moved_max: f64,
-    /// The part of it, 0 to `moved_max`, that may be spent on less fan-out once the nodes are even.
+    /// The part of `moved_max` that may be spent on reducing fan-out after the nodes are even; 0 to
+    /// `moved_max`.
     pub tidied_max: f64,
-    /// Partitions of a node, about: twice as many at most.
+    /// The wanted number of partitions per node. There are at most twice as many.
     pub each: u32,
 }
 
@@ -50,45 +53,47 @@ impl Default for Rebalancer {
     }
 }
 
-/// A plan, and what it takes to come to it.
+/// A new plan, and the changes that lead to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NextPlan {
-    /// The plan, of the next version.
+    /// The plan, with the next version.
     pub plan: Plan,
-    /// What changes.
+    /// The differences from the previous plan.
     pub change: PlanChange,
 }
 
 impl Rebalancer {
-    /// Contents per serving node below which nothing but drained nodes is looked after: imbalance is chance.
+    /// The least number of contents per serving node for which imbalance is taken seriously. With fewer
+    /// contents, imbalance is chance, and only drained nodes are handled.
     pub const CONTENTS_MIN: u64 = 32;
 
-    /// Whether a plan is due for nodes that have so many contents: one that serves has more than the limit or less than
-    /// half of the mean, or a drained one has a partition.
+    /// Whether a new plan is due, given the number of contents of each node: a serving node has more than the
+    /// limit or less than half of the mean, or a drained node has a partition.
     #[must_use]
     pub fn is_due(&self, plan: &Plan, by_node: &[u64]) -> bool {
         let is_drained = |node: u32| plan.drained().binary_search(&node).is_ok();
         plan.assignments().iter().any(|assignment| is_drained(assignment.node))
-            || round::starved(plan, by_node).next().is_some()
+            || round::underfull(plan, by_node).next().is_some()
             || (round::has_enough(plan, by_node) && plan.imbalance(by_node) > self.limit)
     }
 
-    /// The same when this share of the contents has moved already, of what may move in some time: what is left comes
-    /// off the least fan-out first.
+    /// The settings that remain after this share of the contents has already moved in the current period. The
+    /// budget for reducing fan-out is reduced first.
     #[must_use]
     pub fn having_moved(self, share: f64) -> Self {
         let left = |most: f64| (most - share.max(0.0)).max(0.0);
         Self { moved_max: left(self.moved_max), tidied_max: left(self.tidied_max), ..self }
     }
 
-    /// The same for an operator who requests it: whatever is above the target is due, and everything may move.
+    /// The settings for a rebalance that an operator requests: a plan is due for any node above the target, and
+    /// all contents may move.
     #[must_use]
     pub fn requested(self) -> Self {
         Self { limit: self.target, moved_max: 1.0, ..self }
     }
 
-    /// The plan that follows `plan` for contents of these lengths, each of which stands for `weight` contents; none when
-    /// none is [due](Self::is_due), or nothing can be made better.
+    /// The plan that follows `plan`, for contents with these lengths, each of which stands for `weight`
+    /// contents. `None` if none is [due](Self::is_due) or nothing can be improved.
     #[must_use]
     pub fn next(&self, plan: &Plan, lengths: &[LengthVector], weight: u64) -> Option<NextPlan> {
         let leaves = Leaves::new(plan, lengths);

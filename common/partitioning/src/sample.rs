@@ -1,37 +1,37 @@
-//! What a map was learned from, and how far other data are from it.
+//! Statistics of the sample from which a map was learned, and the drift of later contents.
 
 use serde::{Deserialize, Serialize};
 
 use super::{LengthVector, MappingLoad};
 
-/// Share of later contents beyond which they are called unlike the sample.
+/// If more than this share of later contents lies elsewhere, they count as unlike the sample.
 const UNLIKE: f64 = 0.1;
 
-/// The contents that a map was learned from.
+/// Statistics of the contents from which a map was learned.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
-    /// Their number.
+    /// The number of contents.
     pub contents: u64,
-    /// For each feature of their length vectors, the total first: least, quartiles and greatest value, in
-    /// shingles. Empty where there are no contents.
+    /// For each feature of the length vectors, the total first: minimum, quartiles and maximum, in shingles.
+    /// Empty if there are no contents.
     pub features: Vec<[i64; 5]>,
-    /// What the map made of them; empty once boxes were split or joined.
+    /// The load of each partition for the sample. Empty after boxes have been split or joined.
     pub load: MappingLoad,
 }
 
-/// How differently later contents lie in the partitions of a map from those it was learned from.
+/// How the distribution of later contents over the partitions differs from that of the sample.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Drift {
-    /// The share of the later contents that would have to lie in other partitions for the shares of all
-    /// partitions to be the sample's (the total variation distance), 0 to 1.
+    /// The total variation distance between the two distributions over partitions: the share of the later
+    /// contents that would have to be in other partitions to match the sample. 0 to 1.
     pub distance: f64,
-    /// About what chance alone makes of it, for samples of these sizes.
+    /// The approximate distance that chance alone gives for samples of these sizes.
     pub chance: f64,
 }
 
 impl Sample {
-    /// Of contents of these lengths, in so many dimensions.
+    /// The statistics of contents with these lengths.
     pub(super) fn of(lengths: &[LengthVector], dimensions: usize, load: MappingLoad) -> Self {
         let summary = |feature| {
             let mut values: Vec<i64> = lengths.iter().map(|lengths| lengths.feature(feature)).collect();
@@ -43,14 +43,14 @@ impl Sample {
         Self { contents: lengths.len() as u64, features, load }
     }
 
-    /// Features, by number, that are the same for all contents and so tell none of them apart.
+    /// The features, by number, that have the same value for all contents and so cannot distinguish them.
     pub fn constant_features(&self) -> impl Iterator<Item = usize> + '_ {
         let constant = |(number, values): (usize, &[i64; 5])| (values[0] == values[4]).then_some(number);
         self.features.iter().enumerate().filter_map(constant)
     }
 
-    /// How far later contents are from the sample, by what the same map makes of them. None where either are
-    /// none, or the map has other partitions than it was learned with.
+    /// The drift of later contents, given their load under the same map. `None` if either load is empty, or if
+    /// the map has been split or joined since it was learned.
     #[must_use]
     pub fn drift(&self, later: &MappingLoad) -> Option<Drift> {
         let (known, later) = (&self.load.stored, &later.stored);
@@ -61,8 +61,9 @@ impl Sample {
         }
         let pairs = || known.iter().zip(later).map(|(a, b)| (*a as f64, *b as f64));
         let distance = pairs().map(|(a, b)| (a / n - b / m).abs()).sum::<f64>() / 2.0;
-        // The difference of two shares of a partition that has the share p of both is about normal with the
-        // variance p (1 / n + 1 / m); the mean of its absolute value is sqrt(2 / pi) deviations.
+        // If a partition has the share p of both samples, the difference of the two observed shares is
+        // approximately normal with variance p (1 / n + 1 / m). The mean of its absolute value is sqrt(2 / pi)
+        // standard deviations.
         let deviation = |(a, b): (f64, f64)| ((a + b) / (n + m) * (1.0 / n + 1.0 / m)).sqrt();
         let chance = pairs().map(deviation).sum::<f64>() / (2.0 * std::f64::consts::PI).sqrt();
         Some(Drift { distance, chance: chance.min(1.0) })
@@ -70,7 +71,7 @@ impl Sample {
 }
 
 impl Drift {
-    /// Whether more than a tenth of the later contents lie elsewhere, beyond what chance makes of it.
+    /// Whether more than a tenth of the later contents lie elsewhere, in addition to what chance explains.
     #[must_use]
     pub fn is_unlike(&self) -> bool {
         self.distance - self.chance > UNLIKE
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_makes_of_a_deal_is_expected() {
+    fn random_distributions_have_the_expected_drift() {
         let deal = |from: u64, count: u64| {
             MappingLoad::dealt(64, (from..from + count).map(|i| stable_hash64(&i.to_le_bytes())))
         };
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_elsewhere_is_told() {
+    fn moved_contents_are_drift() {
         let sample = Sample::of(&[], 1, load(vec![100; 10]));
         let drift = sample.drift(&load([vec![300; 3], vec![100; 1], vec![0; 6]].concat())).unwrap();
         assert!((drift.distance - 0.6).abs() < 1e-9 && drift.is_unlike(), "{drift:?}");
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_summed_up() {
+    fn features_are_summarised() {
         let lengths: Vec<LengthVector> =
             (1..=9).map(|n| LengthVector::new(&[2 * n, n]).unwrap()).rev().collect();
         let sample = Sample::of(&lengths, 2, MappingLoad::default());

@@ -23,7 +23,7 @@ fn words() -> impl Strategy<Value = Vec<u16>> {
     ]
 }
 
-/// Families of texts: each a base text with a few words replaced, dropped or added.
+/// Families of texts: a base text and variants with a few words replaced, dropped or added.
 fn families() -> impl Strategy<Value = Vec<Signature>> {
     let edits = vec((any::<prop::sample::Index>(), 0u8..3, 0u16..300), 0..6);
     vec((words(), vec(edits, 1..6)), 1..20).prop_map(|families| {
@@ -50,7 +50,7 @@ fn taus() -> impl Strategy<Value = Tau> {
     prop::sample::select(vec!["0.5", "0.75", "0.8", "0.9", "0.9999"]).prop_map(tau)
 }
 
-/// Lengths with a total and halves of it.
+/// Lengths: a total, and values for halves of it.
 fn vectors(total: u32, dimensions: usize) -> impl Strategy<Value = Vec<u32>> {
     (0..total, vec(0.0..=1.0, dimensions - 1)).prop_map(|(total, shares)| {
         let half = |share: &f64| (share * f64::from(total)).round() as u32;
@@ -63,11 +63,11 @@ fn features(lengths: &[u32]) -> Vec<i64> {
     (0..lengths.as_slice().len()).map(|m| lengths.feature(m)).collect()
 }
 
-/// The bound itself, without slack: whether a vector may belong to a near-duplicate.
+/// The bound without slack: whether the vectors can belong to near-duplicates.
 fn possible(a: &[u32], b: &[u32], tau: Tau) -> bool {
     let (total_a, total_b) = (u64::from(a[0]), u64::from(b[0]));
     let apart = features(a).iter().zip(features(b)).map(|(x, y)| x.abs_diff(y)).max().unwrap_or(0);
-    // At most this many shingles can be shared.
+    // At most this many shingles are shared.
     let shared = (total_a + total_b).saturating_sub(apart) / 2;
     tau.exceeded_by(shared, total_a, total_b)
 }
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn homes_are_the_boxes(lengths in vec(vectors(90, 3), 2..60), more in vec(vectors(100, 3), 20)) {
+    fn homes_agree_with_the_boxes(lengths in vec(vectors(90, 3), 2..60), more in vec(vectors(100, 3), 20)) {
         let vectors = lengths;
         let lengths: Vec<LengthVector> = vectors.iter().map(|v| LengthVector::new(v).unwrap()).collect();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|l| BoundingSpace::new(*l, Tau::DEFAULT)).collect();
@@ -118,9 +118,9 @@ proptest! {
         }
     }
 
-    /// Against the definition, over every vector of a small box.
+    /// Compares `meets` with its definition, over every vector of a small box.
     #[test]
-    fn a_space_meets_every_box_with_a_possible_partner(
+    fn a_space_meets_exactly_the_boxes_with_possible_near_duplicates(
         a in (1usize..=3).prop_flat_map(|dimensions| vectors(40, dimensions)),
         ranges in vec((-40i64..40, 0i64..30), 3),
         tau in taus(),
@@ -144,16 +144,16 @@ proptest! {
         prop_assert!(meets || !possible);
     }
 
-    /// What is admitted is what the bound says, but for the slack of two shingles.
+    /// What is admitted agrees with the bound, except for the slack of two shingles.
     #[test]
-    fn admission_is_the_bound(
+    fn admits_agrees_with_the_bound(
         (a, b) in (1usize..=8).prop_flat_map(|n| (vectors(200, n), vectors(200, n))),
         tau in taus(),
     ) {
         let space = BoundingSpace::new(LengthVector::new(&a).unwrap(), tau);
         let admitted = space.admits(&b);
         prop_assert!(admitted || !possible(&a, &b, tau));
-        // Without the slack: in real numbers, and not at the very boundary.
+        // The bound without slack, in real numbers, so only approximate at the boundary itself.
         let c = (1.0 - tau.as_f64()) / (1.0 + tau.as_f64());
         let apart = features(&a).iter().zip(features(&b)).map(|(x, y)| x.abs_diff(y)).max().unwrap();
         let beyond = apart as f64 - c * f64::from(a[0] + b[0]);
@@ -161,9 +161,9 @@ proptest! {
         prop_assert!(admitted || beyond > -1e-6, "{beyond}");
     }
 
-    /// Two contents that differ in d shingles differ in no feature by more.
+    /// Two contents that differ in d shingles differ in each feature by at most d.
     #[test]
-    fn no_feature_tells_more_than_the_shingles(a in words(), b in words(), dimensions in 1usize..=8) {
+    fn features_differ_by_at_most_the_differing_shingles(a in words(), b in words(), dimensions in 1usize..=8) {
         let (a, b) = (signature_of(&a), signature_of(&b));
         let apart = a.shingles() + b.shingles() - 2 * a.shared_with(&b);
         let lexicon = Lexicon::unlearned(dimensions).unwrap();
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// Pages of three made-up topics: words of their own among words that all have.
+/// Pages of three artificial topics: each has its own words, among words that all topics share.
 fn topical_pages() -> Vec<Signature> {
     let mut random = 1u64;
     let mut next = |below: u64| {
@@ -210,9 +210,9 @@ fn topical_pages() -> Vec<Signature> {
 }
 
 #[test]
-fn topics_part_pages() {
+fn learned_halves_separate_topics() {
     let pages = topical_pages();
-    // Variance over the pages of a feature's part of the total.
+    // The variance, over the pages, of a feature divided by the total.
     let spread = |lexicon: &Lexicon, m: usize| {
         let share = |p: &Signature| lexicon.lengths(p).feature(m) as f64 / f64::from(p.shingles());
         let mean = pages.iter().map(share).sum::<f64>() / pages.len() as f64;
@@ -289,7 +289,7 @@ fn the_work_of_parts_is_balanced() {
 }
 
 #[test]
-fn a_heavy_point_is_never_parted() {
+fn equal_vectors_are_never_separated() {
     let mut pages = topical_pages();
     pages.truncate(60);
     pages.extend(std::iter::repeat_n(signature_of(&[5; 50]), 300));
@@ -301,9 +301,9 @@ fn a_heavy_point_is_never_parted() {
     assert_eq!(none.partitions(), 1);
 }
 
-/// Whatever the sample, a map is defined, all contents have a home among their probed partitions, and it can be
-/// stored.
-fn is_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
+/// For any sample, the map is defined, every content has its home among its probed partitions, and the map can
+/// be stored and read back.
+fn check_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Plan {
     let plan = Plan::learn(sample, (16, 4), Tau::DEFAULT, dimensions, 1).unwrap();
     let map = plan.map();
     assert_eq!(map.sample().contents, sample.len() as u64);
@@ -319,17 +319,18 @@ fn is_sound(sample: &[Signature], later: &[Signature], dimensions: usize) -> Pla
 }
 
 #[test]
-fn odd_samples_give_sound_maps() {
+fn degenerate_samples_give_sound_maps() {
     let others = topical_pages();
     let one_word =
         |lengths: std::ops::Range<usize>| lengths.map(|n| signature_of(&vec![7; n])).collect::<Vec<_>>();
     let one_length: Vec<Signature> =
         (0..200).map(|n| signature_of(&(n..n + 40).collect::<Vec<u16>>())).collect();
     for dimensions in [1, 3, 8] {
-        // Of one word repeated there are at most 5 different shingles, all of one bucket but the last ones.
-        let repeated = is_sound(&one_word(1..300), &others, dimensions);
+        // A text of one repeated word has at most 5 different shingles. All of them are in one bucket, except
+        // the last ones.
+        let repeated = check_sound(&one_word(1..300), &others, dimensions);
         assert!(repeated.map().partitions() <= 5, "{}", repeated.map().partitions());
-        let constant = is_sound(&one_length, &others, dimensions);
+        let constant = check_sound(&one_length, &others, dimensions);
         assert_eq!(constant.map().sample().constant_features().next(), Some(0));
         let partitions = constant.map().partitions();
         assert_eq!(
@@ -337,17 +338,17 @@ fn odd_samples_give_sound_maps() {
             dimensions > 1,
             "pages of one length are parted by their words: {partitions}"
         );
-        let empty = is_sound(&[], &others, dimensions);
+        let empty = check_sound(&[], &others, dimensions);
         assert_eq!((empty.map().partitions(), empty.map().sample().features.len()), (1, 0));
-        let blank = is_sound(&[signature_of(&[])], &others, dimensions);
+        let blank = check_sound(&[signature_of(&[])], &others, dimensions);
         assert_eq!(blank.map().partitions(), 1);
-        let ten = is_sound(&others[..10], &others, dimensions);
+        let ten = check_sound(&others[..10], &others, dimensions);
         assert!((2..=10).contains(&ten.map().partitions()));
     }
 }
 
 #[test]
-fn a_sample_unlike_later_contents_is_told() {
+fn drift_detects_contents_unlike_the_sample() {
     let pages = topical_pages();
     let (first, others): (Vec<_>, Vec<_>) = pages.into_iter().enumerate().partition(|(i, _)| i % 3 == 0);
     let [first, others] =
@@ -395,8 +396,8 @@ fn damaged_lexicons_are_errors() {
 }
 
 #[test]
-fn contents_of_the_policy_are_covered() {
-    // The seam to pairwise: F by similarity implies the bound at the policy's tau.
+fn similar_contents_are_within_the_bound() {
+    // Connects to `pairwise`: if F is true by similarity, the bound admits the pair at the policy's tau.
     let policy = Policy::default();
     let (a, b) = (signature_of(&(0..60).collect::<Vec<_>>()), signature_of(&(0..63).collect::<Vec<_>>()));
     assert!(policy.similar(&a, &b));

@@ -1,34 +1,38 @@
-//! Halves of the dictionary by which pages differ.
+//! Learns the halves of the dictionary in which pages differ most.
 //!
-//! The lengths of a page's parts rise and fall together, and the more alike the parts of the dictionary, the
-//! more so: a vector of three such lengths says little more than one. What tells pages apart is the
-//! difference of the shares that two halves of the dictionary have in a page, if the halves are chosen so
-//! that it varies most. With X the page x bucket-share matrix, centred, and w = +-1 per bucket, that is the w
-//! with the largest |X w|: steps w <- sign(X' X w) never make it smaller, for X' X is positive semidefinite
-//! (Journee, Nesterov, Richtarik, Sepulchre, JMLR 11, 2010, section 2), from where power iteration without
-//! the sign has come to. The next direction is found where the scores X w of the earlier ones are taken out.
+//! The lengths of a page's parts grow together with the page. If the parts of the dictionary are similar, a
+//! vector of three such lengths says little more than one. What distinguishes pages is the difference between
+//! the shares that two halves of the dictionary have in a page, for halves chosen such that this difference
+//! varies most. Let X be the centred matrix of pages by bucket shares, and let w have an entry +1 or -1 per
+//! bucket. We look for the w that maximises |X w|. Steps w <- sign(X' X w) never decrease it, because X' X is
+//! positive semidefinite (Journee, Nesterov, Richtarik, Sepulchre, JMLR 11, 2010, section 2). They start from
+//! the result of a power iteration without signs. For the next direction, the components along the scores X w
+//! of the earlier directions are removed.
 
 use std::borrow::Borrow;
 
 use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::stable_hash64;
 
-/// Pages looked at; more hardly move the directions.
+/// The number of pages used. More pages hardly change the directions.
 const PAGES_MAX: usize = 5_000;
 
-/// A bucket on fewer pages of the sample keeps the halves of its hash: its weight is chance.
+/// A bucket that occurs on fewer pages of the sample keeps the halves given by its hash: its weight would be
+/// chance.
 const PAGES_MIN: u32 = 3;
 
-/// Steps of the power iteration, and at most so many with signs; a dozen usually do.
+/// The number of steps of the power iteration, and the maximum number of steps with signs. A dozen usually
+/// suffice.
 const STEPS: usize = 30;
 
-/// Rows gone through between two offers to let other threads run.
+/// The number of rows processed between two calls that let other threads run.
 const ROWS: usize = 512;
 
-/// Starts of the iteration, of which the best counts: with signs it ends in a local maximum.
+/// The number of random starts; the best result is used, because the iteration with signs ends in a local
+/// maximum.
 const STARTS: u64 = 3;
 
-/// Writes the bits of so many `directions` to `table`, for each bucket that the sample says something about.
+/// Writes the bits of `directions` halves to `table`, for each bucket for which the sample has enough pages.
 pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], directions: usize, table: &mut [u8]) {
     if directions == 0 {
         return;
@@ -51,14 +55,14 @@ pub(super) fn assign<S: Borrow<Signature>>(sample: &[S], directions: usize, tabl
     }
 }
 
-/// Two halves of the dictionary.
+/// A division of the dictionary into two halves.
 struct Direction {
     /// 1 or -1 per bucket.
     signs: Vec<f64>,
-    /// The difference of the halves' shares per page, less what the earlier directions say of it; of length
-    /// 1.
+    /// For each page, the difference between the shares of the two halves, with the components along earlier
+    /// directions removed; normalised to length 1.
     scores: Vec<f64>,
-    /// Its length before.
+    /// The length of the scores before normalisation.
     spread: f64,
 }
 
@@ -68,15 +72,15 @@ impl Direction {
     }
 }
 
-/// The share of each bucket in each page: a sparse matrix by rows.
+/// The share of each bucket in each page: a sparse matrix in row order.
 struct Shares {
-    /// (bucket, share), page after page.
+    /// Pairs of bucket and share, page after page.
     entries: Vec<(u16, f32)>,
-    /// Where each page ends in `entries`.
+    /// For each page, the end of its entries.
     ends: Vec<usize>,
-    /// Mean share per bucket.
+    /// The mean share of each bucket.
     mean: Vec<f64>,
-    /// Number of pages that have the bucket.
+    /// The number of pages in which each bucket occurs.
     pages: Vec<u32>,
 }
 
@@ -99,7 +103,7 @@ impl Shares {
         }
         let one = 1.0 / f64::from(signature.shingles());
         let start = self.entries.len();
-        // The set ascends, so equal buckets follow each other.
+        // The set is ascending, so equal buckets are adjacent.
         for bucket in signature.set().map(bucket) {
             self.mean[bucket] += one;
             match self.entries[start..].last_mut() {
@@ -113,16 +117,17 @@ impl Shares {
         self.ends.push(self.entries.len());
     }
 
-    /// The signs with the largest scores, apart from `known` ones, that the iteration finds from a start.
+    /// The signs with the largest scores, orthogonal to the `known` ones, that the iteration finds from this
+    /// start.
     fn signs(&self, known: &[Vec<f64>], start: u64) -> Direction {
-        // Any start that is not orthogonal to the maximum will do; it is the same every time.
+        // Any start that is not orthogonal to the maximum works. It is deterministic.
         let random = |bucket: u64| {
             let hash = stable_hash64(&(bucket | (start + 1) << 32).to_le_bytes());
             (hash >> 11) as f64 / (1u64 << 53) as f64 - 0.5
         };
         let mut weights: Vec<f64> = (0..BUCKETS as u64).map(random).collect();
         for _ in 0..STEPS {
-            weights = self.back(&self.scores(&weights, known));
+            weights = self.transposed(&self.scores(&weights, known));
             let norm = norm(&weights);
             if norm == 0.0 {
                 break;
@@ -132,7 +137,7 @@ impl Shares {
         let sign = |weight: &f64| if *weight < 0.0 { -1.0 } else { 1.0 };
         let mut signs: Vec<f64> = weights.iter().map(sign).collect();
         for _ in 0..STEPS {
-            let next: Vec<f64> = self.back(&self.scores(&signs, known)).iter().map(sign).collect();
+            let next: Vec<f64> = self.transposed(&self.scores(&signs, known)).iter().map(sign).collect();
             if next == signs {
                 break;
             }
@@ -146,12 +151,12 @@ impl Shares {
         Direction { signs, scores, spread }
     }
 
-    /// X w, less its part along the `known` scores.
+    /// X w, without the components along the `known` scores.
     fn scores(&self, weights: &[f64], known: &[Vec<f64>]) -> Vec<f64> {
         let centre = dot(&self.mean, weights);
         let mut start = 0;
         let score = |(row, &end): (usize, &usize)| {
-            rest(row);
+            yield_periodically(row);
             let row = &self.entries[start..end];
             start = end;
             row.iter().map(|(b, share)| f64::from(*share) * weights[usize::from(*b)]).sum::<f64>() - centre
@@ -164,12 +169,12 @@ impl Shares {
         scores
     }
 
-    /// X' s.
-    fn back(&self, scores: &[f64]) -> Vec<f64> {
+    /// X' s, where X' is the transpose of X.
+    fn transposed(&self, scores: &[f64]) -> Vec<f64> {
         let mut weights = vec![0.0; BUCKETS];
         let mut start = 0;
         for (row, (&end, score)) in self.ends.iter().zip(scores).enumerate() {
-            rest(row);
+            yield_periodically(row);
             for (bucket, share) in &self.entries[start..end] {
                 weights[usize::from(*bucket)] += f64::from(*share) * score;
             }
@@ -181,8 +186,8 @@ impl Shares {
     }
 }
 
-/// Called for each row that is gone through.
-fn rest(row: usize) {
+/// Yields to other threads once every [`ROWS`] rows.
+fn yield_periodically(row: usize) {
     if row.is_multiple_of(ROWS) {
         std::thread::yield_now();
     }

@@ -1,9 +1,10 @@
-//! What other numbers of sub-dictionaries and nodes would make of a collection.
+//! Estimates the load of a collection for other numbers of sub-dictionaries and nodes.
 //!
-//! Learning a plan for each of them takes minutes. But the halves of the dictionary are found one after another, and
-//! the boxes for 128 nodes, shared out in runs, serve for fewer: so there is one lexicon, one tree for each number of
-//! dimensions, and every content is looked up once in each. The cuts are for equal storage; a plan that is learned
-//! balances the work of the nodes as well, so it is a little better in `speed_up` than what is said here.
+//! Learning a plan for each combination would take minutes. But the halves of the dictionary are found one
+//! after another, and the boxes for 128 nodes, assigned to nodes in runs, also serve for fewer nodes. So one
+//! lexicon and one tree per number of dimensions suffice, and every content is looked up once in each tree. The
+//! cuts balance storage. A learned plan also balances the work of the nodes, so its `speed_up` is slightly
+//! better than the one estimated here.
 
 use std::borrow::Borrow;
 use std::thread;
@@ -16,39 +17,41 @@ use super::{BoundingSpace, LengthVector, Lexicon, MappingError, MappingLoad, Par
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
-/// Numbers of sub-dictionaries that are looked at.
+/// The numbers of sub-dictionaries that are evaluated.
 const DIMENSIONS: [usize; 4] = [1, 2, 3, 4];
 
-/// Numbers of nodes that are looked at: each twice the one before.
+/// The numbers of nodes that are evaluated. Each is twice the previous one.
 const NODES: [u32; 7] = [2, 4, 8, 16, 32, 64, 128];
 
-/// Boxes of a tree, in times of the most nodes: a node gets neighbouring ones of about its share.
+/// The number of boxes in a tree per node of the largest number of nodes. A node gets neighbouring boxes with
+/// about its share.
 const BOXES: u32 = 4;
 
-/// Contents that the cuts are learned from, at most.
+/// The maximum number of contents from which the cuts are learned.
 const LEARNED_MAX: usize = 25_000;
 
-/// What so many sub-dictionaries and nodes would make of a collection.
+/// The estimated load for one number of sub-dictionaries and nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIf {
-    /// Sub-dictionaries, N.
+    /// The number of sub-dictionaries, N.
     pub dimensions: u32,
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u32,
-    /// Most over mean of contents per node; 1 is even.
+    /// The largest number of contents per node divided by the mean; 1 is even.
     pub imbalance: f64,
-    /// The same contents dealt at random to as many nodes.
+    /// The imbalance of the same number of contents distributed at random to as many nodes.
     pub imbalance_floor: f64,
-    /// Share of fan-out saved against comparing every content on every node, 0 to 1.
+    /// The share of fan-out saved, compared to searching every content on every node, 0 to 1.
     pub fan_out_saved: f64,
-    /// All pairs over the work of the busiest node (stored times received).
+    /// The number of all pairs divided by the work of the busiest node (stored times received).
     pub speed_up: f64,
 }
 
-/// For 1 to 4 sub-dictionaries and 2 to 128 nodes, in this order. A function of the sample and its order alone.
+/// Estimates the load for 1 to 4 sub-dictionaries and 2 to 128 nodes, in this order. The result depends only on
+/// the sample and its order.
 ///
 /// # Errors
-/// None with the numbers of dimensions and nodes that are looked at.
+/// None for the numbers of dimensions and nodes that are evaluated.
 pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatIf>, MappingError> {
     let most = DIMENSIONS[DIMENSIONS.len() - 1];
     let lexicon = Lexicon::learn(sample, most, 0)?;
@@ -72,7 +75,7 @@ pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatI
         let parts: Vec<Result<Vec<WhatIf>, MappingError>> = thread::scope(|scope| {
             let others: Vec<_> = some[1..].iter().map(|n| scope.spawn(|| of(*n))).collect();
             let first = of(some[0]);
-            // A thread that panicked is waited for, and its panic goes on here.
+            // If a thread panicked, its panic continues here.
             let joined =
                 others.into_iter().map(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
             std::iter::once(first).chain(joined).collect()
@@ -84,24 +87,25 @@ pub fn what_if<S: Borrow<Signature>>(sample: &[S], tau: Tau) -> Result<Vec<WhatI
     Ok(rows)
 }
 
-/// What each number of nodes makes of contents of these lengths, of which the first `dimensions` count.
+/// The load for each number of nodes. Only the first `dimensions` lengths of each content are used.
 fn loads(lengths: &[LengthVector], dimensions: usize, tau: Tau) -> Result<Vec<MappingLoad>, MappingError> {
     let lengths: Vec<LengthVector> = lengths
         .iter()
         .map(|one| LengthVector::new(&one.as_slice()[..dimensions]))
         .collect::<Result<_, _>>()?;
     match dimensions {
-        // Lengths are few, so that boundaries for more nodes are worse than need be for fewer; and quickly found.
+        // There are few different lengths, so boundaries for more nodes would be unnecessarily bad for fewer.
+        // Learning separate boundaries is fast.
         1 => NODES
             .iter()
-            .map(|nodes| Ok(below_one_tree(&lengths, (1, 1), tau, &[*nodes])?.remove(0)))
+            .map(|nodes| Ok(loads_with_one_tree(&lengths, (1, 1), tau, &[*nodes])?.remove(0)))
             .collect(),
-        _ => below_one_tree(&lengths, (dimensions, BOXES), tau, &NODES),
+        _ => loads_with_one_tree(&lengths, (dimensions, BOXES), tau, &NODES),
     }
 }
 
-/// The same for some numbers of nodes, ascending, by the cuts for the last of them.
-fn below_one_tree(
+/// The load for each of these numbers of nodes, which ascend. The cuts are those for the last number.
+fn loads_with_one_tree(
     lengths: &[LengthVector],
     (dimensions, boxes): (usize, u32),
     tau: Tau,
@@ -136,11 +140,12 @@ fn below_one_tree(
     Ok(loads.into_iter().map(|(_, load)| load).collect())
 }
 
-/// The node of each partition: neighbours go to one node, so that the fullest has as little as may be.
+/// Assigns neighbouring partitions to the same node, such that the fullest node has as few contents as
+/// possible.
 fn assignments(homes: &[u32], partitions: usize, nodes: u32) -> Vec<usize> {
     let mut stored = vec![0u64; partitions];
     homes.iter().for_each(|home| stored[*home as usize] += 1);
-    // Filled one after the other up to so many contents.
+    // Fills one node after another with at most `most` contents.
     let fill = |most: u64| -> Vec<usize> {
         let (mut node, mut has) = (0, 0);
         let assignment = |stored: &u64| {
@@ -176,7 +181,7 @@ mod tests {
         stable_hash64(&[a.to_le_bytes(), b.to_le_bytes()].concat())
     }
 
-    /// Texts of a few topics, of many lengths.
+    /// Texts of a few topics and of many lengths.
     fn pages(count: u64) -> Vec<Signature> {
         let mut builder = Builder::new();
         let page = |n: u64| {
@@ -188,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_a_plan_gives() {
+    fn estimates_agree_with_learned_plans() {
         let pages = pages(3_000);
         let rows = what_if(&pages, Tau::DEFAULT).unwrap();
         assert_eq!(rows.len(), 28);
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn few_or_equal_contents_have_figures_too() {
+    fn few_or_equal_contents_give_finite_estimates() {
         for pages in [Vec::new(), pages(1), pages(10), vec![pages(1).remove(0); 500]] {
             let rows = what_if(&pages, Tau::DEFAULT).unwrap();
             assert_eq!(rows.len(), 28);

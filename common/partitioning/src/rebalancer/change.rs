@@ -1,40 +1,40 @@
-//! What it takes to come from one plan to the next, in partitions and contents.
+//! The changes that lead from one plan to the next, in partitions and contents.
 
-/// The difference of two plans, and what it makes of the load.
+/// The difference between two plans, and its effect on the load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanChange {
-    /// The version of the plan that is left.
+    /// The version of the old plan.
     pub plan_version: u64,
-    /// Partitions that are cut in two.
+    /// The number of cuts that are added.
     pub splits: u32,
-    /// Pairs of partitions that become one.
+    /// The number of pairs of partitions that are joined.
     pub joins: u32,
-    /// Partitions that go to another node, in the order of the map.
+    /// The partitions that move to another node, in the order of the map.
     pub moves: Vec<PlannedMove>,
-    /// Contents that change their node, about.
+    /// The approximate number of contents that move to another node.
     pub contents_moved: u64,
-    /// All contents.
+    /// The approximate number of all contents.
     pub contents: u64,
-    /// Most over mean of contents per serving node, before.
+    /// The largest number of contents per serving node divided by the mean, before.
     pub imbalance_before: f64,
-    /// The same, of the nodes that serve then.
+    /// The same after the change, over the nodes that serve then.
     pub imbalance_after: f64,
-    /// Share of fan-out to nodes saved against comparing every content on every serving node, 0 to 1, before; none but
-    /// for a map that is learned anew.
+    /// The share of fan-out saved before, compared to searching every content on every serving node, 0 to 1.
+    /// Only given for a map that is learned anew.
     pub fan_out_saved_before: Option<f64>,
-    /// The same, after.
+    /// The same, after the change.
     pub fan_out_saved_after: Option<f64>,
 }
 
-/// A box that goes to another node.
+/// A partition that moves to another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedMove {
-    /// The partition's id in the new plan.
+    /// The id of the partition in the new plan.
     pub partition: u32,
-    /// The node it is on.
+    /// The node that stores it now.
     pub from: u32,
-    /// The node it goes to.
+    /// The node to which it moves.
     pub to: u32,
-    /// Its contents, about.
+    /// The approximate number of its contents.
     pub contents: u64,
 }

@@ -1,29 +1,30 @@
-//! What a partition's place costs: a content is sent once to each node that has a partition it is compared in.
+//! Computes the fan-out cost of moving a partition. A content is sent once to each node that has at least one
+//! of its probed partitions.
 
 use super::leaves::Leaves;
 
-/// Contents that the fan-out is counted on.
+/// The maximum number of contents on which the fan-out is counted.
 const CONTENTS_MAX: usize = 16_384;
 
-/// The same times nodes, and partitions times nodes: 16 MB of counts.
+/// The maximum of contents times nodes, and of partitions times nodes. This bounds the counts to 16 MB.
 const COUNTS_MAX: usize = 4 << 20;
 
-/// Which contents are compared where, kept up to date as partitions move.
+/// Counts which contents are compared on which nodes. The counts are updated incrementally as partitions move.
 pub(super) struct FanOut {
     nodes: usize,
-    /// Contents that each of those counted stands for.
+    /// The number of contents for which each counted content stands.
     weight: usize,
-    /// The partitions that each content is compared in.
+    /// The probed partitions of each content.
     probed_partitions: Vec<Vec<u32>>,
-    /// Contents that are compared in each partition.
+    /// The contents that are compared in each partition.
     received: Vec<Vec<u32>>,
     /// The node of each partition.
     place: Vec<u32>,
-    /// By content and node: its partitions there.
+    /// By content and node: how many probed partitions of the content are on the node.
     counts: Vec<u16>,
-    /// By partition and node: its contents that are sent to the node.
+    /// By partition and node: how many contents of the partition are sent to the node.
     known: Vec<u32>,
-    /// By partition: its contents that are sent to its node for it alone.
+    /// By partition: how many of its contents are sent to its node only because of this partition.
     alone: Vec<u32>,
 }
 
@@ -68,19 +69,19 @@ impl FanOut {
         self.probed_partitions.push(probed_partitions);
     }
 
-    /// Contents that each of those counted stands for.
+    /// The number of contents for which each counted content stands.
     pub(super) fn weight(&self) -> f64 {
         self.weight as f64
     }
 
-    /// Fan-out that comes to be, less what is saved, when a partition goes to another node.
+    /// The fan-out that is added, minus the fan-out that is saved, if the partition moves to node `to`.
     pub(super) fn cost(&self, leaf: u32, to: u32) -> i64 {
         let number = leaf as usize;
         let known = self.known[number * self.nodes + to as usize];
         self.received[number].len() as i64 - i64::from(known) - i64::from(self.alone[number])
     }
 
-    /// Counts a partition at its new place.
+    /// Updates the counts for a partition that moves to node `to`.
     pub(super) fn place(&mut self, leaf: u32, to: u32) {
         let number = leaf as usize;
         let from = std::mem::replace(&mut self.place[number], to);
@@ -93,7 +94,7 @@ impl FanOut {
         self.alone[number] = self.received[number].iter().filter(is_alone).count() as u32;
     }
 
-    /// A content is compared in one partition less on a node.
+    /// Removes one probed partition of a content from a node.
     fn leave(&mut self, content: usize, node: u32) {
         let count = &mut self.counts[content * self.nodes + node as usize];
         *count -= 1;
@@ -114,7 +115,7 @@ impl FanOut {
         }
     }
 
-    /// A content is compared in one partition more on a node.
+    /// Adds one probed partition of a content to a node.
     fn arrive(&mut self, content: usize, node: u32) {
         let count = &mut self.counts[content * self.nodes + node as usize];
         *count += 1;

@@ -1,4 +1,4 @@
-//! A plan under change, with the contents of each of its partitions.
+//! A plan that is being changed, with the contents of each of its partitions.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use super::PlannedMove;
 use crate::cut::{self, Node};
 use crate::{BoundingSpace, LengthVector, Plan};
 
-/// A plan, its partitions' contents and where they come from.
+/// A plan, the contents of its partitions, and the nodes where these contents were before the round.
 pub(super) struct Leaves<'l> {
     pub(super) plan: Plan,
     pub(super) lengths: &'l [LengthVector],
-    /// Contents of every partition, by number.
+    /// The contents of each partition, indexed by its number in the map.
     members: Vec<Vec<u32>>,
-    /// Nodes that every partition's box was on, ascending.
+    /// For each partition, the nodes on which its box was before the round, in ascending order.
     origins: Vec<Vec<u32>>,
-    /// The node of every content before.
+    /// The node of each content before the round.
     origin: Vec<u32>,
-    /// Whether every partition is a piece of one that was split in this round.
+    /// For each partition, whether it is a piece of one that was split in this round.
     pieces: Vec<bool>,
-    /// Contents of every node.
+    /// The number of contents on each node.
     pub(super) loads: Vec<u64>,
     pub(super) splits: u32,
     pub(super) joins: u32,
@@ -41,7 +41,7 @@ impl<'l> Leaves<'l> {
         Self { plan, pieces, lengths, members, origins, origin, loads, splits: 0, joins: 0 }
     }
 
-    /// Contents of a partition.
+    /// The number of contents in a partition.
     pub(super) fn contents(&self, leaf: u32) -> u64 {
         self.members[leaf as usize].len() as u64
     }
@@ -54,7 +54,7 @@ impl<'l> Leaves<'l> {
             .map(|(leaf, _)| leaf)
     }
 
-    /// Cuts a partition into at most so many of about the same number of contents.
+    /// Cuts a partition into at most `parts` pieces with about the same number of contents.
     pub(super) fn split(&mut self, leaf: u32, parts: u32) {
         let lengths: Vec<LengthVector> =
             self.members[leaf as usize].iter().map(|content| self.lengths[*content as usize]).collect();
@@ -65,7 +65,7 @@ impl<'l> Leaves<'l> {
         self.apply(&tree, 0, leaf);
     }
 
-    /// Cuts a partition as the subtree at `node` says; gives how many it is then.
+    /// Cuts a partition as in the subtree at `node`. Returns the resulting number of partitions.
     fn apply(&mut self, tree: &[Node], node: usize, leaf: u32) -> u32 {
         let Some(Node::Cut { feature, at, right }) = tree.get(node).copied() else { return 1 };
         if self.plan.split(leaf, feature, at).is_err() {
@@ -84,13 +84,13 @@ impl<'l> Leaves<'l> {
         left + self.apply(tree, right, leaf + left)
     }
 
-    /// Whether a partition is a piece of one that was hot.
+    /// Whether a partition is a piece of one that was split in this round.
     pub(super) fn was_hot(&self, leaf: u32) -> bool {
         self.pieces[leaf as usize]
     }
 
-    /// Partitions that are one side of a cut whose other side is the next one, where both have at most so many contents
-    /// together; the coldest first.
+    /// The partitions that can be joined with the next one and have at most `contents_max` contents together
+    /// with it, coldest pair first.
     pub(super) fn siblings(&self, contents_max: f64) -> Vec<u32> {
         let both = |leaf: u32| self.contents(leaf) + self.contents(leaf + 1);
         let is_cold = |leaf: &u32| both(*leaf) as f64 <= contents_max && self.plan.map().is_joinable(*leaf);
@@ -114,7 +114,7 @@ impl<'l> Leaves<'l> {
         self.origins[number].dedup();
     }
 
-    /// Places a partition on another node.
+    /// Moves a partition to another node.
     pub(super) fn place(&mut self, leaf: u32, to: u32) {
         let (from, contents) = (self.plan.node(leaf), self.contents(leaf));
         if self.plan.place(leaf, to).is_ok() {
@@ -123,7 +123,7 @@ impl<'l> Leaves<'l> {
         }
     }
 
-    /// What has changed its node, in the order of the map.
+    /// The moves of the round, in the order of the map.
     pub(super) fn moves(&self, weight: u64) -> Vec<PlannedMove> {
         let mut moves = Vec::new();
         for ((assignment, members), origins) in

@@ -1,4 +1,4 @@
-//! One round: what is split, moved and joined.
+//! One round of rebalancing: which partitions are split, moved and joined.
 
 use std::cmp::Reverse;
 
@@ -7,38 +7,39 @@ use super::fan_out::FanOut;
 use super::leaves::Leaves;
 use crate::{PARTITIONS_MAX, Plan};
 
-/// Partitions of this many times the wanted size are split.
+/// Partitions larger than this multiple of the wanted size are split.
 const HOT: f64 = 1.5;
 
-/// How often partitions are halved where none fits elsewhere.
+/// How often partitions are halved when none of them fits elsewhere.
 const HALVINGS: usize = 4;
 
-/// A serving node with less than this share of the mean is filled.
-const STARVED: f64 = 0.5;
+/// A serving node with less than this share of the mean is filled up.
+const UNDERFULL: f64 = 0.5;
 
-/// Fan-out that the move of a content must save to be made for that alone.
-const WORTH: f64 = 0.1;
+/// The fan-out per content that a move must save to be made for this reason alone.
+const SAVING_MIN: f64 = 0.1;
 
-/// Cold siblings on two nodes are brought together when there are this many times the wanted partitions.
+/// Cold siblings on two nodes are brought together when the number of partitions exceeds this multiple of the
+/// wanted number.
 const CROWDED: f64 = 1.5;
 
-/// A round under way.
+/// The state of a round.
 pub(super) struct Round<'l> {
     rebalancer: Rebalancer,
     pub(super) leaves: Leaves<'l>,
     serving: Vec<u32>,
-    /// Serving nodes that had less than their part at the beginning.
-    starved: Vec<u32>,
+    /// Serving nodes that were underfull at the beginning of the round.
+    underfull: Vec<u32>,
     total: u64,
-    /// Contents that may still move.
+    /// The number of contents that may still move.
     left: u64,
 }
 
-/// A partition and the node it would go to, by what is best about it.
+/// A candidate move of a partition to a node.
 struct Move {
     leaf: u32,
     to: u32,
-    /// The least is the best.
+    /// Class and cost; the lowest is the best.
     rank: (u8, f64),
 }
 
@@ -47,8 +48,8 @@ impl<'l> Round<'l> {
         let serving: Vec<u32> = leaves.plan.serving().collect();
         let total = leaves.lengths.len() as u64;
         let left = (rebalancer.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
-        let starved = starved(&leaves.plan, &leaves.loads).collect();
-        Self { rebalancer, leaves, serving, starved, total, left }
+        let underfull = underfull(&leaves.plan, &leaves.loads).collect();
+        Self { rebalancer, leaves, serving, underfull, total, left }
     }
 
     pub(super) fn run(&mut self) {
@@ -66,12 +67,12 @@ impl<'l> Round<'l> {
         self.join();
     }
 
-    /// Contents per serving node.
+    /// The mean number of contents per serving node.
     fn mean(&self) -> f64 {
         self.total as f64 / self.serving.len() as f64
     }
 
-    /// The most that a node is to have.
+    /// The maximum number of contents that a node should have.
     fn target(&self) -> f64 {
         self.rebalancer.target.max(1.0) * self.mean()
     }
@@ -84,31 +85,31 @@ impl<'l> Round<'l> {
         self.serving.binary_search(&node).is_err()
     }
 
-    /// Most over mean of the serving nodes.
+    /// The largest number of contents per serving node divided by the mean.
     pub(super) fn imbalance(&self) -> f64 {
         self.leaves.plan.imbalance(&self.leaves.loads)
     }
 
-    /// Partitions wanted.
+    /// The wanted number of partitions.
     fn wanted(&self) -> usize {
         self.serving.len() * self.rebalancer.each.max(1) as usize
     }
 
-    /// Contents of a partition of the wanted size.
+    /// The number of contents in a partition of the wanted size.
     fn grain(&self) -> f64 {
         (self.mean() / f64::from(self.rebalancer.each.max(1))).max(1.0)
     }
 
-    /// Nodes that still have less than their part.
-    fn hungry(&self) -> impl Iterator<Item = u32> + '_ {
-        let least = (2.0 * self.mean() - self.target()).max(STARVED * self.mean());
-        self.starved.iter().copied().filter(move |node| (self.load(*node) as f64) < least)
+    /// The underfull nodes that have not been filled up yet.
+    fn still_underfull(&self) -> impl Iterator<Item = u32> + '_ {
+        let least = (2.0 * self.mean() - self.target()).max(UNDERFULL * self.mean());
+        self.underfull.iter().copied().filter(move |node| (self.load(*node) as f64) < least)
     }
 
-    /// Nodes that give: drained ones, then those with too much, then, where others are hungry, those above the mean;
-    /// the fullest first.
+    /// The nodes that must give away partitions, fullest first: drained nodes, then those above the target;
+    /// while other nodes are underfull, also those above the mean.
     fn donors(&self) -> Vec<u32> {
-        let most = if self.hungry().next().is_some() { self.mean() } else { self.target() };
+        let most = if self.still_underfull().next().is_some() { self.mean() } else { self.target() };
         let is_donor = |node: &u32| self.load(*node) as f64 > most;
         let mut donors: Vec<u32> = self.serving.iter().copied().filter(is_donor).collect();
         let nodes = 0..self.leaves.plan.nodes();
@@ -117,7 +118,7 @@ impl<'l> Round<'l> {
         donors
     }
 
-    /// Splits hot partitions of the donors, the largest first, as long as there may be more.
+    /// Splits hot partitions of the donors, the largest first, up to the maximum number of partitions.
     fn split(&mut self) {
         let grain = self.grain();
         let mut hot: Vec<(u64, u32)> = Vec::new();
@@ -134,7 +135,7 @@ impl<'l> Round<'l> {
             room -= more;
             parts.push((leaf, more as u32 + 1));
         }
-        // From the last number to the first, for a split moves the later ones up.
+        // In descending order, because a split increases the numbers of later partitions.
         parts.sort_unstable_by_key(|(leaf, _)| Reverse(*leaf));
         parts
             .into_iter()
@@ -142,8 +143,8 @@ impl<'l> Round<'l> {
             .for_each(|(leaf, parts)| self.leaves.split(leaf, parts));
     }
 
-    /// Halves the largest partition of every node that still gives and has none that fits elsewhere, as long as there may
-    /// be more; whether there was one.
+    /// Halves the largest partition of every remaining donor, up to the maximum number of partitions. Returns
+    /// whether a partition was split.
     fn halve(&mut self) -> bool {
         let largest =
             |node| self.leaves.of(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
@@ -155,29 +156,32 @@ impl<'l> Round<'l> {
         } else {
             most.saturating_sub(self.leaves.plan.assignments().len())
         });
-        // From the last number to the first, for a split moves the later ones up.
+        // In descending order, because a split increases the numbers of later partitions.
         largest.sort_unstable_by_key(|leaf| Reverse(*leaf));
         let before = self.leaves.splits;
         largest.into_iter().for_each(|leaf| self.leaves.split(leaf, 2));
         self.leaves.splits > before
     }
 
-    /// Moves pieces until there is no donor, nothing helps, or enough has moved.
+    /// Moves pieces until there is no donor, no move helps, or the limit is reached.
     fn level(&mut self, fan_out: &mut FanOut) {
         let mut done: Vec<u32> = Vec::new();
         while let Some(donor) = self.donors().into_iter().find(|node| !done.contains(node)) {
             match self.best_of(donor, fan_out) {
-                Some(best) => self.make(&best, fan_out),
+                Some(best) => self.apply(&best, fan_out),
                 None => done.push(donor),
             }
         }
     }
 
-    /// The best move of a donor's partition.
+    /// The best move of a partition away from `donor`.
     fn best_of(&self, donor: u32, fan_out: &FanOut) -> Option<Move> {
         let (drained, have, target) = (self.is_drained(donor), self.load(donor), self.target());
-        let receivers: Vec<u32> =
-            if drained || have as f64 > target { self.serving.clone() } else { self.hungry().collect() };
+        let receivers: Vec<u32> = if drained || have as f64 > target {
+            self.serving.clone()
+        } else {
+            self.still_underfull().collect()
+        };
         let mut best: Option<Move> = None;
         for leaf in self.leaves.of(donor) {
             std::thread::yield_now();
@@ -191,24 +195,24 @@ impl<'l> Round<'l> {
                     let class = if self.leaves.was_hot(leaf) { 0 } else { 1 };
                     (class, fan_out.cost(leaf, to) as f64 / contents.max(1) as f64)
                 } else if drained || then < have {
-                    // Where nothing fits, to where it is the least.
+                    // If the partition fits nowhere, prefer the node that will have the fewest contents.
                     (2, then as f64)
                 } else {
                     continue;
                 };
-                consider(&mut best, Move { leaf, to, rank });
+                keep_better(&mut best, Move { leaf, to, rank });
             }
         }
         best
     }
 
-    /// Moves partitions for less fan-out alone.
+    /// Moves partitions only to reduce fan-out.
     fn tidy(&mut self, fan_out: &mut FanOut) {
         let keep =
             self.left.saturating_sub((self.rebalancer.tidied_max.clamp(0.0, 1.0) * self.total as f64) as u64);
         self.left -= keep;
         while let Some(best) = self.best_saving(fan_out) {
-            self.make(&best, fan_out);
+            self.apply(&best, fan_out);
         }
         self.left += keep;
     }
@@ -226,15 +230,15 @@ impl<'l> Round<'l> {
                 |to: &u32| *to != assignment.node && (self.load(*to) + contents) as f64 <= self.target();
             for to in self.serving.iter().copied().filter(has_room) {
                 let cost = fan_out.cost(leaf, to) as f64 * fan_out.weight() / contents as f64;
-                if cost <= -WORTH {
-                    consider(&mut best, Move { leaf, to, rank: (0, cost) });
+                if cost <= -SAVING_MIN {
+                    keep_better(&mut best, Move { leaf, to, rank: (0, cost) });
                 }
             }
         }
         best
     }
 
-    fn make(&mut self, one: &Move, fan_out: &mut FanOut) {
+    fn apply(&mut self, one: &Move, fan_out: &mut FanOut) {
         self.left -= self.leaves.contents(one.leaf);
         fan_out.place(one.leaf, one.to);
         self.leaves.place(one.leaf, one.to);
@@ -253,13 +257,13 @@ impl<'l> Round<'l> {
             if cold.is_empty() {
                 return;
             }
-            // From the last number to the first, for a join moves the later ones down.
+            // In descending order, because a join decreases the numbers of later partitions.
             cold.sort_unstable_by_key(|leaf| Reverse(*leaf));
             cold.into_iter().for_each(|leaf| self.leaves.join(leaf));
         }
     }
 
-    /// Brings cold siblings together on one node, the coldest first.
+    /// Moves cold siblings to one node, the coldest first, so that they can be joined.
     fn gather(&mut self) {
         for leaf in self.leaves.siblings(self.grain()) {
             let (one, next) = (self.leaves.contents(leaf), self.leaves.contents(leaf + 1));
@@ -274,24 +278,24 @@ impl<'l> Round<'l> {
     }
 }
 
-/// Serving nodes that have less than their part, where there are enough contents to say so.
-pub(super) fn starved<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
-    let least = if has_enough(plan, by_node) { STARVED * mean(plan, by_node) } else { 0.0 };
+/// The underfull serving nodes. None if there are too few contents to tell.
+pub(super) fn underfull<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
+    let least = if has_enough(plan, by_node) { UNDERFULL * mean(plan, by_node) } else { 0.0 };
     plan.serving().filter(move |node| (by_node[*node as usize] as f64) < least)
 }
 
-/// Whether there are so many contents that imbalance is more than chance.
+/// Whether there are enough contents for imbalance to be more than chance.
 pub(super) fn has_enough(plan: &Plan, by_node: &[u64]) -> bool {
     mean(plan, by_node) >= Rebalancer::CONTENTS_MIN as f64
 }
 
-/// All contents per serving node.
+/// The mean number of contents per serving node.
 fn mean(plan: &Plan, by_node: &[u64]) -> f64 {
     by_node.iter().sum::<u64>() as f64 / plan.serving().count() as f64
 }
 
-/// Keeps the better of two moves, the earlier one of equals.
-fn consider(best: &mut Option<Move>, other: Move) {
+/// Keeps the better of two moves; the earlier one if they are equal.
+fn keep_better(best: &mut Option<Move>, other: Move) {
     let is_better =
         |best: &Move| other.rank.0.cmp(&best.rank.0).then(other.rank.1.total_cmp(&best.rank.1)).is_lt();
     if best.as_ref().is_none_or(is_better) {

@@ -41,12 +41,12 @@ fn settings() -> impl Strategy<Value = Rebalancer> {
     )
 }
 
-/// One partition on the first node.
-fn young(nodes: u32) -> Plan {
+/// A plan with one partition, on the first node.
+fn single_partition(nodes: u32) -> Plan {
     Plan::on_first(PartitionMap::one(DIMENSIONS, Tau::DEFAULT).unwrap(), nodes).unwrap()
 }
 
-/// Rounds until nothing is due, at most so many.
+/// Runs at most `rounds` rounds, until nothing is due.
 fn settled(mut plan: Plan, rebalancer: Rebalancer, lengths: &[LengthVector], rounds: usize) -> Plan {
     for _ in 0..rounds {
         match rebalancer.next(&plan, lengths, 1) {
@@ -62,7 +62,7 @@ fn homes(plan: &Plan, lengths: &[LengthVector]) -> Vec<(u32, u32)> {
     lengths.iter().map(assignment).map(|assignment| (assignment.id, assignment.node)).collect()
 }
 
-/// Most over mean of the nodes that serve, counted anew.
+/// The largest number of contents per serving node divided by the mean, recomputed.
 fn imbalance(plan: &Plan, lengths: &[LengthVector]) -> f64 {
     let stored = plan.measure(lengths).stored;
     let stored: Vec<u64> = plan.serving().map(|node| stored[node as usize]).collect();
@@ -70,7 +70,7 @@ fn imbalance(plan: &Plan, lengths: &[LengthVector]) -> f64 {
     if sum == 0.0 { 1.0 } else { most * stored.len() as f64 / sum }
 }
 
-/// All that holds of any plan and the one that follows it.
+/// Checks everything that must hold for any plan and its successor.
 fn check(
     plan: &Plan,
     rebalancer: &Rebalancer,
@@ -90,7 +90,7 @@ fn check(
     let most = 2 * after.serving().count() * rebalancer.each as usize;
     prop_assert!(after.assignments().len() <= most.max(plan.assignments().len()));
 
-    // What moved, counted content by content.
+    // Recount the moved contents one by one.
     let (old, new) = (homes(plan, lengths), homes(&after, lengths));
     let moved = old.iter().zip(&new).filter(|(old, new)| old.1 != new.1).count() as u64;
     prop_assert_eq!((change.contents_moved, change.contents), (3 * moved, 3 * lengths.len() as u64));
@@ -102,7 +102,7 @@ fn check(
         let is_one = |(old, new): &(&(u32, u32), &(u32, u32))| old.1 == one.from && new.0 == one.partition;
         prop_assert_eq!(one.contents, 3 * old.iter().zip(&new).filter(is_one).count() as u64);
     }
-    // An id is a box's.
+    // Equal ids have equal boxes.
     let bounds = |plan: &Plan, id| plan.number(id).map(|number| plan.map().bounds()[number as usize]);
     for assignment in after.assignments() {
         if let Some(before) = bounds(plan, assignment.id) {
@@ -117,7 +117,8 @@ fn check(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A collection that grows, node after node drained and back: every plan follows from the one before.
+    /// The collection grows, and nodes are drained and rejoined: every plan is a valid successor of the one
+    /// before.
     #[test]
     fn plans_succeed_each_other(
         lengths in clusters(),
@@ -125,7 +126,7 @@ proptest! {
         rebalancer in settings(),
         steps in vec((any::<prop::sample::Index>(), 0u32..9, any::<bool>()), 1..8),
     ) {
-        let mut plan = young(nodes);
+        let mut plan = single_partition(nodes);
         let mut stored = 0;
         for (end, node, drained) in steps {
             stored = stored.max(end.index(lengths.len() + 1));
@@ -147,18 +148,18 @@ proptest! {
     fn a_drained_node_is_emptied(lengths in clusters(), nodes in 2u32..9, node in 0u32..9, rebalancer in settings()) {
         let node = node % nodes;
         let rebalancer = rebalancer.requested();
-        let mut plan = settled(young(nodes), rebalancer, &lengths, 9);
+        let mut plan = settled(single_partition(nodes), rebalancer, &lengths, 9);
         plan.set_drained(node, true).unwrap();
         let empty = settled(plan.clone(), rebalancer, &lengths, 1);
         prop_assert!(empty.assignments().iter().all(|assignment| assignment.node != node));
-        // And only that: what is not due stays where it is.
+        // Without a budget nothing moves.
         let before = settled(plan.clone(), Rebalancer { moved_max: 0.0, ..rebalancer }, &lengths, 1);
         prop_assert_eq!(homes(&before, &lengths), homes(&plan, &lengths));
     }
 }
 
-/// Contents of many lengths and shares.
-fn even(count: u32) -> Vec<LengthVector> {
+/// Contents with many different totals and shares.
+fn varied(count: u32) -> Vec<LengthVector> {
     let vector = |n: u32| {
         let total = 50 + n % 997;
         LengthVector::new(&[total, total * (n % 89) / 89, total * (n % 61) / 61]).unwrap()
@@ -167,26 +168,26 @@ fn even(count: u32) -> Vec<LengthVector> {
 }
 
 #[test]
-fn a_young_plan_comes_to_be_even() {
-    let lengths = even(6_000);
+fn a_plan_with_one_partition_becomes_even() {
+    let lengths = varied(6_000);
     let rebalancer = Rebalancer::default();
-    let first = rebalancer.requested().next(&young(8), &lengths, 1).unwrap();
+    let first = rebalancer.requested().next(&single_partition(8), &lengths, 1).unwrap();
     assert!(
         first.change.imbalance_before > 7.9 && first.change.imbalance_after <= 1.11,
         "{:?}",
         first.change
     );
     assert_eq!(rebalancer.next(&first.plan, &lengths, 1), None, "nothing is due");
-    // In rounds of a fifth, too.
-    let plan = settled(young(8), rebalancer, &lengths, 9);
+    // The same in rounds that each move at most a fifth.
+    let plan = settled(single_partition(8), rebalancer, &lengths, 9);
     assert!(imbalance(&plan, &lengths) <= 1.15);
     assert!(MappingLoad::fan_out_saved(&plan.measure(&lengths)) > 0.5);
 }
 
 #[test]
-fn a_joined_node_gets_its_part_and_no_more_moves() {
-    let lengths = even(8_000);
-    let mut plan = settled(young(8), Rebalancer::default().requested(), &lengths, 3);
+fn a_joined_node_gets_its_share_and_nothing_else_moves() {
+    let lengths = varied(8_000);
+    let mut plan = settled(single_partition(8), Rebalancer::default().requested(), &lengths, 3);
     plan.extend(9).unwrap();
     let rebalancer = Rebalancer { tidied_max: 0.0, ..Rebalancer::default() };
     let next = rebalancer.next(&plan, &lengths, 1).unwrap();
@@ -196,33 +197,33 @@ fn a_joined_node_gets_its_part_and_no_more_moves() {
 }
 
 #[test]
-fn having_moved_takes_from_what_may_move() {
+fn having_moved_reduces_the_budgets() {
     let rebalancer = Rebalancer { moved_max: 0.2, tidied_max: 0.1, ..Rebalancer::default() };
     let left = |share| {
         let Rebalancer { moved_max, tidied_max, .. } = rebalancer.having_moved(share);
         ((moved_max * 100.0).round(), (tidied_max * 100.0).round())
     };
     assert_eq!([left(0.0), left(0.15), left(0.5)], [(20.0, 10.0), (5.0, 0.0), (0.0, 0.0)]);
-    let nothing = rebalancer.having_moved(0.2).next(&young(8), &even(6_000), 1);
+    let nothing = rebalancer.having_moved(0.2).next(&single_partition(8), &varied(6_000), 1);
     assert_eq!(nothing, None);
 }
 
 #[test]
-fn what_cannot_be_evened_is_left() {
+fn what_cannot_be_divided_stays() {
     let same = vec![LengthVector::new(&[50, 20, 30]).unwrap(); 5_000];
-    // The one box that has everything gives its sides away at most.
-    let plan = settled(young(4), Rebalancer::default().requested(), &same, 5);
+    // A heavy point cannot be divided; only empty boxes next to it can move.
+    let plan = settled(single_partition(4), Rebalancer::default().requested(), &same, 5);
     assert!((imbalance(&plan, &same) - 4.0).abs() < 1e-9);
-    assert_eq!(Rebalancer::default().next(&young(4), &[], 1), None);
-    assert_eq!(Rebalancer::default().next(&young(4), &same[..10], 1), None, "too few to tell");
-    assert_eq!(Rebalancer::default().next(&young(1), &even(1_000), 1), None);
+    assert_eq!(Rebalancer::default().next(&single_partition(4), &[], 1), None);
+    assert_eq!(Rebalancer::default().next(&single_partition(4), &same[..10], 1), None, "too few to tell");
+    assert_eq!(Rebalancer::default().next(&single_partition(1), &varied(1_000), 1), None);
 }
 
-/// The counts that are kept up to date are those counted anew.
+/// The incrementally updated counts equal recomputed ones.
 #[test]
-fn fan_out_is_counted_as_it_is() {
-    let lengths = even(700);
-    let plan = settled(young(5), Rebalancer::default().requested(), &lengths, 2);
+fn incremental_fan_out_equals_recomputed_fan_out() {
+    let lengths = varied(700);
+    let plan = settled(single_partition(5), Rebalancer::default().requested(), &lengths, 2);
     let mut leaves = Leaves::new(&plan, &lengths);
     let mut fan_out = fan_out::FanOut::new(&leaves);
     let received = |leaves: &Leaves<'_>| leaves.plan.measure(&lengths).received.iter().sum::<u64>() as i64;
@@ -241,15 +242,15 @@ fn fan_out_is_counted_as_it_is() {
     }
 }
 
-/// Few large partitions on more nodes: none of them fits anywhere, but their halves do.
+/// A few large partitions and more nodes: no partition fits anywhere, but halves of them do.
 #[test]
-fn what_fits_nowhere_is_halved() {
+fn partitions_that_fit_nowhere_are_halved() {
     let lengths: Vec<LengthVector> =
         (0..6_000).map(|n| LengthVector::new(&[100 + n, 40 + n / 3, 30 + n / 5]).unwrap()).collect();
     for (nodes, each) in [(6, 3), (5, 4), (9, 2), (63, 1)] {
         let rebalancer = Rebalancer { each, ..Rebalancer::default() };
         let coarse = Rebalancer { each: 4, ..rebalancer };
-        let four = settled(young(4), coarse.requested(), &lengths, 10);
+        let four = settled(single_partition(4), coarse.requested(), &lengths, 10);
         let mut more = four.clone();
         more.extend(nodes).unwrap();
         let next = rebalancer.requested().next(&more, &lengths, 1).unwrap();
