@@ -1,4 +1,4 @@
-//! A backup of the system of record.
+//! Types for a backup of the system of record.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use super::Tier1Error;
 
-/// What a backup has.
+/// The contents of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BackupSummary {
-    /// Rows copied.
+    /// The number of rows copied.
     pub rows: u64,
-    /// Changes of rows made meanwhile, to be applied after them.
+    /// The number of row changes that were committed during the backup. They are applied after the rows.
     pub changes: u64,
-    /// Bytes of the file.
+    /// The size of the backup file, in bytes.
     pub bytes: u64,
 }
 
-/// Why there is no backup, or only a part of it.
+/// Why a backup failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// Tier 1 could not be read, or its writer has ended.
+    /// Tier 1 could not be read, or its writer has stopped.
     #[error(transparent)]
     Tier1Error(#[from] Tier1Error),
-    /// What changed meanwhile could not be kept.
+    /// The changes that were committed during the backup could not be stored.
     #[error("cannot keep what changes during a backup in {dir}: {source}", dir = dir.display())]
     Spill {
-        /// Where it is kept.
+        /// The directory for these changes.
         dir: PathBuf,
-        /// The reason.
+        /// The cause.
         source: io::Error,
     },
-    /// More changed than is kept.
+    /// The changes during the backup exceed the limit.
     #[error("more than {0} bytes changed during the backup: take it at a quieter time, or to a faster place")]
     TooMuch(u64),
-    /// The output failed.
+    /// Writing the backup failed.
     #[error("cannot write the backup: {0}")]
     Write(#[from] io::Error),
 }

@@ -1,7 +1,8 @@
-//! The contract between the roles, and with the world outside.
+//! The contracts between the roles, and the public contract of the service.
 //!
-//! The three roles never name each other. The coordinator calls tier 1 and tier 2 through the traits
-//! here, tier 1 calls tier 2 through them, and whoever wires a process together passes the objects in.
+//! The three roles (tier 1, tier 2, coordinator) never name each other. The coordinator calls tier 1 and tier 2
+//! through the traits in this crate, and so does tier 1 when it calls tier 2. The code that assembles a process
+//! passes the implementations in.
 #![forbid(unsafe_code)]
 
 pub mod answer;

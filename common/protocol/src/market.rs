@@ -1,4 +1,5 @@
-//! Markets: host suffixes whose pages a query prefers. They shape answers and nothing on record.
+//! Markets: named sets of host suffixes whose pages a query prefers. They affect answers only, and nothing that
+//! is stored.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,15 +10,15 @@ use serde::Serialize;
 
 use doppel_model::PageUrl;
 
-/// Names that a message lists; there may be more.
+/// The maximum number of market names listed in an error message.
 const NAMES_SHOWN: usize = 20;
 
-/// The end of a host name, whole labels, lower case, without a leading dot.
+/// The end of a host name: whole labels, in lower case, without a leading dot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct HostSuffix(String);
 
-/// Host suffixes that are preferred together, at least one. A clone is cheap.
+/// One or more host suffixes that are preferred together. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Market(Arc<Vec<HostSuffix>>);
@@ -27,31 +28,31 @@ pub struct Market(Arc<Vec<HostSuffix>>);
 #[serde(transparent)]
 pub struct Markets(BTreeMap<String, Market>);
 
-/// Why something is no market.
+/// Why a market or a host suffix is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MarketError {
-    /// No host ends like this.
+    /// The text is not a host suffix.
     #[error(
         "a host suffix such as de or co.uk is expected: ASCII letters, digits, dots and hyphens, at most {max}",
         max = HostSuffix::BYTES_MAX
     )]
     Suffix,
-    /// No suffix, or too many.
+    /// A market without suffixes, or with too many.
     #[error("a market has 1 to {max} host suffixes, not {0}", max = Market::SUFFIXES_MAX)]
     Suffixes(usize),
-    /// Not a name.
+    /// The name of a market is invalid.
     #[error(
         "the name of a market is a letter and up to {rest} letters, digits, hyphens and underscores, lower case",
         rest = Markets::NAME_BYTES_MAX - 1
     )]
     Name,
-    /// A second market of this name.
+    /// Two markets have the same name.
     #[error("the market {0} is named twice")]
     Repeated(String),
-    /// Too many.
+    /// There are too many markets.
     #[error("at most {max} markets are possible", max = Markets::MAX)]
     Markets,
-    /// What was asked for.
+    /// The query names neither a market nor a host suffix.
     #[error("neither a market ({0}) nor a host suffix such as de or co.uk")]
     Unknown(String),
 }
@@ -60,8 +61,8 @@ impl HostSuffix {
     /// The longest host name, in bytes (RFC 1035).
     pub const BYTES_MAX: usize = 253;
 
-    /// Whether `host` is the suffix or ends in it after a dot.
-    fn ends(&self, host: &str) -> bool {
+    /// Whether `host` is the suffix, or ends with it after a dot.
+    fn matches(&self, host: &str) -> bool {
         host.strip_suffix(self.0.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     }
 }
@@ -69,7 +70,7 @@ impl HostSuffix {
 impl FromStr for HostSuffix {
     type Err = MarketError;
 
-    /// A leading dot is left out.
+    /// Parses a suffix. A leading dot is ignored.
     fn from_str(text: &str) -> Result<Self, MarketError> {
         let suffix = text.strip_prefix('.').unwrap_or(text);
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
@@ -88,13 +89,13 @@ impl fmt::Display for HostSuffix {
 }
 
 impl Market {
-    /// The most suffixes of a market.
+    /// The maximum number of suffixes in a market.
     pub const SUFFIXES_MAX: usize = 64;
 
-    /// The market of all hosts with one of these suffixes.
+    /// Creates the market of all hosts with one of these suffixes.
     ///
     /// # Errors
-    /// When there is none, or are more than [`Self::SUFFIXES_MAX`].
+    /// When there is no suffix, or there are more than [`Self::SUFFIXES_MAX`].
     pub fn new(suffixes: Vec<HostSuffix>) -> Result<Self, MarketError> {
         if !(1..=Self::SUFFIXES_MAX).contains(&suffixes.len()) {
             return Err(MarketError::Suffixes(suffixes.len()));
@@ -102,14 +103,14 @@ impl Market {
         Ok(Self(Arc::new(suffixes)))
     }
 
-    /// Whether the page's host has one of the suffixes.
+    /// Whether the host of the page has one of the suffixes.
     #[must_use]
     pub fn has(&self, page: &PageUrl) -> bool {
         let host = page.host();
-        self.0.iter().any(|suffix| suffix.ends(&host))
+        self.0.iter().any(|suffix| suffix.matches(&host))
     }
 
-    /// Its suffixes, as they were given.
+    /// The suffixes, in the order in which they were given.
     #[must_use]
     pub fn suffixes(&self) -> &[HostSuffix] {
         &self.0
@@ -117,15 +118,15 @@ impl Market {
 }
 
 impl Markets {
-    /// The most markets.
+    /// The maximum number of markets.
     pub const MAX: usize = 256;
-    /// The longest name.
+    /// The maximum length of a name, in bytes.
     pub const NAME_BYTES_MAX: usize = 64;
 
     /// Adds a market.
     ///
     /// # Errors
-    /// When the name is none or taken, or there are [`Self::MAX`] already.
+    /// When the name is invalid or already used, or there are already [`Self::MAX`] markets.
     pub fn add(&mut self, name: &str, market: Market) -> Result<(), MarketError> {
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
         let begins_well = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
@@ -142,11 +143,11 @@ impl Markets {
         Ok(())
     }
 
-    /// The market that a question names: the one of this name, in any case, or else that of one host suffix. A
-    /// name has no dot, so `.de` is always a suffix.
+    /// Finds the market that a query names: the market with this name, ignoring case, or else the market of
+    /// this single host suffix. A name never contains a dot, so `.de` is always a suffix.
     ///
     /// # Errors
-    /// When it is neither.
+    /// When the text is neither a known name nor a host suffix.
     pub fn find(&self, asked: &str) -> Result<Market, MarketError> {
         if asked.len() <= Self::NAME_BYTES_MAX
             && let Some(market) = self.0.get(&asked.to_ascii_lowercase())
@@ -157,12 +158,12 @@ impl Markets {
         Market::new(vec![suffix])
     }
 
-    /// The markets by name, in order.
+    /// The markets with their names, in order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Market)> {
         self.0.iter().map(|(name, market)| (name.as_str(), market))
     }
 
-    /// The names, for a message.
+    /// The list of names for an error message.
     fn known(&self) -> String {
         let mut names: Vec<&str> = self.0.keys().map(String::as_str).take(NAMES_SHOWN).collect();
         if names.is_empty() {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_before_a_suffix() {
+    fn a_market_name_takes_precedence_over_a_suffix() {
         let mut markets = Markets::default();
         markets.add("german", market(&["de", "at"])).unwrap();
         markets.add("com", market(&["com", "net"])).unwrap();

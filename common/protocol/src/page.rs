@@ -1,10 +1,10 @@
-//! One page as a pipeline sends it: the body of `POST /v1/pages`, a line of its NDJSON form, and
-//! a line of a JSON-lines crawl on disk.
+//! One page as a client submits it: the body of `POST /v1/pages`, one line of its NDJSON form, and one line of
+//! a JSON-lines crawl on disk.
 //!
-//! A JSON object with `url`, exactly one of `html`, `text`, `redirect_to`, `dead: true`, and
-//! optionally `fetched_at`, `popularity` and `language`. An unknown or repeated field is an error,
-//! so a misspelt date is not silently "now"; a null is a field not given. What parses here is valid:
-//! whoever holds a [`PageItem`] checks nothing again.
+//! A page is a JSON object with `url`, exactly one of `html`, `text`, `redirect_to` and `dead: true`, and
+//! optionally `fetched_at`, `popularity` and `language`. An unknown or repeated field is an error, so that a
+//! misspelt date is not silently replaced by the current time. A null value means that the field is absent.
+//! Every [`PageItem`] is valid; no code has to check it again.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,17 +14,18 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use doppel_model::{PageUrl, TimeError, Timestamp, UrlError};
 
-/// The largest `html` or `text`, in bytes of UTF-8 (16 MiB).
+/// The maximum size of `html` or `text`, in bytes of UTF-8 (16 MiB).
 pub const PAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The longest line of NDJSON, in bytes: a largest page in which every second byte is escaped,
-/// and 64 KiB for the other fields.
+/// The maximum length of an NDJSON line, in bytes: a page of maximum size in which every byte is escaped to
+/// two, plus 64 KiB for the other fields.
 pub const LINE_BYTES_MAX: usize = 2 * PAGE_BYTES_MAX + (64 << 10);
 
-/// How far ahead of the receiver's clock `fetched_at` may lie, in milliseconds (24 hours).
+/// How far `fetched_at` may be ahead of the receiver's clock, in milliseconds (24 hours).
 pub const AHEAD_MAX_MS: i64 = Timestamp::DAY_MS;
 
-/// The longest `language`, in bytes (the longest tag that RFC 5646, section 4.4.1, asks to take).
+/// The maximum length of `language`, in bytes: the longest tag that RFC 5646, section 4.4.1, requires
+/// implementations to accept.
 pub const LANGUAGE_BYTES_MAX: usize = 35;
 
 /// One fetch of one page.
@@ -32,22 +33,22 @@ pub const LANGUAGE_BYTES_MAX: usize = 35;
 pub struct PageItem {
     /// The page.
     pub url: PageUrl,
-    /// What was fetched.
+    /// The result of the fetch.
     pub body: PageBody,
-    /// When; the receiver supplies a missing date.
+    /// The time of the fetch. The receiver supplies a missing date.
     pub fetched_at: Option<Timestamp>,
-    /// Any measure of it, finite and not negative; only its order of magnitude is used.
+    /// Any measure of popularity, finite and not negative. Only its order of magnitude is used.
     pub popularity: Option<f64>,
-    /// Language tag, letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`].
+    /// A language tag: letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`].
     pub language: Option<String>,
 }
 
-/// What a fetch of a page gave.
+/// The result of a fetch.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PageBody {
-    /// An HTML document, at most [`PAGE_BYTES_MAX`]; may be empty.
+    /// An HTML document, at most [`PAGE_BYTES_MAX`]. It may be empty.
     Html(String),
-    /// Plain text or Markdown, at most [`PAGE_BYTES_MAX`]; may be empty.
+    /// Plain text or Markdown, at most [`PAGE_BYTES_MAX`]. It may be empty.
     Text(String),
     /// A redirect to another page, never to the page itself.
     Redirect(PageUrl),
@@ -55,45 +56,45 @@ pub enum PageBody {
     Dead,
 }
 
-/// Why a text is no page item: the field, where one is to blame, and the reason.
+/// Why a text is not a valid page item: the reason and, if there is one, the field at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ItemError {
-    /// The field as it was written, shortened to 60 characters.
+    /// The field name as it was written, shortened to 60 characters.
     pub field: Option<Cow<'static, str>>,
-    /// What is wrong with it, or with the whole.
+    /// What is wrong with the field or with the item.
     pub reason: ItemReason,
 }
 
 /// What is wrong with a page item or with one of its fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ItemReason {
-    /// No JSON, or not the JSON type of the field.
+    /// Not JSON, or the wrong JSON type for the field.
     #[error("{0}")]
     Json(String),
-    /// There is no such field.
+    /// An unknown field.
     #[error(
         "unknown field; a page has url, html, text, redirect_to, dead, fetched_at, popularity and language"
     )]
     Unknown,
-    /// The field is there twice.
+    /// A field is given twice.
     #[error("given twice")]
     Repeated,
-    /// The field has to be there.
+    /// A required field is missing.
     #[error("missing")]
     Missing,
     /// None of `html`, `text`, `redirect_to` and `dead: true`.
     #[error("no content: one of html, text, redirect_to and dead: true is needed")]
     NoBody,
-    /// More than one of them; the other one is named.
+    /// More than one of them. The message names the other one.
     #[error("given beside {0}; a page has exactly one of html, text, redirect_to and dead: true")]
     SecondBody(&'static str),
-    /// No page URL.
+    /// An invalid page URL.
     #[error("{0}")]
     Url(#[from] UrlError),
-    /// A redirect whose target is the page.
+    /// A redirect whose target is the page itself.
     #[error("the page redirects to itself")]
     RedirectToItself,
-    /// No time stamp.
+    /// An invalid time stamp.
     #[error("{0}")]
     Time(#[from] TimeError),
     /// A date too far in the future.
@@ -102,10 +103,10 @@ pub enum ItemReason {
     /// Content over [`PAGE_BYTES_MAX`].
     #[error("{0} bytes; at most {PAGE_BYTES_MAX} are taken")]
     TooLarge(usize),
-    /// A negative number.
+    /// A negative or non-finite number.
     #[error("has to be a finite number that is not negative")]
     Popularity,
-    /// No language tag.
+    /// An invalid language tag.
     #[error("has to be 1 to {LANGUAGE_BYTES_MAX} letters, digits and hyphens of ASCII")]
     Language,
 }
@@ -120,10 +121,10 @@ impl fmt::Display for ItemError {
 }
 
 impl PageItem {
-    /// Reads one JSON object; `now` is what `fetched_at` may be at most 24 hours ahead of.
+    /// Parses one JSON object. `fetched_at` may be at most 24 hours after `now`.
     ///
     /// # Errors
-    /// When `json` is not one JSON object of the form above, with nothing after it.
+    /// When `json` is not exactly one JSON object of the form described above.
     ///
     /// ```
     /// use doppel_protocol::page::{PageBody, PageItem};
@@ -147,7 +148,7 @@ impl PageItem {
         }
     }
 
-    /// Appends the item to `out` as one line of NDJSON, with its line feed.
+    /// Appends the item to `out` as one line of NDJSON, including the line feed.
     pub fn to_json_line(&self, out: &mut Vec<u8>) {
         serde_json::to_writer(&mut *out, self).expect("strings and numbers always serialise into memory");
         out.push(b'\n');
@@ -177,7 +178,7 @@ impl Serialize for PageItem {
     }
 }
 
-/// The fields as they stand in the JSON, read in one pass and checked afterwards.
+/// The fields as given in the JSON. They are read in one pass and checked afterwards.
 #[derive(Default)]
 struct Fields {
     url: Slot<String>,
@@ -188,13 +189,13 @@ struct Fields {
     fetched_at: Slot<String>,
     popularity: Slot<f64>,
     language: Slot<String>,
-    /// The field that is being read; where reading fails, the one to blame.
+    /// The field that is being read. If reading fails, it is the field at fault.
     current: Option<Cow<'static, str>>,
-    /// A reason of ours for a failure that passes through the JSON library.
+    /// The reason for an error of ours that is passed through the JSON library.
     refused: Option<ItemReason>,
 }
 
-/// A field: not seen, or seen with a value or a null.
+/// A field: `None` if not seen, `Some(None)` if null, otherwise its value.
 type Slot<T> = Option<Option<T>>;
 
 /// Reads the value of the current field.
@@ -242,7 +243,7 @@ impl<'de> Visitor<'de> for &mut Fields {
     }
 }
 
-/// The name of a field; the known ones are not allocated.
+/// The name of a field. Known names are not allocated.
 struct Name(Cow<'static, str>);
 
 impl<'de> de::Deserialize<'de> for Name {
@@ -269,7 +270,7 @@ impl<'de> de::Deserialize<'de> for Name {
 }
 
 impl Fields {
-    /// The item, if the values are what their fields ask for.
+    /// Checks the values of the fields and builds the item.
     fn check(self, now: Timestamp) -> Result<PageItem, ItemError> {
         let Some(url) = self.url.flatten() else {
             return Err(blame("url", ItemReason::Missing));
@@ -342,7 +343,8 @@ fn blame(field: &'static str, reason: ItemReason) -> ItemError {
     ItemError { field: Some(Cow::Borrowed(field)), reason }
 }
 
-/// The library's message without the values it repeats; an item of one line needs no line number.
+/// The message of the library without the values that it quotes. An item has only one line, so the line number
+/// is removed.
 fn json_message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (reason, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));

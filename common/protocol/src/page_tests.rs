@@ -8,7 +8,7 @@ fn parse(json: &str) -> Result<PageItem, ItemError> {
     PageItem::parse(json.as_bytes(), NOW)
 }
 
-/// `body` is what follows the URL.
+/// Parses a page with a fixed URL; `body` is what follows the URL.
 fn parse_page(body: &str) -> Result<PageItem, ItemError> {
     parse(&format!(r#"{{"url":"https://a.org/x"{body}}}"#))
 }
@@ -140,7 +140,7 @@ proptest! {
         item.to_json_line(&mut line);
         let at = at.index(line.len());
         line[at] = byte;
-        // What still parses is a valid item: it reads back from its own line.
+        // Whatever still parses is a valid item: its own line parses to the same item.
         if let Ok(item) = PageItem::parse(&line, NOW) {
             let mut again = Vec::new();
             item.to_json_line(&mut again);

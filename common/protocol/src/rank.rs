@@ -1,4 +1,4 @@
-//! What the winner order looks at, and its rules one by one.
+//! The attributes of a page that the winner order compares, and its rules one by one.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -11,41 +11,41 @@ use serde::{Deserialize, Serialize};
 use super::Market;
 use doppel_model::{PageUrl, Timestamp};
 
-/// What the winner order looks at.
+/// The attributes of a page that the winner order compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rank {
-    /// The page.
+    /// The URL of the page.
     pub url: PageUrl,
-    /// As the pipeline gave it; larger is better.
+    /// The popularity as the client gave it; larger is better.
     pub popularity: Option<f64>,
-    /// The earliest fetch of this URL.
+    /// The time of the earliest fetch of this URL.
     pub first_seen: Timestamp,
 }
 
-/// A rule of the winner order. Its name is that of the answers, the policy file and the manifest.
+/// A rule of the winner order. Its name appears in answers, in the policy file and in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Its host is in the market that the query asked for.
+    /// The host is in the market that the query named.
     Market,
-    /// Its popularity is a power of two higher.
+    /// The popularity is in a higher power-of-two class.
     Popularity,
-    /// It was first seen on an earlier day.
+    /// The page was first seen on an earlier day.
     DayFirstSeen,
-    /// Its URL has no query string.
+    /// The URL has no query string.
     StaticUrl,
-    /// Its URL is shorter.
+    /// The URL is shorter.
     ShorterUrl,
-    /// It was first seen earlier.
+    /// The page was first seen earlier.
     FirstSeen,
-    /// Its URL is an https one.
+    /// The scheme of the URL is https.
     Https,
-    /// Its URL comes first in byte order.
+    /// The URL comes first in byte order.
     Url,
 }
 
 impl Rule {
-    /// Compares by this rule alone; `Less` wins, `Equal` leaves it to the next rule.
+    /// Compares by this rule alone. `Less` means that `a` wins; `Equal` leaves the decision to the next rule.
     pub(super) fn compare(self, a: &Rank, b: &Rank, market: Option<&Market>) -> Ordering {
         match self {
             Self::Market => {
@@ -77,7 +77,7 @@ impl FromStr for Rule {
 }
 
 impl Rank {
-    /// The power of two at or below the popularity; unknown is lowest, zero next.
+    /// The exponent of the power of two at or below the popularity. Unknown is lowest, zero is next.
     fn popularity_class(&self) -> Option<i32> {
         self.popularity.map(|p| if p > 0.0 { p.log2().floor() as i32 } else { i32::MIN })
     }
@@ -86,7 +86,7 @@ impl Rank {
         self.url.as_str().contains('?')
     }
 
-    /// A URL is kept as it was spelt.
+    /// Whether the scheme is https. The URL is stored as it was spelt, so case is ignored.
     fn is_https(&self) -> bool {
         self.url.as_str().get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
     }

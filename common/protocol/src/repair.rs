@@ -1,31 +1,31 @@
-//! Repairs of groups: what one did, and the trail of those that were applied.
+//! Repairs of groups: the result of a repair, and the audit trail of applied repairs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
 
-/// URLs of a repair that are written down, once as members before and once as the sets they fall into: about
-/// 2 MB, so that a giant group does not make a giant record.
+/// The maximum number of URLs that are stored for a repair, once as members before and once as the resulting
+/// sets. This is about 2 MB, so that a giant group does not make a giant record.
 pub const REPAIR_URLS_KEPT: usize = 10_000;
 
-/// What a repair did, or would do.
+/// The result of a repair or of a dry run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RepairReport {
-    /// The group that was looked at (after following merges).
+    /// The group that was repaired, after following merges.
     pub group: GroupId,
-    /// Members before.
+    /// The members before the repair.
     pub before: Vec<PageUrl>,
-    /// The sets the members fall into by exact comparison, the winner's first.
+    /// The sets into which the members are divided by exact comparison. The winner's set is first.
     pub components: Vec<Vec<PageUrl>>,
-    /// Whether it was applied.
+    /// Whether the repair was applied.
     pub applied: bool,
 }
 
-/// As much of the sets that a group falls into as there is room for, in URLs.
+/// Selects as much of the sets as fits into `room` URLs.
 ///
-/// What falls out is what a repair is about, and the winner's set, the first, is mostly the largest: it gives
-/// way to the others, down to a tenth of the room. The last set listed may be a part.
+/// The URLs that leave the group matter most, and the winner's set, which is first, is usually the largest. So
+/// it is shortened in favour of the others, down to a tenth of the room. The last set may be incomplete.
 #[must_use]
 pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
     let others: usize = components.iter().skip(1).map(Vec::len).sum();
@@ -44,12 +44,12 @@ pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
     listed
 }
 
-/// Names a repair that was applied: `r7-0` is the seventh of shard 0. Never given again.
+/// The id of an applied repair: `r7-0` is the seventh repair of shard 0. Ids are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RepairId {
-    /// The shard of the group.
+    /// The shard that owns the group.
     pub shard: ShardId,
-    /// From 1 in each shard.
+    /// The number of the repair in its shard, counted from 1.
     pub number: u64,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for RepairId {
     }
 }
 
-/// Not a repair's id.
+/// The text is not a valid repair id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a repair's id looks like r7-0, this is {0:?}")]
 pub struct NoRepairId(String);
@@ -77,60 +77,62 @@ impl FromStr for RepairId {
     }
 }
 
-/// A repair that was applied, without its URLs.
+/// An applied repair without its URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairEntry {
-    /// Names it.
+    /// The id of the repair.
     pub id: RepairId,
-    /// When it was applied.
+    /// The time at which it was applied.
     pub at: Timestamp,
-    /// Who asked for it, as they said.
+    /// Who requested it, as given by the caller.
     pub by: String,
-    /// The group.
+    /// The repaired group.
     pub group: GroupId,
-    /// Members before.
+    /// The number of members before the repair.
     pub members: u64,
-    /// Sets that they fell into; of a truncated entry those that were written down.
+    /// The number of resulting sets. For a truncated entry, the number of sets that were stored.
     pub sets: u64,
-    /// Whether there were more URLs than [`REPAIR_URLS_KEPT`], so that not all were written down.
+    /// Whether there were more URLs than [`REPAIR_URLS_KEPT`], so that not all were stored.
     pub truncated: bool,
 }
 
-/// A repair that was applied, with its URLs.
+/// An applied repair with its URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairDetails {
-    /// The rest.
+    /// The repair without its URLs.
     pub entry: RepairEntry,
-    /// Members before.
+    /// The members before the repair.
     pub before: Vec<PageUrl>,
-    /// The sets they fell into, the winner's first. One is empty when all its pages are forgotten.
+    /// The resulting sets, the winner's set first. A set is empty if all its pages have been purged.
     pub components: Vec<Vec<PageUrl>>,
-    /// Members that no page is on record of any more, and whose URLs are therefore gone from both lists.
+    /// The number of members that are no longer on record. Their URLs have been removed from both lists.
     pub forgotten: u64,
 }
 
-/// A piece of the trail.
+/// A page of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairTrail {
-    /// Newest first.
+    /// The repairs, newest first.
     pub repairs: Vec<RepairEntry>,
-    /// Where to go on; none at the end. Few repairs, or none, do not mean the end.
+    /// Where the next page begins; `None` at the end. A page with few repairs or none is not necessarily the
+    /// last.
     pub next: Option<RepairPosition>,
 }
 
-/// A place in the trail: how many repairs of each shard are still to come. As text, hexadecimal numbers
-/// with dots between them.
+/// A position in the audit trail: how many repairs of each shard are still to come. The text form is
+/// hexadecimal numbers separated by dots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPosition(Vec<u64>);
 
 impl RepairPosition {
-    /// The most shards that a text may name.
+    /// The maximum number of shards in the text form.
     const SHARDS_MAX: usize = 1_024;
 
-    /// The longest text, in bytes: a number of 16 digits and a separator for each shard.
+    /// The maximum length of the text form, in bytes: 16 digits and a separator per shard.
     pub const BYTES_MAX: usize = 17 * Self::SHARDS_MAX;
 
-    /// From the number of the next repair of each shard, the newest that is still to come; 0 for none.
+    /// Creates a position from the number of the next repair of each shard, which is the newest one still to
+    /// come; 0 for none.
     #[must_use]
     pub fn new(numbers: Vec<u64>) -> Self {
         Self(numbers)
@@ -152,7 +154,7 @@ impl fmt::Display for RepairPosition {
     }
 }
 
-/// Not a place in the trail.
+/// The text is not a valid position in the audit trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not what an earlier answer gave as next")]
 pub struct NoRepairPosition;
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sets_that_fall_out_are_listed_before_the_winners() {
+    fn the_winners_set_is_shortened_first() {
         for (sets, room, listed) in [
             (&[4, 1, 2][..], 9, &[4, 1, 2][..]),
             (&[4, 1, 2], 7, &[4, 1, 2]),

@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use doppel_model::{GroupId, PageUrl};
 
-/// What Doppel says of a page.
+/// The status of a page.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Never heard of.
+    /// The page was never submitted.
     Unknown,
-    /// Accepted, not yet decided. Keep it.
+    /// Accepted but not decided yet. Keep it.
     Pending,
     /// Live, with no near-duplicate.
     Unique,
-    /// The page its group is represented by.
+    /// The page that represents its group.
     Winner,
-    /// F with the winner was verified on the current contents of both (G5). Drop it.
+    /// A near-duplicate of the winner, verified on the current contents of both (G5). It can be dropped.
     Duplicate,
-    /// In the group, but not a verified duplicate of the winner. Keep it.
+    /// In a group, but not verified as a duplicate of the winner. Keep it.
     Member,
-    /// A redirect whose target is not known, dead, in a loop or too far.
+    /// A redirect whose target is unknown, dead, in a loop or too many hops away.
     Unresolved,
-    /// Gone.
+    /// The page is gone.
     Dead,
 }
 
@@ -40,28 +40,28 @@ impl fmt::Display for Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unresolved {
-    /// A page on the way is not known.
+    /// A page in the redirect chain is unknown.
     UnknownTarget,
-    /// A page on the way is dead.
+    /// A page in the redirect chain is dead.
     DeadTarget,
-    /// The chain comes back to itself.
+    /// The redirect chain contains a loop.
     Loop,
-    /// More than 20 hops.
+    /// The redirect chain has more than 20 hops.
     TooManyHops,
 }
 
-/// One page as the export and the change feed state it.
+/// The state of one page, as in the export and the change feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The page.
     pub url: PageUrl,
-    /// What it is.
+    /// Its status.
     pub status: Status,
-    /// The group it is in, if any.
+    /// The group of the page, if it is in one.
     pub group: Option<GroupId>,
-    /// That group's winner.
+    /// The winner of that group.
     pub winner: Option<PageUrl>,
-    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    /// The Jaccard coefficient with the winner. `None` for winners, unique pages and redirects.
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved. Not part of the export.
     pub reason: Option<Unresolved>,

@@ -1,10 +1,10 @@
-//! The winner order: one total order on page records alone, so that winners do not depend on timing.
+//! The winner order: a total order on page records alone, so that winners do not depend on timing.
 //!
-//! Some of the rules, in the order of a collection's choice, then the URL. Unless chosen otherwise: popularity
-//! in powers of two (unknown lowest), day first seen (so that an attacker's new page cannot take a group
-//! over), static before dynamic URL, shorter URL, time first seen (DESIGN: tier 1, winner order). A market
-//! that a query names goes before all of them. Dead pages are in no group, and a redirect is represented by
-//! its target, so neither ever meets a page here.
+//! A collection chooses some of the rules and their order; the URL decides last. The default order is:
+//! popularity in powers of two (unknown lowest), day first seen (so that an attacker's new page cannot take
+//! over a group), static before dynamic URL, shorter URL, time first seen. A market that a query names takes
+//! precedence over all of them. Dead pages are in no group, and a redirect is represented by its target, so
+//! neither is ever compared here.
 
 use std::cmp::Ordering;
 use std::{fmt, iter};
@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{Market, Rank, Rule};
 
-/// The rules of a collection, in their order.
+/// The rules of a collection, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<Rule>", try_from = "Vec<Rule>")]
 pub struct WinnerOrder {
-    /// Those that were chosen, then [`Rule::Url`] in all other places.
+    /// The chosen rules, followed by [`Rule::Url`] in all remaining places.
     rules: [Rule; Self::RULES.len()],
 }
 
-/// Why a list of rules is no order.
+/// Why a list of rules is not a valid order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{rule} {reason}")]
 pub struct OrderError {
-    /// Place of the rule in the list, from 0.
+    /// The index of the rule in the list, counted from 0.
     pub at: usize,
-    /// The rule that cannot be there.
+    /// The rule that is not allowed there.
     pub rule: Rule,
-    /// Why not.
+    /// The reason.
     pub reason: &'static str,
 }
 
 impl WinnerOrder {
-    /// The rules to choose from. The URL decides last whether it is named or not.
+    /// The rules that can be chosen. The URL always decides last, whether it is named or not.
     pub const RULES: [Rule; 6] = [
         Rule::Popularity,
         Rule::DayFirstSeen,
@@ -44,7 +44,7 @@ impl WinnerOrder {
         Rule::Https,
     ];
 
-    /// The order of a collection that has chosen none.
+    /// The order of a collection that has not chosen one.
     pub const DEFAULT: Self = Self {
         rules: [
             Rule::Popularity,
@@ -56,7 +56,7 @@ impl WinnerOrder {
         ],
     };
 
-    /// The order that has these rules, then the URL.
+    /// Creates the order with these rules, followed by the URL.
     ///
     /// # Errors
     /// When a rule is named twice, is [`Rule::Market`], or comes after [`Rule::Url`].
@@ -73,7 +73,7 @@ impl WinnerOrder {
             if chosen[..at].contains(&Rule::Url) {
                 return refused("comes after url, which leaves nothing to decide");
             }
-            // Different rules, and none of them `market`, are at most so many and `url`.
+            // After these checks only a final `url` can be past the end, and it is implied.
             if let Some(place) = rules.get_mut(at) {
                 *place = rule;
             }
@@ -81,13 +81,13 @@ impl WinnerOrder {
         Ok(Self { rules })
     }
 
-    /// The rules in their order; the last is [`Rule::Url`].
+    /// The rules in order. The last one is [`Rule::Url`].
     pub fn rules(self) -> impl Iterator<Item = Rule> {
         self.rules.into_iter().take_while(|rule| *rule != Rule::Url).chain(iter::once(Rule::Url))
     }
 
-    /// Compares two pages, those of `market` first where there is one; `Less` wins. Gives the rule that
-    /// decided.
+    /// Compares two pages; `Less` means that `a` wins. If `market` is given, pages of that market win. Also
+    /// returns the rule that decided.
     #[must_use]
     pub fn compare(self, a: &Rank, b: &Rank, market: Option<&Market>) -> (Ordering, Rule) {
         iter::once(Rule::Market)
@@ -97,7 +97,7 @@ impl WinnerOrder {
             .unwrap_or((Ordering::Equal, Rule::Url))
     }
 
-    /// Whether `a` wins over `b` when no market is asked for.
+    /// Whether `a` wins over `b` if the query names no market.
     #[must_use]
     pub fn beats(self, a: &Rank, b: &Rank) -> bool {
         self.compare(a, b, None).0.is_lt()
@@ -154,14 +154,14 @@ mod tests {
         WinnerOrder::new(&rules).unwrap()
     }
 
-    /// The rules from their description: the smallest key wins.
+    /// The rules implemented from their description: the smallest key wins.
     fn key(rule: Rule, rank: &Rank) -> i64 {
         let url = rank.url.as_str();
         let seen = rank.first_seen.millis();
         match rule {
             Rule::Popularity => match rank.popularity {
                 None => i64::MAX,
-                // The exponent of a normal number; that of zero is less than all.
+                // The inverted exponent of the number; for zero it is greater than for any normal number.
                 Some(p) => 1_023 - (p.to_bits() >> 52) as i64,
             },
             Rule::DayFirstSeen => seen.div_euclid(86_400_000),
@@ -184,17 +184,17 @@ mod tests {
     }
 
     /// All permutations of all subsets.
-    fn arrangements(of: &[Rule]) -> Vec<Vec<Rule>> {
+    fn permutations_of_subsets(of: &[Rule]) -> Vec<Vec<Rule>> {
         let mut all = vec![Vec::new()];
         for rule in of {
             let rest: Vec<Rule> = of.iter().copied().filter(|other| other != rule).collect();
-            all.extend(arrangements(&rest).into_iter().map(|tail| [vec![*rule], tail].concat()));
+            all.extend(permutations_of_subsets(&rest).into_iter().map(|tail| [vec![*rule], tail].concat()));
         }
         all
     }
 
     #[test]
-    fn rules_in_the_usual_order() {
+    fn rules_in_the_default_order() {
         let day = Timestamp::DAY_MS;
         let de = Market::new(vec!["de".parse().unwrap()]).unwrap();
         let cases = [
@@ -246,12 +246,12 @@ mod tests {
     }
 
     #[test]
-    fn names_go_out_and_come_in_again() {
+    fn names_round_trip() {
         assert_eq!(
             WinnerOrder::DEFAULT.to_string(),
             "popularity, day_first_seen, static_url, shorter_url, first_seen, url"
         );
-        for rules in arrangements(&WinnerOrder::RULES) {
+        for rules in permutations_of_subsets(&WinnerOrder::RULES) {
             let order = WinnerOrder::new(&rules).unwrap();
             let json = serde_json::to_string(&order).unwrap();
             assert_eq!(serde_json::from_str::<WinnerOrder>(&json).unwrap(), order, "{json}");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn no_order_says_which_rule_and_why() {
+    fn an_invalid_order_names_the_rule_and_the_reason() {
         let refused = |rules: &[Rule]| WinnerOrder::new(rules).unwrap_err();
         let twice = refused(&[Rule::Https, Rule::FirstSeen, Rule::Https]);
         assert_eq!((twice.at, twice.to_string().as_str()), (2, "https is named twice"));
@@ -272,8 +272,8 @@ mod tests {
         assert!(serde_json::from_str::<WinnerOrder>("[\"url\", \"https\"]").is_err());
     }
 
-    /// Every order that can be chosen is the model's, which is total: it compares keys one after the other,
-    /// and URLs at the end.
+    /// Every order that can be chosen agrees with the model. The model is total: it compares keys one after the
+    /// other, and URLs at the end.
     #[test]
     fn every_arrangement_is_a_total_order() {
         let mut ranks = Vec::new();
@@ -283,9 +283,9 @@ mod tests {
                 ranks.push(rank(url, popularity, seen));
             }
         }
-        let arrangements = arrangements(&WinnerOrder::RULES);
-        assert_eq!(arrangements.len(), 1 + 6 + 30 + 120 + 360 + 720 + 720);
-        for rules in arrangements {
+        let all = permutations_of_subsets(&WinnerOrder::RULES);
+        assert_eq!(all.len(), 1 + 6 + 30 + 120 + 360 + 720 + 720);
+        for rules in all {
             let order = WinnerOrder::new(&rules).unwrap();
             for a in &ranks {
                 for b in &ranks {
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_order_of_any_pages_is_the_models(
+        fn any_order_agrees_with_the_model(
             rules in proptest::sample::subsequence(WinnerOrder::RULES.to_vec(), 0..=6).prop_shuffle(),
             a in ranks(), b in ranks(), in_market in any::<bool>(),
         ) {
