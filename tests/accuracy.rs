@@ -1,4 +1,4 @@
-//! How right the duplicate groups are: `doppel dedup` on real crawls against the oracle.
+//! Measures the correctness of the duplicate groups: compares `doppel dedup` on real crawls with the oracle.
 //!
 //! `cargo test --release --test accuracy -- --ignored --nocapture report` prints the tables of
 //! docs/EVALUATION.md.

@@ -1,4 +1,4 @@
-//! Holds an output of `doppel dedup` against the oracle.
+//! Compares an output of `doppel dedup` with the oracle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -6,38 +6,38 @@ use crate::accuracy::dedup::{Group, Line, Status};
 use crate::oracle::collection::Page;
 use crate::oracle::{Resolution, Truth};
 
-/// A reported similarity may differ from the exact one by this much: the product may work on
-/// hashes of shingles, and a text of 20 words has 20 of them.
+/// The tolerance for a reported similarity. The product may work on hashes of shingles, and a short text has
+/// only 20 shingles.
 const SIMILARITY_TOLERANCE: f64 = 0.005;
 
 /// How well an output agrees with the oracle.
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
-    /// Pairs of comparable pages that share a group by the oracle, by the output, by both.
+    /// Numbers of pairs of comparable pages that share a group: in the oracle, in the output, and in both.
     pub(crate) true_pairs: u64,
     pub(crate) found_pairs: u64,
     pub(crate) right_pairs: u64,
-    /// Live pages, and those of them whose group has exactly the right members.
+    /// The number of live pages, and how many of them are in a group with exactly the right members.
     pub(crate) pages: usize,
     pub(crate) exact_pages: usize,
-    /// Lines of these statuses.
+    /// The numbers of lines with these statuses.
     pub(crate) duplicates: usize,
     pub(crate) members: usize,
-    /// Members that could have been reported as duplicates: F holds with the winner.
+    /// Members that could have been reported as duplicates, because F with the winner is true.
     pub(crate) unverified: usize,
     /// The largest error of a reported similarity.
     pub(crate) similarity_error: f64,
-    /// Everything that must not be, in words.
+    /// Descriptions of all violated requirements.
     pub(crate) violations: Vec<String>,
 }
 
 impl Agreement {
-    /// Share of the found pairs that are true.
+    /// The share of the found pairs that are true.
     pub(crate) fn precision(&self) -> f64 {
         share(self.right_pairs, self.found_pairs)
     }
 
-    /// Share of the true pairs that are found.
+    /// The share of the true pairs that are found.
     pub(crate) fn recall(&self) -> f64 {
         share(self.right_pairs, self.true_pairs)
     }
@@ -47,7 +47,7 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
-/// Compares an output with what must hold.
+/// Compares an output with everything that must hold.
 pub(crate) fn compare(lines: &[Line], truth: &Truth) -> Agreement {
     let mut agreement = Agreement { pages: truth.collection.pages.len(), ..Agreement::default() };
     check_pages(lines, truth, &mut agreement);
@@ -62,7 +62,7 @@ pub(crate) fn compare(lines: &[Line], truth: &Truth) -> Agreement {
     agreement
 }
 
-/// Every live page has one line, no other page has one, and they are in order.
+/// Checks that every live page has one line, that no other page has one, and that the lines are sorted.
 fn check_pages(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
     for pair in lines.windows(2) {
         if pair[0].url >= pair[1].url {
@@ -76,7 +76,7 @@ fn check_pages(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
     agreement.violations.extend(missing.chain(extra));
 }
 
-/// Every group has several members and one winner, which is one of them.
+/// Checks that every group has several members and exactly one winner, which is one of them.
 fn check_groups(lines: &[Line], agreement: &mut Agreement) {
     let mut groups: BTreeMap<&Group, Vec<&Line>> = BTreeMap::new();
     for line in lines {
@@ -101,7 +101,7 @@ fn check_groups(lines: &[Line], agreement: &mut Agreement) {
     }
 }
 
-/// What the line says of its page is true; otherwise what is wrong with it.
+/// Checks that the line is true for its page. Returns what is wrong with it, if anything.
 fn check_advice(line: &Line, truth: &Truth, agreement: &mut Agreement) -> Option<String> {
     let page = truth.collection.pages.get(&line.url)?;
     let (at, content) = match truth.collection.resolve(&line.url) {
@@ -138,7 +138,7 @@ fn check_advice(line: &Line, truth: &Truth, agreement: &mut Agreement) -> Option
     (error > SIMILARITY_TOLERANCE).then(|| format!("similarity is off by {error}"))
 }
 
-/// Counts the pairs of comparable pages that groups imply.
+/// Counts the pairs of comparable pages that the groups imply.
 fn count_pairs(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
     let mut by_truth: HashMap<_, u64> = HashMap::new();
     let mut by_output: HashMap<_, u64> = HashMap::new();
@@ -158,7 +158,7 @@ fn count_pairs(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
     agreement.right_pairs = by_both.values().map(|n| n * (n - 1) / 2).sum();
 }
 
-/// Counts the pages whose group has the right members, no more and no fewer.
+/// Counts the pages whose group has exactly the right members.
 fn count_exact(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
     let mut found: HashMap<&Group, Vec<&str>> = HashMap::new();
     let mut alone = HashSet::new();

@@ -1,12 +1,12 @@
-//! The comparison alone: a right output passes, and each kind of wrong output is noticed.
+//! Tests of the comparison itself: a correct output passes, and every kind of wrong output is detected.
 
 use crate::accuracy::compare::{Agreement, compare};
 use crate::accuracy::dedup;
 use crate::oracle::crawl::Found;
 use crate::oracle::{Collection, Crawl, Truth};
 
-/// Two long texts that are near-duplicates (a, b) and a third that is one of the second only (c),
-/// a text of its own (d), a redirect to `a` (r), one to nowhere (u), and a dead page (x).
+/// Two long texts that are near-duplicates (a, b), a third that is a near-duplicate only of the second (c), an
+/// unrelated text (d), a redirect to `a` (r), an unresolved redirect (u), and a dead page (x).
 fn collection() -> Collection {
     let text = |words: std::ops::Range<usize>| Found::Html(words.map(|word| format!("w{word} ")).collect());
     let mut crawl = Crawl::default();
@@ -20,7 +20,7 @@ fn collection() -> Collection {
     Collection::new(&crawl)
 }
 
-/// The right output: J(a, b) = 89 / 111, J(a, c) = 82 / 118.
+/// The correct output: J(a, b) = 89 / 111, J(a, c) = 82 / 118.
 const RIGHT: [&str; 6] = [
     r#"{"url":"http://h/a","status":"winner","group":7,"winner":"http://h/a","similarity":null}"#,
     r#"{"url":"http://h/b","status":"duplicate","group":7,"winner":"http://h/a","similarity":0.8018}"#,

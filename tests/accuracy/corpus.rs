@@ -1,4 +1,4 @@
-//! The real crawls the figures are taken on, and the oracle's reading of each.
+//! The real crawls on which the figures are measured, and the oracle's view of each.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -11,13 +11,13 @@ use crate::oracle::{Collection, Crawl};
 /// A crawl and its re-crawls.
 pub(crate) struct Corpus {
     pub(crate) name: &'static str,
-    /// Its files in crawl order, relative to the data directory.
+    /// The files in crawl order, relative to the data directory.
     files: &'static [&'static str],
     collection: OnceLock<Result<Collection, String>>,
     output: OnceLock<Result<Vec<u8>, String>>,
 }
 
-/// The threshold of `doppel dedup` where none is given.
+/// The default threshold of `doppel dedup`.
 pub(crate) const DEFAULT_TAU: &str = "0.8";
 
 /// A small crawl and two re-crawls.
@@ -44,7 +44,7 @@ pub(crate) static TRACE: Corpus = Corpus::new(
     ],
 );
 
-/// Both of these, the crawl of several sites first.
+/// Both of these crawls, the crawl of several sites first.
 pub(crate) static MID_AND_TRACE: Corpus = Corpus::new(
     "mid and trace",
     &[
@@ -68,8 +68,7 @@ impl Corpus {
         Self { name, files, collection: OnceLock::new(), output: OnceLock::new() }
     }
 
-    /// Its files in crawl order; none, with a printed line, where there is no data. In CI that is
-    /// an error.
+    /// The files in crawl order. Without data it prints a line and returns `None`; in CI that is an error.
     pub(crate) fn files(&self) -> Result<Option<Vec<PathBuf>>> {
         let files: Vec<PathBuf> = self.files.iter().map(|file| data().join(file)).collect();
         if files.iter().all(|file| file.is_file()) {
@@ -81,12 +80,12 @@ impl Corpus {
         Ok(None)
     }
 
-    /// Its live pages as the oracle reads them, read once for all tests.
+    /// The live pages as the oracle reads them. They are read once for all tests.
     pub(crate) fn collection(&self) -> Result<&Collection> {
         once(&self.collection, || Ok(Collection::new(&Crawl::read(&self.present()?)?)))
     }
 
-    /// What `doppel dedup` writes for it without options, run once for all tests.
+    /// The output of `doppel dedup` without options. It is computed once for all tests.
     pub(crate) fn output(&self) -> Result<&[u8]> {
         Ok(once(&self.output, || dedup::dedup(&[], &self.present()?))?)
     }
@@ -96,7 +95,7 @@ impl Corpus {
     }
 }
 
-/// The value of `cell`, made at the first call; a failure is kept as well.
+/// The value of `cell`, computed at the first call. A failure is stored as well.
 fn once<T>(cell: &OnceLock<Result<T, String>>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     let made = cell.get_or_init(|| make().map_err(|error| format!("{error:#}")));
     made.as_ref().map_err(|error| anyhow!("{error}"))

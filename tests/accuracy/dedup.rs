@@ -1,4 +1,4 @@
-//! Runs `doppel dedup` and reads what it writes.
+//! Runs `doppel dedup` and parses its output.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A line of the output; all five fields must be there.
+/// A line of the output. All five fields must be present.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -22,7 +22,7 @@ pub(crate) struct Line {
     pub(crate) similarity: Option<f64>,
 }
 
-/// What a live page can be once everything is decided.
+/// The possible statuses of a live page after everything has been decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -33,7 +33,7 @@ pub(crate) enum Status {
     Unresolved,
 }
 
-/// The id of a group, in whatever form it is written.
+/// The id of a group, in any JSON form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(from = "Value")]
 pub(crate) struct Group(String);
@@ -44,7 +44,7 @@ impl From<Value> for Group {
     }
 }
 
-/// Null is nothing, but the field must be there.
+/// Deserialises null as `None`, but requires the field to be present.
 fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -59,7 +59,7 @@ pub(crate) fn parse(output: &[u8]) -> Result<Vec<Line>> {
     lines.map(|line| serde_json::from_str(line).with_context(|| line.to_owned())).collect()
 }
 
-/// Runs `doppel dedup` with these options and inputs and returns the bytes it writes.
+/// Runs `doppel dedup` with these options and inputs, and returns its output.
 pub(crate) fn dedup(options: &[&str], inputs: &[impl AsRef<Path>]) -> Result<Vec<u8>> {
     let directory = tempfile::tempdir()?;
     let out = directory.path().join("out.jsonl");

@@ -1,4 +1,4 @@
-//! The guarantee of the groups: precision, recall, and nothing reported that is not so.
+//! Checks the guarantees of the groups: precision, recall, and that everything reported is true.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::accuracy::dedup;
 use crate::oracle::collection::Page;
 use crate::oracle::{Collection, Truth};
 
-/// Least precision and recall of the pairs that groups imply.
+/// The minimum precision and recall of the pairs that the groups imply.
 const LEAST_SHARE: f64 = 0.99;
 
 fn check(corpus: &Corpus, tau: &str) -> Result<()> {
@@ -49,7 +49,7 @@ fn trace_at_tau_08() -> Result<()> {
     check(&TRACE, "0.8")
 }
 
-/// The checks can fail: what is right at one threshold is not at another.
+/// Shows that the checks can fail: an output that is correct for one threshold is not correct for another.
 #[test]
 fn the_output_for_another_tau_does_not_pass() -> Result<()> {
     let Some(files) = QUICK.files()? else { return Ok(()) };
@@ -61,7 +61,7 @@ fn the_output_for_another_tau_does_not_pass() -> Result<()> {
     Ok(())
 }
 
-/// Prints the tables of docs/EVALUATION.md, and checks what they are taken from.
+/// Prints the tables of docs/EVALUATION.md, and checks the outputs from which they are computed.
 #[test]
 #[ignore = "a minute; prints the tables of docs/EVALUATION.md"]
 fn report() -> Result<()> {
@@ -86,7 +86,7 @@ fn report() -> Result<()> {
     agreements.iter().try_for_each(|(_, agreement)| ensure_right(agreement))
 }
 
-/// Prints the first table alone: what the crawls hold, without a run of the product.
+/// Prints the first table only, which describes the crawls and needs no run of the product.
 #[test]
 #[ignore = "half a minute; prints a table of docs/EVALUATION.md"]
 fn truth_table() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Groups are a function of the pages alone: not of how the work is cut up, nor of its order.
+//! Groups depend on the pages alone, and not on how the work is divided or in which order the pages arrive.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,8 +14,8 @@ use crate::accuracy::corpus::QUICK;
 use crate::accuracy::dedup::{self, Status};
 use crate::oracle::warc::{self, Record};
 
-/// URL to status and winner. Pages of one group name one winner, so this holds the groups as sets of
-/// URLs, without their ids.
+/// Maps each URL to its status and winner. Pages of one group have the same winner, so this represents the
+/// groups as sets of URLs without their ids.
 type Groups = BTreeMap<String, (Status, Option<String>)>;
 
 fn groups(options: &[&str], inputs: &[impl AsRef<Path>]) -> Result<Groups> {
@@ -27,7 +27,7 @@ fn read(output: &[u8]) -> Result<Groups> {
     Ok(lines.map(|line| (line.url, (line.status, line.winner))).collect())
 }
 
-/// The first few pages on which two results differ.
+/// Fails with the first few pages on which two results differ.
 fn ensure_equal(name: &str, expected: &Groups, found: &Groups) -> Result<()> {
     let urls = expected.keys().chain(found.keys());
     let differing: Vec<_> = urls
@@ -59,7 +59,7 @@ fn the_number_of_partitions_changes_nothing() -> Result<()> {
     ensure_invariant("--partitions", &["1", "8", "64"])
 }
 
-/// Partitions move between them while the pages come.
+/// Partitions move between the nodes while pages arrive.
 #[test]
 fn the_number_of_index_nodes_changes_nothing() -> Result<()> {
     ensure_invariant("--index-nodes", &["2", "8"])
@@ -92,7 +92,8 @@ fn crawls_in_any_order_give_the_same_groups() -> Result<()> {
     };
     let expected = members(read(QUICK.output()?)?);
     files.reverse();
-    // The first crawl arrives last: it brings nothing newer, but a page may be seen first later.
+    // The first crawl arrives last. It contains no newer versions, but it can make a page's first fetch
+    // earlier.
     ensure!(members(groups(&[], &files)?) == expected, "other groups for crawls in reverse");
     Ok(())
 }
@@ -123,7 +124,7 @@ fn crawls_fed_one_at_a_time_give_the_same_groups() -> Result<()> {
     ensure_equal("one at a time", &expected, &found)
 }
 
-/// Writes the records of a crawl file in another order (gzip per record) and gives the new file.
+/// Writes the records of a crawl file in another order (gzip per record) and returns the new file.
 fn shuffle(file: &Path, directory: &Path, seed: u64) -> Result<PathBuf> {
     let mut records: Vec<Record> = Vec::new();
     warc::read(file, |record| {
@@ -131,7 +132,7 @@ fn shuffle(file: &Path, directory: &Path, seed: u64) -> Result<PathBuf> {
         Ok(())
     })?;
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    // `warcinfo` (false sorts first) stays at the front.
+    // `warcinfo` stays at the front, because false sorts first.
     records.sort_by_cached_key(|record| (record.is_response(), hasher.hash_one((seed, &record.bytes))));
     let path = directory.join(file.file_name().context("a file name")?);
     let mut out = File::create(&path)?;

@@ -149,7 +149,7 @@ fn the_newest_version_counts_and_ties_go_to_the_later_one() {
 #[test]
 fn shingles_count_their_dummies_and_j_equal_to_tau_is_not_above_it() {
     let mut crawl = Crawl::default();
-    // 36 words; the second text lacks the last one: of 36 and 35 shingles, 31 are shared.
+    // 36 words, and a second text without the last word: they have 36 and 35 shingles, and share 31.
     crawl.add("http://h/a", "1", text(0..36));
     crawl.add("http://h/b", "1", text(0..35));
     crawl.add("http://h/empty", "1", text(0..0));

@@ -1,4 +1,5 @@
-//! `doppel plan` against exact truth: no pair above the threshold is outside the nodes that compare it.
+//! Compares `doppel plan` with exact truth: no pair above the threshold is split across nodes that do not
+//! compare it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +32,7 @@ fn assignments(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Resul
     Ok(Some(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?))
 }
 
-/// No pair is lost; gives the assignments.
+/// Checks that no pair is lost, and returns the assignments.
 fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Vec<Assignment>> {
     let Some(assignments) = assignments(corpus, nodes, dimensions, tau)? else { return Ok(Vec::new()) };
     let truth = Truth::new(corpus.collection()?, tau.parse()?);
@@ -65,13 +66,13 @@ fn check(corpus: &Corpus, nodes: u32, dimensions: u32, tau: &str) -> Result<Vec<
     Ok(assignments)
 }
 
-/// What the assignments say of the load.
+/// The load that the assignments imply.
 struct Load {
-    /// Most over mean stored.
+    /// The largest number of contents stored on a node, divided by the mean.
     imbalance: f64,
-    /// Share of a broadcast that is not sent.
+    /// The share of a broadcast that need not be sent.
     saved: f64,
-    /// All pairs over the work of the busiest node.
+    /// The number of all pairs divided by the work of the busiest node.
     speed_up: f64,
 }
 
@@ -106,7 +107,7 @@ fn no_pair_of_trace_is_lost() -> Result<()> {
     check(&TRACE, 64, 3, "0.9").map(drop)
 }
 
-/// And the load is even, the fan-out is small, and the busiest node has less to do than under the control.
+/// The load is also even, the fan-out is small, and the busiest node has less work than under the control.
 #[test]
 fn the_plan_of_mid_and_trace_is_good_and_loses_no_pair() -> Result<()> {
     for (tau, saved) in [("0.8", 0.88), ("0.9", 0.93)] {

@@ -1,4 +1,5 @@
-//! A collection whose sites arrive one after another, its plan following: how even the nodes are and how much moves.
+//! A collection whose sites arrive one after another, with a plan that follows: how even the nodes are, and how
+//! much moves.
 //!
 //! Contents come in the order of their URLs. The first plan, its lexicon too, is learned from the first tenth, one
 //! site or two; after that nothing is learned anew. A reading is taken after every 400th part of what is stored. What
@@ -18,10 +19,11 @@ use crate::accuracy::corpus::MID_AND_TRACE;
 /// How often a reading is taken, in parts of what is stored.
 const STEPS: usize = 400;
 
-/// Partitions of a node.
+/// Partitions per node.
 const EACH: u32 = 8;
 
-/// Nodes, and the largest share of what is stored that may move in a tenth of the arrival.
+/// The number of nodes, and the largest share of the stored contents that may move during a tenth of the
+/// arrival.
 const SETTINGS: [(u32, f64); 2] = [(16, 0.2), (64, 0.3)];
 
 /// The distinct contents that are live at the end, in the order of their first URLs.
@@ -51,12 +53,13 @@ fn arrivals() -> Result<Option<Vec<Signature>>> {
     Ok(Some(live.filter(|one| one.tokens() > 0 && seen.insert(one.content())).collect()))
 }
 
-/// What came of it.
+/// The result of a run.
 struct Arrival {
     nodes: u32,
     tau: Tau,
     tenths: Vec<Tenth>,
-    /// Of all contents at the end, and by a plan that is learned from them.
+    /// The load of all contents at the end, under the followed plan and under a plan that is learned from all
+    /// of them.
     at_end: MappingLoad,
     learned: MappingLoad,
 }
@@ -66,7 +69,7 @@ struct Tenth {
     stored: usize,
     moved: u64,
     plans: u32,
-    /// The most at any reading, before what is done about it.
+    /// The largest imbalance observed, before rebalancing.
     imbalance: f64,
     partitions: usize,
     fan_out_saved: f64,
@@ -160,7 +163,7 @@ impl Arrival {
     }
 }
 
-/// The runs with some of [`SETTINGS`], each with its share.
+/// Runs the given settings. Returns each result with its allowed share.
 fn runs(contents: &[Signature], settings: &[(u32, f64)]) -> Result<Vec<(Arrival, f64)>> {
     let mut runs = Vec::new();
     for &(nodes, moved_max) in settings {

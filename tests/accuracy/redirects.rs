@@ -1,4 +1,4 @@
-//! Redirects and dead pages in the result, as the crawls' own lists tell them (not the oracle).
+//! Checks redirects and dead pages in the result against the crawls' own lists, not against the oracle.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::accuracy::corpus::{Corpus, QUICK, TRACE, data};
 use crate::accuracy::dedup::{self, Line, Status};
 use crate::oracle::{Resolution, collection};
 
-/// One fetch, as a crawl's list describes it.
+/// One fetch, as described in the list of a crawl.
 #[derive(Deserialize)]
 struct Fetch {
     url: String,
@@ -24,12 +24,12 @@ struct Fetch {
     to: Option<String>,
 }
 
-/// The list of a corpus and its result by URL.
+/// The list of a corpus, and the result by URL.
 struct Checked {
     corpus: &'static Corpus,
     /// The last fetch of each URL.
     last: BTreeMap<String, Fetch>,
-    /// URLs that turned into redirects, with the round.
+    /// URLs that turned into redirects, with the round in which they did.
     moved: Vec<(String, u32)>,
     lines: HashMap<String, Line>,
 }
@@ -55,7 +55,8 @@ impl Checked {
         self.lines.get(url).with_context(|| format!("{url} is missing"))
     }
 
-    /// Every page whose last fetch found nothing is absent; gives their number.
+    /// Checks that every page whose last fetch found nothing is absent from the result. Returns the number of
+    /// these pages.
     fn dead(&self) -> Result<usize> {
         let dead = self.last.values().filter(|fetch| matches!(fetch.status, 404 | 410));
         let mut count = 0;
@@ -66,8 +67,8 @@ impl Checked {
         Ok(count)
     }
 
-    /// Every stub whose target is a live page that is no stub itself is in the target's group; gives the
-    /// URLs of these stubs.
+    /// Checks that every stub whose target is a live page and not a stub itself is in the target's group.
+    /// Returns the URLs of these stubs.
     fn stubs(&self) -> Result<Vec<&str>> {
         let mut stubs = Vec::new();
         for (url, fetch) in &self.last {
@@ -82,8 +83,8 @@ impl Checked {
         Ok(stubs)
     }
 
-    /// False where the stub names its target otherwise than the list does: `x/index.html` for `x/`. URLs
-    /// are compared byte for byte, so such a target was never fetched.
+    /// Whether the stub leads to the target in the list. It does not if it spells the target differently, such
+    /// as `x/index.html` for `x/`: URLs are compared byte for byte, so that target was never fetched.
     fn leads_to(&self, url: &str, to: &str) -> Result<bool> {
         match self.corpus.collection()?.pages.get(url) {
             Some(collection::Page::Redirect(target)) => {
@@ -104,8 +105,8 @@ impl Checked {
         Ok(())
     }
 
-    /// Every redirect, through chains as well, is with its final target, or unresolved for want of one;
-    /// gives the number of those that resolve.
+    /// Checks that every redirect, also through a chain, is in the group of its final target, or unresolved if
+    /// that does not exist. Returns the number of redirects that resolve.
     fn chains(&self) -> Result<usize> {
         let collection = self.corpus.collection()?;
         let mut count = 0;
@@ -151,7 +152,7 @@ fn trace_redirects_and_the_site_move_follow_their_targets() -> Result<()> {
     let (dead, stubs, chains) = (checked.dead()?, checked.stubs()?, checked.chains()?);
     println!("trace: {dead} dead, {} stubs, {chains} redirects that resolve", stubs.len());
     ensure!(dead > 100 && chains >= stubs.len(), "the lists should say more");
-    // In round 8 about 200 pages move: they become stubs and their new URLs appear.
+    // In round 8 about 200 pages move: they become stubs, and their new URLs appear.
     let is_stub = |url: &str| stubs.binary_search(&url).is_ok();
     let moved = checked.moved.iter().filter(|(url, round)| *round == 8 && is_stub(url)).count();
     println!("trace: {moved} pages of the move of round 8 are with their new URLs");

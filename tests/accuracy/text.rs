@@ -1,4 +1,4 @@
-//! The text of a crawl as JSON lines: input for the measurement of clean text.
+//! Writes the text of a crawl as JSON lines, as input for measurements on clean text.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use crate::accuracy::corpus::MID;
 use crate::oracle::crawl::{Crawl, Found};
 use crate::oracle::html;
 
-/// Shorter texts are left out.
+/// Texts with fewer characters are left out.
 const CHARACTERS_MIN: usize = 300;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Questions about pages while something else happens, and how long the answers took.
+//! Sends status queries in the background of a test, and measures their latency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::Server;
 
-/// Time between an answer and the next question.
+/// The pause between an answer and the next query.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Asks for the status of pages again and again.
+/// Repeatedly queries the status of pages.
 pub struct Asker {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<Vec<Duration>>,
 }
 
 impl Asker {
-    /// Asks for the page that `page` gives for each number from 0; all are `unique`.
+    /// Queries the page `page(n)` for n = 0, 1, 2, ... All of these pages must be `unique`.
     pub fn start(server: &Server, page: impl Fn(u64) -> String + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (url, stopped) = (server.url.clone(), Arc::clone(&stop));
@@ -41,7 +41,7 @@ impl Asker {
         Self { stop, thread }
     }
 
-    /// The 99th percentile, in milliseconds.
+    /// Stops, and returns the 99th percentile of the latencies, in milliseconds.
     pub fn stop(self) -> f64 {
         self.stop.store(true, Ordering::Relaxed);
         let mut times = self.thread.join().unwrap();

@@ -1,4 +1,4 @@
-//! The process harness: real `doppel` processes on temporary directories and free ports.
+//! The process harness: runs real `doppel` processes on temporary directories and free ports.
 //!
 //! Each server's standard error is kept in a file of the build's temporary directory; a test that
 //! fails prints its end and leaves it there. Nothing waits by sleeping a fixed time: [`wait_until`] polls
@@ -25,7 +25,7 @@ use reqwest::blocking::{Client, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything here may take before a test is given up.
+/// The time limit after which a test gives up waiting.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The binary under test.
@@ -35,12 +35,12 @@ pub fn doppel() -> Command {
     command
 }
 
-/// Runs `doppel` with arguments to its end; its output whatever the exit code.
+/// Runs `doppel` with these arguments until it exits. Returns its output, whatever the exit code.
 pub fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     doppel().args(arguments).output().unwrap()
 }
 
-/// Runs `doppel`; panics with its messages unless it ends with 0. Gives its stdout.
+/// Runs `doppel`, and panics with its messages unless it exits with 0. Returns its stdout.
 pub fn run_ok<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> String {
     let output = run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -48,7 +48,7 @@ pub fn run_ok<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>)
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Polls until `condition` gives a value; panics after `limit`.
+/// Polls until `condition` returns a value. Panics after `limit`.
 pub fn wait_until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -64,19 +64,19 @@ pub fn wait_until<T>(what: &str, limit: Duration, mut condition: impl FnMut() ->
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Such as `http://127.0.0.1:41234`.
+    /// The base URL, such as `http://127.0.0.1:41234`.
     pub url: String,
     log: PathBuf,
     http: Client,
 }
 
 impl Server {
-    /// Starts a server on `data` and any free port, and waits until it is ready.
+    /// Starts a server on `data` and a free port, and waits until it is ready.
     pub fn start(data: &Path, options: &[&str]) -> Self {
         Self::start_on("127.0.0.1:0", data, options)
     }
 
-    /// The same on an address.
+    /// Like [`start`](Self::start), on the given address.
     pub fn start_on(address: &str, data: &Path, options: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -97,80 +97,80 @@ impl Server {
         server
     }
 
-    /// What it wrote to stderr.
+    /// What the server has written to stderr.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Ends the process at once, as `kill -9` does.
+    /// Kills the process immediately, as `kill -9` does.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end with SIGTERM, and waits; gives whether it ended with 0.
+    /// Sends SIGTERM and waits. Returns whether the process exited with 0.
     pub fn terminate(mut self) -> bool {
         self.signal("TERM");
         self.wait()
     }
 
-    /// Sends a signal by name.
+    /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Waits until it ends; gives whether it ended with 0.
+    /// Waits until the process exits. Returns whether it exited with 0.
     pub fn wait(&mut self) -> bool {
         let status = wait_until("the server to end", PATIENCE, || self.child.try_wait().unwrap());
         status.success()
     }
 
-    /// The most memory it has had at once, in bytes; none where the system does not say.
+    /// The peak memory of the process in bytes; `None` if the system does not provide it.
     pub fn peak_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(peak.trim().strip_suffix(" kB")?.parse::<u64>().unwrap() << 10)
     }
 
-    /// `POST path` with an encoded body; any status.
+    /// `POST path` with an encoded body. Any status.
     pub fn post_encoded(&self, path: &str, content_type: &str, encoding: &str, body: Vec<u8>) -> Response {
         let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
         request.header("content-encoding", encoding).body(body).send().unwrap()
     }
 
-    /// `GET path`; any status.
+    /// `GET path`. Any status.
     pub fn get(&self, path: &str) -> Response {
         self.http.get(format!("{}{path}", self.url)).send().unwrap()
     }
 
-    /// `GET path` with a query; any status.
+    /// `GET path` with a query. Any status.
     pub fn query(&self, path: &str, query: &[(&str, &str)]) -> Response {
         self.http.get(self.with_query(path, query)).send().unwrap()
     }
 
-    /// `GET path` with a query; the JSON of a 200.
+    /// `GET path` with a query. Expects a 200 and returns its JSON.
     pub fn ask(&self, path: &str, query: &[(&str, &str)]) -> Value {
         json_of(self.query(path, query))
     }
 
-    /// `DELETE path` with a query; any status.
+    /// `DELETE path` with a query. Any status.
     pub fn delete(&self, path: &str, query: &[(&str, &str)]) -> Response {
         self.http.delete(self.with_query(path, query)).send().unwrap()
     }
 
-    /// `POST path` with a body; any status.
+    /// `POST path` with a body. Any status.
     pub fn post(&self, path: &str, content_type: &str, body: impl Into<reqwest::blocking::Body>) -> Response {
         let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
         request.body(body).send().unwrap()
     }
 
-    /// `POST path` with a JSON value; the JSON of a 200.
+    /// `POST path` with a JSON value. Expects a 200 and returns its JSON.
     pub fn post_json(&self, path: &str, value: &Value) -> Value {
         json_of(self.post(path, "application/json", value.to_string()))
     }
 
-    /// Pushes pages as one NDJSON batch; an answer each.
+    /// Submits pages as one NDJSON batch. Returns one answer per page.
     pub fn push(&self, pages: &[Value]) -> Vec<Value> {
         let body: String = pages.iter().map(|page| format!("{page}\n")).collect();
         let response = self.post("/v1/pages", "application/x-ndjson", body);
@@ -178,7 +178,7 @@ impl Server {
         lines_of(&response.text().unwrap())
     }
 
-    /// Pushes pages, those that are to be sent again too, until all are taken.
+    /// Submits pages until all are accepted; pages that the server asks to resend are sent again.
     pub fn push_all(&self, pages: &[Value]) {
         let mut left = pages.to_vec();
         while !left.is_empty() {
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// Decides everything accepted.
+    /// Waits until everything accepted is decided.
     pub fn flush(&self) {
         wait_until("everything to be decided", PATIENCE, || {
             let flushed = json_of(self.post("/v1/flush?wait=true", "application/json", ""));
@@ -196,12 +196,12 @@ impl Server {
         });
     }
 
-    /// The answer about one URL.
+    /// The status of one URL.
     pub fn status(&self, url: &str) -> Value {
         self.ask("/v1/status", &[("url", url)])
     }
 
-    /// The whole export.
+    /// The complete export.
     pub fn export(&self) -> String {
         let response = self.get("/v1/export");
         assert_eq!(response.status(), 200);
@@ -232,7 +232,7 @@ impl Drop for Server {
     }
 }
 
-/// A server on a directory of its own.
+/// A server on its own temporary directory.
 #[derive(Debug)]
 pub struct OwnServer {
     server: Server,
@@ -240,7 +240,7 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts it.
+    /// Starts the server.
     pub fn start(options: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
         Self { server: Server::start(data.path(), options), _data: data }
@@ -255,7 +255,7 @@ impl std::ops::Deref for OwnServer {
     }
 }
 
-/// The JSON of a 200.
+/// Expects a 200 and returns its JSON.
 pub fn json_of(response: Response) -> Value {
     let (status, url) = (response.status(), response.url().clone());
     let text = response.text().unwrap();
@@ -263,15 +263,15 @@ pub fn json_of(response: Response) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{url}: {e}: {text}"))
 }
 
-/// NDJSON.
+/// Parses NDJSON.
 pub fn lines_of(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// What an export says: each page's URL, status and winner, and the groups as sets of URLs.
+/// The meaning of an export: URL, status and winner of each page, and the groups as sets of URLs.
 pub type Meaning = (Vec<(String, String, Option<String>)>, Vec<Vec<String>>);
 
-/// The meaning of an export, without the groups' ids, which depend on the order of arrival.
+/// Extracts the meaning of an export. It leaves out the ids of groups, which depend on the order of arrival.
 pub fn meaning(export: &str) -> Meaning {
     let mut pages = Vec::new();
     let mut groups = std::collections::BTreeMap::<String, Vec<String>>::new();

@@ -1,5 +1,5 @@
-//! Pages made from a seed: texts of one vocabulary, near copies of them, and whole crawls with
-//! updates, copies, redirects and deaths.
+//! Pages generated from a seed: texts over one vocabulary, near copies of them, and whole crawls with updates,
+//! copies, redirects and deaths.
 
 pub use doppel_model::Random;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ pub fn text(seed: u64, words: usize) -> Vec<String> {
     (0..words).map(|_| word(&mut random)).collect()
 }
 
-/// A near copy: one word in the middle is another. Of 200 words, 5 of 200 shingles change on each side:
-/// J = 195 / 205.
+/// A near copy, in which one word in the middle is replaced. In a text of 200 words this changes 5 of the 200
+/// shingles on each side: J = 195 / 205.
 pub fn near_copy(text: &[String], seed: u64) -> Vec<String> {
     let mut copy = text.to_vec();
     let middle = copy.len() / 2;
@@ -21,15 +21,15 @@ pub fn near_copy(text: &[String], seed: u64) -> Vec<String> {
     copy
 }
 
-/// An HTML page of words.
+/// An HTML page with these words.
 pub fn html(title: &str, words: &[String]) -> String {
     let paragraphs: String = words.chunks(40).map(|chunk| format!("<p>{}</p>\n", chunk.join(" "))).collect();
     format!("<!doctype html>\n<html><head><title>{title}</title></head><body>\n{paragraphs}</body></html>\n")
 }
 
-/// A crawl in `rounds` rounds of `topics` families of pages, as JSON lines: families of near copies of
-/// 1 to 5 pages; in later rounds some pages change a little, some altogether, some move to
-/// another family, some redirect, some die.
+/// A crawl in `rounds` rounds with `topics` families of pages. A family has 1 to 5 pages that are near copies.
+/// In later rounds some pages change slightly, some completely, some move to another family, some become
+/// redirects, and some die.
 pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
     let mut random = Random::new(seed);
     let sizes: Vec<usize> = (0..topics).map(|_| 1 + random.index(5)).collect();
@@ -64,7 +64,7 @@ pub fn rounds(seed: u64, topics: usize, rounds: usize) -> Vec<Vec<Value>> {
     crawl
 }
 
-/// JSON lines.
+/// The pages as JSON lines.
 pub fn ndjson(pages: &[Value]) -> String {
     pages.iter().map(|page| format!("{page}\n")).collect()
 }

@@ -1,4 +1,4 @@
-//! WARC files made by hand, gzip per record.
+//! Hand-made WARC files, gzip per record.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ pub fn response(url: &str, head: &str, body: &[u8]) -> Vec<u8> {
     record
 }
 
-/// A 200 with HTML.
+/// A response record with status 200 and HTML.
 pub fn page(url: &str, html: &[u8]) -> Vec<u8> {
     response(url, "HTTP/1.1 200 OK\r\nContent-Type: text/html", html)
 }
@@ -33,13 +33,12 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A gzip stream of one member that goes on for `bytes` zero bytes, in steps of 64 MiB, and then breaks
-/// off.
+/// A gzip stream with one member that contains `bytes` zero bytes, in steps of 64 MiB, and then breaks off.
 pub fn endless_zeros(bytes: u64) -> Vec<u8> {
     const STEP: usize = 64 << 20;
     let mut deflate = flate2::Compress::new(Compression::best(), false);
     let mut step = Vec::with_capacity(1 << 20);
-    // A full flush ends on a byte and forgets the window, so that the step can be repeated.
+    // A full flush ends at a byte boundary and resets the window, so that the step can be repeated.
     deflate.compress_vec(&vec![0; STEP], &mut step, flate2::FlushCompress::Full).unwrap();
     assert_eq!(deflate.total_in(), STEP as u64);
     let mut gzip = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255];

@@ -1,4 +1,4 @@
-//! The live pages of a crawl and their contents as exact sets.
+//! The live pages of a crawl, with their contents as exact sets.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) enum Page {
     Redirect(String),
 }
 
-/// Where a page ends.
+/// Where a page or a chain of redirects ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolution<'c> {
     /// At the page with this URL (itself, if it is no redirect) and this content.
@@ -27,13 +27,13 @@ pub(crate) enum Resolution<'c> {
 /// Why a redirect does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Its target was never fetched, or is dead.
+    /// A target in the chain was never fetched, or is dead.
     NotLive,
-    /// It is in a loop, or more than the allowed hops away from a page.
+    /// The chain has a loop, or more hops than allowed.
     LoopOrTooLong,
 }
 
-/// All live pages with their contents.
+/// All live pages and their contents.
 #[derive(Default)]
 pub(crate) struct Collection {
     pub(crate) pages: BTreeMap<String, Page>,
@@ -51,7 +51,7 @@ impl Collection {
                     collection.dead.push(url.to_owned());
                     continue;
                 }
-                // A reference that is no URL leads nowhere, like one that was never fetched.
+                // A reference that is not a URL does not resolve, like a URL that was never fetched.
                 Found::Location(reference) => Page::Redirect(
                     redirect::resolve(url, None, reference).unwrap_or_else(|| reference.clone()),
                 ),
@@ -68,7 +68,7 @@ impl Collection {
         collection
     }
 
-    /// Follows redirects from a live page.
+    /// Follows redirects, beginning with this page.
     pub(crate) fn resolve(&self, url: &str) -> Resolution<'_> {
         let mut at = url;
         for _ in 0..=MAX_HOPS {
@@ -81,7 +81,7 @@ impl Collection {
         Resolution::Unresolved(Reason::LoopOrTooLong)
     }
 
-    /// True for a page with a text of its own, long enough to be compared by similarity.
+    /// Whether this is a page with a text that is long enough to be compared by similarity.
     pub(crate) fn is_comparable(&self, url: &str) -> bool {
         match self.pages.get(url) {
             Some(Page::Content(content)) => self.contents.get(*content).tokens >= TOKENS_MIN,

@@ -8,21 +8,21 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::warc::{self, Record};
 
-/// What one fetch found.
+/// The result of one fetch.
 pub(crate) enum Found {
     /// A page with this HTML.
     Html(String),
-    /// An HTTP redirect to this reference, as the server wrote it.
+    /// An HTTP redirect to this reference, as the server sent it.
     Location(String),
     /// Not found or gone.
     Dead,
 }
 
-/// The state of a collection after some crawls: URL to (time fetched, what was found).
+/// The state of a collection after some crawls: maps each URL to the time of its newest fetch and the result.
 #[derive(Default)]
 pub(crate) struct Crawl {
     newest: BTreeMap<String, (String, Found)>,
-    /// Number of fetches read.
+    /// The number of fetches read.
     pub(crate) fetches: usize,
 }
 
@@ -36,7 +36,8 @@ impl Crawl {
         Ok(crawl)
     }
 
-    /// Takes a fetch over unless a newer one is known; of two at one time the later one stays.
+    /// Adds a fetch unless a newer one is known. Of two fetches with the same time, the one added later is
+    /// kept.
     pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: Found) {
         self.fetches += 1;
         let version = (fetched_at.to_owned(), found);
@@ -52,7 +53,7 @@ impl Crawl {
         }
     }
 
-    /// Every URL with what its newest fetch found, sorted by URL.
+    /// Every URL with the result of its newest fetch, sorted by URL.
     pub(crate) fn newest(&self) -> impl Iterator<Item = (&str, &Found)> {
         self.newest.iter().map(|(url, (_, found))| (url.as_str(), found))
     }
@@ -64,7 +65,7 @@ impl Crawl {
         let url = record.field("WARC-Target-URI").context("no URL")?;
         ensure!(!url.contains('#'), "a fetched URL has a fragment: {url}");
         let date = record.field("WARC-Date").context("no date")?;
-        // Dates of one form, in UTC, sort as text.
+        // UTC dates in the same format can be sorted as text.
         ensure!(
             date.len() == "2024-01-01T00:00:00Z".len() && date.ends_with('Z'),
             "not a date in whole seconds of UTC: {date}"

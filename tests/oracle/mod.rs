@@ -1,4 +1,4 @@
-//! The oracle: what the duplicate groups of a crawl must be, worked out the plain way.
+//! The oracle: computes the correct duplicate groups of a crawl in the most direct way.
 //!
 //! It shares no code with the product: it has its own WARC reader and its own HTML parser (html5ever); tokens,
 //! exact shingle sets, the exact join of all pairs and components are those of the crate `doppel-baseline`, which

@@ -1,15 +1,15 @@
-//! Pages that only send the reader elsewhere.
+//! Detects pages that only redirect the reader.
 
 use url::Url;
 
 use super::html::Page;
 
-/// HTML of this many bytes or more is content, whatever it says.
+/// HTML of at least this many bytes is content, whatever it says.
 const STUB_BYTES: usize = 4_000;
-/// A refresh that waits longer, in seconds, leaves time to read: the page is content.
+/// A refresh with a longer delay, in seconds, leaves time to read: the page is content.
 const MAX_DELAY: u64 = 10;
 
-/// The URL that a page of `bytes` bytes of HTML at `url` redirects to, if it is a redirect.
+/// The URL to which a page with `bytes` bytes of HTML at `url` redirects, if it is a redirect.
 pub(crate) fn target(url: &str, page: &Page, bytes: usize) -> Option<String> {
     if bytes >= STUB_BYTES {
         return None;
@@ -26,7 +26,7 @@ pub(crate) fn target(url: &str, page: &Page, bytes: usize) -> Option<String> {
     (own.as_deref() != Some(&*target) && target != url).then_some(target)
 }
 
-/// Resolves a reference found on the page at `url`; the result has no fragment.
+/// Resolves a reference found on the page at `url`. The result has no fragment.
 pub(crate) fn resolve(url: &str, base: Option<&str>, reference: &str) -> Option<String> {
     let own = Url::parse(url).ok()?;
     let base = base.and_then(|base| own.join(base).ok()).unwrap_or(own);
@@ -35,8 +35,8 @@ pub(crate) fn resolve(url: &str, base: Option<&str>, reference: &str) -> Option<
     matches!(target.scheme(), "http" | "https" | "file").then(|| target.into())
 }
 
-/// Delay in seconds and URL reference of a refresh, by the shared declarative refresh steps of the
-/// HTML standard; an empty reference is the page itself.
+/// The delay in seconds and the URL reference of a refresh, by the shared declarative refresh steps of the HTML
+/// standard. An empty reference means the page itself.
 pub(crate) fn refresh(content: &str) -> Option<(u64, String)> {
     const SPACE: [char; 5] = ['\t', '\n', '\u{c}', '\r', ' '];
     let rest = content.trim_start_matches(SPACE);
@@ -69,7 +69,7 @@ pub(crate) fn refresh(content: &str) -> Option<(u64, String)> {
     Some((delay, value.to_owned()))
 }
 
-/// The string that a script sets the page's location to, if it does.
+/// The string to which a script sets the location of the page, if it does.
 pub(crate) fn location_set(script: &str) -> Option<String> {
     script.match_indices("location").find_map(|(at, word)| {
         let before = script[..at].chars().next_back();

@@ -1,4 +1,4 @@
-//! The groups that a collection has at a threshold: connected components of F and redirects.
+//! The groups of a collection at a threshold: the connected components of F and redirects.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,11 +6,11 @@ use doppel_baseline::{ContentId, Similar, Tau, components, join, near_duplicate,
 
 use super::{Collection, Resolution};
 
-/// What must hold of a collection at a threshold.
+/// The correct groups of a collection at a threshold.
 pub(crate) struct Truth<'c> {
     pub(crate) collection: &'c Collection,
     tau: Tau,
-    /// Pairs of contents by similarity (both long enough).
+    /// The similar pairs of contents; both are long enough.
     pub(crate) similar: Similar,
     /// Component of each content.
     component: Vec<usize>,
@@ -25,9 +25,9 @@ impl<'c> Truth<'c> {
         Self { collection, tau, similar, component }
     }
 
-    /// The group of a live page, by a number; none if it does not resolve.
+    /// A number that identifies the group of a live page. `None` if the page does not resolve.
     ///
-    /// A page without tokens is like no other page, so its group is its own, with its redirects.
+    /// A page without tokens is similar to no other page, so it has its own group, together with its redirects.
     pub(crate) fn group(&self, url: &str) -> Option<(usize, Option<&'c str>)> {
         match self.collection.resolve(url) {
             Resolution::Unresolved(_) => None,
@@ -38,7 +38,8 @@ impl<'c> Truth<'c> {
         }
     }
 
-    /// Members of every group, live pages and redirects, the single ones too; sorted by URL.
+    /// The members of every group, live pages and redirects, sorted by URL. Groups with one member are
+    /// included.
     pub(crate) fn groups(&self) -> Vec<Vec<&'c str>> {
         let mut groups: BTreeMap<_, Vec<&str>> = BTreeMap::new();
         for url in self.collection.pages.keys() {
@@ -62,7 +63,7 @@ impl<'c> Truth<'c> {
         shared as f64 / (a.len() + b.len() - shared) as f64
     }
 
-    /// Number of pairs of comparable pages (not contents) with F true.
+    /// The number of pairs of comparable pages (not contents) for which F is true.
     pub(crate) fn page_pairs(&self) -> usize {
         let mut pages: HashMap<usize, usize> = HashMap::new();
         for url in self.collection.pages.keys() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use flate2::bufread::MultiGzDecoder;
 
-/// One record: its header fields, its block, and all its bytes as they stood in the file.
+/// One record: its header fields, its block, and its bytes as stored in the file.
 pub(crate) struct Record {
     pub(crate) bytes: Vec<u8>,
     fields: Vec<(String, String)>,
@@ -15,7 +15,7 @@ pub(crate) struct Record {
     block_len: usize,
 }
 
-/// An HTTP response as a `response` record holds it.
+/// An HTTP response in a `response` record.
 pub(crate) struct Response<'r> {
     pub(crate) status: u16,
     pub(crate) body: &'r [u8],
@@ -23,13 +23,13 @@ pub(crate) struct Response<'r> {
 }
 
 impl Record {
-    /// The header field of this name, in any case.
+    /// The value of this header field; the name is case-insensitive.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let field = self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         field.map(|(_, value)| value.as_str())
     }
 
-    /// True for a fetch; false for `warcinfo` and the like.
+    /// Whether the record is a fetch; false for `warcinfo` and others.
     pub(crate) fn is_response(&self) -> bool {
         self.field("WARC-Type") == Some("response")
     }
@@ -45,7 +45,7 @@ impl Record {
 }
 
 impl Response<'_> {
-    /// The HTTP header of this name, in any case.
+    /// The value of this HTTP header; the name is case-insensitive.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut pairs = self.head.lines().filter_map(|line| line.split_once(':'));
         let header = pairs.find(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -53,7 +53,7 @@ impl Response<'_> {
     }
 }
 
-/// Reads every record of a file in turn and hands it to `each`.
+/// Reads every record of a file in order and passes it to `each`.
 pub(crate) fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<()> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     let mut reader = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));

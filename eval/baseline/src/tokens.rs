@@ -1,4 +1,4 @@
-//! Text to tokens.
+//! Splits a text into tokens.
 
 /// Calls `each` with every token of `text`, in order: maximal runs of alphanumeric characters in
 /// lower case, where runs of a script written without spaces give overlapping pairs of characters.
@@ -29,7 +29,7 @@ enum Script {
     Myanmar,
 }
 
-/// The script of a letter, if words are not spaced in it; by Unicode block.
+/// The script of a letter, if this script is written without spaces between words; by Unicode block.
 fn unspaced_script(c: char) -> Option<Script> {
     if !c.is_alphabetic() {
         return None;
