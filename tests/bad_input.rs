@@ -1,5 +1,5 @@
-//! Bad input from end to end through the binary: a clear error or a defined result, never a panic,
-//! never a lost neighbour.
+//! Bad input through the binary, end to end: it gives a clear error or a defined result, never a panic, and
+//! valid input beside it is never lost.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const GIB: u64 = 1 << 30;
 
-/// What `doppel dedup` made of one input.
+/// The result of `doppel dedup` for some inputs.
 struct Dedup {
     code: Option<i32>,
     errors: String,
@@ -48,7 +48,7 @@ fn dedup(inputs: &[&Path]) -> Dedup {
     Dedup { code: status.code(), errors, summary, lines }
 }
 
-/// A file in a directory that the test keeps.
+/// Creates a file in a directory that the test keeps.
 fn file(home: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = home.path().join(name);
     fs::write(&path, bytes).unwrap();
@@ -82,7 +82,7 @@ fn a_truncated_gzip_keeps_what_came_before() {
 }
 
 #[test]
-fn damage_that_is_read_over_does_not_end_the_file() {
+fn damage_in_the_middle_does_not_end_the_file() {
     let home = tempfile::tempdir().unwrap();
     let corrupt = |number: u64| {
         let mut member = gzip(&good_record(number));
@@ -101,7 +101,7 @@ fn damage_that_is_read_over_does_not_end_the_file() {
     assert_eq!(result.bad("corrupt compressed data"), 2, "{}", result.summary);
     assert_eq!(result.summary["input"]["incomplete"], json!([]));
     assert_eq!(run(["dedup".as_ref(), "--strict".as_ref(), path.as_os_str()]).status.code(), Some(5));
-    // One file is one, however often it is damaged.
+    // A file counts once, no matter how often it is damaged.
     let path = file(&home, "cut.warc.gz", [damaged, cut(4)].concat());
     let result = dedup(&[&path, &path]);
     assert_eq!(result.code, Some(5), "{}", result.errors);
@@ -110,7 +110,7 @@ fn damage_that_is_read_over_does_not_end_the_file() {
 }
 
 #[test]
-fn broken_warc_heads_lose_no_neighbour() {
+fn broken_warc_heads_do_not_affect_their_neighbours() {
     let home = tempfile::tempdir().unwrap();
     let broken: [&[u8]; 5] = [
         b"WARC/1.0\r\nWARC-Type response\r\n\r\n",
@@ -134,7 +134,7 @@ fn broken_warc_heads_lose_no_neighbour() {
 }
 
 #[test]
-fn impossible_records_of_a_crawl_are_counted() {
+fn bad_records_of_a_crawl_are_counted() {
     let home = tempfile::tempdir().unwrap();
     let moved = |to: &str| format!("HTTP/1.1 301 Moved Permanently\r\nLocation: {to}");
     let future =
@@ -181,7 +181,7 @@ fn invalid_utf_8_is_read_as_some_charset() {
 }
 
 #[test]
-fn a_page_of_50_mb_is_refused_and_its_neighbours_are_taken() {
+fn a_page_of_50_mb_is_refused_and_the_others_are_accepted() {
     let home = tempfile::tempdir().unwrap();
     let large = html("large", &text(5, 7_200_000));
     assert!(large.len() > 50_000_000);
@@ -207,12 +207,13 @@ fn a_page_of_50_mb_is_refused_and_its_neighbours_are_taken() {
 }
 
 #[test]
-fn pages_that_grow_on_their_way_are_refused_and_their_neighbours_are_posted() {
+fn pages_that_grow_when_encoded_are_refused_and_the_others_are_accepted() {
     let home = tempfile::tempdir().unwrap();
     let latin = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1";
     let bytes = [
         gzip(&good_record(1)),
-        // As JSON six times as long, which no server takes as a line; and as UTF-8 twice as long.
+        // In JSON the first page takes six times its size, which no server accepts as a line; the second one
+        // takes twice its size in UTF-8.
         gzip(&page("http://nul.example/", &vec![0; 12 << 20])),
         gzip(&response("http://latin.example/", latin, &vec![0xe9; 10 << 20])),
         gzip(&good_record(2)),
@@ -235,7 +236,7 @@ fn pages_that_grow_on_their_way_are_refused_and_their_neighbours_are_posted() {
 }
 
 #[test]
-fn ten_gigabytes_behind_ten_megabytes_are_not_unpacked() {
+fn decompression_bombs_are_not_unpacked() {
     let home = tempfile::tempdir().unwrap();
     let bomb = endless_zeros(10 * GIB);
     assert!(bomb.len() < 11 << 20, "{} bytes", bomb.len());
@@ -245,7 +246,7 @@ fn ten_gigabytes_behind_ten_megabytes_are_not_unpacked() {
         assert_eq!(result.urls(), [url(1)], "{name}: {}", result.errors);
         assert_eq!(result.code, Some(5), "{name}: {}", result.errors);
     }
-    // One record of a WARC file whose others are sound.
+    // One record of a WARC file whose other records are valid.
     let member: Vec<u8> = gzip(&page("http://bomb.example/", &vec![b' '; 100 << 20]));
     let bytes = [gzip(&good_record(1)), member, gzip(&good_record(2))].concat();
     let result = dedup(&[&file(&home, "inside.warc.gz", bytes)]);
@@ -262,7 +263,7 @@ fn ten_gigabytes_behind_ten_megabytes_are_not_unpacked() {
 }
 
 #[test]
-fn deep_nesting_is_no_deeper_for_us() {
+fn deep_nesting_is_bounded() {
     let home = tempfile::tempdir().unwrap();
     let words = text(1, 100).join(" ");
     let deep = format!("<html><body>{}{words}", "<div><b><table><tr><td>".repeat(200_000));
@@ -352,7 +353,7 @@ fn empty_bodies_and_wrong_forms_are_refused() {
 }
 
 #[test]
-fn empty_and_monotonous_pages_have_defined_results() {
+fn empty_and_repetitive_pages_have_defined_results() {
     let server = OwnServer::start(&[]);
     let pages = [
         json!({"url": "http://empty.example/1", "html": ""}),
@@ -367,18 +368,18 @@ fn empty_and_monotonous_pages_have_defined_results() {
     server.flush();
     let status = |url: &str| server.status(url)["status"].as_str().unwrap().to_owned();
     assert_eq!([status("http://empty.example/1"), status("http://empty.example/2")], ["unique", "unique"]);
-    // The sets of shingles are equal although the texts are not.
+    // The sets of shingles are equal although the texts are different.
     assert_eq!(
         [status("http://word.example/300"), status("http://word.example/400")],
         ["winner", "duplicate"]
     );
-    // Short texts are duplicates by content only.
+    // Short texts are duplicates only by equal content.
     assert_eq!([status("http://short.example/1"), status("http://short.example/2")], ["winner", "duplicate"]);
     assert_eq!(status("http://short.example/3"), "unique");
 }
 
 #[test]
-fn inputs_that_are_none_are_named() {
+fn missing_or_unsupported_inputs_are_named() {
     let home = tempfile::tempdir().unwrap();
     let missing = home.path().join("missing.warc.gz");
     let result = dedup(&[&missing]);
@@ -400,7 +401,7 @@ fn inputs_that_are_none_are_named() {
 }
 
 #[test]
-fn inputs_with_nothing_usable_in_them_are_an_error() {
+fn inputs_without_any_usable_page_are_an_error() {
     let home = tempfile::tempdir().unwrap();
     for (name, bytes) in [
         ("empty.warc.gz", gzip(b"")),
@@ -415,7 +416,7 @@ fn inputs_with_nothing_usable_in_them_are_an_error() {
 }
 
 #[test]
-fn crawl_files_in_a_directory_are_named_and_not_lost() {
+fn crawl_files_in_a_directory_are_pointed_out() {
     let home = tempfile::tempdir().unwrap();
     for number in 0..3 {
         file(&home, &format!("{number}.warc.gz"), gzip(&good_record(number)));
@@ -427,7 +428,7 @@ fn crawl_files_in_a_directory_are_named_and_not_lost() {
     assert_eq!(result.summary["input"]["skipped"], json!({}), "they are counted once");
     let advice = format!("3 crawl files in directories not read: `doppel dedup {pattern}` reads them");
     assert!(result.errors.contains(&advice), "{}", result.errors);
-    // Where there are pages, too, these are read.
+    // If there are pages, too, these are read.
     file(&home, "page.txt", text(1, 50).join(" "));
     let result = dedup(&[home.path()]);
     assert_eq!((result.code, result.lines.len()), (Some(0), 1), "{}", result.errors);
@@ -435,7 +436,7 @@ fn crawl_files_in_a_directory_are_named_and_not_lost() {
 }
 
 #[test]
-fn mutated_files_never_end_in_a_panic() {
+fn mutated_files_never_cause_a_panic() {
     let home = tempfile::tempdir().unwrap();
     let mut seeds: Vec<(String, Vec<u8>)> = vec![
         ("made.warc.gz".to_owned(), (0..8).flat_map(|number| gzip(&good_record(number))).collect()),

@@ -1,4 +1,4 @@
-//! The commands as a person or a program uses them: what they print, and how they end.
+//! The commands as people and programs use them: their output and their exit codes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -16,12 +16,12 @@ use harness::pages::{html, ndjson, rounds, text};
 use harness::{OwnServer, PATIENCE, Server, doppel, lines_of, run, run_ok, wait_until};
 use serde_json::{Value, json};
 
-/// Runs a command against a server; its output whatever the exit code.
+/// Runs a command against a server. Returns its output, whatever the exit code.
 fn ask(server: &Server, arguments: &[&str]) -> Output {
     doppel().env("DOPPEL_SERVER", &server.url).args(arguments).output().unwrap()
 }
 
-/// Runs a command that has to end with 0; its stdout.
+/// Runs a command that must exit with 0. Returns its stdout.
 fn answer(server: &Server, arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = ask(server, arguments);
     assert!(status.success(), "{arguments:?}: {status}: {}", String::from_utf8_lossy(&stderr));
@@ -49,30 +49,30 @@ fn finished(mut command: Child) -> Output {
     output
 }
 
-/// A pipe with a name.
+/// A named pipe.
 fn fifo(home: &Path) -> PathBuf {
     let path = home.join("fifo");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     path
 }
 
-/// What a server that we play says to a request line and a body; none keeps silent.
-type Play = fn(&str, &str) -> Option<(u16, String)>;
+/// The response of a fake server to a request line and a body. `None` means that it does not respond.
+type Responder = fn(&str, &str) -> Option<(u16, String)>;
 
-/// Plays a server for as long as the test runs; gives its URL.
-fn play(answer: Play) -> String {
+/// Runs a fake server as long as the test runs. Returns its URL.
+fn fake_server(answer: Responder) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming() {
-            thread::spawn(move || play_once(&stream.unwrap(), answer));
+            thread::spawn(move || respond_once(&stream.unwrap(), answer));
         }
     });
     url
 }
 
-/// Answers one request and closes the connection.
-fn play_once(mut stream: &TcpStream, answer: Play) {
+/// Responds to one request and closes the connection.
+fn respond_once(mut stream: &TcpStream, answer: Responder) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -89,14 +89,14 @@ fn play_once(mut stream: &TcpStream, answer: Play) {
             let head = format!("HTTP/1.1 {status} Played\r\nContent-Length: {}\r\n", body.len());
             stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
         }
-        // Until the client gives up.
+        // Wait until the client gives up.
         None => drop(reader.read_to_end(&mut body)),
     }
 }
 
-/// Plays a server whose answer stops in the middle, and breaks off when the sender given goes; gives its
-/// URL.
-fn play_half() -> (String, mpsc::Sender<()>) {
+/// Runs a fake server whose response stops in the middle; the connection closes when the returned sender is
+/// dropped. Returns its URL as well.
+fn fake_server_that_breaks_off() -> (String, mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (sender, gone) = mpsc::channel();
@@ -109,7 +109,7 @@ fn play_half() -> (String, mpsc::Sender<()>) {
     (url, sender)
 }
 
-/// The answer of a server that takes every line.
+/// The response of a server that accepts every line.
 fn taken(body: &str) -> (u16, String) {
     let answer = |line: &str| {
         let page: Value = serde_json::from_str(line).unwrap();
@@ -121,7 +121,7 @@ fn taken(body: &str) -> (u16, String) {
 const A: &str = "http://a.example/";
 const B: &str = "http://b.example/copy";
 
-/// A and its copy B, a lone page, and a redirect that leads nowhere.
+/// A, its copy B, a unique page, and a redirect that does not resolve.
 fn loaded() -> OwnServer {
     let server = OwnServer::start(&[]);
     let copy = html("page", &text(1, 100));
@@ -144,7 +144,7 @@ fn loaded() -> OwnServer {
 }
 
 #[test]
-fn questions_are_answered_for_people_and_programs() {
+fn queries_are_answered_for_people_and_programs() {
     let server = loaded();
     let output = ask(&server, &["status", A, B, "http://d.example/", "nonsense"]);
     assert_eq!((code(&output), errors(&output).as_str()), (5, "doppel: 1 is no page URL\n"));
@@ -274,7 +274,7 @@ fn exit_codes_say_what_happened() {
 }
 
 #[test]
-fn a_reader_that_has_enough_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let server = OwnServer::start(&[]);
     let page = |n| json!({"url": format!("http://a.example/{n}/{}", "x".repeat(200)), "text": "a"});
     server.push(&(0..2_000).map(page).collect::<Vec<_>>());
@@ -288,7 +288,7 @@ fn a_reader_that_has_enough_is_no_error() {
     assert_eq!((code(&output), errors(&output).as_str()), (0, ""));
 }
 
-/// A crawl in two rounds as files.
+/// The files of a crawl in two rounds.
 fn crawl_files(home: &Path) -> Vec<String> {
     let write = |(round, pages): (usize, &Vec<Value>)| {
         let path = home.join(format!("round-{round}.jsonl"));
@@ -332,20 +332,20 @@ fn the_temporary_directory_is_removed() {
 }
 
 #[test]
-fn an_interrupted_run_removes_it_too() {
+fn an_interrupted_run_removes_the_temporary_directory() {
     let home = tempfile::tempdir().unwrap();
     let crawl = home.path().join("crawl.jsonl");
     let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 200).join(" ")});
     fs::write(&crawl, ndjson(&(0..20_000).map(page).collect::<Vec<_>>())).unwrap();
     let temporary = home.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
-    // Under `nohup` the second one is ignored, as it should be.
+    // Under `nohup` SIGHUP is ignored, as it should be.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
     let hangs_up = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
     for signal in if hangs_up { &["INT", "HUP"][..] } else { &["INT"] } {
         let mut dedup = doppel().env("TMPDIR", &temporary).arg("dedup").arg(&crawl).spawn().unwrap();
-        // The engine has begun to write.
+        // The storage engine has begun to write.
         wait_until("the engine to open", PATIENCE, || {
             let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
             made.join("tier2").is_dir().then_some(())
@@ -360,7 +360,7 @@ fn an_interrupted_run_removes_it_too() {
     command.args(["dedup", "--data"]).arg(&data).arg(&crawl).stderr(Stdio::piped());
     let dedup = command.spawn().unwrap();
     wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
-    // Signals are waited for a moment later.
+    // The command installs its signal handlers slightly later.
     wait_until("something to be recorded", PATIENCE, || {
         let size = fs::metadata(data.join("tier2/node-0/signatures.dat")).map_or(0, |file| file.len());
         (size > 10_000).then_some(())
@@ -428,7 +428,7 @@ fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
     assert_eq!(code(&damaged), 1, "{said}");
     assert!(said.contains("the database is damaged ("), "{said}");
     assert!(said.contains("restore it from a backup"), "{said}");
-    // An empty collection must not take the place of one that was lost.
+    // An empty collection must not silently replace one that was lost.
     fs::remove_dir_all(data.join("tier1")).unwrap();
     fs::create_dir(data.join("tier1")).unwrap();
     let emptied = dedup();
@@ -441,13 +441,13 @@ fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
     let missing = format!("{} is missing: restore", data.join("tier1").display());
     assert!(errors(&lost).contains(&missing), "{}", errors(&lost));
     assert!(!data.join("tier1").exists());
-    // The reason of the operating system is said once.
+    // The error of the operating system appears only once.
     let file = run(["dedup", "--data", &files[0], &files[0]]);
     assert_eq!(errors(&file).matches("Not a directory").count(), 1, "{}", errors(&file));
 }
 
 #[test]
-fn pages_whose_file_has_gone_are_told_and_pruned() {
+fn pages_whose_file_is_gone_are_reported_and_pruned() {
     let home = tempfile::tempdir().unwrap();
     let (site, data) = (home.path().join("site"), home.path().join("data"));
     fs::create_dir_all(site.join("sub")).unwrap();
@@ -455,7 +455,7 @@ fn pages_whose_file_has_gone_are_told_and_pruned() {
     for name in ["a.txt", "sub/b.txt", "sub/c.txt"] {
         fs::write(site.join(name), &same).unwrap();
     }
-    // Not below the directory, though its URL begins alike.
+    // Not in the directory, although its URL has the same prefix.
     let beside = home.path().join("site.txt");
     fs::write(&beside, &same).unwrap();
     let dedup = |options: &[&str], inputs: &[&Path]| -> (Value, String) {
@@ -475,7 +475,7 @@ fn pages_whose_file_has_gone_are_told_and_pruned() {
     assert_eq!([&summary["gone"], &summary["pruned"]], [&json!(3), &json!(false)], "{summary}");
     assert_eq!(summary["pages"]["live"], 5);
     assert!(human.contains("they stay live, --prune records them as dead"), "{human}");
-    // A directory that is empty, as one is that is not mounted, prunes nothing.
+    // An empty directory prunes nothing, because it may be one that is not mounted.
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let options = ["dedup", "--prune", "--data", data.to_str().unwrap(), empty.to_str().unwrap()];
@@ -488,7 +488,7 @@ fn pages_whose_file_has_gone_are_told_and_pruned() {
 }
 
 #[test]
-fn the_summary_says_what_was_not_taken() {
+fn the_summary_counts_stale_and_unchanged_pages() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let crawl = |name: &str, date: &str| {
@@ -506,7 +506,7 @@ fn the_summary_says_what_was_not_taken() {
 }
 
 #[test]
-fn a_load_says_that_it_waits() {
+fn a_load_reports_that_it_waits_for_the_server() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 5);
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -582,10 +582,10 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_page_too_large_for_the_server_is_named_and_the_others_are_posted() {
+fn a_page_too_large_for_the_server_is_named_and_the_others_are_accepted() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 20);
-    let url = play(|_, body| {
+    let url = fake_server(|_, body| {
         let large = body.lines().any(|line| line.contains("/13\""));
         let problem =
             json!({"type": "urn:doppel:problem:too-large", "title": "", "status": 413, "detail": "too long"});
@@ -610,7 +610,7 @@ fn a_page_too_large_for_the_server_is_named_and_the_others_are_posted() {
 #[test]
 fn a_refusal_names_the_pages() {
     let home = tempfile::tempdir().unwrap();
-    let url = play(|_, _| Some((507, "{\"detail\":\"the disk is full\"}".to_owned())));
+    let url = fake_server(|_, _| Some((507, "{\"detail\":\"the disk is full\"}".to_owned())));
     for (pages, named) in [(1, "http://a.example/0: "), (3, "http://a.example/0 and 2 pages after it: ")] {
         let crawl = numbered(home.path(), pages);
         let output = run(["load", "--lanes", "1", "--server", &url, crawl.to_str().unwrap()]);
@@ -621,12 +621,12 @@ fn a_refusal_names_the_pages() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up() {
+fn a_silent_server_is_given_up() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 1);
-    let silent: [Play; 2] = [|_, _| None, |line, body| line.contains("/v1/pages").then(|| taken(body))];
+    let silent: [Responder; 2] = [|_, _| None, |line, body| line.contains("/v1/pages").then(|| taken(body))];
     for silent in silent {
-        let url = play(silent);
+        let url = fake_server(silent);
         let mut command = doppel();
         command.args(["load", "--flush", "--patience", "1", "--server", &url]).arg(&crawl);
         let load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -637,10 +637,10 @@ fn a_server_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn acknowledgements_that_nobody_reads_are_an_error() {
+fn acknowledgements_that_cannot_be_written_are_an_error() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, fifo) = (numbered(home.path(), 2_000), fifo(home.path()));
-    let url = play(|_, body| Some(taken(body)));
+    let url = fake_server(|_, body| Some(taken(body)));
     let mut command = doppel();
     command.args(["load", "--lanes", "1", "--batch", "10", "--server", &url, "--acknowledged"]).arg(&fifo);
     let load = command.arg(&crawl).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -651,7 +651,7 @@ fn acknowledgements_that_nobody_reads_are_an_error() {
 }
 
 #[test]
-fn a_file_is_replaced_by_a_whole_one_or_not_at_all() {
+fn an_output_file_is_replaced_completely_or_not_at_all() {
     let home = tempfile::tempdir().unwrap();
     let crawl = numbered(home.path(), 5);
     let out = home.path().join("out.jsonl");
@@ -662,17 +662,17 @@ fn a_file_is_replaced_by_a_whole_one_or_not_at_all() {
     let before = names(home.path());
     let dedup = |out: &Path, input: &Path| run(["dedup".as_ref(), "--out".as_ref(), out, input]);
     let export = |url: &str| run(["export", "--server", url, "--out", out.to_str().unwrap()]);
-    // Nothing that fails changes it, or leaves anything else.
+    // A failing run does not change it and leaves nothing else behind.
     let missing = dedup(&out, &home.path().join("missing.jsonl"));
     assert_eq!(code(&missing), 1, "{}", errors(&missing));
-    let refused = export(&play(|_, _| Some((503, String::new()))));
+    let refused = export(&fake_server(|_, _| Some((503, String::new()))));
     assert_eq!(code(&refused), 4, "{}", errors(&refused));
-    let (url, sender) = play_half();
+    let (url, sender) = fake_server_that_breaks_off();
     drop(sender);
     let broken = export(&url);
     assert_eq!(code(&broken), 1, "{}", errors(&broken));
     assert!(errors(&broken).contains("out.jsonl"), "{}", errors(&broken));
-    let (url, _sender) = play_half();
+    let (url, _sender) = fake_server_that_breaks_off();
     let mut command = doppel();
     let mut interrupted = command.args(["export", "--server", &url, "--out"]).arg(&out).spawn().unwrap();
     wait_until("the export to begin", PATIENCE, || (names(home.path()) != before).then_some(()));
@@ -682,19 +682,19 @@ fn a_file_is_replaced_by_a_whole_one_or_not_at_all() {
     assert_eq!(status.code(), Some(130));
     assert_eq!((fs::read_to_string(&out).unwrap().as_str(), names(home.path())), ("old", before.clone()));
 
-    // A link goes on leading to the file, which keeps its permissions.
+    // A link still points to the file afterwards, and the file keeps its permissions.
     let output = dedup(&link, &crawl);
     assert_eq!(code(&output), 0, "{}", errors(&output));
     assert_eq!((lines_of(&fs::read_to_string(&out).unwrap()).len(), names(home.path())), (5, before));
     assert!(link.is_symlink());
     assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o640);
 
-    // The input may be replaced by what came of it.
+    // The output may replace the input.
     let output = dedup(&crawl, &crawl);
     assert_eq!(code(&output), 0, "{}", errors(&output));
     assert_eq!(fs::read(&crawl).unwrap(), fs::read(&out).unwrap());
 
-    // A path where there can be no file is known before anything is read.
+    // A path at which no file can be created is detected before anything is read.
     for wrong in [home.path().join("none/out.jsonl"), home.path().to_owned(), home.path().join("new/")] {
         let output = dedup(&wrong, &home.path().join("missing.jsonl"));
         assert_eq!(code(&output), 1);
@@ -721,7 +721,7 @@ fn special_files_are_written_to() {
     let output = finished(dedup(Path::new("/dev/null")));
     assert_eq!(code(&output), 0, "{}", errors(&output));
     assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 1, "the summary");
-    // Under another name it is the same as `-`, also where it is a file.
+    // `/dev/stdout` has the same effect as `-`, even if it is a file.
     let output = finished(dedup(Path::new("/dev/stdout")));
     assert_eq!(lines_of(std::str::from_utf8(&output.stdout).unwrap()).len(), 5);
     assert!(errors(&output).contains("live pages"), "{}", errors(&output));

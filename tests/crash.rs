@@ -1,12 +1,12 @@
-//! kill -9 of `doppel serve` at random moments while `doppel load` is posting.
+//! Kills `doppel serve` with kill -9 at random moments while `doppel load` submits pages.
 //!
-//! After each kill the server is started again on the same directory, and everything that was
-//! acknowledged has to be there; then the load is repeated from the beginning of its round, as an
-//! operator would. At the end the export has to say what an undisturbed run says: the same groups as
-//! sets of URLs, the same winners, the same similarities.
+//! After each kill the server is restarted on the same directory, and everything that was acknowledged must be
+//! there. Then the load is repeated from the beginning of its round, as an operator would do. At the end the
+//! export must equal that of an undisturbed run: the same groups as sets of URLs, the same winners, the same
+//! similarities.
 //!
-//! `DOPPEL_KILLS` sets the number of kills (4 unless told otherwise; with 20 and more the long crawl
-//! is loaded, too), `DOPPEL_SEED` repeats a run.
+//! `DOPPEL_KILLS` sets the number of kills (default 4; from 20 on, the long crawl is loaded as well).
+//! `DOPPEL_SEED` repeats a run.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -22,7 +22,7 @@ use harness::pages::{Random, ndjson, rounds};
 use harness::{PATIENCE, Server, crawl, crawls, doppel, lines_of, meaning, wait_until};
 use serde_json::{Value, json};
 
-/// From this many kills on the crawl `trace` is loaded after `quick`.
+/// From this number of kills on, the crawl `trace` is loaded after `quick`.
 const KILLS_FOR_TRACE: usize = 20;
 
 fn number(name: &str) -> Option<u64> {
@@ -30,7 +30,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-/// The rounds to load: real crawls, or generated ones in `made`.
+/// The rounds to load: real crawls if available, otherwise generated ones in `made`.
 fn inputs(kills: usize, made: &Path) -> Vec<PathBuf> {
     let Some(data) = crawls("crash, on real crawls") else {
         let write = |(round, pages): (usize, &Vec<Value>)| {
@@ -47,7 +47,7 @@ fn inputs(kills: usize, made: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Starts to load one round; every acknowledged page becomes a line of `acknowledged`.
+/// Starts to load one round. Every acknowledged page becomes a line of `acknowledged`.
 fn load(server: &Server, round: &Path, acknowledged: &Path) -> Child {
     let mut command = doppel();
     command
@@ -61,11 +61,10 @@ fn finished(mut load: Child) -> bool {
     status.success()
 }
 
-/// Checks that the server knows every acknowledged page, at that version or a newer one, and empties
-/// the list.
+/// Checks that the server has every acknowledged page in that version or a newer one, and empties the list.
 fn check_acknowledged(server: &Server, acknowledged: &Path) -> usize {
     let text = fs::read_to_string(acknowledged).unwrap_or_default();
-    // A line that the loader was writing at its end was not acknowledged to anyone.
+    // An incomplete last line that the loader was writing was not acknowledged.
     let complete = text.rfind('\n').map_or("", |end| &text[..=end]);
     let date = |line: &Value| line["fetched_at"].as_str().unwrap().parse::<Timestamp>().unwrap();
     let newest: HashMap<String, Timestamp> = lines_of(complete)
@@ -87,7 +86,7 @@ fn check_acknowledged(server: &Server, acknowledged: &Path) -> usize {
     newest.len()
 }
 
-/// Loads every round without disturbance; gives the export and how long each round took.
+/// Loads every round without disturbance. Returns the export, and how long each round took.
 fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration>) {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
@@ -114,7 +113,7 @@ fn nothing_acknowledged_is_lost() {
     let acknowledged = home.path().join("acknowledged.jsonl");
     let (expected, times) = undisturbed(&rounds, &acknowledged);
 
-    // Each kill falls into a round with a chance that is its share of the time.
+    // The probability that a kill falls into a round is proportional to the round's duration.
     let total: Duration = times.iter().sum();
     let mut planned = vec![0; rounds.len()];
     for _ in 0..kills {
@@ -140,8 +139,8 @@ fn nothing_acknowledged_is_lost() {
             std::thread::sleep(Duration::from_micros(moment as u64));
             server.kill();
             if finished(loading) {
-                // Decisions are interrupted, too, but it does not count. What is there already is loaded
-                // faster than it was at first.
+                // The load had ended, so the kill does not count, although it may interrupt decisions. Pages
+                // that are already known load faster than the first time, so shorten the span.
                 late += 1;
                 span = (span * 4 / 5).max(10_000);
             } else {
@@ -164,7 +163,7 @@ fn nothing_acknowledged_is_lost() {
 }
 
 #[test]
-fn the_loader_rides_out_a_restart() {
+fn the_loader_survives_a_restart_of_the_server() {
     let home = tempfile::tempdir().unwrap();
     let (crawl, acknowledged) = (home.path().join("crawl.jsonl"), home.path().join("acknowledged.jsonl"));
     let pages = rounds(13, 1_000, 1).concat();
@@ -185,7 +184,7 @@ fn the_loader_rides_out_a_restart() {
     assert_eq!(server.export().lines().count(), pages.len());
 }
 
-/// What two exports say differently, apart from the groups' ids: the first few lines of it.
+/// The first few lines in which two exports differ, ignoring the ids of groups.
 fn differences(export: &str, expected: &str) -> Vec<String> {
     let ((pages, groups), (expected_pages, expected_groups)) = (meaning(export), meaning(expected));
     let pages = pages.iter().zip(&expected_pages).filter(|(is, expected)| is != expected);
@@ -197,7 +196,7 @@ fn differences(export: &str, expected: &str) -> Vec<String> {
     counts.into_iter().chain(pages.take(20)).chain(missing.take(20)).collect()
 }
 
-/// Starts a server and kills it before or while it recovers.
+/// Starts a server and kills it before or during recovery.
 fn die_while_starting(data: &Path, after: Duration) {
     let mut command = doppel();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);

@@ -1,9 +1,9 @@
-//! Giant groups: merged, repaired, left by their winner, moved with thousands of redirects, while other
-//! pages are asked for all the time.
+//! Giant groups: they are merged, repaired, left by their winner, and moved together with thousands of
+//! redirects, while other pages are queried all the time.
 //!
-//! Small unless `DOPPEL_GIANT` gives the size of the group to merge (50,000 is the size that counts; the
-//! others follow from it); prints how long each took, the memory, and how long other pages' status took
-//! meanwhile:
+//! The groups are small unless `DOPPEL_GIANT` gives the size of the group to merge (50,000 is the size that
+//! matters; the other sizes follow from it). Prints how long each operation took, the memory, and the latency
+//! of status queries for other pages in the meantime:
 //!
 //! `DOPPEL_GIANT=50000 cargo test --release --test giant -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,16 +18,16 @@ use harness::asker::Asker;
 use harness::pages::{Random, text};
 use serde_json::{Value, json};
 
-/// Pages that have nothing to do with it, and are asked for.
+/// The number of unrelated pages, which are queried.
 const OTHERS: u64 = 500;
 
 fn size() -> u64 {
     std::env::var("DOPPEL_GIANT").map_or(1_000, |text| text.parse().expect("DOPPEL_GIANT is a number"))
 }
 
-/// 200 words of a family, one of them the page's own: two of a family have J = 195 / 205. The first 24 words
-/// of family 1 are others than those of family 0 (J = 171 / 229), and family 2 is between the two (J = 183 /
-/// 217 and 179 / 221).
+/// 200 words of a family, one of which is specific to the page. Two pages of a family have J = 195 / 205. The
+/// first 24 words of family 1 differ from those of family 0 (J = 171 / 229), and family 2 is between the two (J
+/// = 183 / 217 and 179 / 221).
 fn words(family: u64, own: u64) -> String {
     let mut words = text(77, 200);
     let changed = [0, 24, 12][usize::try_from(family).unwrap()];
@@ -38,7 +38,7 @@ fn words(family: u64, own: u64) -> String {
     words.join(" ")
 }
 
-/// One page after the other, in batches, at a date that grows.
+/// Submits pages one after another, in batches, with an increasing date.
 struct Pusher<'s> {
     server: &'s OwnServer,
     seconds: u64,
@@ -61,8 +61,8 @@ impl Pusher<'_> {
     }
 }
 
-/// Runs `act` while other pages are asked for; prints the time, and prints and gives their 99th percentile in
-/// milliseconds.
+/// Runs `act` while other pages are queried. Prints the time, and prints and returns the 99th percentile of the
+/// query latency in milliseconds.
 fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     let asker = Asker::start(server, |n| {
         format!("http://other.example/{}", Random::new(n).index(usize::try_from(OTHERS).unwrap()))
@@ -82,7 +82,7 @@ fn url(family: u64, page: u64) -> String {
 }
 
 #[test]
-fn giants_come_to_rest_and_disturb_nobody() {
+fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
     let size = size();
     let server = OwnServer::start(&["--group-members-max", "1000000"]);
     let mut pusher = Pusher { server: &server, seconds: 0 };

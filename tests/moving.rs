@@ -1,8 +1,9 @@
-//! A node's only partition moves to another node while pages stream in: nothing is lost or doubled, the groups are right,
-//! and nobody's question waits for it; also when the process is killed in the middle.
+//! A node's only partition moves to another node while pages arrive. Nothing is lost or duplicated, the groups
+//! are correct, and queries do not wait for the move, even if the process is killed in the middle.
 //!
-//! Small unless `DOPPEL_MOVE` gives the signatures of the partition, about (1,000,000 is the size that counts); prints
-//! how long the move took and how long status took before it and meanwhile:
+//! The partition is small unless `DOPPEL_MOVE` gives its approximate number of signatures (1,000,000 is the
+//! size that matters). Prints how long the move took, and the latency of status queries before and during the
+//! move:
 //!
 //! `DOPPEL_MOVE=1000000 cargo test --release --test moving -- --nocapture`
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -18,24 +19,24 @@ use harness::pages::{Random, near_copy, text};
 use harness::{OwnServer, PATIENCE, Server, json_of, wait_until};
 use serde_json::{Value, json};
 
-/// Pages that stream in per second.
+/// Pages submitted per second.
 const STREAM: u64 = 2_000;
 
 /// Batches per second.
 const BATCHES: u64 = 20;
 
-/// Every so manyth page is never changed: others are near copies of it, and it is asked for.
+/// Every `ANCHORS`-th page never changes: other pages are near copies of it, and the test queries it.
 const ANCHORS: u64 = 10;
 
 fn size() -> u64 {
     std::env::var("DOPPEL_MOVE").map_or(2_000, |text| text.parse().expect("DOPPEL_MOVE is a number"))
 }
 
-/// Pages that come, change and go, and what must be there in the end.
+/// A stream of pages that appear, change and disappear, and the state that must result.
 struct Stream {
     random: Random,
     seconds: u64,
-    /// The content of every live page by its number: a seed, and the number of a near copy of it.
+    /// The content of every live page by its number: a seed, and the variant if it is a near copy.
     live: BTreeMap<u64, (u64, Option<u64>)>,
     next_page: u64,
     next_seed: u64,
@@ -73,7 +74,7 @@ impl Stream {
         self.page(self.next_page - 1, (self.next_seed, None))
     }
 
-    /// A new page, a near copy of an anchor, another content for a page, or the end of one.
+    /// A new page, a near copy of an anchor, new content for a page, or the deletion of a page.
     fn any_page(&mut self) -> Value {
         self.seconds += 1;
         let number = 1 + self.random.index(usize::try_from(self.next_page - 1).unwrap()) as u64;
@@ -88,7 +89,7 @@ impl Stream {
             }
             2 | 3 => {
                 let anchor = number - number % ANCHORS;
-                // The first ones are asked for, and stay unique.
+                // The first anchors are queried and must stay unique.
                 let anchor = if anchor < 100 * ANCHORS { 100 * ANCHORS } else { anchor };
                 let seed = self.live[&anchor].0;
                 self.next_page += 1;
@@ -98,7 +99,7 @@ impl Stream {
         }
     }
 
-    /// Streams batches for as long as `until` says; gives the pages per second.
+    /// Submits batches until `until` returns true. Returns the rate in pages per second.
     fn run(&mut self, server: &Server, mut until: impl FnMut() -> bool) -> f64 {
         let (began, mut batches) = (Instant::now(), 0);
         while !until() {
@@ -111,7 +112,7 @@ impl Stream {
         f64::from(batches) * (STREAM / BATCHES) as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// Everything that is live is there once, with its group.
+    /// Checks that every live page exists exactly once and has the right group.
     fn check(&self, server: &Server) {
         server.flush();
         let contents: std::collections::BTreeSet<_> = self.live.values().collect();
@@ -136,7 +137,7 @@ fn url(number: u64) -> String {
     format!("http://site{}.example/{number}", number % 97)
 }
 
-/// Contents by the node that has them.
+/// The number of contents on each node that has any.
 fn contents_by_node(server: &Server) -> BTreeMap<u64, u64> {
     let load = server.ask("/v1/reports/load-balance", &[]);
     let mut nodes = BTreeMap::new();
@@ -148,7 +149,7 @@ fn contents_by_node(server: &Server) -> BTreeMap<u64, u64> {
     nodes
 }
 
-/// Has the mapping changed, as soon as the service's own change of it is done.
+/// Requests a change of the mapping, as soon as the service's own change of it is done.
 fn start_change(server: &Server, action: &str, node: u64) -> Value {
     let body = json!({"action": action, "node": node}).to_string();
     let started = wait_until("a turn to change the mapping", PATIENCE, || {
@@ -163,7 +164,7 @@ fn is_moving(server: &Server) -> bool {
     !server.ask("/v1/rebalance", &[])["progress"].is_null()
 }
 
-/// Two nodes, each of them with one partition of `size` signatures, about.
+/// Two nodes, each with one partition of about `size` signatures.
 fn filled(server: &Server, size: u64) -> Stream {
     let mut stream = Stream::new();
     let mut left = 2 * size;
@@ -198,7 +199,7 @@ fn a_partition_moves_while_pages_stream_in() {
     let moved = change["contents_moved"].as_u64().unwrap();
     assert!(moved >= size / 2, "{moved}");
     let began = Instant::now();
-    // Some more after its end, so that the taking down of the old partition is in it.
+    // Continue for a while after the move, so that dropping the old partition is included.
     let mut ended: Option<Instant> = None;
     let rate = stream.run(&server, || {
         if ended.is_none() && !is_moving(&server) {
@@ -217,7 +218,7 @@ fn a_partition_moves_while_pages_stream_in() {
 }
 
 #[test]
-fn a_change_that_is_killed_is_made_after_all() {
+fn a_change_that_is_interrupted_by_kill_is_completed_after_restart() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(data.path(), &NODES);
     let mut stream = filled(&server, 1_500);

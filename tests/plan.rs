@@ -1,4 +1,5 @@
-//! `doppel plan` on odd input: every result is defined, and what should make one doubt it is said.
+//! Runs `doppel plan` on unusual input: every result is defined, and there are warnings about everything that
+//! makes it doubtful.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -11,7 +12,7 @@ use doppel_partitioning::Plan;
 use harness::{Server, doppel, run, run_ok};
 use serde_json::{Value, json};
 
-/// A file of pages, one for each text.
+/// Writes a file with one page for each text.
 fn pages(dir: &Path, name: &str, texts: impl IntoIterator<Item = String>) -> PathBuf {
     let path = dir.join(name);
     let page = |(n, text): (usize, String)| json!({"url": format!("http://a/{n}"), "text": text}).to_string();
@@ -20,14 +21,14 @@ fn pages(dir: &Path, name: &str, texts: impl IntoIterator<Item = String>) -> Pat
     path
 }
 
-/// `length` words of a kind. Those of every third place are of a page's own choice among 97 that all share.
+/// `length` words of a kind. Every third word is the page's own choice of 97 words that all pages share.
 fn text(kind: &str, number: usize, length: usize) -> String {
     let own = |n: usize| 1_000 + stable_hash64(format!("{number} {n}").as_bytes()) as usize % 97;
     let place = |n| if n % 3 == 0 { own(n) } else { n };
     (0..length).map(|n| format!("{kind}{} ", place(n))).collect()
 }
 
-/// The summary of a plan for 4 nodes.
+/// The JSON summary of a plan for 4 nodes.
 fn plan(options: &[&str], file: &Path) -> Value {
     let options = ["plan", "--json", "--nodes", "4"].iter().chain(options).map(ToString::to_string);
     serde_json::from_str(&run_ok(options.chain([file.display().to_string()]))).unwrap()
@@ -38,14 +39,14 @@ fn warns(summary: &Value, of: &str) -> bool {
 }
 
 #[test]
-fn odd_collections_are_mapped_with_warnings() {
+fn unusual_collections_are_mapped_with_warnings() {
     let dir = tempfile::tempdir().unwrap();
     let one_word = pages(dir.path(), "one-word", (1..600).map(|n| "word ".repeat(n)));
     let one_length = pages(dir.path(), "one-length", (0..600).map(|n| text("w", n, 60)));
     let ten = pages(dir.path(), "ten", (0..10).map(|n| text("w", n, 20 + 30 * n)));
     let usual = pages(dir.path(), "usual", (0..600).map(|n| text("w", n, 20 + n)));
     let expected = [
-        // One word gives five shingles at most, so five different vectors.
+        // A text of one repeated word has at most five shingles, so there are only five different vectors.
         (
             &one_word,
             599,
@@ -74,13 +75,13 @@ fn odd_collections_are_mapped_with_warnings() {
     }
 }
 
-/// The human summary of a plan.
-fn told(options: &[&str], file: &Path) -> String {
+/// The human-readable summary of a plan.
+fn summary_text(options: &[&str], file: &Path) -> String {
     run_ok(["plan"].iter().chain(options).copied().chain([file.to_str().unwrap()]))
 }
 
 #[test]
-fn why_a_node_stores_nothing_is_told() {
+fn warnings_explain_why_a_node_stores_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let two_lengths = pages(dir.path(), "two-lengths", (0..600).map(|n| text("w", n, 40 + 20 * (n % 2))));
     let short = pages(dir.path(), "short", (0..500).map(|n| text("w", n, 20 + n % 100)));
@@ -97,21 +98,21 @@ fn why_a_node_stores_nothing_is_told() {
 }
 
 #[test]
-fn a_summary_counts_in_words_and_leaves_out_what_one_node_does_not_have() {
+fn summaries_use_singular_and_plural_and_omit_figures_that_one_node_lacks() {
     let dir = tempfile::tempdir().unwrap();
     let one = pages(dir.path(), "one", [text("w", 0, 30)]);
     let usual = pages(dir.path(), "usual", (0..600).map(|n| text("w", n, 20 + n)));
-    let row = |told: &str| {
-        let line = told.lines().find(|line| line.starts_with("learned ")).unwrap();
+    let row = |summary_text: &str| {
+        let line = summary_text.lines().find(|line| line.starts_with("learned ")).unwrap();
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
-    let alone = told(&["--nodes", "1"], &one);
+    let alone = summary_text(&["--nodes", "1"], &one);
     assert!(alone.starts_with("1 distinct content on 1 node, tau 0.8\n"), "{alone}");
     assert_eq!(row(&alone), ["learned", "3", "1", "-", "-", "1.0"], "{alone}");
     assert!(!alone.contains("warning") && !alone.contains("imbalance:"), "{alone}");
-    let few = told(&["--nodes", "2"], &one);
+    let few = summary_text(&["--nodes", "2"], &one);
     assert!(few.contains("warning: 1 content to learn from is fewer than 100 a node"), "{few}");
-    let several = told(&["--nodes", "4"], &usual);
+    let several = summary_text(&["--nodes", "4"], &usual);
     assert!(
         several.starts_with("600 distinct contents on 4 nodes") && !row(&several).contains(&"-".to_owned())
     );
@@ -120,7 +121,7 @@ fn a_summary_counts_in_words_and_leaves_out_what_one_node_does_not_have() {
 }
 
 #[test]
-fn what_is_there_survives_a_run_without_contents() {
+fn earlier_outputs_survive_a_run_without_contents() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -164,13 +165,13 @@ fn what_is_there_survives_a_run_without_contents() {
 }
 
 #[test]
-fn two_outputs_do_not_share_a_place() {
+fn two_outputs_cannot_be_the_same_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     fs::write(path("there"), "old").unwrap();
     std::os::unix::fs::symlink(path("there"), path("link")).unwrap();
     let refused = |assignments: &str, map: &str| {
-        // The input is not there, and nobody finds out.
+        // The input does not exist, but the command fails before it notices that.
         let mut command = doppel();
         command.current_dir(dir.path()).args(["plan", "--assignments", assignments, "--map", map, "missing"]);
         let output = command.output().unwrap();
@@ -200,7 +201,7 @@ fn two_outputs_do_not_share_a_place() {
 }
 
 #[test]
-fn later_data_are_held_against_the_sample() {
+fn later_data_are_compared_with_the_sample() {
     let dir = tempfile::tempdir().unwrap();
     let short = pages(dir.path(), "short", (0..500).map(|n| text("w", n, 20 + n % 100)));
     let alike = pages(dir.path(), "alike", (500..1_000).map(|n| text("w", n, 20 + n % 100)));

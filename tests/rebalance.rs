@@ -1,4 +1,4 @@
-//! The mapping as an operator sees and changes it: `doppel report load-balance` and `doppel rebalance`.
+//! Inspecting and changing the mapping as an operator: `doppel report load-balance` and `doppel rebalance`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -30,12 +30,13 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Changes the mapping to the end, as soon as the service's own change of it is done.
+/// Changes the mapping and waits until that is done. If the service is changing it on its own, this comes
+/// first.
 fn rebalance(server: &Server, arguments: &[&str]) -> String {
     answer(server, &[&["rebalance", "--wait"], arguments].concat())
 }
 
-/// Contents of every node, and of all.
+/// The number of contents on each node, and their total.
 fn contents(server: &Server) -> (Vec<u64>, u64) {
     let report = json(server, &["report", "load-balance", "--json"]);
     let nodes = report["nodes"].as_array().unwrap();
@@ -47,14 +48,14 @@ fn contents(server: &Server) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn a_node_is_drained_and_joined_and_the_groups_stay() {
-    let Some(data) = crawls("a_node_is_drained_and_joined_and_the_groups_stay") else { return };
+fn a_node_is_drained_and_joined_without_changing_the_groups() {
+    let Some(data) = crawls("a_node_is_drained_and_joined_without_changing_the_groups") else { return };
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(&home.path().join("data"), &["--index-nodes", "3", "--partitions", "12"]);
     let mut load = vec!["load".into(), "--flush".into(), "--server".into(), server.url.clone()];
     load.extend(crawl(&data, "quick").iter().map(|file| file.display().to_string()));
     run_ok(load);
-    // Even, whatever the load has done by itself.
+    // The nodes are even, whatever the service has moved by itself.
     wait_until("contents on every node", PATIENCE, || {
         contents(&server).0.iter().all(|node| *node > 0).then_some(())
     });
@@ -82,8 +83,8 @@ fn a_node_is_drained_and_joined_and_the_groups_stay() {
 }
 
 #[test]
-fn the_report_is_drawn_and_says_what_would_be() {
-    let Some(data) = crawls("the_report_is_drawn_and_says_what_would_be") else { return };
+fn the_report_is_plotted_and_includes_what_if_figures() {
+    let Some(data) = crawls("the_report_is_plotted_and_includes_what_if_figures") else { return };
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(&home.path().join("data"), &[]);
     let file = crawl(&data, "quick").remove(0);
@@ -99,7 +100,7 @@ fn the_report_is_drawn_and_says_what_would_be() {
     });
 
     let what_if = answer(&server, &[&["report", "load-balance", "--what-if"][..], &svg].concat());
-    // The present plan, and seven numbers of nodes for each of four dimensions.
+    // The current plan, and seven numbers of nodes for each of four dimensions.
     let rows = what_if.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     assert_eq!(rows.count(), 1 + 28, "{what_if}");
     assert!(what_if.contains("\nspeed-up: ") && what_if.contains("fewer than 100 a node on"), "{what_if}");
@@ -125,7 +126,7 @@ fn the_report_is_drawn_and_says_what_would_be() {
     assert!(nothing.starts_with("nothing to do: there is one node that may have partitions"), "{nothing}");
 }
 
-/// Two nodes with contents on both, and the service at rest.
+/// Starts a server at rest with two nodes that both have contents.
 fn two_nodes() -> OwnServer {
     let server = OwnServer::start(&["--index-nodes", "2"]);
     let page =
@@ -141,7 +142,7 @@ fn two_nodes() -> OwnServer {
 #[test]
 fn one_change_waits_for_another() {
     let server = two_nodes();
-    // How soon the other one is done is chance.
+    // It depends on chance how soon the other change is done.
     let waited = (0..50).any(|_| {
         rebalance(&server, &["--join", "1"]);
         let other = server.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1}));
@@ -153,8 +154,8 @@ fn one_change_waits_for_another() {
         let waits = "doppel: another change of the plan is under way; waiting for its end\n";
         if said.contains(waits) {
             assert_eq!(said.matches("waiting for its end").count(), 1, "{said}");
-            let told = String::from_utf8(output.stdout).unwrap();
-            assert!(told.contains("joining node 1: ") && told.contains("\ndone in "), "{told}");
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert!(printed.contains("joining node 1: ") && printed.contains("\ndone in "), "{printed}");
             return true;
         }
         false
@@ -172,15 +173,18 @@ fn a_partition_is_moved() {
     let there = json(&server, &["rebalance", "--move", &id, "--to", "0", "--json"]);
     assert_eq!(there["nothing"], format!("partition {id} is on node 0 already"));
 
-    let told = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--json"]);
-    assert_eq!(told.lines().count(), 1, "{told}");
-    let told: Value = serde_json::from_str(&told).unwrap();
+    let printed = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--json"]);
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    let printed: Value = serde_json::from_str(&printed).unwrap();
     let moved =
         json!({"partition": partition["partition"], "from": 0, "to": 1, "contents": partition["contents"]});
-    assert_eq!((&told["started"], &told["moves"]), (&json!(true), &json!([moved])));
-    // The load may have moved it back since.
-    assert!(told["done"]["plan_version"].as_u64() > told["plan_version"].as_u64(), "{told}");
-    assert!(told["done"]["imbalance"].as_f64().unwrap() >= 1.0 && told["done"]["seconds"].is_f64(), "{told}");
+    assert_eq!((&printed["started"], &printed["moves"]), (&json!(true), &json!([moved])));
+    // The service may have moved it back in the meantime.
+    assert!(printed["done"]["plan_version"].as_u64() > printed["plan_version"].as_u64(), "{printed}");
+    assert!(
+        printed["done"]["imbalance"].as_f64().unwrap() >= 1.0 && printed["done"]["seconds"].is_f64(),
+        "{printed}"
+    );
     let text = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--dry-run"]);
     assert!(text.starts_with("nothing to do") || text.starts_with("a dry run of moving"), "{text}");
 }
@@ -194,10 +198,10 @@ fn the_map_is_learned_anew_and_the_groups_stay() {
     let dry = answer(&server, &["rebalance", "--learn", "--wait", "--dry-run"]);
     assert!(dry.starts_with("a dry run of learning the map anew: 4,000 contents to copy, "), "{dry}");
     assert_eq!(contents(&server), (before, all));
-    let told = rebalance(&server, &["--learn"]);
+    let printed = rebalance(&server, &["--learn"]);
     assert!(
-        told.starts_with("learning the map anew: 4,000 contents") && told.contains("\ndone in "),
-        "{told}"
+        printed.starts_with("learning the map anew: 4,000 contents") && printed.contains("\ndone in "),
+        "{printed}"
     );
     assert!(
         json(&server, &["report", "load-balance", "--json"])["plan_version"].as_u64().unwrap() > plan_version

@@ -1,4 +1,4 @@
-//! The trail of repairs, from end to end: what is on it, for how long, and what it forgets.
+//! The audit trail of repairs, end to end: what is recorded, for how long, and what is removed from it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -18,7 +18,7 @@ fn url(family: u64, copy: u64) -> String {
     format!("http://a.example/{family}/{copy}")
 }
 
-/// Groups of three copies each; their ids.
+/// Fills the server with groups of three copies each. Returns the ids of the groups.
 fn fill(server: &Server) -> Vec<String> {
     let page = |(family, copy)| json!({ "url": url(family, copy), "text": text(family, 100).join(" ") });
     let pages = (0..GROUPS).flat_map(|family| (0..3).map(move |copy| (family, copy)));
@@ -120,7 +120,7 @@ fn the_command_shows_the_trail_to_people_and_programs() {
     assert_eq!(lines[1][1..7], ["bob", &groups[1], "3", "pages", "1", "set"], "{table}");
     assert_eq!(lines[2][1..3], ["ann", &groups[0]], "{table}");
     assert_eq!(ask(&["repairs", "--limit", "1"]).lines().count(), 2);
-    // Columns are as wide as what is in them, and times with or without a last digit.
+    // Columns are as wide as their content, and times can have a different number of digits.
     let of_group = ask(&["repairs", "--group", &groups[0]]);
     let rows: Vec<Vec<&str>> = of_group.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows, [&lines[0][..], &lines[2]]);
@@ -134,7 +134,7 @@ fn the_command_shows_the_trail_to_people_and_programs() {
 }
 
 #[test]
-fn the_trail_is_kept_as_long_as_is_said() {
+fn the_trail_is_kept_as_long_as_configured() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
     let groups = fill(&server);
@@ -171,7 +171,7 @@ fn a_purge_leaves_nothing_on_the_trail() {
         (&shown["before"], &shown["components"], &shown["forgotten"]),
         (&json!([]), &json!([[]]), &json!(3))
     );
-    // Also on disk, as a backup has it.
+    // The URL is not on disk either, as a backup shows.
     let file = data.path().join("backup");
     wait_until("every row to have forgotten", PATIENCE, || {
         let output = doppel().args(["backup", "--server", &server.url, "--out"]).arg(&file).output().unwrap();

@@ -1,4 +1,4 @@
-//! Every call of the public contract, from end to end over HTTP against `doppel serve`.
+//! Every call of the public API, end to end over HTTP against `doppel serve`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -11,7 +11,7 @@ use harness::warc::gzip;
 use harness::{OwnServer, Server, crawl, crawls, doppel, json_of, lines_of, meaning, run_ok};
 use serde_json::{Value, json};
 
-/// A page of a family: 0 is its origin, others are near copies of that.
+/// A page of a family. Variant 0 is the original, the others are near copies of it.
 fn page(url: &str, family: u64, variant: u64, day: u32) -> Value {
     let base = text(family, 200);
     let words = if variant == 0 { base } else { near_copy(&base, variant) };
@@ -34,7 +34,7 @@ const A: &str = "http://a.example/";
 const B: &str = "http://b.example/copy";
 const C: &str = "http://c.example/other";
 
-/// A and B are near-duplicates, C is alone.
+/// A and B are near-duplicates; C is unique.
 fn three() -> OwnServer {
     let server = OwnServer::start(&[]);
     let answers = server.push(&[page(A, 1, 0, 1), page(B, 1, 1, 2), page(C, 2, 0, 1)]);
@@ -55,10 +55,10 @@ fn the_life_of_a_page() {
     assert_eq!(server.status(C)["status"], "unique");
     assert_eq!(server.status("http://d.example/")["status"], "unknown");
 
-    // The same again, an older one, a small change.
+    // The same page again, an older version, and a small change.
     let again = server.push(&[page(B, 1, 1, 2), page(B, 2, 0, 1), page(B, 1, 2, 3)]);
     assert_eq!(outcomes(&again), ["unchanged", "stale", "confirmed"]);
-    // It becomes something else, and comes back.
+    // The page changes completely, and later changes back.
     assert_eq!(outcomes(&server.push(&[page(B, 3, 0, 4)])), ["pending"]);
     server.flush();
     assert_eq!(server.status(B)["status"], "unique");
@@ -67,7 +67,7 @@ fn the_life_of_a_page() {
     server.flush();
     assert_eq!(server.status(B)["status"], "duplicate");
 
-    // The winner dies; it comes back and wins again.
+    // The winner dies. Later it comes back and wins again.
     let response = json_of(server.delete("/v1/pages", &[("url", A), ("fetched_at", "2024-05-06T00:00:00Z")]));
     assert_eq!(response["url"], A);
     server.flush();
@@ -81,7 +81,7 @@ fn the_life_of_a_page() {
 }
 
 #[test]
-fn a_copy_that_comes_as_the_first_one_goes_meets_the_others() {
+fn a_copy_that_arrives_as_the_original_changes_joins_the_others() {
     let server = OwnServer::start(&[]);
     let families = 0..100;
     let copy = |n: u64, k: u64, day| page(&format!("http://a.example/{n}/{k}"), n, 0, day);
@@ -109,7 +109,7 @@ fn redirects_follow_their_targets() {
     assert_eq!((&one["status"], &one["winner"]), (&json!("duplicate"), &json!(A)), "{one}");
     assert_eq!(server.status("http://r.example/lost")["reason"], "unknown_target");
     assert_eq!(server.status("http://r.example/x")["reason"], "loop");
-    // The target of a redirect becomes known, and the target of another moves.
+    // The target of one redirect becomes known, and the target of another one moves.
     server.push(&[page("http://nowhere.example/", 2, 1, 2), redirect("http://r.example/2", C, 2)]);
     server.flush();
     let group = |url: &str| server.status(url)["group"].clone();
@@ -122,7 +122,7 @@ fn redirects_follow_their_targets() {
 }
 
 #[test]
-fn bodies_may_be_packed() {
+fn bodies_may_be_compressed() {
     let server = OwnServer::start(&[]);
     let body = ndjson(&[page(A, 1, 0, 1), page(B, 1, 1, 2)]);
     let packed = [("gzip", gzip(body.as_bytes())), ("zstd", zstd::encode_all(body.as_bytes(), 3).unwrap())];
@@ -135,7 +135,7 @@ fn bodies_may_be_packed() {
 }
 
 #[test]
-fn many_are_asked_at_once() {
+fn the_status_of_many_pages_is_queried_at_once() {
     let server = three();
     let answer = server.post_json("/v1/status", &json!({"urls": [C, "nonsense", B, "http://x.example/"]}));
     let pages = answer["pages"].as_array().unwrap();
@@ -224,9 +224,9 @@ fn groups_are_listed_shown_and_repaired() {
 }
 
 #[test]
-fn merged_groups_say_where_their_members_went() {
+fn merged_groups_name_the_group_they_were_merged_into() {
     let server = OwnServer::start(&[]);
-    // Two texts that share too little, and one between them that is near both.
+    // Two texts that share too little, and one between them that is a near-duplicate of both.
     let left = text(5, 300);
     let mut right = left.clone();
     let mut middle = left.clone();
@@ -302,7 +302,7 @@ fn pages_and_hosts_can_be_purged() {
     assert_eq!(server.post_json("/v1/purge", &json!({"host": "b.example"})), json!({"purged": 0}));
     server.flush();
     assert_eq!(server.export().lines().count(), 1);
-    // Nothing is remembered of it, so an older version is taken.
+    // Nothing is remembered about the page, so an older version is accepted.
     assert_eq!(outcomes(&server.push(&[page(A, 1, 0, 1)])), ["pending"]);
 }
 
@@ -351,14 +351,14 @@ fn a_restart_changes_nothing() {
 }
 
 #[test]
-fn sigint_ends_it_well_too() {
+fn sigint_also_ends_the_server_cleanly() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(data.path(), &[]);
     server.signal("INT");
     assert!(server.wait());
 }
 
-/// Replays the feed and compares it with the export; dead pages are in the feed alone.
+/// Replays the change feed and compares the result with the export. Dead pages are only in the feed.
 fn check_replay(server: &Server) {
     let mut states = BTreeMap::new();
     let mut cursor: Option<String> = None;
@@ -396,7 +396,7 @@ fn a_replay_of_the_feed_gives_the_export() {
 }
 
 #[test]
-fn loading_real_crawls_says_what_dedup_says() {
+fn loading_real_crawls_gives_the_same_result_as_dedup() {
     let Some(data) = crawls("loading real crawls") else { return };
     let server = OwnServer::start(&[]);
     let home = tempfile::tempdir().unwrap();
@@ -419,7 +419,7 @@ fn loading_real_crawls_says_what_dedup_says() {
 }
 
 #[test]
-fn a_small_queue_slows_the_loader_and_loses_nothing() {
+fn a_small_queue_slows_down_the_loader_and_loses_nothing() {
     let server = OwnServer::start(&["--pending-max", "1000"]);
     let home = tempfile::tempdir().unwrap();
     let crawl = home.path().join("crawl.jsonl");

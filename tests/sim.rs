@@ -1,15 +1,15 @@
-//! Whole clusters in one thread, from one seed: shards, partitions, clients, a network that delays,
-//! reorders, repeats and loses, stores that lose what was not flushed, and stops at every step.
+//! Simulates whole clusters in one thread from a seed: shards, partitions, clients, a network that delays,
+//! reorders, duplicates and loses messages, stores that lose what was not flushed, and crashes at every step.
 //!
-//! `cargo test --test sim` runs a fixed set of seeds. `DOPPEL_SIM_SEED` is the first seed,
-//! `DOPPEL_SIM_SEEDS` their number or `forever`, `DOPPEL_SIM_STEPS` the steps of each:
+//! `cargo test --test sim` runs a fixed set of seeds. `DOPPEL_SIM_SEED` is the first seed, `DOPPEL_SIM_SEEDS`
+//! the number of seeds or `forever`, and `DOPPEL_SIM_STEPS` the number of steps per seed:
 //!
 //! ```sh
 //! DOPPEL_SIM_SEEDS=10000 cargo test --release --test sim no_seed -- --nocapture
 //! ```
 //!
-//! A seed that fails is named, made small and printed as a list of actions; with `DOPPEL_SIM_TRACE` set,
-//! every commit of the small run is printed, too.
+//! A failing seed is reported, shrunk, and printed as a list of actions. If `DOPPEL_SIM_TRACE` is set, every
+//! commit of the shrunk run is printed as well.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod sim {
@@ -42,13 +42,13 @@ use sim::run::run;
 use sim::shrink::shrink;
 use sim::world::TRACED;
 
-/// Seeds that are always run.
+/// The number of seeds that are always run.
 const SEEDS: u64 = 600;
 
-/// Steps of a seed.
+/// The number of steps per seed.
 const STEPS: usize = 500;
 
-/// Seeds within which a planted mistake is found.
+/// The number of seeds within which a planted mistake must be found.
 const SEEDS_TO_FIND: u64 = 150;
 
 fn number(name: &str) -> Option<u64> {
@@ -60,7 +60,7 @@ fn steps() -> usize {
     number("DOPPEL_SIM_STEPS").map_or(STEPS, |steps| steps as usize)
 }
 
-/// Panics that are expected are not printed.
+/// Suppresses the messages of expected panics.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
     if number("DOPPEL_SIM_SEED").is_none() {
         std::panic::set_hook(Box::new(|_| {}));
@@ -70,7 +70,7 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Makes a failing run small and says how it goes.
+/// Shrinks a failing run and describes it.
 fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
     let plan = Plan::of(seed, steps());
     let violation = run(&plan, mistake).err()?;

@@ -1,5 +1,6 @@
-//! What a data directory is worth: every planted fault is found, a backup is a moment of the collection, a
-//! restored directory says what the one that was backed up said, and the stored format is what it was.
+//! The state of a data directory: `doppel check` finds every planted fault, a backup is the state of the
+//! collection at one moment, a restored directory gives the same answers as the original, and the stored format
+//! stays compatible.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;

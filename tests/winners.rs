@@ -1,4 +1,4 @@
-//! Winner rules and named markets, from end to end: the file, the manifest, the answers.
+//! Winner rules and named markets, end to end: the file, the manifest and the answers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod harness;
@@ -15,7 +15,7 @@ const SECURE: &str = "https://secure.example/later";
 const GERMAN: &str = "http://shop.de/copy/of/a/copy";
 const AUSTRIAN: &str = "http://shop.at/copy";
 
-/// Near-duplicates, of which other rules prefer another one.
+/// Near-duplicates of which different rules prefer different ones.
 fn pages() -> Vec<Value> {
     let base = text(1, 200);
     let page = |url: &str, variant: u64, day: u32| {
@@ -25,7 +25,7 @@ fn pages() -> Vec<Value> {
     vec![page(OLD, 0, 1), page(SECURE, 1, 2), page(GERMAN, 2, 3), page(AUSTRIAN, 3, 4)]
 }
 
-/// A directory with a policy file.
+/// A data directory with a policy file.
 struct Place {
     home: tempfile::TempDir,
 }
@@ -45,7 +45,7 @@ impl Place {
         path.to_str().unwrap().to_owned()
     }
 
-    /// Starts to serve the directory, and fails with the message.
+    /// Starts to serve the directory, expects that to fail, and returns the message.
     fn refused(&self, file: &str) -> String {
         let data = self.data();
         let output = run([
@@ -63,7 +63,7 @@ impl Place {
 }
 
 #[test]
-fn another_order_elects_another_winner_and_says_by_which_rule() {
+fn another_order_elects_another_winner_and_names_the_rule() {
     let place = Place::new();
     for (rules, winner, rule) in [
         (None, OLD, "day_first_seen"),
@@ -81,7 +81,7 @@ fn another_order_elects_another_winner_and_says_by_which_rule() {
         let loser = if winner == OLD { AUSTRIAN } else { OLD };
         let answer = server.status(loser);
         assert_eq!(answer["winner"], winner, "{answer}");
-        // `http://old` and `http://shop` differ in their first letter, and so does `https`.
+        // In byte order, `http://old` comes before `http://shop`, and `http:` before `https:`.
         assert_eq!(answer["rule"], rule, "{answer}");
         let shown = server.ask("/v1/winners", &[]);
         assert_eq!(shown["rules"].as_array().unwrap().last().unwrap(), "url");
@@ -108,14 +108,14 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
     assert!(line.contains(AUSTRIAN) && line.contains("in the market"), "{line}");
     assert!(server.terminate());
 
-    // Without a file: the same rules, no names.
+    // Without a file: the same rules, and no market names.
     let server = Server::start(&place.data(), &[]);
     assert_eq!(server.ask("/v1/winners", &[]), json!({"rules": ["https", "url"], "markets": {}}));
     assert_eq!(server.status(OLD)["winner"], SECURE);
     assert_eq!(ask(&server, "german")["winner"], SECURE, "a suffix that no host has");
     assert!(server.terminate());
 
-    // Other markets under the same rules, named or left out.
+    // Other markets with the same rules, which are named or left out.
     for rules in ["rules = ['https', 'url']", ""] {
         let file = place.file("other.toml", &format!("{rules}\n[markets]\nalps = ['at', 'ch']\n"));
         let server = Server::start(&place.data(), &["--winners", &file]);
@@ -155,7 +155,7 @@ fn backups_and_checks_know_the_rules() {
     let (dir, backup, restored) = (data.to_str().unwrap(), of("backup"), of("restored"));
     let export = run_ok(["dedup", "--data", dir, "--winners", &file, "--out", "-", &crawl]);
     assert!(lines_of(&export).iter().all(|line| line["winner"] == SECURE), "{export}");
-    // By the usual rules the winner on record would be another one.
+    // By the default rules, the stored winner would be a different one.
     let checked: Value = serde_json::from_str(&run_ok(["check", "--json", dir])).unwrap();
     assert_eq!(
         (&checked["sound"], &checked["winners"]),

@@ -48,7 +48,7 @@ fn write(dir: &Path, name: &str, pages: &[Value]) -> std::path::PathBuf {
     path
 }
 
-/// A text of 60 words of which the last ones differ.
+/// A text of 60 words, of which the last `changed` ones differ.
 fn text(kind: &str, changed: usize) -> String {
     let word = |n| if n + changed >= 60 { format!("{kind}{n}x") } else { format!("{kind}{n}") };
     (0..60).map(word).collect::<Vec<_>>().join(" ")
@@ -75,15 +75,15 @@ fn the_groups_are_those_of_the_baseline_at_rest() {
     assert!(plot.contains("REP, ours, quiescent") && plot.ends_with("</svg>\n"));
 }
 
-/// The measure can tell wrong groups: the paper's rules keep a page in a group that it has drifted away
-/// from, step by step.
+/// Shows that the measure detects wrong groups: the paper's rules keep a page in a group from which it has
+/// drifted away step by step.
 #[test]
-fn the_papers_rules_are_measured_to_be_wrong() {
+fn the_measure_detects_errors_of_the_papers_rules() {
     let dir = tempfile::tempdir().unwrap();
     let page = |path: &str, changed| json!({"url": format!("http://a/{path}"), "text": text("w", changed)});
     let mut rounds = vec![write(dir.path(), "0.jsonl", &[page("still", 0), page("d", 0)])];
-    // The winner, for its URL is the shorter one, so its own last version confirms it at every step; in the
-    // end it is no near-duplicate of the other.
+    // This page wins because its URL is shorter, so its previous version confirms it at every step. In the end
+    // it is no longer a near-duplicate of the other page.
     for (round, changed) in (1..).zip([2, 4, 6, 8, 10, 12]) {
         rounds.push(write(dir.path(), &format!("{round}.jsonl"), &[page("d", changed), page("still", 0)]));
     }
@@ -208,16 +208,16 @@ fn mappings_are_measured_on_a_crawl() {
     assert!(numbers(&report, "pairs").all(|pairs| pairs["pairs"].as_u64().unwrap() >= 10));
     assert_eq!(numbers(&report, "later").count(), 16);
     for later in numbers(&report, "later") {
-        // About 10 contents of a set on 16 nodes: what chance alone makes of it is far from even.
+        // About 10 contents of a set on 16 nodes: even a random distribution is far from even.
         assert!(later["floor"]["imbalance"].as_f64().unwrap() > 1.5, "{later}");
         assert!(later["ours"]["variation"].as_f64().unwrap() > 0.0, "{later}");
     }
     assert!(plot.contains("Figure 1") && plot.contains("Figure 6"));
 }
 
-/// Pages whose copies are longer in one sub-dictionary alone: the paper's intervals part some of them.
+/// Pages whose copies are longer in only one sub-dictionary: the paper's intervals separate some of them.
 #[test]
-fn pairs_that_a_mapping_loses_are_counted() {
+fn lost_pairs_of_a_mapping_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let pages = (0..300).flat_map(|family| {
         let text = (0..70 + family % 50).map(|n| format!("f{family}w{n} ")).collect::<String>();
@@ -235,7 +235,7 @@ fn pairs_that_a_mapping_loses_are_counted() {
     assert!(lost("paper") > 0 && lost("ours") == 0 && lost("control") == 0, "{report:#}");
 }
 
-/// Pages of 20 words and more, each of its own.
+/// Pages of 20 words and more, all unrelated.
 fn pages(dir: &Path, number: usize) -> std::path::PathBuf {
     let text = |page: usize| (0..20 + page).map(|n| format!("p{page}w{n} ")).collect::<String>();
     let page = |page| json!({"url": format!("http://a/{page}"), "text": text(page)});

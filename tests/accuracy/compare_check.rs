@@ -37,7 +37,7 @@ fn agreement(lines: &[&str]) -> Agreement {
 }
 
 #[test]
-fn a_right_output_agrees() {
+fn a_correct_output_agrees() {
     let found = agreement(&RIGHT);
     assert!(found.violations.is_empty(), "{:?}", found.violations);
     assert_eq!((found.true_pairs, found.found_pairs, found.right_pairs), (3, 3, 3));
@@ -47,7 +47,7 @@ fn a_right_output_agrees() {
 }
 
 #[test]
-fn every_wrong_line_is_noticed() {
+fn every_wrong_line_is_detected() {
     let cases = [
         (0, RIGHT[0], "", "a is missing"),
         (5, "\"http://h/u\"", "\"http://h/x\"", "x is not live"),
@@ -87,7 +87,7 @@ fn wrong_groups_cost_precision_and_recall() {
 }
 
 #[test]
-fn a_line_with_a_field_missing_or_strange_is_refused() {
+fn a_line_with_a_missing_or_unknown_field_is_rejected() {
     for (from, to) in
         [(",\"similarity\":null", ""), ("\"group\":null,", ""), ("unique", "pending"), ("}", ",\"more\":1}")]
     {

@@ -41,7 +41,7 @@ fn tokens_are_alphanumeric_runs_in_lower_case() {
 }
 
 #[test]
-fn html_gives_the_text_of_its_tokens() {
+fn html_gives_its_visible_tokens() {
     let cases = [
         ("<title>A</title><p>b<b>c</b>d", "a b c d"),
         ("a</span>b<br/>c", "a b c"),
@@ -91,7 +91,7 @@ fn a_refresh_is_read_by_the_standard() {
 }
 
 #[test]
-fn a_stub_is_a_redirect_and_a_page_is_not() {
+fn stubs_are_redirects_and_pages_are_not() {
     let meta = |content: &str| format!("<meta http-equiv=Refresh content='{content}'>text");
     let padding = "x".repeat(4_000);
     let cases = [
@@ -132,7 +132,7 @@ fn redirect_to(url: &str) -> Found {
 }
 
 #[test]
-fn the_newest_version_counts_and_ties_go_to_the_later_one() {
+fn the_newest_version_counts_and_the_later_one_wins_ties() {
     let mut crawl = Crawl::default();
     crawl.add("http://h/a", "2", text(0..30));
     crawl.add("http://h/a", "1", Found::Dead);
@@ -147,7 +147,7 @@ fn the_newest_version_counts_and_ties_go_to_the_later_one() {
 }
 
 #[test]
-fn shingles_count_their_dummies_and_j_equal_to_tau_is_not_above_it() {
+fn shingles_include_the_padding_and_j_equal_to_tau_is_not_above_it() {
     let mut crawl = Crawl::default();
     // 36 words, and a second text without the last word: they have 36 and 35 shingles, and share 31.
     crawl.add("http://h/a", "1", text(0..36));
@@ -164,7 +164,7 @@ fn shingles_count_their_dummies_and_j_equal_to_tau_is_not_above_it() {
 }
 
 #[test]
-fn short_pages_meet_by_equal_content_only_and_empty_ones_never() {
+fn short_pages_match_only_by_equal_content_and_empty_ones_never() {
     let mut crawl = Crawl::default();
     for (url, words) in [("a", 0..19), ("b", 0..19), ("c", 0..200), ("d", 0..199), ("e", 0..0), ("f", 0..0)] {
         crawl.add(&format!("http://h/{url}"), "1", text(words));

@@ -1,4 +1,5 @@
-//! `doppel rebalance --wait` against a played server, which is busy, away, refuses and goes on as a test wants it.
+//! Tests `doppel rebalance --wait` against a scripted server that is busy, unavailable, refuses or continues,
+//! as the test requires.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{doppel, run};
 
-/// What is played next: how the request must begin, and what is said to it.
+/// One step of the script: the expected beginning of the request, and the response to it.
 type Step = (&'static str, Answer);
 
-/// What is said to a request.
+/// The response to a request.
 #[derive(Clone)]
 enum Answer {
     Says(u16, String),
-    /// Nothing: the connection is closed.
+    /// No response: the connection is closed.
     HangUp,
 }
 
@@ -26,32 +27,32 @@ impl Answer {
     }
 }
 
-/// A server that answers by a script, one request a connection.
-struct Played {
+/// A server that responds according to a script, with one request per connection.
+struct ScriptedServer {
     url: String,
     thread: JoinHandle<()>,
 }
 
-impl Played {
+impl ScriptedServer {
     fn start(steps: impl IntoIterator<Item = Step>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let steps: Vec<Step> = steps.into_iter().collect();
-        let play = move || {
+        let serve = move || {
             for (request, answer) in steps {
-                play_one(&listener.accept().unwrap().0, request, answer);
+                respond_once(&listener.accept().unwrap().0, request, answer);
             }
         };
-        Self { url, thread: thread::spawn(play) }
+        Self { url, thread: thread::spawn(serve) }
     }
 
-    /// The script was played to its end, and every request was the expected one.
+    /// Checks that the script was run to its end, and that every request was the expected one.
     fn ended(self) {
         self.thread.join().unwrap();
     }
 }
 
-fn play_one(mut stream: &TcpStream, request: &str, answer: Answer) {
+fn respond_once(mut stream: &TcpStream, request: &str, answer: Answer) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -63,7 +64,7 @@ fn play_one(mut stream: &TcpStream, request: &str, answer: Answer) {
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).unwrap();
     if let Answer::Says(status, body) = answer {
-        let head = format!("HTTP/1.1 {status} Played\r\nContent-Length: {}\r\n", body.len());
+        let head = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len());
         stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
     }
 }
@@ -116,7 +117,7 @@ fn refused(status: u16, detail: &str) -> Answer {
     Answer::of(status, &json!({"type": "about:blank", "title": "", "status": status, "detail": detail}))
 }
 
-/// The answer to a request.
+/// The response that accepts a request.
 fn accepted() -> Answer {
     let moves = [json!({"partition": 7, "from": 0, "to": 1, "contents": 20})];
     Answer::of(
@@ -129,8 +130,8 @@ fn accepted() -> Answer {
 }
 
 #[test]
-fn waiting_outlasts_whatever_a_server_does() {
-    let server = Played::start([
+fn waiting_continues_through_restarts_and_busy_answers() {
+    let server = ScriptedServer::start([
         (REQUEST, refused(503, "another plan is being made")),
         (PRESENT, at_rest(3)),
         (REQUEST, refused(409, "a change of the mapping is under way")),
@@ -198,7 +199,7 @@ fn waiting_ends_with_a_reason() {
             "it was not carried out: there is no node 3",
         ),
     ] {
-        let server = Played::start(steps);
+        let server = ScriptedServer::start(steps);
         let output = run(["rebalance", "--server", &server.url].iter().chain(arguments));
         assert_eq!(output.status.code(), Some(code), "{arguments:?} {output:?}");
         assert!(errors(&output.stderr).contains(words), "{words}: {}", errors(&output.stderr));
@@ -217,7 +218,8 @@ fn an_interruption_says_that_the_server_goes_on() {
         ),
         (meanwhile, "changing to plan 5", "interrupted; the server goes on with what it has accepted"),
     ] {
-        let server = Played::start(steps.into_iter().chain((0..1_000).map(|_| (PRESENT, moving(10)))));
+        let server =
+            ScriptedServer::start(steps.into_iter().chain((0..1_000).map(|_| (PRESENT, moving(10)))));
         let mut command = doppel();
         command.args(["rebalance", "--wait", "--server", &server.url]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Backups: of a directory, of a server, and of a server under load.
+//! Backups of a directory, of a server, and of a server under load.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::place::{Place, back_up, copy, done, restore};
 use crate::harness::pages::{ndjson, rounds};
 use crate::harness::{PATIENCE, Server, doppel, lines_of, meaning, run, wait_until};
 
-/// Backs a server up; gives the summary.
+/// Backs up a server and returns the summary.
 fn back_up_server(server: &Server, file: &Path) -> Value {
     let arguments = ["backup", "--json", "--server", &server.url, "--out"];
     let output = run(arguments.iter().map(Path::new).chain([file]));
@@ -52,7 +52,7 @@ fn a_server_and_its_restored_backup_export_the_same_bytes() {
     other.flush();
     assert!(export.lines().count() > 30);
     assert_eq!(other.export(), export);
-    // Both go on alike, with the same ids and numbers.
+    // Both continue in the same way, with the same ids and numbers.
     for server in [&server, &other] {
         server.push(&[json!({ "url": "http://alone.example/12", "fetched_at": "2024-06-01T00:00:00Z", "redirect_to": "http://a.example/" })]);
         server.flush();
@@ -62,7 +62,7 @@ fn a_server_and_its_restored_backup_export_the_same_bytes() {
 }
 
 #[test]
-fn a_backup_under_load_is_a_moment_of_the_collection() {
+fn a_backup_under_load_is_a_consistent_snapshot() {
     let place = Place::new();
     let server = Server::start(&place.path("data"), &["--shards", SHARDS]);
     let mut crawl = rounds(21, 400, 4);
@@ -87,7 +87,7 @@ fn a_backup_under_load_is_a_moment_of_the_collection() {
         (fs::read_to_string(&acknowledged).unwrap().lines().count() > known).then_some(())
     });
 
-    // Several, so that at least one meets commits on its way.
+    // Several backups, so that at least one overlaps with commits.
     let mut backups = Vec::new();
     while loading.try_wait().unwrap().is_none() && backups.len() < 6 {
         let text = fs::read_to_string(&acknowledged).unwrap();
@@ -109,7 +109,7 @@ fn a_backup_under_load_is_a_moment_of_the_collection() {
         let restored = Server::start(&dir, &[]);
         has_all(&restored, acknowledged);
         if file == &most.0 {
-            // What came after it, loaded again, gives the same groups.
+            // Loading again what came after the backup gives the same groups.
             for file in [&during_file, &last_file] {
                 assert!(load(&restored, file, "1000").wait().unwrap().success());
             }
@@ -121,7 +121,7 @@ fn a_backup_under_load_is_a_moment_of_the_collection() {
     }
 }
 
-/// Every acknowledged page is there, at that version or a later one.
+/// Checks that every acknowledged page is present, in that version or a later one.
 fn has_all(server: &Server, acknowledged: &str) {
     let lines = lines_of(acknowledged);
     assert!(lines.len() > 400);
@@ -139,7 +139,7 @@ fn has_all(server: &Server, acknowledged: &str) {
 }
 
 #[test]
-fn consumers_of_the_feed_go_on_or_are_told() {
+fn consumers_of_the_feed_continue_or_get_410() {
     let place = Place::new();
     let (dir, restored, file) = (place.path("data"), place.path("restored"), place.path("file"));
     let server = Server::start(&dir, &["--shards", SHARDS]);

@@ -1,4 +1,4 @@
-//! A small collection with a bit of everything that is stored, at rest.
+//! A small collection at rest that contains every kind of stored row.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::harness::Server;
 use crate::harness::pages::text;
 
-/// Its shards: so many that messages cross.
+/// The number of shards: enough that messages cross shards.
 pub(crate) const SHARDS: &str = "3";
 
-/// Words of a text. Each word that is replaced changes 5 of as many shingles, so texts that differ from a
-/// third in four words each have J = 184 / 224 with it and 164 / 244 with each other.
+/// The number of words in a text. Each replaced word changes 5 shingles, so two texts that each differ from a
+/// third one in four words have J = 184 / 224 with it and 164 / 244 with each other.
 const WORDS: usize = 204;
 
-/// A text with four words replaced, at other places for each `variant`.
+/// A text with four words replaced, at different places for each `variant`.
 fn variant(seed: u64, variant: usize) -> String {
     let mut words = text(seed, WORDS);
     for at in 0..4 {
@@ -32,16 +32,16 @@ fn plain(seed: u64) -> String {
     text(seed, WORDS).join(" ")
 }
 
-/// What is pushed, in steps; each is decided before the next.
+/// The pages to submit, in steps. Each step is decided before the next one.
 fn steps() -> Vec<Vec<Value>> {
     let mut first = Vec::new();
-    // A group of five: a text, near copies of it that are no near copies of each other, and an exact copy.
+    // A group of five: a text, near copies of it that are not near copies of each other, and an exact copy.
     first.push(page("http://a.example/", 1, &plain(1)));
     for number in 0..3 {
         first.push(page(&format!("http://a.example/copy/{number}"), 2, &variant(1, number)));
     }
     first.push(page("http://mirror.example/a/index.html", 3, &plain(1)));
-    // Three pairs on each of two topics, linked by nothing yet.
+    // Three pairs on each of two topics, which nothing links yet.
     for topic in [2, 3] {
         for part in 0..3 {
             for twin in 0..2 {
@@ -66,7 +66,8 @@ fn steps() -> Vec<Vec<Value>> {
     for seed in [20, 21] {
         first.push(page(&format!("http://ending.example/{seed}"), 1, &plain(seed)));
     }
-    // What links each topic's pairs, an update that stays, one that goes, and deaths.
+    // Pages that link the pairs of each topic, an update within a group, an update that leaves its group, and
+    // deaths.
     let second = vec![
         page("http://b2.example/tie", 9, &plain(2)),
         page("http://b3.example/tie", 9, &plain(3)),
@@ -79,7 +80,7 @@ fn steps() -> Vec<Vec<Value>> {
     vec![first, second]
 }
 
-/// Pushes the collection, repairs a group and purges a page.
+/// Submits the collection, repairs a group and purges a page.
 pub(crate) fn fill(server: &Server) {
     for step in steps() {
         let answers = server.push(&step);
@@ -93,11 +94,11 @@ pub(crate) fn fill(server: &Server) {
     server.flush();
 }
 
-/// A data directory with the collection, which no server uses. To be copied.
+/// A data directory with the collection. No server uses it; tests copy it.
 pub(crate) fn directory() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
-        // Lives as long as the build: nothing ends after all tests.
+        // It is kept as long as the build directory, because nothing runs after all tests.
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
         let server = Server::start(&dir, &["--shards", SHARDS]);
         fill(&server);

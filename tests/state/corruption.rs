@@ -1,4 +1,4 @@
-//! Planted faults: `doppel check` finds each, and none in a sound directory.
+//! Planted faults: `doppel check` finds every one, and reports nothing for an undamaged directory.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn check(dir: &Path) -> (std::process::Output, Value) {
 }
 
 #[test]
-fn a_sound_directory_is_sound_and_not_changed() {
+fn an_undamaged_directory_passes_and_is_not_changed() {
     let place = Place::new();
     let (dir, before, after) = (place.path("data"), place.path("before"), place.path("after"));
     copy(directory(), &dir);
@@ -39,7 +39,7 @@ fn a_sound_directory_is_sound_and_not_changed() {
 }
 
 #[test]
-fn a_directory_in_use_is_left_alone() {
+fn a_directory_in_use_is_not_touched() {
     let place = Place::new();
     let dir = place.path("data");
     copy(directory(), &dir);
@@ -51,7 +51,7 @@ fn a_directory_in_use_is_left_alone() {
     done(&check(&dir).0);
 }
 
-/// Rows that are wrong and have a right checksum.
+/// Rows that are wrong but have a correct checksum.
 #[test]
 fn every_planted_row_is_found() {
     let place = Place::new();
@@ -83,7 +83,7 @@ fn edit(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Changes a manifest and gives it a right checksum.
+/// Changes a manifest and recomputes its checksum.
 fn forge(dir: &Path, change: impl FnOnce(&mut Value)) {
     let path = dir.join("manifest.json");
     let mut sealed: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -93,7 +93,7 @@ fn forge(dir: &Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, sealed.to_string()).unwrap();
 }
 
-/// Where the zeros at the end of a file begin.
+/// The offset at which the zeros at the end of a file begin.
 fn written(path: &Path) -> u64 {
     fs::read(path).unwrap().iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1
 }
@@ -104,7 +104,7 @@ fn cut(path: &Path, bytes: impl FnOnce(u64) -> u64) {
     file.set_len(bytes(length)).unwrap();
 }
 
-/// Flips a bit of every place where a file has these bytes.
+/// Flips a bit wherever a file contains these bytes.
 fn flip(path: &Path, part: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let places: Vec<usize> =
@@ -114,7 +114,7 @@ fn flip(path: &Path, part: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A name, what the check says, and what is done to a directory.
+/// A name, the expected message of the check, and the damage done to a directory.
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
@@ -151,7 +151,8 @@ const FILES: [Damage; 17] = [
     }),
     ("a database without its end", "the database", |dir| {
         let written = written(&dir.join("tier1/db"));
-        // Enough that pages are lost: of work that is done again at the next start nothing need be noticed.
+        // Cuts off enough to lose pages: the loss of work that is redone at the next start need not be
+        // detected.
         cut(&dir.join("tier1/db"), |_| written / 8 * 7);
     }),
     ("a damaged configuration file of the database", "tier1/conf is not what was written): restore", |dir| {
@@ -187,9 +188,9 @@ fn every_damaged_file_is_found() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// Rows of an earlier moment contradict nothing.
+/// The rows of an earlier state are consistent with each other.
 #[test]
-fn an_older_database_in_the_place_of_a_newer_is_found() {
+fn an_older_database_in_place_of_a_newer_one_is_detected() {
     let place = Place::new();
     let dir = place.path("data");
     copy(directory(), &dir);
@@ -213,7 +214,7 @@ fn an_older_database_in_the_place_of_a_newer_is_found() {
 }
 
 #[test]
-fn a_damaged_index_is_rebuilt_and_nothing_else_is_served() {
+fn a_damaged_index_is_rebuilt_and_other_damage_prevents_the_start() {
     let place = Place::new();
     let (whole, index, rows) = (place.path("whole"), place.path("index"), place.path("rows"));
     for dir in [&whole, &index, &rows] {
@@ -226,7 +227,7 @@ fn a_damaged_index_is_rebuilt_and_nothing_else_is_served() {
     assert!(server.terminate());
     done(&check(&index).0);
 
-    // The totals of shard 0, as a later version would write them.
+    // The totals of shard 0 in the form of a later version.
     let store = Sled::open(&rows.join("tier1"), true).unwrap();
     let mut meta = store.get(b"\0\0c").unwrap().unwrap();
     meta.truncate(meta.len() - 4);

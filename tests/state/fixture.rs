@@ -1,6 +1,7 @@
-//! The stored format: a backup that an earlier build made is still read, or named.
+//! The stored format: a backup made by an earlier build is either still read, or rejected with its version
+//! named.
 //!
-//! `DOPPEL_FIXTURE=write` makes the fixture of the present format anew; see CONTRIBUTING.md.
+//! `DOPPEL_FIXTURE=write` rewrites the fixture of the current format; see CONTRIBUTING.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// Makes the fixture of this version.
+/// Writes the fixture of this version.
 fn write() {
     let place = Place::new();
     let server = Server::start(&place.path("data"), &["--shards", SHARDS]);
@@ -28,7 +29,7 @@ fn write() {
     fs::write(name("jsonl"), server.export()).unwrap();
 }
 
-/// Each fixture has an export beside it, unless this version refuses it.
+/// Each fixture has an export beside it, unless this version rejects the fixture.
 #[test]
 fn every_format_is_read_or_named() {
     if std::env::var("DOPPEL_FIXTURE").as_deref() == Ok("write") {

@@ -1,4 +1,4 @@
-//! Directories for tests, and commands on them.
+//! Directories for tests, and commands that use them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::harness::run;
 
-/// Copies a directory with all below it.
+/// Copies a directory recursively.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -22,7 +22,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A directory in a temporary one.
+/// A temporary directory in which a test creates its data directories and files.
 pub(crate) struct Place {
     home: TempDir,
 }
@@ -41,8 +41,8 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs `doppel`; again for a moment when the directory is in use: a process that another test is just
-/// starting holds whatever this one has had open.
+/// Runs `doppel`, and retries for a short time while the directory is in use: a process that another test is
+/// just starting inherits open files for a moment, including the lock.
 pub(crate) fn run_when_free<const N: usize>(arguments: [&Path; N]) -> Output {
     let begun = Instant::now();
     loop {
@@ -53,10 +53,10 @@ pub(crate) fn run_when_free<const N: usize>(arguments: [&Path; N]) -> Output {
     }
 }
 
-/// How long a directory may be in use without anybody using it.
+/// How long a directory may appear to be in use without a real user.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Backs a directory up.
+/// Backs up a directory.
 pub(crate) fn back_up(dir: &Path, file: &Path) -> Output {
     run_when_free([Path::new("backup"), Path::new("--data"), dir, Path::new("--out"), file])
 }
@@ -66,12 +66,12 @@ pub(crate) fn restore(file: &Path, dir: &Path) -> Output {
     run([Path::new("restore"), file, Path::new("--data"), dir])
 }
 
-/// Panics unless a command ended with 0.
+/// Panics unless a command exited with 0.
 pub(crate) fn done(output: &Output) {
     assert!(output.status.success(), "{}: {}", output.status, stderr(output));
 }
 
-/// Panics unless a command failed with 1 and said this.
+/// Panics unless a command exited with 1 and its messages contain `says`.
 pub(crate) fn fails(output: &Output, says: &str) {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(output));
     assert!(stderr(output).contains(says), "{says:?} is not in: {}", stderr(output));

@@ -1,4 +1,4 @@
-//! Restoring: only whole files, only into empty directories, and all or nothing.
+//! Restoring accepts only complete files and empty directories, and is all or nothing.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::harness::pages::rounds;
 use crate::harness::{Server, doppel, run};
 
 #[test]
-fn damaged_and_foreign_files_are_refused_and_leave_nothing() {
+fn damaged_and_foreign_files_are_refused_without_a_trace() {
     let place = Place::new();
     let (file, bad, dir) = (place.path("file"), place.path("bad"), place.path("data"));
     done(&back_up(directory(), &file));
@@ -40,14 +40,14 @@ fn damaged_and_foreign_files_are_refused_and_leave_nothing() {
 }
 
 #[test]
-fn a_directory_that_is_not_empty_is_left_as_it_is() {
+fn a_directory_that_is_not_empty_is_not_changed() {
     let place = Place::new();
     let (file, dir) = (place.path("file"), place.path("data"));
     done(&back_up(directory(), &file));
     copy(directory(), &dir);
     fails(&restore(&file, &dir), "is not empty");
     done(&run([Path::new("check"), &dir]));
-    // A folder of somebody else's that is called as our own would be.
+    // Someone else's folder that happens to have the name of our temporary one.
     let theirs = place.path("theirs");
     fs::create_dir_all(theirs.join("restoring/photos")).unwrap();
     fails(&restore(&file, &theirs), "is not empty");
@@ -60,7 +60,7 @@ fn a_directory_that_is_not_empty_is_left_as_it_is() {
 }
 
 #[test]
-fn what_was_damaged_before_its_backup_is_restored_only_when_asked() {
+fn rows_damaged_before_the_backup_are_restored_only_on_request() {
     let place = Place::new();
     let (dir, file, restored) = (place.path("data"), place.path("file"), place.path("restored"));
     copy(directory(), &dir);
@@ -78,9 +78,9 @@ fn what_was_damaged_before_its_backup_is_restored_only_when_asked() {
     fails(&run([Path::new("check"), &restored]), "is damaged");
 }
 
-/// kill -9 at any moment leaves a whole directory or none.
+/// kill -9 at any moment leaves either a complete directory or none.
 #[test]
-fn a_restore_that_is_killed_leaves_nothing_that_opens() {
+fn a_killed_restore_leaves_nothing_that_can_be_opened() {
     let place = Place::new();
     let (made, file, dir) = (place.path("made"), place.path("file"), place.path("data"));
     let server = Server::start(&made, &["--shards", SHARDS]);
@@ -106,8 +106,8 @@ fn a_restore_that_is_killed_leaves_nothing_that_opens() {
         }
     }
     assert!(killed > 5, "{killed} of 40 restores were killed in time");
-    // Moments that are too short to be met: before the manifest has its name, and while the rest of an
-    // earlier run is taken away.
+    // States that are too short to hit by chance: before the manifest gets its name, and while the remains of
+    // an earlier run are removed.
     let _ = fs::remove_dir_all(&dir);
     for rests in [&["restoring", "tier1"][..], &["restoring"]] {
         rests.iter().for_each(|name| fs::create_dir_all(dir.join(name)).unwrap());

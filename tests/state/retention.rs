@@ -1,4 +1,4 @@
-//! How long what has ended is kept is the operator's choice.
+//! The operator chooses how long obsolete data are kept.
 
 use std::process::Output;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{OwnServer, PATIENCE, run, wait_until};
 
 #[test]
-fn dead_pages_are_kept_as_long_as_is_said() {
+fn dead_pages_are_kept_as_long_as_configured() {
     let page = |server: &OwnServer| {
         server.push(&[json!({ "url": "http://gone.example/", "dead": true })]);
         server.status("http://gone.example/")["status"].as_str().unwrap().to_owned()
@@ -19,7 +19,7 @@ fn dead_pages_are_kept_as_long_as_is_said() {
     wait_until("the dead page to be forgotten", PATIENCE, || {
         (forgetful.status("http://gone.example/")["status"] == "unknown").then_some(())
     });
-    // The other has been swept as often meanwhile.
+    // The other server has swept just as often in the meantime.
     assert_eq!(keeping.status("http://gone.example/")["status"], "dead");
 }
 
