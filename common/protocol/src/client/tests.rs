@@ -86,10 +86,7 @@ fn patience_ends_and_outlasts_a_busy_server() {
     let later = ("429 Too Many Requests\r\nretry-after: 60", "{}");
     let client = Client::new(&server(vec![later])).unwrap();
     let error = client.send_patiently(&get(&client), Duration::from_secs(1)).unwrap_err();
-    assert!(
-        matches!(error, ClientError::Refused { status: StatusCode::TOO_MANY_REQUESTS, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, ClientError::Refused { status: StatusCode::TOO_MANY_REQUESTS, .. }), "{error}");
 
     let client = Client::new(&server(vec![("404 Not Found", "{}")])).unwrap();
     let error = client.send_patiently(&get(&client), Duration::from_secs(60)).unwrap_err();
