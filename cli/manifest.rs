@@ -16,10 +16,13 @@ use std::path::{Path, PathBuf};
 use doppel_model::{Tau, stable_hash64};
 use doppel_protocol::WinnerOrder;
 use doppel_text::TOKENISER_VERSION;
+use doppel_tier1::{RangeMap, RangeMapError};
 use serde::{Deserialize, Serialize};
 
 /// The layout of the data directory that this program reads and writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The one before it: all shards in one database, in `tier1` itself. A backup of it has the same rows.
+const FORMAT_WITHOUT_RANGES: u64 = 1;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
 pub(crate) const NAME: &str = "manifest.json";
@@ -45,6 +48,8 @@ pub(crate) struct Manifest {
     pub(crate) policy: PolicyRecord,
     /// Tier-1 shards.
     pub(crate) shards: u16,
+    /// Their ranges.
+    pub(crate) ranges: u16,
     /// By which rules winners are elected; the default is not written.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) winners: WinnerOrder,
@@ -72,8 +77,19 @@ pub(crate) struct Wanted {
     pub(crate) tau: Option<Tau>,
     /// `--shards`.
     pub(crate) shards: Option<u16>,
+    /// `--ranges`.
+    pub(crate) ranges: Option<u16>,
     /// The rules of the file of `--winners`.
     pub(crate) winners: Option<WinnerOrder>,
+}
+
+/// What a new directory has unless something else is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Defaults {
+    /// Shards, or as many as there are ranges if that is more.
+    pub(crate) shards: u16,
+    /// Ranges.
+    pub(crate) ranges: u16,
 }
 
 /// Why a data directory cannot be used.
@@ -111,6 +127,19 @@ pub(crate) enum ManifestError {
         /// Its format.
         found: u64,
     },
+    /// An earlier layout, and the way out of it.
+    #[error(
+        "{} has format {FORMAT_WITHOUT_RANGES}, and this program reads format {FORMAT}; back it up with the program that \
+         made it and restore the backup with this one, or load the pages into a new directory",
+        path.display()
+    )]
+    WithoutRanges {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// Numbers of shards and ranges that do not go together.
+    #[error("{0}: give another --ranges or --shards")]
+    Ranges(#[from] RangeMapError),
     /// Another pairwise function than this program has.
     #[error(
         "{} was made for policy {found}, and this program has {expected}; make a new directory and load the pages again",
@@ -168,7 +197,11 @@ impl Manifest {
     /// # Errors
     /// When the directory is another program's, the manifest is damaged or of another version, or
     /// `wanted` contradicts it.
-    pub(crate) fn open_or_create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Self, ManifestError> {
+    pub(crate) fn open_or_create(
+        dir: &Path,
+        wanted: Wanted,
+        defaults: Defaults,
+    ) -> Result<Self, ManifestError> {
         let path = dir.join(NAME);
         loop {
             match fs::read(&path) {
@@ -178,7 +211,7 @@ impl Manifest {
                     return Ok(manifest);
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    if let Some(created) = Self::create(dir, wanted, shards)? {
+                    if let Some(created) = Self::create(dir, wanted, defaults)? {
                         return Ok(created);
                     }
                 }
@@ -209,18 +242,28 @@ impl Manifest {
         self.write(dir, &path).map_err(|source| ManifestError::Io { action: "write", path, source })
     }
 
+    /// Which range has which shards.
+    ///
+    /// # Errors
+    /// When the numbers do not go together.
+    pub(crate) fn map(&self) -> Result<RangeMap, ManifestError> {
+        Ok(RangeMap::new(self.shards, self.ranges)?)
+    }
+
     /// The collection's number.
     pub(crate) fn collection(&self) -> u64 {
         stable_hash64(self.collection.as_bytes())
     }
 
     /// Creates the manifest; none where another process was faster.
-    fn create(dir: &Path, wanted: Wanted, shards: u16) -> Result<Option<Self>, ManifestError> {
+    fn create(dir: &Path, wanted: Wanted, defaults: Defaults) -> Result<Option<Self>, ManifestError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| ManifestError::Io { action, path, source }
         };
         let path = dir.join(NAME);
+        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
+        let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
         for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
             let name = entry.map_err(failed("list", dir))?.file_name();
@@ -234,7 +277,8 @@ impl Manifest {
             format: FORMAT,
             collection: format!("{:016x}", random()),
             policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
-            shards: wanted.shards.unwrap_or(shards),
+            shards: map.shards(),
+            ranges,
             winners: wanted.winners.unwrap_or_default(),
         };
         match manifest.write(dir, &path) {
@@ -266,23 +310,51 @@ impl Manifest {
         Ok(serde_json::to_string_pretty(&Sealed { manifest, checksum })? + "\n")
     }
 
+    /// Reads what a backup has of it. The rows of a directory without ranges are those of one range.
+    ///
+    /// # Errors
+    /// When it is damaged or of another version.
+    pub(crate) fn of_backup(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
+        let mut manifest = Self::unseal(bytes, path)?;
+        if let Some(fields) = manifest.as_object_mut()
+            && fields.get("format").and_then(serde_json::Value::as_u64) == Some(FORMAT_WITHOUT_RANGES)
+        {
+            fields.insert("format".to_owned(), FORMAT.into());
+            fields.insert("ranges".to_owned(), 1.into());
+        }
+        Self::parse(manifest, path)
+    }
+
     /// Reads a file; `path` is where it is from.
     ///
     /// # Errors
     /// When it is damaged or of another version.
     pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
+        Self::parse(Self::unseal(bytes, path)?, path)
+    }
+
+    fn unseal(bytes: &[u8], path: &Path) -> Result<serde_json::Value, ManifestError> {
         let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
         let sealed: Sealed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         if sealed.checksum != checksum(&sealed.manifest) {
             return Err(damaged("its checksum does not fit".to_owned()));
         }
+        Ok(sealed.manifest)
+    }
+
+    fn parse(manifest: serde_json::Value, path: &Path) -> Result<Self, ManifestError> {
+        let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
         // Another format may have other fields, so its number is read before the rest.
-        match sealed.manifest.get("format").and_then(serde_json::Value::as_u64) {
+        match manifest.get("format").and_then(serde_json::Value::as_u64) {
             Some(found) if found == u64::from(FORMAT) => {}
+            Some(FORMAT_WITHOUT_RANGES) => {
+                return Err(ManifestError::WithoutRanges { path: path.to_owned() });
+            }
             Some(found) => return Err(ManifestError::Format { path: path.to_owned(), found }),
             None => return Err(damaged("it names no format".to_owned())),
         }
-        let manifest: Self = serde_json::from_value(sealed.manifest).map_err(|e| damaged(e.to_string()))?;
+        let manifest: Self = serde_json::from_value(manifest).map_err(|e| damaged(e.to_string()))?;
+        manifest.map()?;
         let expected = PolicyRecord::current(manifest.policy.tau);
         if manifest.policy != expected {
             return Err(ManifestError::Policy {
@@ -304,6 +376,9 @@ impl Manifest {
             }
             Wanted { shards: Some(shards), .. } if shards != self.shards => {
                 conflict("shards", self.shards.to_string(), shards.to_string())
+            }
+            Wanted { ranges: Some(ranges), .. } if ranges != self.ranges => {
+                conflict("ranges", self.ranges.to_string(), ranges.to_string())
             }
             Wanted { winners: Some(winners), .. } if winners != self.winners => {
                 Err(ManifestError::Winners { path: dir.to_owned(), has: self.winners, wanted: winners })
@@ -342,21 +417,56 @@ mod tests {
     use super::*;
 
     fn wanted(tau: &str, shards: u16) -> Wanted {
-        Wanted { tau: Some(tau.parse().unwrap()), shards: Some(shards), winners: None }
+        Wanted { tau: Some(tau.parse().unwrap()), shards: Some(shards), ..Wanted::default() }
     }
+
+    const DEFAULTS: Defaults = Defaults { shards: 4, ranges: 1 };
 
     #[test]
     fn created_once_then_kept() {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("a/b");
-        let made = Manifest::open_or_create(&dir, wanted("0.9", 3), 4).unwrap();
-        assert_eq!(Manifest::open_or_create(&dir, Wanted::default(), 4).unwrap(), made);
-        assert_eq!(Manifest::open_or_create(&dir, wanted("0.90", 3), 4).unwrap(), made);
+        let made = Manifest::open_or_create(&dir, wanted("0.9", 3), DEFAULTS).unwrap();
+        assert_eq!(Manifest::open_or_create(&dir, Wanted::default(), DEFAULTS).unwrap(), made);
+        assert_eq!(Manifest::open_or_create(&dir, wanted("0.90", 3), DEFAULTS).unwrap(), made);
         assert_eq!((made.policy.tau.to_string().as_str(), made.shards), ("0.9", 3));
-        let tau = Manifest::open_or_create(&dir, wanted("0.8", 3), 4).unwrap_err();
+        let tau = Manifest::open_or_create(&dir, wanted("0.8", 3), DEFAULTS).unwrap_err();
         assert!(tau.to_string().contains("made with --tau 0.9, not 0.8"), "{tau}");
-        let shards = Manifest::open_or_create(&dir, wanted("0.9", 4), 4).unwrap_err();
+        let shards = Manifest::open_or_create(&dir, wanted("0.9", 4), DEFAULTS).unwrap_err();
         assert!(shards.to_string().contains("made with --shards 3, not 4"), "{shards}");
+    }
+
+    #[test]
+    fn ranges_are_kept_and_bring_their_shards() {
+        let home = tempfile::tempdir().unwrap();
+        let open = |name: &str, shards, ranges| {
+            let wanted = Wanted { shards, ranges, ..Wanted::default() };
+            Manifest::open_or_create(&home.path().join(name), wanted, DEFAULTS)
+        };
+        let counts = |manifest: Manifest| (manifest.shards, manifest.ranges);
+        assert_eq!(counts(open("usual", None, None).unwrap()), (4, 1));
+        assert_eq!(counts(open("more", None, Some(6)).unwrap()), (6, 6));
+        assert_eq!(counts(open("both", Some(9), Some(2)).unwrap()), (9, 2));
+        assert_eq!(counts(open("both", None, None).unwrap()), (9, 2));
+        let conflict = open("both", None, Some(3)).unwrap_err().to_string();
+        assert!(conflict.contains("made with --ranges 2, not 3"), "{conflict}");
+        let many = open("many", Some(2), Some(3)).unwrap_err().to_string();
+        assert!(many.starts_with("3 ranges of 2 shards"), "{many}");
+        assert!(!home.path().join("many").exists());
+    }
+
+    #[test]
+    fn a_backup_of_the_layout_without_ranges_is_one_range() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).unwrap();
+        let mut manifest = serde_json::to_value(&made).unwrap();
+        let fields = manifest.as_object_mut().unwrap();
+        fields.insert("format".to_owned(), 1.into());
+        fields.remove("ranges");
+        let bytes = serde_json::to_vec(&Sealed { checksum: checksum(&manifest), manifest }).unwrap();
+        let path = Path::new("a");
+        assert_eq!(Manifest::of_backup(&bytes, path).unwrap(), made);
+        assert!(matches!(Manifest::read(&bytes, path), Err(ManifestError::WithoutRanges { .. })));
     }
 
     #[test]
@@ -365,7 +475,7 @@ mod tests {
         let [usual, other] = ["usual", "other"].map(|name| home.path().join(name));
         let order = WinnerOrder::new(&[Rule::Https, Rule::FirstSeen]).unwrap();
         let by = |winners| Wanted { winners: Some(winners), ..Wanted::default() };
-        let open = |dir, wanted| Manifest::open_or_create(dir, wanted, 4);
+        let open = |dir, wanted| Manifest::open_or_create(dir, wanted, DEFAULTS);
         assert_eq!(open(&usual, by(WinnerOrder::DEFAULT)).unwrap().winners, WinnerOrder::DEFAULT);
         assert!(!fs::read_to_string(usual.join(NAME)).unwrap().contains("winners"));
         assert_eq!(open(&other, by(order)).unwrap().winners, order);
@@ -386,7 +496,7 @@ mod tests {
             let barrier = std::sync::Barrier::new(usize::from(AT_ONCE));
             let open = |shards| {
                 barrier.wait();
-                let opened = Manifest::open_or_create(&dir, wanted("0.8", shards), 4);
+                let opened = Manifest::open_or_create(&dir, wanted("0.8", shards), DEFAULTS);
                 // Its next steps leave other files.
                 opened.inspect(|_| fs::create_dir_all(dir.join("tier1")).unwrap())
             };
@@ -394,7 +504,7 @@ mod tests {
                 let threads: Vec<_> = (1..=AT_ONCE).map(|shards| scope.spawn(move || open(shards))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
-            let kept = Manifest::open_or_create(&dir, Wanted::default(), 4).unwrap();
+            let kept = Manifest::open_or_create(&dir, Wanted::default(), DEFAULTS).unwrap();
             let right = |opened: &Result<Manifest, ManifestError>| match opened {
                 Ok(manifest) => *manifest == kept,
                 Err(error) => matches!(error, ManifestError::Conflict { option: "shards", .. }),
@@ -409,21 +519,21 @@ mod tests {
     fn an_interrupted_creation_is_done_again() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(ASIDE), b"{\"mani").unwrap();
-        assert!(Manifest::open_or_create(dir.path(), Wanted::default(), 4).is_ok());
+        assert!(Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).is_ok());
     }
 
     #[test]
     fn a_directory_of_something_else_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("photo.jpg"), b"").unwrap();
-        let error = Manifest::open_or_create(dir.path(), Wanted::default(), 4).unwrap_err();
+        let error = Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).unwrap_err();
         assert!(matches!(error, ManifestError::Foreign(_)), "{error}");
     }
 
     #[test]
     fn every_damaged_byte_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let made = Manifest::open_or_create(dir.path(), Wanted::default(), 4).unwrap();
+        let made = Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).unwrap();
         let path = dir.path().join(NAME);
         let sound = fs::read(&path).unwrap();
         for at in 0..sound.len() {
@@ -444,8 +554,13 @@ mod tests {
             let sealed = Sealed { checksum: checksum(&manifest), manifest };
             Manifest::read(&serde_json::to_vec(&sealed).unwrap(), path).unwrap_err()
         };
-        let newer = read(serde_json::json!({"format": 2, "more": true}));
-        assert!(matches!(newer, ManifestError::Format { found: 2, .. }), "{newer}");
+        let newer = read(serde_json::json!({"format": 3, "more": true}));
+        assert!(matches!(newer, ManifestError::Format { found: 3, .. }), "{newer}");
+        let older = read(serde_json::json!({"format": 1, "shards": 4}));
+        assert!(
+            older.to_string().contains("format 1, and this program reads format 2; back it up"),
+            "{older}"
+        );
         let mut other = PolicyRecord::current(Tau::DEFAULT);
         other.tokeniser += 1;
         let manifest = Manifest {
@@ -453,6 +568,7 @@ mod tests {
             collection: String::new(),
             policy: other,
             shards: 1,
+            ranges: 1,
             winners: WinnerOrder::DEFAULT,
         };
         let policy = read(serde_json::to_value(&manifest).unwrap());

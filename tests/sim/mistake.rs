@@ -52,6 +52,12 @@ pub(crate) enum Mistake {
     LostOutboxEntry,
     /// A message is applied twice.
     AppliedTwice,
+    /// A message leaves before its commit is settled.
+    SentBeforeSettled,
+    /// The row of a message is deleted before its receiver has confirmed it.
+    DeletedBeforeConfirmed,
+    /// A message is applied though one before it is missing.
+    GapAccepted,
     /// A page that its representative confirmed is never compared.
     ConfirmedNeverSearched,
     /// A group that lost or changed a member is never recomputed.
@@ -79,7 +85,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 33] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -98,6 +104,9 @@ impl Mistake {
         Self::LostEviction,
         Self::LostOutboxEntry,
         Self::AppliedTwice,
+        Self::SentBeforeSettled,
+        Self::DeletedBeforeConfirmed,
+        Self::GapAccepted,
         Self::ConfirmedNeverSearched,
         Self::DirtyNeverRecomputed,
         Self::OwedForgotten,

@@ -1,77 +1,63 @@
-//! A node stops at any instruction, and starts from what its store holds.
+//! A range stops at any instruction, and starts from what its store holds.
 
-use doppel_model::ShardId;
-use doppel_tier1::Store;
-use doppel_tier1::simulation::{Effect, Envelope, Node, Owed, outbox_row};
+use doppel_tier1::RangeId;
+use doppel_tier1::simulation::{Answer, Effect, FoundOwed, Owed, SimRange, contents};
 
-use super::action::Files;
+use super::action::{Files, Stop};
 use super::mistake::Mistake;
 use super::violation::{Checked, failed};
 use super::world::{World, fetch};
 
 impl World {
-    /// Kills a node and tier 2, and starts them again.
+    /// Kills a range and tier 2, and starts them again. The other ranges live on.
     pub(crate) fn kill(&mut self, at: usize, files: Files, commands_survive: bool) -> Checked {
-        let shards = self.settings.shards;
+        let (shards, map) = (self.settings.shards, self.map);
         self.hosts[at].store.crash();
-        let (mut contents, mut granted) = (Vec::new(), Vec::new());
-        let nodes = self.hosts.len();
-        for (number, host) in self.hosts.iter_mut().enumerate() {
-            let has = |shard: ShardId| usize::from(shard.0) % nodes == number;
-            let started = Node::start(&*host.store, self.settings, has);
-            let (node, owed) = started.map_err(|e| failed("a start")(e.into()))?;
-            let Owed { contents: its, mut effects } = owed;
-            contents.extend(its);
+        let mut all = Vec::new();
+        for (number, id) in map.ranges().enumerate() {
+            let host = &mut self.hosts[number];
+            let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
+            all.extend(contents(&*host.store, map, id).map_err(damaged)?);
             if number == at {
-                host.node = node;
+                host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
                 (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
-                if self.planted.is(Mistake::OwedForgotten) {
-                    effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
-                }
-            } else {
-                // Tier 2 has lost what it was asked; the rest the node still knows.
-                effects.retain(|effect| matches!(effect, Effect::Index(_) | Effect::Deferred(_)));
+                host.posts.clear();
+                host.forgets = self.planted.is(Mistake::OwedForgotten);
             }
-            granted.extend(effects.into_iter().map(|effect| (number, effect)));
+            // Of the other ranges tier 2 has lost what it was asked.
+            host.owed = Some(Owed::of(map, id));
         }
-        // What the index has answered dies with it: the new one is asked under the same tickets, and counts on
-        // what it answers itself.
+        // What the index has answered dies with it.
         self.commands.retain(|command| {
             !command.is_search_result()
-                && (commands_survive || usize::from(command.shard(shards).0) % nodes != at)
+                && (commands_survive || self.map.of_shard(command.shard(shards)).0 as usize != at)
         });
         self.show_feed();
-        self.index.restart(files, contents, fetch(&self.all, shards))?;
-        for (number, effect) in granted {
-            self.grant(number, effect);
-        }
-        self.send_again(at)
+        self.index.restart(files, all, fetch(&self.all, shards))?;
+        self.post(at)
     }
 
-    /// Brings what a node's outbox has for other nodes into the network again.
+    /// A range goes through so many rows for what they owe; false when there is nothing to go through.
+    pub(crate) fn find_owed(&mut self, at: usize, rows: usize) -> Checked<bool> {
+        let host = &mut self.hosts[at];
+        let Some(scan) = &mut host.owed else { return Ok(false) };
+        let found = scan.piece(&*host.store, rows).map_err(|e| failed("what is owed")(e.into()))?;
+        let Some(FoundOwed { commands, mut effects }) = found else {
+            host.owed = None;
+            return Ok(true);
+        };
+        if host.forgets {
+            effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
+        }
+        effects.into_iter().for_each(|effect| self.grant(at, effect));
+        self.commit(at, commands, 0, 0, Stop::Never)?;
+        Ok(true)
+    }
+
+    /// A range gives up waiting for answers to its posts, and makes them again.
     pub(crate) fn send_again(&mut self, at: usize) -> Checked {
-        for envelope in self.outbox(at)? {
-            if self.host_of(envelope.to()) != at {
-                self.network.send(envelope);
-            }
-        }
-        Ok(())
-    }
-
-    /// Everything in a node's outbox, in order.
-    pub(crate) fn outbox(&self, at: usize) -> Checked<Vec<Envelope>> {
-        let mut envelopes = Vec::new();
-        for from in (0..self.settings.shards).map(ShardId).filter(|shard| self.host_of(*shard) == at) {
-            let (first, end) =
-                (outbox_row(from, ShardId(0), 0), outbox_row(from, ShardId(u16::MAX), u64::MAX));
-            let mut damaged = None;
-            let read = self.hosts[at].store.range(&first, &end, &mut |key, value| {
-                Envelope::read(key, value)
-                    .map_or_else(|e| damaged = Some(e), |envelope| envelopes.push(envelope));
-                true
-            });
-            read.and(damaged.map_or(Ok(()), Err)).map_err(|e| failed("an outbox")(e.into()))?;
-        }
-        Ok(envelopes)
+        let ranges: Vec<RangeId> = self.map.ranges().collect();
+        ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &Answer::none(by)));
+        self.post(at)
     }
 }

@@ -26,9 +26,10 @@ use super::{
 };
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
+use crate::range::owed::OwedScan;
+use crate::range::{Range, RangeId, RangeMap};
 use crate::record::{AuditEntry, GroupRecord, Measured, Member, PageRecord, State, decode};
-use crate::recovery;
-use crate::store::{Memory, Store};
+use crate::store::{Memory, Store, each};
 use crate::txn::read;
 
 /// Contents 0 .. 40: neighbours within a family of eight are linked, so families are chains.
@@ -117,7 +118,7 @@ impl World {
         Self {
             random: Random(seed),
             store: Memory::default(),
-            shards: Shards::new(settings),
+            shards: Shards::new(settings, 0..shards),
             signatures,
             numbers,
             index: Index::default(),
@@ -134,18 +135,18 @@ impl World {
 
     /// Applies commands as one commit and delivers at most `deliveries` messages.
     fn commit(&mut self, commands: Vec<Command>, deliveries: usize) {
-        let Applied { writes, effects } = {
+        let Applied { writes, effects, .. } = {
             let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
             for command in commands {
                 machine.command(command).unwrap();
             }
             machine.deliver(deliveries).unwrap();
-            machine.finish()
+            machine.finish().unwrap()
         };
         self.store.commit(writes).unwrap();
         if self.shards.undelivered().is_multiple_of(4) {
             let Settings { shards, winners, .. } = self.shards.settings;
-            assert_sound(&self.store, shards, winners);
+            assert_sound(std::slice::from_ref(&self.store), shards, winners);
         }
         for effect in effects {
             match effect {
@@ -163,21 +164,29 @@ impl World {
     /// The process is killed and started again: everything but the store is gone.
     fn crash(&mut self) {
         let settings = self.shards.settings;
-        self.shards = recovery::shards(&self.store, settings).unwrap();
+        let map = RangeMap::new(settings.shards, 1).unwrap();
+        let range = Range::open(&self.store, settings, RangeId(0), map).unwrap();
+        self.shards = range.into_shards();
         self.index = Index::default();
         self.orders.clear();
         self.commands.clear();
-        let mut contents = Vec::new();
-        let owed = recovery::owed(&self.store, settings.shards, &mut |p, c| contents.push((p, c))).unwrap();
-        for (page, content) in contents {
-            self.index.put(page, self.numbers[&content]);
+        for shard in (0..settings.shards).map(ShardId) {
+            each(&self.store, shard, Kind::Page, |key, bytes| {
+                let record: PageRecord = decode(key, bytes)?;
+                if let Some(state) = record.content() {
+                    self.index.put(key::last_page(key).unwrap(), self.numbers[&state.content]);
+                }
+                Ok(())
+            })
+            .unwrap();
         }
-        self.deferred = owed.deferred;
-        self.dirty = owed.dirty.into_iter().collect();
-        self.verify = owed.unverified;
-        for (page, content, ticket) in owed.pending {
-            let search = Search { ticket };
-            self.orders.push_back(IndexCommand::Search { page, content, search });
+        (self.deferred, self.dirty, self.verify) = Default::default();
+        let mut scan = OwedScan::new(0..settings.shards);
+        while let Some(owed) = scan.piece(&self.store, 5).unwrap() {
+            self.deferred.extend(owed.deferred);
+            self.dirty.extend(owed.dirty);
+            self.verify.extend(owed.unverified);
+            self.commit(owed.searches, 2);
         }
     }
 
@@ -405,7 +414,7 @@ impl World {
     fn groups(&self) -> Vec<(GroupId, GroupRecord)> {
         let mut groups = Vec::new();
         for shard in (0..self.shards.settings.shards).map(ShardId) {
-            recovery::each(&self.store, shard, Kind::Group, |key, bytes| {
+            each(&self.store, shard, Kind::Group, |key, bytes| {
                 groups.push((GroupId::from_stored(key::last_number(key).unwrap()), decode(key, bytes)?));
                 Ok(())
             })
@@ -476,7 +485,7 @@ impl World {
             } else if !self.dirty.is_empty() {
                 self.regroup_step();
             } else {
-                let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered());
+                let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered() as u64);
                 assert!(backlog.is_quiescent(), "owed but nobody does it: {backlog:?}");
                 return;
             }
@@ -602,7 +611,7 @@ impl World {
         let settings = self.shards.settings;
         let mut dissimilar: HashMap<GroupId, u64> = HashMap::new();
         for shard in (0..settings.shards).map(ShardId) {
-            recovery::each(&self.store, shard, Kind::Member, |key, bytes| {
+            each(&self.store, shard, Kind::Member, |key, bytes| {
                 let member: Member = decode(key, bytes)?;
                 let group = GroupId::from_stored(key::last_number(&key[..key.len() - 16]).unwrap());
                 let page = self.record(key::last_page(key).unwrap()).unwrap();
@@ -618,7 +627,7 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::InboundRedirect, |key, _| {
+            each(&self.store, shard, Kind::InboundRedirect, |key, _| {
                 let source = self.record(key::last_page(key).unwrap()).unwrap();
                 let target = key::last_page(&key[..key.len() - 16]).unwrap();
                 let State::Redirect(state) = &source.state else {
@@ -628,23 +637,21 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::Signature, |key, bytes| {
+            each(&self.store, shard, Kind::Signature, |key, bytes| {
                 let signature = Signature::from_bytes(bytes).unwrap();
                 assert!(self.record(key::last_page(key).unwrap()).unwrap().has_content(signature.content()));
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::Feed, |key, bytes| {
+            each(&self.store, shard, Kind::Feed, |key, bytes| {
                 let page = self.record(PageId::from_bytes(*bytes.first_chunk().unwrap())).unwrap();
                 assert_eq!(page.event, key::last_number(key).unwrap());
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::ForwardingEntry, |_, _| {
-                panic!("a forwarding entry is left")
-            })
-            .unwrap();
-            recovery::each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
+            each(&self.store, shard, Kind::ForwardingEntry, |_, _| panic!("a forwarding entry is left"))
+                .unwrap();
+            each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
         }
         for group in groups.keys() {
             let record = read(&self.store, &key::group(*group)).unwrap();
