@@ -170,6 +170,7 @@ impl World {
         }
         self.apply_twice(at, &waiting)?;
         self.receive(at, envelopes, is_shuffled.then_some(&mut random))?;
+        waiting.extend(self.hosts[at].range.take_envelopes());
         self.changed = commands.iter().filter_map(Command::submitted).collect();
         let host = &mut self.hosts[at];
         host.range.put_envelopes(waiting);

@@ -42,7 +42,7 @@ pub(crate) use shards::Shards;
 pub(crate) use message::{Command, Effect, Hint, Message, Regrouped, TransferEnd};
 
 use crate::key;
-use crate::record::{Envelope, Meta, PageRecord, encode};
+use crate::record::{Envelope, Meta, PageRecord, damaged, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
@@ -182,7 +182,9 @@ impl<'s, 'm> Machine<'s, 'm> {
             let Some((envelope, stored)) = self.shards.queue.pop_front() else { break };
             let Envelope { from, to, number, message } = envelope;
             let applied = self.shards.applied(to, from);
-            debug_assert!(number <= applied + 1, "the queue keeps the order of a pair");
+            if number > applied + 1 {
+                return Err(damaged(&key::outbox(from, to, applied + 1), "a message is missing"));
+            }
             self.txn.delete_own(key::outbox(from, to, number), stored);
             if number <= applied {
                 continue;

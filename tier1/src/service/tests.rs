@@ -95,9 +95,9 @@ macro_rules! over_ranges {
 }
 
 mod audit;
+mod stuck;
 
 over_ranges! {
-    a_flush_names_what_cannot_be_done,
     the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave,
     a_host_is_purged_in_steps,
     what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it,
@@ -167,27 +167,6 @@ fn content(page: u64) -> Body {
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
-
-fn a_flush_names_what_cannot_be_done(ranges: u16) {
-    let store = Arc::new(Memory::default());
-    let tier1 = start(&store, ranges);
-    for page in 0..3 {
-        submit(&tier1, page, 1, content(page));
-    }
-    assert!(tier1.flush(PATIENCE).unwrap());
-    let page = url(1).id();
-    store.commit(vec![(key::signature(tier1.shard_of(page), page), Some(vec![1, 2, 3]))]).unwrap();
-    // The others are to be recomputed now.
-    submit(&tier1, 0, 2, Body::Dead);
-    let refused = tier1.flush(PATIENCE).unwrap_err();
-    assert!(matches!(refused, Tier1Error::Damaged(_)), "{refused}");
-    // Another version mends it, and the next start finds what is owed.
-    submit(&tier1, 1, 3, content(7));
-    tier1.stop();
-    let tier1 = start(&store, ranges);
-    assert!(tier1.flush(PATIENCE).unwrap());
-    tier1.stop();
-}
 
 fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave(ranges: u16) {
     let store = Arc::new(Memory::default());

@@ -18,7 +18,7 @@ use super::repair::Wanted;
 use super::sweep::Sweep;
 use super::writer::Task;
 use crate::machine::{Command, STEP_ROWS};
-use crate::range::owed::{OwedScan, PIECE_ROWS};
+use crate::range::owed::{Owed, OwedScan, PIECE_ROWS};
 
 pub(crate) use verify::{LastWinner, Verify, measure, verify};
 
@@ -59,6 +59,7 @@ struct Worker<'t> {
     failed: HashSet<Job>,
     /// Not all that has failed is known: the rows have to be gone through again, when somebody waits for that.
     incomplete: bool,
+    scan_again: bool,
     /// When what has failed is tried again, and the pause before that.
     retry_at: Option<Instant>,
     pause: Duration,
@@ -74,9 +75,20 @@ pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
     let scan = Some(OwedScan::new(tier1.map.run(owner.id)));
     let sweep = Sweep::of(tier1.map.run(owner.id));
     let (failed, last_winner) = (HashSet::new(), LastWinner::default());
-    let (incomplete, retry_at, pause) = (false, None, RETRY);
-    let mut worker =
-        Worker { tier1, owner, jobs, sweep, scan, last_winner, failed, incomplete, retry_at, pause };
+    let (incomplete, scan_again, retry_at, pause) = (false, false, None, RETRY);
+    let mut worker = Worker {
+        tier1,
+        owner,
+        jobs,
+        sweep,
+        scan,
+        last_winner,
+        failed,
+        incomplete,
+        scan_again,
+        retry_at,
+        pause,
+    };
     worker.run();
 }
 
@@ -153,16 +165,24 @@ impl Worker<'_> {
                 self.tell(Task::Swept);
             }
             Job::Retry => {
-                if self.incomplete && self.scan.is_none() {
-                    self.incomplete = false;
-                    self.scan = Some(OwedScan::new(self.tier1.map.run(self.owner.id)));
-                    self.find_owed();
+                self.scan_again = self.incomplete;
+                if self.scan.is_none() {
+                    self.begin_again();
                 }
                 return self.retry();
             }
             Job::Stop => return Go::End,
         }
         Go::On
+    }
+
+    /// Goes through all rows again, when somebody waits for that.
+    fn begin_again(&mut self) {
+        if std::mem::take(&mut self.scan_again) {
+            self.incomplete = false;
+            self.scan = Some(OwedScan::new(self.tier1.map.run(self.owner.id)));
+            self.tell(Task::Owed(Some(Owed::default())));
+        }
     }
 
     fn find_owed(&mut self) {
@@ -172,6 +192,7 @@ impl Worker<'_> {
                 if found.is_none() {
                     self.scan = None;
                     self.clear();
+                    self.begin_again();
                 }
                 self.tell(Task::Owed(found));
             }
@@ -180,7 +201,7 @@ impl Worker<'_> {
                 // This time those behind it come next.
                 self.incomplete = true;
                 self.owner.stuck.failed(error.into());
-                self.tell(Task::Owed(Some(Default::default())));
+                self.tell(Task::Owed(Some(Owed::default())));
             }
         }
     }
