@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use doppel_model::Timestamp;
@@ -113,7 +114,11 @@ fn nothing_acknowledged_is_lost_by_several_ranges() {
     kill_while_loading(&["--shards", "5", "--ranges", "3"]);
 }
 
+/// The loader's patience is short, so two of them do not share the machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn kill_while_loading(options: &[&str]) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let kills = number("DOPPEL_KILLS").map_or(4, |n| usize::try_from(n).unwrap());
     let seed = number("DOPPEL_SEED")
         .unwrap_or_else(|| u64::from(std::process::id()) << 20 | u64::from(kills as u32));

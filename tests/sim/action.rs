@@ -110,9 +110,10 @@ pub(crate) enum Action {
     Work {
         steps: u32,
     },
-    /// A range is killed and started, and tier 2 with it.
+    /// A range is killed and started, and tier 2 with it unless it dies alone.
     Kill {
         range: u32,
+        alone: bool,
         files: Files,
         commands_survive: bool,
     },
@@ -308,7 +309,7 @@ impl<'r> Making<'r> {
             14 => Action::Work { steps: 1 + self.random.below(8) as u32 },
             15 if self.stops => {
                 let (files, commands_survive) = (self.files(), self.random.once_in(2));
-                Action::Kill { range: which, files, commands_survive }
+                Action::Kill { range: which, alone: self.random.once_in(2), files, commands_survive }
             }
             16 if self.stops => Action::KillAll { files: self.files() },
             17 => Action::Ask { page: self.page() },

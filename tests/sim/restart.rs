@@ -1,39 +1,57 @@
 //! A range stops at any instruction, and starts from what its store holds.
 
 use doppel_tier1::RangeId;
-use doppel_tier1::simulation::{Answer, Effect, FoundOwed, Owed, SimRange, contents};
+use doppel_tier1::simulation::{Answer, Command, Effect, FoundOwed, Owed, SimRange, contents};
 
 use super::action::{Files, Stop};
 use super::mistake::Mistake;
 use super::violation::{Checked, failed};
-use super::world::{World, fetch};
+use super::world::{World, fetch, range_id};
+
+/// What dies.
+#[derive(Debug)]
+pub(crate) enum Killed {
+    /// The range alone. Orders to tier 2 that are in its log and may not have been given.
+    Alone(Vec<Effect>),
+    /// Tier 2, too: this is left of its files.
+    WithTier2(Files),
+}
 
 impl World {
-    /// Kills a range and tier 2, and starts them again. The other ranges live on.
-    pub(crate) fn kill(&mut self, at: usize, files: Files, commands_survive: bool) -> Checked {
+    /// Kills a range, and tier 2 with it or not, and starts what was killed again. All other ranges live on.
+    pub(crate) fn kill(&mut self, at: usize, killed: Killed, commands_survive: bool) -> Checked {
         let (shards, map) = (self.settings.shards, self.map);
-        self.hosts[at].store.crash();
-        let mut all = Vec::new();
-        for (number, id) in map.ranges().enumerate() {
-            let host = &mut self.hosts[number];
-            let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
-            all.extend(contents(&*host.store, map, id).map_err(damaged)?);
-            if number == at {
-                host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
-                (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
-                host.posts.clear();
-                host.forgets = self.planted.is(Mistake::OwedForgotten);
+        let id = range_id(at);
+        let host = &mut self.hosts[at];
+        host.store.crash();
+        let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
+        host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
+        (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
+        host.posts.clear();
+        host.forgets = self.planted.is(Mistake::OwedForgotten);
+        host.owed = Some(Owed::of(map, id));
+        let of_it = |command: &Command| map.of_shard(command.shard(shards)) == id;
+        match killed {
+            // Tier 2 brings what it has found out, and the orders of the last commit are in its record.
+            Killed::Alone(orders) => {
+                self.commands
+                    .retain(|command| command.is_search_result() || commands_survive || !of_it(command));
+                orders.into_iter().for_each(|order| self.grant(at, order));
             }
-            // Of the other ranges tier 2 has lost what it was asked.
-            host.owed = Some(Owed::of(map, id));
+            Killed::WithTier2(files) => {
+                let mut all = Vec::new();
+                for (host, id) in self.hosts.iter_mut().zip(map.ranges()) {
+                    all.extend(contents(&*host.store, map, id).map_err(damaged)?);
+                    // Of every range it has lost what it was asked.
+                    host.owed = Some(Owed::of(map, id));
+                }
+                // What the index has answered dies with it.
+                self.commands
+                    .retain(|command| !command.is_search_result() && (commands_survive || !of_it(command)));
+                self.index.restart(files, all, fetch(&self.all, shards))?;
+            }
         }
-        // What the index has answered dies with it.
-        self.commands.retain(|command| {
-            !command.is_search_result()
-                && (commands_survive || self.map.of_shard(command.shard(shards)).0 as usize != at)
-        });
         self.show_feed();
-        self.index.restart(files, all, fetch(&self.all, shards))?;
         self.post(at)
     }
 

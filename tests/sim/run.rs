@@ -11,6 +11,7 @@ use super::invariant;
 use super::mistake::Mistake;
 use super::model::{Body, Version, url};
 use super::random::Random;
+use super::restart::Killed;
 use super::violation::{Checked, Violation, failed};
 use super::world::{Commit, World, range_id};
 
@@ -102,12 +103,13 @@ impl World {
                 self.index.work(*steps);
                 Ok(())
             }
-            Action::Kill { range, files, commands_survive } => {
-                self.kill(*range as usize % self.hosts.len(), *files, *commands_survive)
+            Action::Kill { range, alone, files, commands_survive } => {
+                let killed = if *alone { Killed::Alone(Vec::new()) } else { Killed::WithTier2(*files) };
+                self.kill(*range as usize % self.hosts.len(), killed, *commands_survive)
             }
             Action::KillAll { files } => {
                 self.commands.clear();
-                (0..self.hosts.len()).try_for_each(|at| self.kill(at, *files, false))
+                (0..self.hosts.len()).try_for_each(|at| self.kill(at, Killed::WithTier2(*files), false))
             }
             Action::Ask { page } => invariant::advice::ask(self, *page),
             Action::Read { limit } => {

@@ -21,6 +21,7 @@ use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
 use super::random::Random;
+use super::restart::Killed;
 use super::run::REMEMBERED;
 use super::store::{AllStores, RangeStore};
 use super::violation::{Checked, failed};
@@ -181,7 +182,7 @@ impl World {
                 drop(self.hosts[at].range.settled());
                 self.post(at)?;
             }
-            self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
+            self.die(at, Vec::new(), order)?;
             return Ok(Commit::Lost);
         }
         let groups = || {
@@ -193,22 +194,34 @@ impl World {
         self.planted.writes(&mut writes, groups);
         self.hosts[at].store.commit(writes).map_err(|e| failed("a commit")(e.into()))?;
         if stop == Stop::AfterCommit {
-            self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
+            // Nobody hears of it; its orders are in the log.
+            let mut effects = self.hosts[at].range.settled().effects;
+            self.planted.effects(&mut effects);
+            self.die(at, effects, order)?;
             return Ok(Commit::Unanswered);
         }
         let mut effects = self.settled(at)?;
         self.planted.effects(&mut effects);
         let until = if let Stop::AtEffect(number) = stop { usize::from(number) } else { usize::MAX };
         let stops = until < effects.len();
-        for effect in effects.into_iter().take(until) {
+        let mut effects = effects.into_iter();
+        for effect in effects.by_ref().take(until) {
             self.grant(at, effect);
         }
         self.show_feed();
         if stops {
-            self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
+            self.die(at, effects.collect(), order)?;
             return Ok(Commit::Unanswered);
         }
         Ok(Commit::Answered)
+    }
+
+    /// A range dies in the middle of a commit, alone or with tier 2, before these wishes are granted.
+    fn die(&mut self, at: usize, mut effects: Vec<Effect>, order: u32) -> Checked {
+        effects.retain(|effect| matches!(effect, Effect::Index(_)));
+        let alone = order.is_multiple_of(3);
+        let killed = if alone { Killed::Alone(effects) } else { Killed::WithTier2(Files::AsTheyAre) };
+        self.kill(at, killed, order.is_multiple_of(2))
     }
 
     /// The commit of a range is durable: its answers and its posts leave.
