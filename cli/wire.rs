@@ -72,7 +72,7 @@ impl Engine {
         let config = doppel_tier1::Config {
             dir: dir.join("tier1"),
             shards: map.shards(),
-            ranges: map.len() as u16,
+            ranges: map.count() as u16,
             policy,
             winners,
             pending_max: args.pending_max,

@@ -123,7 +123,8 @@ pub fn restore(
     winners: WinnerOrder,
 ) -> Result<(BackupSummary, check::Report), RestoreError> {
     // Flushed once, at the end: until then it is nobody's.
-    let opened = directories(dir, map).into_iter().map(|dir| Sled::open_share(&dir, false, map.len() as u16));
+    let opened =
+        directories(dir, map).into_iter().map(|dir| Sled::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
     let store = Joined::new(map, &stores);
     while let Some(mut writes) = backup.writes()? {

@@ -66,7 +66,7 @@ impl RangeMap {
 
     /// How many there are.
     #[must_use]
-    pub fn len(self) -> usize {
+    pub fn count(self) -> usize {
         usize::from(self.ranges)
     }
 

@@ -164,7 +164,7 @@ impl Range {
 
     /// Messages sent to each range, and applied from each, since the collection was created.
     pub(crate) fn traffic(&self) -> Vec<Traffic> {
-        let mut traffic = vec![Traffic::default(); self.map.len()];
+        let mut traffic = vec![Traffic::default(); self.map.count()];
         for own in self.shards.run() {
             for other in (0..self.map.shards()).map(ShardId) {
                 let with = &mut traffic[usize::from(self.map.of_shard(other).0)];

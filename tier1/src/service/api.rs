@@ -21,6 +21,9 @@ use super::writer::Task;
 use crate::machine::{Command, Hint};
 use crate::totals;
 
+/// A submission and the comparison with its representative.
+type Hinted = (Submission, Option<Hint>);
+
 impl Tier1 {
     /// Applies commands at one range, and returns when they are committed.
     pub(super) fn apply(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
@@ -35,11 +38,8 @@ impl Tier1 {
     }
 
     /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.
-    fn submit_to_ranges(
-        &self,
-        submissions: Vec<(Submission, Option<Hint>)>,
-    ) -> Result<Vec<Outcome>, Tier1Error> {
-        let mut by_range: Vec<(Vec<usize>, Vec<(Submission, Option<Hint>)>)> =
+    fn submit_to_ranges(&self, submissions: Vec<Hinted>) -> Result<Vec<Outcome>, Tier1Error> {
+        let mut by_range: Vec<(Vec<usize>, Vec<Hinted>)> =
             self.owners.iter().map(|_| Default::default()).collect();
         let count = submissions.len();
         for (at, submission) in submissions.into_iter().enumerate() {

@@ -106,8 +106,8 @@ impl Tier1 {
         limit: usize,
     ) -> Result<RepairTrail, Tier1Error> {
         let mut numbers = Vec::new();
-        let metas = (0..self.settings.shards).map(|shard| key::meta(ShardId(shard))).collect();
-        for (at, meta) in self.rows.records::<Meta>(metas)?.into_iter().enumerate() {
+        let metas: Vec<_> = (0..self.settings.shards).map(|shard| key::meta(ShardId(shard))).collect();
+        for (at, meta) in self.rows.records::<Meta>(&metas)?.into_iter().enumerate() {
             let last = meta.map_or(0, |meta| meta.audits);
             // A place that this collection never gave leads nowhere.
             let from = before.map_or(last, |before| before.numbers().get(at).copied().unwrap_or(0));

@@ -97,6 +97,7 @@ impl Tier1 {
     ///
     /// # Errors
     /// When a thread cannot be started.
+    #[allow(clippy::needless_pass_by_value, reason = "each range keeps one")]
     pub fn start(self: &Arc<Self>, tier2: Arc<dyn Tier2Api>) -> Result<(), Error> {
         let starts = std::mem::take(&mut *self.start.lock().unwrap_or_else(PoisonError::into_inner));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +121,7 @@ impl Tier1 {
             spawn(format!("tier1-writer-{number}"), Box::new(write))?;
             let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
             spawn(format!("tier1-worker-{number}"), Box::new(move || worker::run(&tier1, &of, &jobs)))?;
-            if self.map.len() > 1 {
+            if self.map.count() > 1 {
                 let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
                 spawn(format!("tier1-sender-{number}"), Box::new(move || sender::run(&tier1, &of, &posts)))?;
             }

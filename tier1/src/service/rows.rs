@@ -25,6 +25,9 @@ pub(crate) struct Rows {
     peers: Arc<dyn Peers>,
 }
 
+/// Takes a key and a row, and says whether to go on.
+type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Tier1Error> + 'e;
+
 /// A signature as it was read; none where the page has none.
 pub(crate) type ReadSignature = Result<Option<Arc<Signature>>, Tier1Error>;
 
@@ -41,7 +44,7 @@ impl Rows {
     pub(super) fn bytes(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, Tier1Error> {
         let mut found: Vec<Option<Vec<u8>>> = Vec::new();
         found.resize_with(keys.len(), || None);
-        let mut by_range: Vec<(Vec<usize>, Vec<Vec<u8>>)> = vec![Default::default(); self.map.len()];
+        let mut by_range: Vec<(Vec<usize>, Vec<Vec<u8>>)> = vec![Default::default(); self.map.count()];
         for (at, key) in keys.into_iter().enumerate() {
             let (places, keys) = &mut by_range[usize::from(self.map.of_key(&key).0)];
             places.push(at);
@@ -66,21 +69,22 @@ impl Rows {
     /// Records in the order of their keys.
     pub(super) fn records<T: DeserializeOwned>(
         &self,
-        keys: Vec<Vec<u8>>,
+        keys: &[Vec<u8>],
     ) -> Result<Vec<Option<T>>, Tier1Error> {
-        let rows = self.bytes(keys.clone())?;
+        let rows = self.bytes(keys.to_vec())?;
         let decoded = keys.iter().zip(rows).map(|(key, row)| row.map(|row| decode(key, &row)).transpose());
         Ok(decoded.collect::<Result<_, _>>()?)
     }
 
     /// One record.
     pub(super) fn record<T: DeserializeOwned>(&self, key: Vec<u8>) -> Result<Option<T>, Tier1Error> {
-        Ok(self.records(vec![key])?.pop().flatten())
+        Ok(self.records(&[key])?.pop().flatten())
     }
 
     /// Records of pages.
     pub(super) fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageRecord>>, Tier1Error> {
-        self.records(pages.iter().map(|page| key::page(self.owner(*page), *page)).collect())
+        let keys: Vec<_> = pages.iter().map(|page| key::page(self.owner(*page), *page)).collect();
+        self.records(&keys)
     }
 
     /// Signatures of the first pages, at least one, so many as are read at a time.
@@ -116,12 +120,7 @@ impl Rows {
     }
 
     /// Calls `each` for all rows of one range from `from` to before `to`, piece by piece, until it returns false.
-    pub(super) fn each(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool, Tier1Error>,
-    ) -> Result<(), Tier1Error> {
+    pub(super) fn each(&self, from: &[u8], to: &[u8], each: &mut EachRow<'_>) -> Result<(), Tier1Error> {
         let mut from = from.to_vec();
         loop {
             let piece = self.piece(&from, to, PIECE_ROWS)?;

@@ -33,6 +33,9 @@ const IDLE: Duration = Duration::from_millis(20);
 /// Questions are expected for so long after the last one.
 const ASKED: Duration = Duration::from_secs(1);
 
+/// Tasks taken before a commit is built. Those that come while it is are taken into it as long as it has room.
+const TASKS_MAX: usize = 256;
+
 struct Writer<'t> {
     tier1: &'t Tier1,
     owner: &'t Owner,
@@ -69,7 +72,7 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
     sender: Sender<Post>,
 ) {
-    let background = Background::new(Arc::clone(tier2), owner.jobs.clone(), tier1.map.len());
+    let background = Background::new(Arc::clone(tier2), owner.jobs.clone(), tier1.map.count());
     let mut writer = Writer {
         tier1,
         owner,
@@ -94,8 +97,9 @@ pub(super) fn run(
 
 impl Writer<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
-        self.send()?;
         loop {
+            // A hold may be over, or a post that failed may go again.
+            self.send()?;
             if !self.range.holds_back() {
                 let pending = self.tier1.pending();
                 let searches = self.background.schedule(pending);
@@ -110,6 +114,10 @@ impl Writer<'_> {
                 }
                 let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
                 let Ok(task) = self.tasks.recv_timeout(pause) else { continue };
+                self.take(task);
+            }
+            // So that posts and receipts of all ranges share a commit.
+            for task in self.tasks.try_iter().take(TASKS_MAX) {
                 self.take(task);
             }
             self.commit()?;

@@ -13,7 +13,7 @@ impl<'s> Joined<'s> {
     /// Over as many stores as there are ranges, in their order.
     pub fn new<S: Store + 's>(map: RangeMap, stores: impl IntoIterator<Item = &'s S>) -> Self {
         let stores: Vec<&dyn Store> = stores.into_iter().map(|store| store as &dyn Store).collect();
-        debug_assert_eq!(stores.len(), map.len());
+        debug_assert_eq!(stores.len(), map.count());
         Self { map, stores }
     }
 

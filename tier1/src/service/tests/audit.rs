@@ -49,7 +49,6 @@ impl Store for Journal {
     }
 }
 
-/// Like no other page.
 over_ranges! {
     an_applied_repair_is_on_the_trail_and_a_dry_run_is_not,
     no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry,
@@ -59,6 +58,7 @@ over_ranges! {
     a_purged_page_is_on_the_trail_no_more,
 }
 
+/// Like no other page.
 fn lone(page: u64) -> Body {
     let tokens: Vec<u64> = (0..100).map(|i| page * 1_000 + i).collect();
     Body::Content(Arc::new(Builder::new().build(&tokens)))
