@@ -37,9 +37,14 @@ pub struct EngineArgs {
     /// this, 0.5 to 0.9999. Fixed when a data directory is created [default there: 0.8].
     #[arg(long)]
     pub tau: Option<Tau>,
-    /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 4].
+    /// Tier-1 shards, 1 to 256. Fixed when a data directory is created [default there: 16, or as many as there are
+    /// ranges if that is more].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub shards: Option<u16>,
+    /// Ranges that the shards are cut into, 1 to 64: each has a database and a writer of its own. The groups do not
+    /// depend on it. Fixed when a data directory is created [default there: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub ranges: Option<u16>,
     /// A file of rules by which the winner of a group is elected, and of markets by name (docs/WINNERS.md;
     /// deploy/winners.toml is an example). The rules are fixed when a data directory is created; the markets
     /// are those of the file.

@@ -15,12 +15,12 @@ use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
 
 use crate::args::EngineArgs;
-use crate::manifest::{Manifest, Wanted};
+use crate::manifest::{Defaults, Manifest, Wanted};
 use crate::winners::Winners;
 
-/// Shards of a new data directory: enough to keep several cores busy, few enough that a group of
-/// commands is worth its flush.
-const SHARDS: u16 = 4;
+/// What a new data directory has: shards enough for as many ranges later, and one range, the fastest on two cores
+/// (docs/EVALUATION.md).
+const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 
 /// The name of the only node.
 const NODE: &str = "local";
@@ -58,8 +58,9 @@ impl Engine {
     pub fn open_with(dir: &Path, args: &EngineArgs, durable: bool, rules: Rules) -> anyhow::Result<Self> {
         let Winners { order, markets } =
             args.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
-        let wanted = Wanted { tau: args.tau, shards: args.shards, winners: order };
-        let manifest = Manifest::open_or_create(dir, wanted, SHARDS)?;
+        let wanted = Wanted { tau: args.tau, shards: args.shards, ranges: args.ranges, winners: order };
+        let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
+        let map = manifest.map()?;
         let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
         // An empty collection in its place would look like a sound one. Tier 1 is made first.
         let lost = dir.join("tier1");
@@ -71,7 +72,8 @@ impl Engine {
         );
         let config = doppel_tier1::Config {
             dir: dir.join("tier1"),
-            shards: manifest.shards,
+            shards: map.shards(),
+            ranges: map.count() as u16,
             policy,
             winners,
             pending_max: args.pending_max,
@@ -104,9 +106,11 @@ impl Engine {
         };
         let source = Arc::clone(&tier1);
         let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
-        let mut contents = tier1.contents().into_iter();
-        let tier2 = Tier2::open(config, &mut contents, fetch, tier1.answer())
-            .with_context(|| format!("cannot open the index in {}", dir.display()))?;
+        let mut contents = tier1.contents();
+        let opened = Tier2::open(config, &mut contents, fetch, tier1.answer());
+        // What could not be read is why, whatever the index makes of the rest.
+        contents.failure().map_or(Ok(()), Err).with_context(|| format!("cannot open {}", dir.display()))?;
+        let tier2 = opened.with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }

@@ -390,7 +390,12 @@ fn a_directory_is_opened_as_it_was_made() {
     assert_eq!(code(&other), 1);
     assert!(errors(&other).contains("was made with --tau 0.9, not 0.8"), "{}", errors(&other));
     let other = dedup(&["--shards", "7"]);
-    assert!(errors(&other).contains("was made with --shards 4, not 7"), "{}", errors(&other));
+    assert!(errors(&other).contains("was made with --shards 16, not 7"), "{}", errors(&other));
+    let other = dedup(&["--ranges", "2"]);
+    assert!(errors(&other).contains("was made with --ranges 1, not 2"), "{}", errors(&other));
+    let many = run(["dedup", "--shards", "2", "--ranges", "3", &files[0]]);
+    assert_eq!(code(&many), 1);
+    assert!(errors(&many).contains("3 ranges of 2 shards"), "{}", errors(&many));
 
     let manifest = data.join("manifest.json");
     let sound = fs::read_to_string(&manifest).unwrap();
@@ -419,7 +424,7 @@ fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
         assert_eq!(errors(&used).lines().count(), 1, "{}", errors(&used));
     }
     assert!(server.terminate());
-    let database = data.join("tier1/db");
+    let database = data.join("tier1/range-0/db");
     let mut bytes = fs::read(&database).unwrap();
     bytes.fill(0xaa);
     fs::write(&database, bytes).unwrap();

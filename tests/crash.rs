@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use doppel_model::Timestamp;
@@ -103,6 +104,20 @@ fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration
 
 #[test]
 fn nothing_acknowledged_is_lost() {
+    kill_while_loading(&[]);
+}
+
+/// Each range has a database and messages to the others, and the kill finds each at another moment.
+#[test]
+fn nothing_acknowledged_is_lost_by_several_ranges() {
+    kill_while_loading(&["--shards", "5", "--ranges", "3"]);
+}
+
+/// The loader's patience is short, so two of them do not share the machine.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn kill_while_loading(options: &[&str]) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let kills = number("DOPPEL_KILLS").map_or(4, |n| usize::try_from(n).unwrap());
     let seed = number("DOPPEL_SEED")
         .unwrap_or_else(|| u64::from(std::process::id()) << 20 | u64::from(kills as u32));
@@ -128,7 +143,7 @@ fn nothing_acknowledged_is_lost() {
     }
 
     let data = home.path().join("data");
-    let mut server = Server::start(&data, &[]);
+    let mut server = Server::start(&data, options);
     let mut late = 0;
     for ((round, time), planned) in rounds.iter().zip(&times).zip(&planned) {
         let mut span = usize::try_from(time.as_micros()).unwrap();
@@ -147,9 +162,9 @@ fn nothing_acknowledged_is_lost() {
                 interrupted += 1;
             }
             if random.index(4) == 0 {
-                die_while_starting(&data, Duration::from_millis(random.index(200) as u64));
+                die_while_starting(&data, options, Duration::from_millis(random.index(200) as u64));
             }
-            server = Server::start(&data, &[]);
+            server = Server::start(&data, options);
             let kept = check_acknowledged(&server, &acknowledged);
             println!("{}: killed after {moment} us, {kept} acknowledged pages kept", round.display());
         }
@@ -160,6 +175,9 @@ fn nothing_acknowledged_is_lost() {
     println!("{kills} kills while pages were posted, {late} after that");
     let different = differences(&server.export(), &expected);
     assert!(different.is_empty(), "DOPPEL_SEED={seed}\n{}", different.join("\n"));
+    assert!(server.terminate());
+    let checked = doppel().arg("check").arg(&data).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
 }
 
 #[test]
@@ -197,9 +215,9 @@ fn differences(export: &str, expected: &str) -> Vec<String> {
 }
 
 /// Starts a server and kills it before or during recovery.
-fn die_while_starting(data: &Path, after: Duration) {
+fn die_while_starting(data: &Path, options: &[&str], after: Duration) {
     let mut command = doppel();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data).args(options);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(after);
     child.kill().unwrap();

@@ -79,11 +79,11 @@ fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
         TRACED.store(true, Ordering::Relaxed);
         drop(run(&small, mistake));
     }
-    let Plan { shards, nodes, pages, tau, step_rows, group_members_max, low_cohesion_percent, .. } = small;
+    let Plan { shards, ranges, pages, tau, step_rows, group_members_max, low_cohesion_percent, .. } = small;
     let Plan { rules, actions, .. } = small;
     let actions: Vec<String> = actions.iter().map(|action| format!("  {action:?}")).collect();
     Some(format!(
-        "seed {seed}: {violation}\n{shards} shards on {nodes} nodes, {pages} pages, tau 0.{tau}, steps of \
+        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges, {pages} pages, tau 0.{tau}, steps of \
          {step_rows} rows, groups of {group_members_max}, low cohesion from {low_cohesion_percent} %, winners by {rules:?}; {} actions:\n{}\nagain: DOPPEL_SIM_SEED={seed} \
          DOPPEL_SIM_SEEDS=1 cargo test --test sim no_seed",
         actions.len(),

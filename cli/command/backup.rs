@@ -45,9 +45,10 @@ impl Backup {
         let mut summary = BackupSummary::default();
         match &self.data {
             Some(dir) => {
-                let manifest = Manifest::open(dir)?.seal()?;
+                let manifest = Manifest::open(dir)?;
+                let (map, sealed) = (manifest.map()?, manifest.seal()?);
                 out.write(|out| {
-                    let backed_up = of_directory(&dir.join("tier1"), &manifest, out);
+                    let backed_up = of_directory(&dir.join("tier1"), map, &sealed, out);
                     summary = backed_up.with_context(|| format!("cannot back {} up", dir.display()))?;
                     Ok(())
                 })?;

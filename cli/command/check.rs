@@ -39,6 +39,7 @@ pub(crate) struct Checked {
     policy: PolicyRecord,
     winners: WinnerOrder,
     shards: u16,
+    ranges: u16,
     tier1: doppel_tier1::check::Report,
     tier2: doppel_tier2::check::Report,
 }
@@ -63,7 +64,7 @@ impl Checked {
         let tier2 = doppel_tier2::check::of_directory(&dir.join("tier2"))?;
         let policy = Policy { tau: manifest.policy.tau };
         let mut tier1 =
-            doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.shards, policy, manifest.winners)?;
+            doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.map()?, policy, manifest.winners)?;
         if tier1.rows == 0 && tier2.signatures > 0 {
             // Rows that were lost altogether contradict nothing.
             tier1.findings.add(Finding {
@@ -82,8 +83,8 @@ impl Checked {
         tier2: doppel_tier2::check::Report,
     ) -> Self {
         let sound = tier1.is_sound() && tier2.damage.is_empty();
-        let Manifest { policy, winners, shards, .. } = manifest.clone();
-        Self { sound, policy, winners, shards, tier1, tier2 }
+        let Manifest { policy, winners, shards, ranges, .. } = manifest.clone();
+        Self { sound, policy, winners, shards, ranges, tier1, tier2 }
     }
 
     /// What to do; none when everything holds.
@@ -107,7 +108,8 @@ impl Checked {
 
     pub(crate) fn write(&self, dir: &Path, out: &mut dyn Write) -> io::Result<()> {
         let (tier1, tier2) = (&self.tier1, &self.tier2);
-        writeln!(out, "{}: {}, {}", dir.display(), self.policy, plural(self.shards.into(), "shard"))?;
+        let (shards, ranges) = (plural(self.shards.into(), "shard"), plural(self.ranges.into(), "range"));
+        writeln!(out, "{}: {}, {shards} in {ranges}", dir.display(), self.policy)?;
         writeln!(out, "winners by {}", self.winners)?;
         let (pages, groups) = (plural(tier1.pages, "page"), plural(tier1.groups, "group"));
         let (rows, size) = (plural(tier1.rows, "row"), bytes(tier1.bytes));

@@ -56,14 +56,14 @@ impl Restore {
         let file = File::open(&self.backup).with_context(of)?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let reader = Reader::open(&mut file).with_context(of)?;
-        let manifest = Manifest::read(reader.head().manifest.as_bytes(), &self.backup)?;
+        let manifest = Manifest::of_backup(reader.head().manifest.as_bytes(), &self.backup)?;
         clear(dir)?;
         let cannot = || format!("cannot write {}", dir.display());
         let aside = dir.join(ASIDE);
         fs::create_dir_all(&aside).with_context(cannot)?;
         let bar = progress::waiting("restoring");
         let policy = Policy { tau: manifest.policy.tau };
-        let restored = restore(reader, &aside.join(TIER1), manifest.shards, policy, manifest.winners);
+        let restored = restore(reader, &aside.join(TIER1), manifest.map()?, policy, manifest.winners);
         let (summary, report) = restored.with_context(of)?;
         let checked = Checked::new(&manifest, report, doppel_tier2::check::Report::default());
         bar.finish_and_clear();

@@ -55,6 +55,22 @@ fn the_number_of_shards_changes_nothing() -> Result<()> {
 }
 
 #[test]
+fn the_number_of_ranges_changes_nothing() -> Result<()> {
+    ensure_invariant("--ranges", &["1", "2", "8"])
+}
+
+#[test]
+fn ranges_and_index_nodes_together_change_nothing() -> Result<()> {
+    let Some(files) = QUICK.files()? else { return Ok(()) };
+    let expected = read(QUICK.output()?)?;
+    for ranges in ["2", "8"] {
+        let found = groups(&["--ranges", ranges, "--index-nodes", "4"], &files)?;
+        ensure_equal(&format!("{ranges} ranges on 4 index nodes"), &expected, &found)?;
+    }
+    Ok(())
+}
+
+#[test]
 fn the_number_of_partitions_changes_nothing() -> Result<()> {
     ensure_invariant("--partitions", &["1", "8", "64"])
 }

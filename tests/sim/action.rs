@@ -10,7 +10,7 @@ use super::model::{Body, Page};
 use super::order;
 use super::random::Random;
 
-/// Where a node stops in the middle of a commit.
+/// Where a range stops in the middle of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Never,
@@ -66,16 +66,16 @@ pub(crate) enum Action {
     Expire {
         which: u32,
     },
-    /// A node applies messages, its own and those that the network brings.
+    /// A range applies messages, its own and those that the network brings.
     Deliver {
-        node: u32,
+        range: u32,
         order: u32,
         envelopes: u8,
         stop: Stop,
     },
-    /// The network loses what is under way from a node.
+    /// The network loses what is under way from a range.
     Lose {
-        node: u32,
+        range: u32,
     },
     /// The next message of a kind is held up for so many commits, or until the rest.
     Delay {
@@ -91,15 +91,15 @@ pub(crate) enum Action {
         which: u32,
         body: Body,
     },
-    /// A node sends everything in its outbox again.
+    /// A range makes its posts again, without waiting for answers any longer.
     SendAgain {
-        node: u32,
+        range: u32,
     },
     /// Tier 2 makes a pass over some orders.
     Pass {
         orders: u8,
     },
-    /// A command arrives at its node, in any order; with `repeat` it comes again later.
+    /// A command arrives at its range, in any order; with `repeat` it comes again later.
     Command {
         which: u32,
         repeat: bool,
@@ -126,9 +126,10 @@ pub(crate) enum Action {
     Work {
         steps: u32,
     },
-    /// A node is killed and started, and tier 2 with it.
+    /// A range is killed and started, and tier 2 with it unless it dies alone.
     Kill {
-        node: u32,
+        range: u32,
+        alone: bool,
         files: Files,
         commands_survive: bool,
     },
@@ -158,7 +159,9 @@ pub(crate) enum Action {
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) shards: u16,
-    pub(crate) nodes: usize,
+    pub(crate) ranges: u16,
+    /// Envelopes of a post at most.
+    pub(crate) post_envelopes: usize,
     pub(crate) pages: usize,
     /// The threshold in tenths.
     pub(crate) tau: u32,
@@ -175,11 +178,12 @@ impl Plan {
     pub(crate) fn of(seed: u64, steps: usize) -> Self {
         let mut random = Random::new(seed);
         let shards = 1 + random.below(7) as u16;
-        let nodes = 1 + random.below(u64::from(shards).min(3)) as usize;
+        let ranges = 1 + random.below(u64::from(shards).min(4)) as u16;
         let pages = 6 + random.below(30) as usize;
         let tau = if random.once_in(4) { 9 } else { 8 };
         let step_rows = [2, 3, 256][random.below(3) as usize];
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
+        let post_envelopes = [1, 3, 8, 256][random.below(4) as usize];
         // Of a source of their own: the actions of a seed do not depend on them.
         let rules = order::rules(&mut Random::new(seed.rotate_left(32)));
         let mut delaying = Random::new(seed.rotate_left(16));
@@ -210,7 +214,8 @@ impl Plan {
         Self {
             seed,
             shards,
-            nodes,
+            ranges,
+            post_envelopes,
             pages,
             tau,
             step_rows,
@@ -357,10 +362,10 @@ impl<'r> Making<'r> {
             4 => Action::Expire { which },
             5 => {
                 let (order, envelopes) = (self.random.number(), 1 + self.random.below(12) as u8);
-                Action::Deliver { node: which, order, envelopes, stop: self.stop() }
+                Action::Deliver { range: which, order, envelopes, stop: self.stop() }
             }
-            6 => Action::Lose { node: which },
-            7 => Action::SendAgain { node: which },
+            6 => Action::Lose { range: which },
+            7 => Action::SendAgain { range: which },
             8 => Action::Pass { orders: 1 + self.random.below(10) as u8 },
             9 => Action::Command { which, repeat: self.random.once_in(10), stop: self.stop() },
             10 => Action::Verify { which },
@@ -371,7 +376,7 @@ impl<'r> Making<'r> {
             14 => Action::Work { steps: 1 + self.random.below(8) as u32 },
             15 if self.stops => {
                 let (files, commands_survive) = (self.files(), self.random.once_in(2));
-                Action::Kill { node: which, files, commands_survive }
+                Action::Kill { range: which, alone: self.random.once_in(2), files, commands_survive }
             }
             16 if self.stops => Action::KillAll { files: self.files() },
             17 => Action::Ask { page: self.page() },

@@ -1,10 +1,11 @@
 //! Single messages that are held up for long while everything else goes on: a merge, over a whole
-//! recomputation of the group that it joins to another. What its pair of shards sends after it waits behind it.
+//! recomputation of the group that it joins to another. What the same sender sends after it waits behind it.
 
 use std::collections::BTreeMap;
 
 use doppel_model::{PageId, ShardId};
-use doppel_tier1::simulation::{Envelope, Kind};
+use doppel_tier1::simulation::{Envelope, Kind, SimPost};
+use doppel_tier1::{RangeId, RangeMap};
 
 use super::action::Stop;
 use super::clients::Request;
@@ -34,14 +35,17 @@ pub(crate) const DELAYED: [Kind; 12] = [
 pub(crate) struct Delays {
     /// The kinds whose next message is held up, and for how many commits.
     wanted: Vec<(Kind, u32)>,
-    held: BTreeMap<(ShardId, ShardId), Held>,
+    /// Messages within a range, which holds them in memory, by sender and receiver.
+    envelopes: BTreeMap<(ShardId, ShardId), Held<Envelope>>,
+    /// Posts between two ranges, which the network holds.
+    posts: BTreeMap<(RangeId, RangeId), Held<SimPost>>,
 }
 
-/// A message and those behind it.
+/// What is held up, and whatever the same sender sent after it.
 #[derive(Debug)]
-struct Held {
+struct Held<T> {
     commits_left: u32,
-    envelopes: Vec<Envelope>,
+    items: Vec<T>,
 }
 
 impl Delays {
@@ -49,33 +53,54 @@ impl Delays {
         self.wanted.push((kind, commits));
     }
 
-    /// Takes out of what a commit would apply whatever has to wait, and adds what has waited for long enough.
-    pub(crate) fn hold(
+    /// Takes out of the messages that a range would apply whatever has to wait, and adds what has waited for long
+    /// enough.
+    pub(crate) fn hold_envelopes(
         &mut self,
         waiting: Vec<Envelope>,
-        is_here: impl Fn(ShardId) -> bool,
+        range: RangeId,
+        map: RangeMap,
     ) -> Vec<Envelope> {
-        let mut passed = Vec::new();
-        self.held.retain(|(_, to), held| {
-            held.commits_left = held.commits_left.saturating_sub(1);
-            let ends = held.commits_left == 0 && is_here(*to);
-            if ends {
-                passed.append(&mut held.envelopes);
-            }
-            !ends
-        });
+        let mut passed = released(&mut self.envelopes, |(_, to)| map.of_shard(*to) == range);
         for envelope in waiting {
             let pair = (envelope.from(), envelope.to());
-            if let Some(held) = self.held.get_mut(&pair) {
-                held.envelopes.push(envelope);
-            } else if let Some(at) = self.wanted.iter().position(|(kind, _)| *kind == envelope.kind()) {
-                let (_, commits_left) = self.wanted.swap_remove(at);
-                self.held.insert(pair, Held { commits_left, envelopes: vec![envelope] });
+            if let Some(held) = self.envelopes.get_mut(&pair) {
+                held.items.push(envelope);
+            } else if let Some(commits_left) = self.wanted(std::slice::from_ref(&envelope)) {
+                self.envelopes.insert(pair, Held { commits_left, items: vec![envelope] });
             } else {
                 passed.push(envelope);
             }
         }
         passed
+    }
+
+    /// The same of posts that come to a range.
+    pub(crate) fn hold_posts(&mut self, posts: Vec<SimPost>, range: RangeId) -> Vec<SimPost> {
+        let mut passed = released(&mut self.posts, |(_, to)| *to == range);
+        for post in posts {
+            let pair = (post.from(), post.to());
+            if let Some(held) = self.posts.get_mut(&pair) {
+                held.items.push(post);
+            } else if let Some(commits_left) = self.wanted(&post.envelopes) {
+                self.posts.insert(pair, Held { commits_left, items: vec![post] });
+            } else {
+                passed.push(post);
+            }
+        }
+        passed
+    }
+
+    /// For how many commits these are held up, if one of them is of a wanted kind.
+    fn wanted(&mut self, envelopes: &[Envelope]) -> Option<u32> {
+        let is_wanted = |(kind, _): &(Kind, u32)| envelopes.iter().any(|envelope| envelope.kind() == *kind);
+        let at = self.wanted.iter().position(is_wanted)?;
+        Some(self.wanted.swap_remove(at).1)
+    }
+
+    /// A range has died: messages that it held in memory are in its store and nowhere else.
+    pub(crate) fn forget(&mut self, range: RangeId, map: RangeMap) {
+        self.envelopes.retain(|(_, to), _| map.of_shard(*to) != range);
     }
 
     /// How many messages a commit applies at most: while some are to be held up, none before it was seen.
@@ -85,15 +110,33 @@ impl Delays {
     }
 
     /// Nothing is held up any more; gives what was.
-    pub(crate) fn end(&mut self) -> Vec<Envelope> {
+    fn end(&mut self) -> (Vec<Envelope>, Vec<SimPost>) {
         self.wanted.clear();
-        std::mem::take(&mut self.held).into_values().flat_map(|held| held.envelopes).collect()
+        let envelopes = std::mem::take(&mut self.envelopes).into_values().flat_map(|held| held.items);
+        let posts = std::mem::take(&mut self.posts).into_values().flat_map(|held| held.items);
+        (envelopes.collect(), posts.collect())
     }
 
     /// The pairs of pages on which messages that are held up join groups.
     fn pairs(&self) -> impl Iterator<Item = (PageId, PageId)> {
-        self.held.values().flat_map(|held| &held.envelopes).filter_map(Envelope::pair)
+        let posts = self.posts.values().flat_map(|held| &held.items).flat_map(|post| &post.envelopes);
+        let envelopes = self.envelopes.values().flat_map(|held| &held.items);
+        envelopes.chain(posts).filter_map(Envelope::pair)
     }
+}
+
+/// What has waited for long enough, where it goes to a receiver that makes a commit now.
+fn released<P: Ord, T>(held: &mut BTreeMap<P, Held<T>>, is_here: impl Fn(&P) -> bool) -> Vec<T> {
+    let mut passed = Vec::new();
+    held.retain(|pair, held| {
+        held.commits_left = held.commits_left.saturating_sub(1);
+        let ends = held.commits_left == 0 && is_here(pair);
+        if ends {
+            passed.append(&mut held.items);
+        }
+        !ends
+    });
+    passed
 }
 
 impl World {
@@ -132,13 +175,13 @@ impl World {
         self.arrive(&request, 4, which, Stop::Never).map(drop)
     }
 
-    /// Whatever was held up goes on: what a node sends to itself, for the rest is in the outboxes.
+    /// Whatever was held up goes on.
     pub(crate) fn end_delays(&mut self) {
-        for envelope in self.delays.end() {
+        let (envelopes, posts) = self.delays.end();
+        for envelope in envelopes {
             let at = self.host_of(envelope.to());
-            if self.host_of(envelope.from()) == at {
-                self.hosts[at].node.put_envelopes([envelope]);
-            }
+            self.hosts[at].range.put_envelopes([envelope]);
         }
+        posts.into_iter().for_each(|post| self.network.send(post));
     }
 }

@@ -54,6 +54,12 @@ pub(crate) enum Mistake {
     LostOutboxEntry,
     /// A message is applied twice.
     AppliedTwice,
+    /// A message leaves before its commit is settled.
+    SentBeforeSettled,
+    /// The row of a message is deleted before its receiver has confirmed it.
+    DeletedBeforeConfirmed,
+    /// A message is applied though one before it is missing.
+    GapAccepted,
     /// A page that its representative confirmed is never compared.
     ConfirmedNeverSearched,
     /// A group that lost or changed a member is never recomputed.
@@ -81,7 +87,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 31] = [
+    pub(crate) const ALL: [Self; 34] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -101,6 +107,9 @@ impl Mistake {
         Self::LostEviction,
         Self::LostOutboxEntry,
         Self::AppliedTwice,
+        Self::SentBeforeSettled,
+        Self::DeletedBeforeConfirmed,
+        Self::GapAccepted,
         Self::ConfirmedNeverSearched,
         Self::DirtyNeverRecomputed,
         Self::OwedForgotten,

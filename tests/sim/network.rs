@@ -1,74 +1,94 @@
-//! The network between nodes: it delays, reorders between pairs of shards, repeats and loses. What it
-//! keeps is the order within a pair; what is lost is still in the sender's outbox.
+//! The network between ranges: it delays, reorders, repeats and loses posts and their answers, and may lose envelopes
+//! inside a post. What is lost is still in the sender's outbox.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use doppel_model::ShardId;
-use doppel_tier1::simulation::Envelope;
+use doppel_tier1::RangeId;
+use doppel_tier1::simulation::{Answer, Envelope, SimPost};
 
 use super::random::Random;
 
-/// Envelopes between nodes that are under way.
+/// Sender and receiver.
+type Pair = (RangeId, RangeId);
+
+/// Posts and answers that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
-    pairs: BTreeMap<(ShardId, ShardId), VecDeque<Envelope>>,
+    posts: BTreeMap<Pair, VecDeque<SimPost>>,
+    answers: BTreeMap<Pair, VecDeque<Answer>>,
 }
 
 impl Network {
-    pub(crate) fn send(&mut self, envelope: Envelope) {
-        self.pairs.entry((envelope.from(), envelope.to())).or_default().push_back(envelope);
+    pub(crate) fn send(&mut self, post: SimPost) {
+        self.posts.entry((post.from(), post.to())).or_default().push_back(post);
     }
 
-    /// Takes up to `limit` envelopes to shards for which `to` holds, of pairs in a random order.
-    pub(crate) fn take(
+    /// Sends the answer of one range to a post of another.
+    pub(crate) fn answer(&mut self, by: RangeId, to: RangeId, answer: Answer) {
+        self.answers.entry((by, to)).or_default().push_back(answer);
+    }
+
+    /// Takes posts to a range with up to `limit` envelopes, but at least one, of senders in a random order. Without
+    /// chance all of them come in order.
+    pub(crate) fn take_posts(
         &mut self,
-        to: impl Fn(ShardId) -> bool,
+        to: RangeId,
         limit: usize,
-        random: &mut Random,
-    ) -> Vec<Envelope> {
-        let mut taken = Vec::new();
-        while taken.len() < limit {
-            let pairs: Vec<_> = self
-                .pairs
-                .iter()
-                .filter(|((_, t), envelopes)| to(*t) && !envelopes.is_empty())
-                .map(|(p, _)| *p)
-                .collect();
+        mut random: Option<&mut Random>,
+    ) -> Vec<SimPost> {
+        let (mut taken, mut envelopes) = (Vec::new(), 0);
+        while envelopes < limit {
+            let mut pairs: Vec<_> =
+                self.posts.iter_mut().filter(|((_, t), posts)| *t == to && !posts.is_empty()).collect();
             if pairs.is_empty() {
                 break;
             }
-            let pair = pairs[random.below(pairs.len() as u64) as usize];
-            taken.extend(self.pairs.get_mut(&pair).and_then(VecDeque::pop_front));
+            let which = random.as_mut().map_or(0, |random| random.below(pairs.len() as u64) as usize);
+            let posts = &mut pairs[which].1;
+            // One that was repeated may overtake the others.
+            let at = random.as_mut().map_or(0, |random| random.below(posts.len() as u64) as usize);
+            taken.extend(posts.remove(at));
+            envelopes += taken.last().map_or(0, |post: &SimPost| post.envelopes.len()).max(1);
         }
         taken
     }
 
-    /// Envelopes that were taken and not delivered: they come first again.
-    pub(crate) fn give_back(&mut self, envelopes: Vec<Envelope>) {
-        for envelope in envelopes.into_iter().rev() {
-            self.pairs.entry((envelope.from(), envelope.to())).or_default().push_front(envelope);
-        }
+    /// Takes the answers to a range, by whom they are.
+    pub(crate) fn take_answers(&mut self, to: RangeId) -> Vec<(RangeId, Answer)> {
+        let to_it = self.answers.iter_mut().filter(|((_, t), _)| *t == to);
+        to_it.flat_map(|((by, _), answers)| answers.drain(..).map(|answer| (*by, answer))).collect()
     }
 
-    /// Forgets what shards for which `from` holds have sent.
-    pub(crate) fn lose(&mut self, from: impl Fn(ShardId) -> bool) {
-        self.pairs.retain(|(sender, _), _| !from(*sender));
+    /// Forgets what ranges for which `from` holds have sent.
+    pub(crate) fn lose(&mut self, from: impl Fn(RangeId) -> bool) {
+        self.posts.retain(|(sender, _), _| !from(*sender));
+        self.answers.retain(|(sender, _), _| !from(*sender));
     }
 
-    /// Whether something is under way to shards for which `to` holds.
-    pub(crate) fn has_for(&self, to: impl Fn(ShardId) -> bool) -> bool {
-        self.pairs.iter().any(|((_, t), envelopes)| to(*t) && !envelopes.is_empty())
+    /// Whether something is under way to a range.
+    pub(crate) fn has_for(&self, to: RangeId) -> bool {
+        self.posts.iter().any(|((_, t), posts)| *t == to && !posts.is_empty())
+            || self.answers.iter().any(|((_, t), answers)| *t == to && !answers.is_empty())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.pairs.values().all(VecDeque::is_empty)
+        self.posts.values().all(VecDeque::is_empty) && self.answers.values().all(VecDeque::is_empty)
     }
 }
 
 /// Another order that keeps the order within each pair of shards.
 pub(crate) fn shuffled(envelopes: Vec<Envelope>, random: &mut Random) -> Vec<Envelope> {
-    let mut network = Network::default();
-    let count = envelopes.len();
-    envelopes.into_iter().for_each(|envelope| network.send(envelope));
-    network.take(|_| true, count, random)
+    let mut pairs: BTreeMap<(ShardId, ShardId), VecDeque<Envelope>> = BTreeMap::new();
+    for envelope in envelopes {
+        pairs.entry((envelope.from(), envelope.to())).or_default().push_back(envelope);
+    }
+    let mut pairs: Vec<VecDeque<Envelope>> = pairs.into_values().collect();
+    let mut shuffled = Vec::new();
+    while !pairs.is_empty() {
+        let which = random.below(pairs.len() as u64) as usize;
+        shuffled.extend(pairs[which].pop_front());
+        pairs.retain(|pair| !pair.is_empty());
+    }
+    shuffled
 }

@@ -1,77 +1,82 @@
-//! A node stops at any instruction, and starts from what its store holds.
+//! A range stops at any instruction, and starts from what its store holds.
 
-use doppel_model::ShardId;
-use doppel_tier1::Store;
-use doppel_tier1::simulation::{Effect, Envelope, Node, Owed, outbox_row};
+use doppel_tier1::RangeId;
+use doppel_tier1::simulation::{Answer, Command, Effect, FoundOwed, Owed, SimRange, contents};
 
-use super::action::Files;
+use super::action::{Files, Stop};
 use super::mistake::Mistake;
 use super::violation::{Checked, failed};
-use super::world::{World, fetch};
+use super::world::{World, fetch, range_id};
+
+/// What dies.
+#[derive(Debug)]
+pub(crate) enum Killed {
+    /// The range alone. Orders to tier 2 that are in its log and may not have been given.
+    Alone(Vec<Effect>),
+    /// Tier 2, too: this is left of its files.
+    WithTier2(Files),
+}
 
 impl World {
-    /// Kills a node and tier 2, and starts them again.
-    pub(crate) fn kill(&mut self, at: usize, files: Files, commands_survive: bool) -> Checked {
-        let shards = self.settings.shards;
-        self.hosts[at].store.crash();
-        let (mut contents, mut granted) = (Vec::new(), Vec::new());
-        let nodes = self.hosts.len();
-        for (number, host) in self.hosts.iter_mut().enumerate() {
-            let has = |shard: ShardId| usize::from(shard.0) % nodes == number;
-            let started = Node::start(&*host.store, self.settings, has);
-            let (node, owed) = started.map_err(|e| failed("a start")(e.into()))?;
-            let Owed { contents: its, mut effects } = owed;
-            contents.extend(its);
-            if number == at {
-                host.node = node;
-                (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
-                if self.planted.is(Mistake::OwedForgotten) {
-                    effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
+    /// Kills a range, and tier 2 with it or not, and starts what was killed again. All other ranges live on.
+    pub(crate) fn kill(&mut self, at: usize, killed: Killed, commands_survive: bool) -> Checked {
+        let (shards, map) = (self.settings.shards, self.map);
+        let id = range_id(at);
+        let host = &mut self.hosts[at];
+        host.store.crash();
+        let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
+        host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
+        (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
+        host.posts.clear();
+        self.delays.forget(id, map);
+        host.forgets = self.planted.is(Mistake::OwedForgotten);
+        host.owed = Some(Owed::of(map, id));
+        let of_it = |command: &Command| map.of_shard(command.shard(shards)) == id;
+        match killed {
+            // Tier 2 brings what it has found out, and the orders of the last commit are in its record.
+            Killed::Alone(orders) => {
+                self.commands
+                    .retain(|command| command.is_search_result() || commands_survive || !of_it(command));
+                orders.into_iter().for_each(|order| self.grant(at, order));
+            }
+            Killed::WithTier2(files) => {
+                let mut all = Vec::new();
+                for (host, id) in self.hosts.iter_mut().zip(map.ranges()) {
+                    all.extend(contents(&*host.store, map, id).map_err(damaged)?);
+                    // Of every range it has lost what it was asked.
+                    host.owed = Some(Owed::of(map, id));
                 }
-            } else {
-                // Tier 2 has lost what it was asked; the rest the node still knows.
-                effects.retain(|effect| matches!(effect, Effect::Index(_) | Effect::Deferred(_)));
+                // What the index has answered dies with it.
+                self.commands
+                    .retain(|command| !command.is_search_result() && (commands_survive || !of_it(command)));
+                self.index.restart(files, all, fetch(&self.all, shards))?;
             }
-            granted.extend(effects.into_iter().map(|effect| (number, effect)));
         }
-        // What the index has answered dies with it: the new one is asked under the same tickets, and counts on
-        // what it answers itself.
-        self.commands.retain(|command| {
-            !command.is_search_result()
-                && (commands_survive || usize::from(command.shard(shards).0) % nodes != at)
-        });
         self.show_feed();
-        self.index.restart(files, contents, fetch(&self.all, shards))?;
-        for (number, effect) in granted {
-            self.grant(number, effect);
-        }
-        self.send_again(at)
+        self.post(at)
     }
 
-    /// Brings what a node's outbox has for other nodes into the network again.
+    /// A range goes through so many rows for what they owe; false when there is nothing to go through.
+    pub(crate) fn find_owed(&mut self, at: usize, rows: usize) -> Checked<bool> {
+        let host = &mut self.hosts[at];
+        let Some(scan) = &mut host.owed else { return Ok(false) };
+        let found = scan.piece(&*host.store, rows).map_err(|e| failed("what is owed")(e.into()))?;
+        let Some(FoundOwed { commands, mut effects }) = found else {
+            host.owed = None;
+            return Ok(true);
+        };
+        if host.forgets {
+            effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
+        }
+        effects.into_iter().for_each(|effect| self.grant(at, effect));
+        self.commit(at, commands, 0, 0, Stop::Never)?;
+        Ok(true)
+    }
+
+    /// A range gives up waiting for answers to its posts, and makes them again.
     pub(crate) fn send_again(&mut self, at: usize) -> Checked {
-        for envelope in self.outbox(at)? {
-            if self.host_of(envelope.to()) != at {
-                self.network.send(envelope);
-            }
-        }
-        Ok(())
-    }
-
-    /// Everything in a node's outbox, in order.
-    pub(crate) fn outbox(&self, at: usize) -> Checked<Vec<Envelope>> {
-        let mut envelopes = Vec::new();
-        for from in (0..self.settings.shards).map(ShardId).filter(|shard| self.host_of(*shard) == at) {
-            let (first, end) =
-                (outbox_row(from, ShardId(0), 0), outbox_row(from, ShardId(u16::MAX), u64::MAX));
-            let mut damaged = None;
-            let read = self.hosts[at].store.range(&first, &end, &mut |key, value| {
-                Envelope::read(key, value)
-                    .map_or_else(|e| damaged = Some(e), |envelope| envelopes.push(envelope));
-                true
-            });
-            read.and(damaged.map_or(Ok(()), Err)).map_err(|e| failed("an outbox")(e.into()))?;
-        }
-        Ok(envelopes)
+        let ranges: Vec<RangeId> = self.map.ranges().collect();
+        ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &Answer::none(by)));
+        self.post(at)
     }
 }

@@ -11,8 +11,9 @@ use super::invariant;
 use super::mistake::Mistake;
 use super::model::{Body, Version, url};
 use super::random::Random;
+use super::restart::Killed;
 use super::violation::{Checked, Violation, failed};
-use super::world::{Commit, World};
+use super::world::{Commit, World, range_id};
 
 /// Old envelopes and commands that are kept to come again.
 pub(crate) const REMEMBERED: usize = 50;
@@ -71,13 +72,15 @@ impl World {
             }
             Action::Purge { page, stop } => self.purge(*page, *stop),
             Action::Expire { which } => self.expire(*which),
-            Action::Deliver { node, order, envelopes, stop } => {
-                let at = *node as usize % self.hosts.len();
+            Action::Deliver { range, order, envelopes, stop } => {
+                let at = *range as usize % self.hosts.len();
+                // What the rows owe is found now and then, while the range serves.
+                self.find_owed(at, *order as usize % 7)?;
                 self.commit(at, Vec::new(), usize::from(*envelopes), *order, *stop).map(drop)
             }
-            Action::Lose { node } => {
-                let (nodes, at) = (self.hosts.len(), *node as usize % self.hosts.len());
-                self.network.lose(|shard| usize::from(shard.0) % nodes == at);
+            Action::Lose { range } => {
+                let at = *range as usize % self.hosts.len();
+                self.network.lose(|from| from == range_id(at));
                 Ok(())
             }
             Action::Delay { kind, commits } => {
@@ -86,7 +89,7 @@ impl World {
             }
             Action::Bridge { which } => self.bridge(*which),
             Action::Overtake { which, body } => self.overtake(*which, *body),
-            Action::SendAgain { node } => self.send_again(*node as usize % self.hosts.len()),
+            Action::SendAgain { range } => self.send_again(*range as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
             Action::Command { which, repeat, stop } => {
                 let Some(at) = pick(&self.commands, *which) else { return Ok(()) };
@@ -106,12 +109,13 @@ impl World {
                 self.index.work(*steps);
                 Ok(())
             }
-            Action::Kill { node, files, commands_survive } => {
-                self.kill(*node as usize % self.hosts.len(), *files, *commands_survive)
+            Action::Kill { range, alone, files, commands_survive } => {
+                let killed = if *alone { Killed::Alone(Vec::new()) } else { Killed::WithTier2(*files) };
+                self.kill(*range as usize % self.hosts.len(), killed, *commands_survive)
             }
             Action::KillAll { files } => {
                 self.commands.clear();
-                (0..self.hosts.len()).try_for_each(|at| self.kill(at, *files, false))
+                (0..self.hosts.len()).try_for_each(|at| self.kill(at, Killed::WithTier2(*files), false))
             }
             Action::Ask { page } => invariant::advice::ask(self, *page),
             Action::Read { limit } => {
@@ -199,7 +203,7 @@ impl World {
         Ok(())
     }
 
-    /// A command arrives at its node.
+    /// A command arrives at its range.
     pub(crate) fn learn(&mut self, mut command: Command, order: u32, stop: Stop) -> Checked {
         let shards = self.settings.shards;
         let damaged = |e: doppel_tier1::StoreError| failed("reading the stores")(e.into());
@@ -223,7 +227,7 @@ impl World {
             self.old_commands.push(command.clone());
         }
         match self.commit(at, vec![command.clone()], order as usize % 5, order, stop)? {
-            // The worker outlives a node, and tells it again. The index dies with it, and is asked again.
+            // The worker outlives a range, and tells it again. The index dies with it, and is asked again.
             Commit::Lost if !command.is_search_result() => self.commands.push(command),
             Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
@@ -273,7 +277,7 @@ impl World {
         self.search(at, page, stop)
     }
 
-    /// The background has time for a deferred search. One that is lost is owed again at the start of the node.
+    /// The background has time for a deferred search. One that is lost is owed again at the start of the range.
     pub(crate) fn search(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
         self.commit(at, vec![Command::search_now(page)], 0, 0, stop).map(drop)
     }

@@ -2,7 +2,7 @@
 
 use super::action::Stop;
 use super::violation::{Checked, holds};
-use super::world::World;
+use super::world::{World, range_id};
 
 /// Rounds until rest at most. Runs need some hundreds.
 const ROUNDS_MAX: usize = 5_000;
@@ -17,7 +17,7 @@ impl World {
         self.settle_as_it_is()
     }
 
-    /// The same, but for what is held up. A page may wait for that without rest: while the word is held up that
+    /// Settles everything but what is held up. A page may wait for that without rest: as long as it has not heard that
     /// its partner's group has dissolved, it is refused again and again.
     pub(crate) fn lull(&mut self) -> Checked {
         self.lose_nothing_more()?;
@@ -42,7 +42,7 @@ impl World {
                 return self.rest();
             }
         }
-        let backlogs: Vec<_> = self.hosts.iter().map(|assignment| assignment.node.backlog()).collect();
+        let backlogs: Vec<_> = self.hosts.iter().map(|host| host.range.backlog()).collect();
         holds!("everything comes to rest", false, "still at work after {ROUNDS_MAX} rounds: {backlogs:?}");
         Ok(())
     }
@@ -50,10 +50,14 @@ impl World {
     /// Does one thing; false when there is nothing to do.
     fn settle_step(&mut self) -> Checked<bool> {
         for at in 0..self.hosts.len() {
-            let waits = self.hosts[at].node.backlog().messages > 0;
-            let nodes = self.hosts.len();
-            if waits || self.network.has_for(|shard| usize::from(shard.0) % nodes == at) {
+            let range = &self.hosts[at].range;
+            if range.has_work() || range.has_posts() || self.network.has_for(range_id(at)) {
                 self.commit(at, Vec::new(), 1_000, 0, Stop::Never)?;
+                return Ok(true);
+            }
+        }
+        for at in 0..self.hosts.len() {
+            if self.find_owed(at, 5)? {
                 return Ok(true);
             }
         }
@@ -91,11 +95,11 @@ impl World {
     /// Nothing is done any more; nothing may be owed.
     fn rest(&mut self) -> Checked {
         for (at, host) in self.hosts.iter().enumerate() {
-            let backlog = host.node.backlog();
+            let backlog = host.range.backlog();
             holds!(
                 "everything comes to rest",
                 backlog.is_quiescent(),
-                "node {at} owes what nobody does: {backlog:?}"
+                "range {at} owes what nobody does: {backlog:?}"
             );
         }
         Ok(())

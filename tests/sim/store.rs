@@ -1,13 +1,13 @@
-//! The stores of the nodes: in memory, atomic, and whatever was not flushed is gone after a crash.
+//! The stores of the ranges: in memory, atomic, and whatever was not flushed is gone after a crash.
 
 use std::sync::{Arc, Mutex};
 
 use doppel_tier1::simulation::shard_of_row;
-use doppel_tier1::{Memory, Store, StoreError, Write};
+use doppel_tier1::{Memory, RangeMap, Store, StoreError, Write};
 
-/// The store of one node. It flushes at every commit, unless it is lazy.
+/// The store of one range. It flushes at every commit, unless it is lazy.
 #[derive(Debug, Default)]
-pub(crate) struct NodeStore {
+pub(crate) struct RangeStore {
     memory: Memory,
     /// What each commit since the last flush has overwritten.
     unflushed: Mutex<Vec<Vec<Write>>>,
@@ -15,7 +15,7 @@ pub(crate) struct NodeStore {
     lazy: Option<usize>,
 }
 
-impl NodeStore {
+impl RangeStore {
     pub(crate) fn new(lazy: Option<usize>) -> Self {
         Self { lazy, ..Self::default() }
     }
@@ -28,7 +28,7 @@ impl NodeStore {
     }
 }
 
-impl Store for NodeStore {
+impl Store for RangeStore {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         self.memory.get(key)
     }
@@ -59,15 +59,16 @@ impl Store for NodeStore {
     }
 }
 
-/// All stores as one, to read: each row at the node that has its shard.
+/// All stores as one, to read: each row at the range that has its shard.
 pub(crate) struct AllStores {
-    pub(crate) stores: Vec<Arc<NodeStore>>,
+    pub(crate) map: RangeMap,
+    pub(crate) stores: Vec<Arc<RangeStore>>,
 }
 
 impl AllStores {
-    fn of(&self, key: &[u8]) -> &NodeStore {
+    fn of(&self, key: &[u8]) -> &RangeStore {
         let shard = shard_of_row(key).expect("a key names its shard");
-        &self.stores[usize::from(shard.0) % self.stores.len()]
+        &self.stores[usize::from(self.map.of_shard(shard).0)]
     }
 }
 

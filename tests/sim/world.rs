@@ -1,4 +1,4 @@
-//! A cluster in one thread: nodes of tier 1 with their stores, the network between them, the index, the
+//! A cluster in one thread: ranges of tier 1 with their stores, the network between them, the index, the
 //! worker, clients, a clock, and the model of what is true.
 
 use std::collections::BTreeMap;
@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::IndexCommand;
-use doppel_tier1::Store;
-use doppel_tier1::simulation::{Command, Effect, Envelope, Node, Row, Settings, Worker, outbox_row, rows};
+use doppel_tier1::simulation::{
+    Answer, Command, Effect, Envelope, Owed, Row, Settings, Settled, SimPost, SimRange, Worker, rows,
+};
+use doppel_tier1::{RangeId, RangeMap, Store};
 use doppel_tier2::Fetch;
 
 use super::action::{Files, Plan, Stop};
@@ -20,17 +22,24 @@ use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
 use super::random::Random;
+use super::restart::Killed;
 use super::run::REMEMBERED;
-use super::store::{AllStores, NodeStore};
+use super::store::{AllStores, RangeStore};
 use super::violation::{Checked, failed};
 
 /// How long what has ended is kept.
 pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
-/// A node of tier 1: its shards, its store, and the background work it has in mind.
+/// A range of tier 1: its shards, its store, and the background work it has in mind.
 pub(crate) struct Host {
-    pub(crate) node: Node,
-    pub(crate) store: Arc<NodeStore>,
+    pub(crate) range: SimRange,
+    pub(crate) store: Arc<RangeStore>,
+    /// What is left to go through of what the rows owe.
+    pub(crate) owed: Option<Owed>,
+    /// A planted mistake: not all of it is found.
+    pub(crate) forgets: bool,
+    /// Who has posted what is being applied.
+    pub(crate) posts: BTreeMap<u64, RangeId>,
     pub(crate) deferred: Vec<PageId>,
     pub(crate) dirty: Vec<GroupId>,
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
@@ -39,7 +48,11 @@ pub(crate) struct Host {
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) contents: &'static Contents,
+    pub(crate) map: RangeMap,
     pub(crate) hosts: Vec<Host>,
+    last_post: u64,
+    /// Envelopes of a post at most.
+    post_envelopes: usize,
     pub(crate) worker: Worker,
     pub(crate) all: Arc<AllStores>,
     pub(crate) network: Network,
@@ -55,7 +68,7 @@ pub(crate) struct World {
     pub(crate) model: Model,
     pub(crate) reader: Reader,
     /// What was delivered long ago, and may come again.
-    pub(crate) old_envelopes: Vec<Envelope>,
+    pub(crate) old_posts: Vec<SimPost>,
     pub(crate) old_commands: Vec<Command>,
     /// The pages of which the present commit has versions.
     changed: Vec<PageId>,
@@ -78,19 +91,34 @@ impl World {
             retention: doppel_tier1::Retention { dead: KEEP, purged: KEEP, merged: KEEP, audit: KEEP },
             step_rows: plan.step_rows,
         };
+        let map = RangeMap::new(plan.shards, plan.ranges).expect("a sound plan");
         let mut hosts = Vec::new();
-        for number in 0..plan.nodes {
-            let store = Arc::new(NodeStore::new(planted.lazy()));
-            let has = |shard: ShardId| usize::from(shard.0) % plan.nodes == number;
-            let (node, _) = Node::start(&*store, settings, has).map_err(|e| failed("a start")(e.into()))?;
-            hosts.push(Host { node, store, deferred: Vec::new(), dirty: Vec::new(), verify: Vec::new() });
+        for id in map.ranges() {
+            let store = Arc::new(RangeStore::new(planted.lazy()));
+            let range =
+                SimRange::start(&*store, settings, id, map).map_err(|e| failed("a start")(e.into()))?;
+            hosts.push(Host {
+                range,
+                store,
+                owed: None,
+                forgets: false,
+                posts: BTreeMap::new(),
+                deferred: Vec::new(),
+                dirty: Vec::new(),
+                verify: Vec::new(),
+            });
         }
-        let all = Arc::new(AllStores { stores: hosts.iter().map(|host| Arc::clone(&host.store)).collect() });
-        let worker = Worker::over(Arc::clone(&all) as Arc<dyn Store>, settings);
+        let stores: Vec<_> = hosts.iter().map(|host| Arc::clone(&host.store)).collect();
+        let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
+        let worker = Worker::over(each, settings);
+        let all = Arc::new(AllStores { map, stores });
         Ok(Self {
             settings,
             contents,
+            map,
             hosts,
+            last_post: 0,
+            post_envelopes: plan.post_envelopes,
             worker,
             index: IndexSide::new(contents, fetch(&all, settings.shards))?,
             all,
@@ -102,7 +130,7 @@ impl World {
             acknowledged: Vec::new(),
             model: Model::new(contents, plan.pages, &plan.rules),
             reader: Reader::default(),
-            old_envelopes: Vec::new(),
+            old_posts: Vec::new(),
             old_commands: Vec::new(),
             changed: Vec::new(),
             clock: 1_700_000_000_000,
@@ -111,22 +139,22 @@ impl World {
         })
     }
 
-    /// The node that has a shard.
+    /// The range that has a shard.
     pub(crate) fn host_of(&self, shard: ShardId) -> usize {
-        usize::from(shard.0) % self.hosts.len()
+        usize::from(self.map.of_shard(shard).0)
     }
 
     pub(crate) fn host_of_page(&self, page: PageId) -> usize {
         self.host_of(page.shard(self.settings.shards))
     }
 
-    /// All rows of all nodes.
+    /// All rows of all ranges.
     pub(crate) fn rows(&self) -> Checked<Vec<Row>> {
         rows(&*self.all, self.settings.shards).map_err(|e| failed("reading the stores")(e.into()))
     }
 
-    /// One commit of a node: commands, then envelopes of its own and up to `envelopes` from the network. Returns
-    /// whether it is durable and the node goes on.
+    /// One commit of a range: commands, then envelopes of its own and posts with up to `envelopes` from the network.
+    /// Returns whether it is durable and the range goes on.
     pub(crate) fn commit(
         &mut self,
         at: usize,
@@ -136,33 +164,33 @@ impl World {
         stop: Stop,
     ) -> Checked<Commit> {
         let mut random = Random::new(u64::from(order));
-        let nodes = self.hosts.len();
-        let is_here = |shard: ShardId| usize::from(shard.0) % nodes == at;
-        // What waits in the node is delivered among what the network brings, in any order of pairs.
-        let mut waiting = self.hosts[at].node.take_envelopes();
-        waiting.extend(self.network.take(is_here, envelopes, &mut random));
-        let waiting = if order == 0 { waiting } else { shuffled(waiting, &mut random) };
-        let waiting = self.delays.hold(waiting, is_here);
-        let envelopes = self.delays.limit(envelopes, &waiting);
-        if self.old_envelopes.len() < REMEMBERED && random.once_in(4) {
-            self.old_envelopes.extend(waiting.first().cloned());
+        let is_shuffled = order != 0;
+        // What waits in the range is delivered in any order of pairs.
+        let mut waiting = self.hosts[at].range.take_envelopes();
+        if is_shuffled {
+            waiting = shuffled(waiting, &mut random);
+        }
+        if TRACED.load(Ordering::Relaxed) {
+            eprintln!("range {at}, {stop:?}: {commands:?} {waiting:#?}");
         }
         self.apply_twice(at, &waiting)?;
-        if TRACED.load(Ordering::Relaxed) {
-            eprintln!("node {at}, {stop:?}: {commands:?} {waiting:#?}");
-        }
+        self.receive(at, envelopes, is_shuffled.then_some(&mut random))?;
+        waiting.extend(self.hosts[at].range.take_envelopes());
+        let waiting = self.delays.hold_envelopes(waiting, range_id(at), self.map);
+        let envelopes = self.delays.limit(envelopes, &waiting);
         self.changed = commands.iter().filter_map(Command::submitted).collect();
         let host = &mut self.hosts[at];
-        host.node.put_envelopes(waiting);
-        let prepared = host
-            .node
-            .prepare(&*host.store, commands, envelopes)
-            .map_err(|e| failed("the machine")(e.into()))?;
+        host.range.put_envelopes(waiting);
+        let built = host.range.build(&*host.store, commands, envelopes, random.once_in(2));
+        let mut writes = built.map_err(|e| failed("the machine")(e.into()))?;
         if stop == Stop::BeforeCommit {
-            self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
+            if self.planted.is(Mistake::SentBeforeSettled) {
+                drop(self.hosts[at].range.settled());
+                self.post(at)?;
+            }
+            self.die(at, Vec::new(), order)?;
             return Ok(Commit::Lost);
         }
-        let (mut writes, mut effects) = (prepared.writes, prepared.effects);
         let groups = || {
             let rows = rows(&*self.all, self.settings.shards).unwrap_or_default();
             rows.iter()
@@ -172,88 +200,124 @@ impl World {
         self.planted.writes(&mut writes, groups);
         self.hosts[at].store.commit(writes).map_err(|e| failed("a commit")(e.into()))?;
         if stop == Stop::AfterCommit {
-            self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
+            // Nobody hears of it; its orders are in the log.
+            let mut effects = self.hosts[at].range.settled().effects;
+            self.planted.effects(&mut effects);
+            self.die(at, effects, order)?;
             return Ok(Commit::Unanswered);
         }
-        self.post(at)?;
+        let mut effects = self.settled(at)?;
         self.planted.effects(&mut effects);
         let until = if let Stop::AtEffect(number) = stop { usize::from(number) } else { usize::MAX };
         let stops = until < effects.len();
-        for effect in effects.into_iter().take(until) {
+        let mut effects = effects.into_iter();
+        for effect in effects.by_ref().take(until) {
             self.grant(at, effect);
         }
         self.show_feed();
         if stops {
-            self.kill(at, Files::AsTheyAre, order.is_multiple_of(2))?;
+            self.die(at, effects.collect(), order)?;
             return Ok(Commit::Unanswered);
         }
         Ok(Commit::Answered)
     }
 
-    /// Readers of the feed see as far as the nodes have come.
-    pub(crate) fn show_feed(&self) {
-        let end = |shard| self.hosts[self.host_of(shard)].node.feed_end(shard);
-        self.worker.set_feed((0..self.settings.shards).map(|shard| end(ShardId(shard))).collect());
+    /// A range dies in the middle of a commit, alone or with tier 2, before these wishes are granted.
+    fn die(&mut self, at: usize, mut effects: Vec<Effect>, order: u32) -> Checked {
+        effects.retain(|effect| matches!(effect, Effect::Index(_)));
+        let alone = order.is_multiple_of(3);
+        let killed = if alone { Killed::Alone(effects) } else { Killed::WithTier2(Files::AsTheyAre) };
+        self.kill(at, killed, order.is_multiple_of(2))
     }
 
-    /// Sends what a node has written to other nodes, and tells the senders what it has applied.
-    fn post(&mut self, at: usize) -> Checked {
-        let nodes = self.hosts.len();
-        let here = |shard: ShardId| usize::from(shard.0) % nodes == at;
-        let (mut own, mut undelivered) = (Vec::new(), Vec::new());
-        let mut next: BTreeMap<_, u64> = BTreeMap::new();
-        for mut envelope in self.hosts[at].node.take_envelopes() {
-            let pair = (envelope.from(), envelope.to());
-            if !here(envelope.from()) {
-                // One that came across a gap is lost; it is in the sender's outbox.
-                let applied = self.hosts[at].node.applied(envelope.to(), envelope.from());
-                let next = next.entry(pair).or_insert(applied + 1);
-                if envelope.number() == *next {
-                    *next += 1;
-                    undelivered.push(envelope);
-                }
-                continue;
-            }
-            let seen = self.seen.entry(pair).or_default();
-            if envelope.number() > *seen {
-                *seen = envelope.number();
-                let model = &self.model;
-                self.planted.envelope(&mut envelope, |page| model.content(model.page(page)).is_none());
-                if !here(envelope.to()) {
-                    self.network.send(envelope);
-                    continue;
-                }
-            }
-            if here(envelope.to()) {
-                own.push(envelope);
+    /// The commit of a range is durable: its answers and its posts leave.
+    fn settled(&mut self, at: usize) -> Checked<Vec<Effect>> {
+        let Settled { effects, answers } = self.hosts[at].range.settled();
+        for (id, answer) in answers {
+            if let Some(to) = self.hosts[at].posts.remove(&id) {
+                self.network.answer(range_id(at), to, answer);
             }
         }
-        self.hosts[at].node.put_envelopes(own);
-        self.network.give_back(undelivered);
-        self.confirm(at)
+        self.post(at)?;
+        Ok(effects)
     }
 
-    /// Tells the senders what a node has applied: their outboxes forget it.
-    pub(crate) fn confirm(&mut self, at: usize) -> Checked {
-        for to in (0..self.settings.shards).map(ShardId).filter(|shard| self.host_of(*shard) == at) {
-            for from in (0..self.settings.shards).map(ShardId) {
-                let sender = self.host_of(from);
-                if sender == at {
-                    continue;
+    /// A range gets answers, and posts with up to so many envelopes.
+    fn receive(&mut self, at: usize, envelopes: usize, mut random: Option<&mut Random>) -> Checked {
+        for (by, answer) in self.network.take_answers(range_id(at)) {
+            self.hosts[at].range.confirmed(by, &answer);
+        }
+        let posts = self.network.take_posts(range_id(at), envelopes, random.as_deref_mut());
+        for mut post in self.delays.hold_posts(posts, range_id(at)) {
+            if let Some(random) = &mut random {
+                if self.old_posts.len() < REMEMBERED && random.once_in(4) {
+                    self.old_posts.push(post.clone());
                 }
-                let applied = self.hosts[at].node.applied(to, from);
-                let store = &self.hosts[sender].store;
-                let mut done = Vec::new();
-                let (first, end) = (outbox_row(from, to, 0), outbox_row(from, to, applied + 1));
-                let read = store.range(&first, &end, &mut |key, _| {
-                    done.push((key.to_vec(), None));
-                    true
-                });
-                let cleared = read.and_then(|()| if done.is_empty() { Ok(()) } else { store.commit(done) });
-                cleared.map_err(|e| failed("an outbox")(e.into()))?;
+                // The first envelope is lost: what is behind it has to be refused.
+                let rare = if self.planted.is(Mistake::GapAccepted) { 2 } else { 16 };
+                if post.envelopes.len() > 1 && random.once_in(rare) {
+                    post.envelopes.remove(0);
+                }
+            }
+            self.apply_twice(at, &post.envelopes)?;
+            if self.planted.is(Mistake::GapAccepted) {
+                self.accept_gap(at, &post);
+            }
+            self.last_post += 1;
+            let (id, from) = (self.last_post, post.from());
+            match self.hosts[at].range.take_in(id, post) {
+                None => drop(self.hosts[at].posts.insert(id, from)),
+                Some(refused) => self.network.answer(range_id(at), from, refused),
             }
         }
         Ok(())
+    }
+
+    /// A planted mistake: whatever comes is taken for the next.
+    fn accept_gap(&mut self, at: usize, post: &SimPost) {
+        let mut seen = Vec::new();
+        for envelope in &post.envelopes {
+            let pair = (envelope.from(), envelope.to());
+            if !seen.contains(&pair) && envelope.number() > self.hosts[at].range.applied(pair.1, pair.0) + 1 {
+                self.hosts[at].range.set_applied(pair.1, pair.0, envelope.number() - 1);
+            }
+            seen.push(pair);
+        }
+    }
+
+    /// Readers of the feed see as far as the ranges have come.
+    pub(crate) fn show_feed(&self) {
+        let end = |shard| self.hosts[self.host_of(shard)].range.feed_end(shard);
+        self.worker.set_feed((0..self.settings.shards).map(|shard| end(ShardId(shard))).collect());
+    }
+
+    /// Sends what is settled to other ranges.
+    pub(crate) fn post(&mut self, at: usize) -> Checked {
+        let mut envelopes = self.hosts[at].range.take_envelopes();
+        envelopes.iter_mut().for_each(|envelope| self.tamper(envelope));
+        let host = &mut self.hosts[at];
+        host.range.put_envelopes(envelopes);
+        let posts = host.range.posts(&*host.store, self.post_envelopes);
+        for mut post in posts.map_err(|e| failed("an outbox")(e.into()))? {
+            post.envelopes.iter_mut().for_each(|envelope| self.tamper(envelope));
+            if self.planted.now(Mistake::DeletedBeforeConfirmed) {
+                // The network loses it.
+                self.hosts[at].range.confirmed(post.to(), &Answer::to_all_of(&post));
+            } else {
+                self.network.send(post);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a bad network does to an envelope when it first sees it.
+    fn tamper(&mut self, envelope: &mut Envelope) {
+        let seen = self.seen.entry((envelope.from(), envelope.to())).or_default();
+        if envelope.number() > *seen {
+            *seen = envelope.number();
+            let model = &self.model;
+            self.planted.envelope(envelope, |page| model.content(model.page(page)).is_none());
+        }
     }
 
     /// A planted mistake: the first of the envelopes is applied, and that it was is forgotten.
@@ -262,16 +326,22 @@ impl World {
             return Ok(());
         };
         let host = &mut self.hosts[at];
-        if host.node.applied(first.to(), first.from()) + 1 != first.number() {
+        let (from, to, number) = (first.from(), first.to(), first.number());
+        if host.range.applied(to, from) + 1 != number {
             return Ok(());
         }
-        host.node.put_envelopes([first.clone()]);
-        let prepared = host.node.prepare(&*host.store, Vec::new(), 1);
-        let prepared = prepared.map_err(|e| failed("the machine")(e.into()))?;
-        host.store.commit(prepared.writes).map_err(|e| failed("a commit")(e.into()))?;
-        host.node.forget_applied(first.to(), first.from());
-        self.post(at)?;
-        prepared.effects.into_iter().for_each(|effect| self.grant(at, effect));
+        if self.map.of_shard(from) == self.map.of_shard(to) {
+            host.range.put_envelopes([first.clone()]);
+        } else {
+            drop(host.range.take_in(0, SimPost::alone(first.clone(), self.map)));
+        }
+        let built = host.range.build(&*host.store, Vec::new(), 1, true);
+        host.store
+            .commit(built.map_err(|e| failed("the machine")(e.into()))?)
+            .map_err(|e| failed("a commit")(e.into()))?;
+        host.range.set_applied(to, from, number - 1);
+        let effects = self.settled(at)?;
+        effects.into_iter().for_each(|effect| self.grant(at, effect));
         Ok(())
     }
 
@@ -309,7 +379,7 @@ impl World {
         }
     }
 
-    /// A batch reaches the nodes of its pages, one after the other; true when all of it is acknowledged.
+    /// A batch reaches the ranges of its pages, one after the other; true when all of it is acknowledged.
     pub(crate) fn arrive(
         &mut self,
         request: &Request,
@@ -359,6 +429,11 @@ impl World {
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock)
     }
+}
+
+/// The range at a place.
+pub(crate) fn range_id(at: usize) -> RangeId {
+    RangeId(at as u16)
 }
 
 /// Whether every commit is printed.

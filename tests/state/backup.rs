@@ -63,8 +63,17 @@ fn a_server_and_its_restored_backup_export_the_same_bytes() {
 
 #[test]
 fn a_backup_under_load_is_a_consistent_snapshot() {
+    back_up_under_load(&["--shards", SHARDS]);
+}
+
+#[test]
+fn a_backup_of_several_ranges_under_load_is_a_consistent_snapshot() {
+    back_up_under_load(&["--shards", "7", "--ranges", "3"]);
+}
+
+fn back_up_under_load(options: &[&str]) {
     let place = Place::new();
-    let server = Server::start(&place.path("data"), &["--shards", SHARDS]);
+    let server = Server::start(&place.path("data"), options);
     let mut crawl = rounds(21, 400, 4);
     let last = ndjson(&crawl.pop().unwrap());
     let (before, during) = (ndjson(&crawl.remove(0)), ndjson(&crawl.concat()));

@@ -57,13 +57,14 @@ fn every_planted_row_is_found() {
     let place = Place::new();
     let sample = place.path("sample");
     copy(directory(), &sample);
-    let faults = planted(&Sled::open(&sample.join("tier1"), true).unwrap(), SHARDS.parse().unwrap()).unwrap();
+    let faults =
+        planted(&Sled::open(&sample.join("tier1/range-0"), true).unwrap(), SHARDS.parse().unwrap()).unwrap();
     assert!(faults.len() >= 20, "{} faults", faults.len());
     let mut missed = Vec::new();
     for (number, fault) in faults.into_iter().enumerate() {
         let dir = place.path(&number.to_string());
         copy(directory(), &dir);
-        Sled::open(&dir.join("tier1"), true).unwrap().commit(fault.writes).unwrap();
+        Sled::open(&dir.join("tier1/range-0"), true).unwrap().commit(fault.writes).unwrap();
         let (output, report) = check(&dir);
         let invariant = serde_json::to_value(fault.invariant).unwrap();
         let counts = &report["tier1"]["findings"]["counts"];
@@ -139,27 +140,31 @@ const FILES: [Damage; 17] = [
     }),
     ("no database", "there is no database", |dir| fs::remove_dir_all(dir.join("tier1")).unwrap()),
     ("a database without its file", "there is no database", |dir| {
-        fs::remove_file(dir.join("tier1/db")).unwrap();
+        fs::remove_file(dir.join("tier1/range-0/db")).unwrap();
     }),
     ("an empty database", "is empty, and the index has", |dir| {
         fs::remove_dir_all(dir.join("tier1")).unwrap();
-        drop(Sled::open(&dir.join("tier1"), true).unwrap());
+        drop(Sled::open(&dir.join("tier1/range-0"), true).unwrap());
     }),
     ("a database cut in half", "the database", |dir| {
-        let written = written(&dir.join("tier1/db"));
-        cut(&dir.join("tier1/db"), |_| written / 2);
+        let written = written(&dir.join("tier1/range-0/db"));
+        cut(&dir.join("tier1/range-0/db"), |_| written / 2);
     }),
     ("a database without its end", "the database", |dir| {
-        let written = written(&dir.join("tier1/db"));
+        let written = written(&dir.join("tier1/range-0/db"));
         // Cuts off enough to lose pages: the loss of work that is redone at the next start need not be
         // detected.
-        cut(&dir.join("tier1/db"), |_| written / 8 * 7);
+        cut(&dir.join("tier1/range-0/db"), |_| written / 8 * 7);
     }),
-    ("a damaged configuration file of the database", "tier1/conf is not what was written): restore", |dir| {
-        flip(&dir.join("tier1/conf"), b"segment_size");
-    }),
+    (
+        "a damaged configuration file of the database",
+        "tier1/range-0/conf is not what was written): restore",
+        |dir| {
+            flip(&dir.join("tier1/range-0/conf"), b"segment_size");
+        },
+    ),
     ("a flipped bit in the database's file", "", |dir| {
-        flip(&dir.join("tier1/db"), b"http://alone.example/14");
+        flip(&dir.join("tier1/range-0/db"), b"http://alone.example/14");
     }),
     ("a damaged signature file", "node-0/signatures.dat from byte", |dir| {
         let path = dir.join("tier2/node-0/signatures.dat");
@@ -200,10 +205,10 @@ fn an_older_database_in_place_of_a_newer_one_is_detected() {
     ]);
     assert!(server.terminate());
     done(&check(&dir).0);
-    let progress = fs::read(dir.join("tier1/progress")).unwrap();
+    let progress = fs::read(dir.join("tier1/range-0/progress")).unwrap();
     fs::remove_dir_all(dir.join("tier1")).unwrap();
     copy(&directory().join("tier1"), &dir.join("tier1"));
-    fs::write(dir.join("tier1/progress"), progress).unwrap();
+    fs::write(dir.join("tier1/range-0/progress"), progress).unwrap();
     let (output, report) = check(&dir);
     fails(&output, "do not serve it");
     let detail = &report["tier1"]["findings"]["examples"][0]["detail"];
@@ -228,7 +233,7 @@ fn a_damaged_index_is_rebuilt_and_other_damage_prevents_the_start() {
     done(&check(&index).0);
 
     // The totals of shard 0 in the form of a later version.
-    let store = Sled::open(&rows.join("tier1"), true).unwrap();
+    let store = Sled::open(&rows.join("tier1/range-0"), true).unwrap();
     let mut meta = store.get(b"\0\0c").unwrap().unwrap();
     meta.truncate(meta.len() - 4);
     meta[0] += 1;

@@ -48,7 +48,8 @@ fn sled_durable(bencher: Bencher, family: u64) {
 fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
     let config = Config {
         dir: std::path::PathBuf::new(),
-        shards: 4,
+        shards: 16,
+        ranges: 1,
         policy: Policy::default(),
         winners: WinnerOrder::DEFAULT,
         pending_max: u64::MAX,
@@ -60,7 +61,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         collection: 1,
         manifest: String::new(),
     };
-    let tier1 = Tier1::over(store, &config).expect("an empty collection");
+    let tier1 = Tier1::over(vec![store], &config).expect("an empty collection");
     let index = Arc::new(Families { answer: OnceLock::new(), first: Mutex::new(HashMap::new()) });
     assert!(index.answer.set(tier1.answer()).is_ok());
     tier1.start(Arc::clone(&index) as Arc<dyn Tier2Api>).expect("threads");

@@ -151,6 +151,19 @@ pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> 
     key
 }
 
+/// The prefix of the messages from one shard to another.
+pub(crate) fn outbox_pair(shard: ShardId, receiver: ShardId) -> Vec<u8> {
+    let mut key = start(shard, Kind::Outbox, 2);
+    key.extend_from_slice(&receiver.0.to_be_bytes());
+    key
+}
+
+/// The receiver and the number that the key of a message names.
+pub(crate) fn receiver_and_number(key: &[u8]) -> Option<(ShardId, u64)> {
+    let (receiver, number) = key.get(3..)?.split_first_chunk::<2>()?;
+    Some((ShardId(u16::from_be_bytes(*receiver)), u64::from_be_bytes(number.try_into().ok()?)))
+}
+
 /// All rows of a kind: from, to.
 pub(crate) fn all(shard: ShardId, kind: Kind) -> (Vec<u8>, Vec<u8>) {
     let from = start(shard, kind, 0);

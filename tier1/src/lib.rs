@@ -14,9 +14,10 @@ pub mod backup;
 pub mod check;
 mod key;
 mod machine;
+mod peers;
 mod progress;
+mod range;
 mod record;
-mod recovery;
 mod regroup;
 mod service;
 #[cfg(feature = "simulation")]
@@ -27,5 +28,6 @@ mod totals;
 mod txn;
 
 pub use machine::{Retention, Rules};
-pub use service::{Config, Error, Tier1};
-pub use store::{Memory, Sled, Store, StoreError, Write};
+pub use range::{RangeId, RangeMap, RangeMapError};
+pub use service::{Config, Contents, Error, Tier1};
+pub use store::{Joined, Memory, Sled, Store, StoreError, Write};

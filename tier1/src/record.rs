@@ -305,9 +305,12 @@ pub(crate) struct Envelope {
     pub(crate) message: crate::machine::Message,
 }
 
-pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
-    // Writing to a Vec cannot fail, and every record is plain data.
-    seal(postcard::to_extend(record, vec![VERSION]).unwrap_or_default())
+/// # Errors
+/// When the record cannot be written down. Its commit must fail then: an empty row would be taken for damage.
+pub(crate) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>, StoreError> {
+    postcard::to_extend(record, vec![VERSION])
+        .map(seal)
+        .map_err(|error| StoreError::Unencodable(error.to_string()))
 }
 
 /// Adds the checksum.
@@ -428,7 +431,7 @@ mod tests {
     #[test]
     fn damage_is_detected() {
         let meta = Meta { groups_minted: 7, sent: vec![1, 2], ..Meta::default() };
-        let bytes = encode(&meta);
+        let bytes = encode(&meta).unwrap();
         assert_eq!(decode::<Meta>(b"k", &bytes).unwrap(), meta);
         for at in 0..bytes.len() {
             let mut bad = bytes.clone();
@@ -436,5 +439,19 @@ mod tests {
             assert!(decode::<Meta>(b"k", &bad).is_err(), "byte {at}");
         }
         assert!(decode::<Meta>(b"k", &[]).is_err());
+    }
+
+    /// A record that refuses to be written down.
+    struct Unwilling;
+
+    impl Serialize for Unwilling {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("no"))
+        }
+    }
+
+    #[test]
+    fn an_encoding_that_fails_is_an_error() {
+        assert!(matches!(encode(&Unwilling), Err(StoreError::Unencodable(_))));
     }
 }

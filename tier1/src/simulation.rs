@@ -1,12 +1,12 @@
 //! Tier 1 without threads, for the simulation (feature `simulation`).
 //!
-//! A [`Node`] is the state machine of some shards over a store: what it decides, writes and wants done is
-//! handed out piece by piece, so that whoever drives it chooses what is delivered when, and where the
-//! node stops. [`Worker`] is the reading side and the worker, over the stores of all nodes. [`rows`] says
-//! what a store holds, in public words.
+//! A [`SimRange`] is the range of the product over a store: what it decides, writes, sends and wishes is handed out
+//! piece by piece, so that whoever drives it chooses what is delivered when, and where the range stops. [`Worker`] is
+//! the reading side and the worker, over the stores of all ranges. [`rows`] says what a store holds, in public words.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod envelope;
+mod post;
 mod rows;
 mod tampering;
 mod worker;
@@ -16,17 +16,18 @@ use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, WinnerOrder};
 
 pub use envelope::{Envelope, Kind};
+pub use post::{Answer, SimPost};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
 pub use worker::{Worker, signature};
 
-use crate::machine::{
-    COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint, Machine, Shards,
-};
-use crate::recovery;
+use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
+use crate::range::owed::OwedScan;
+use crate::range::{PostId, Range, RangeId, RangeMap, Released};
+use crate::record::{PageRecord, decode};
 pub use crate::service::FeedExtent;
-use crate::store::{Store, StoreError, Write};
-use crate::{Retention, Rules, key, totals};
+use crate::store::{Store, StoreError, Write, each};
+use crate::{Retention, Rules, key};
 
 /// What a cluster is created with.
 #[derive(Debug, Clone, Copy)]
@@ -61,17 +62,20 @@ impl Settings {
     }
 }
 
-/// The shards of one process.
+/// A range.
 #[derive(Debug)]
-pub struct Node {
-    shards: Shards,
+pub struct SimRange {
+    range: Range,
 }
 
-/// Work that a start finds in the records.
+/// Work that a start finds in the records, piece by piece.
+#[derive(Debug)]
+pub struct Owed(OwedScan);
+
+/// What a piece of the records owes.
 #[derive(Debug, Default)]
-pub struct Owed {
-    /// What the index must have.
-    pub contents: Vec<(PageId, ContentHash)>,
+pub struct FoundOwed {
+    pub commands: Vec<Command>,
     pub effects: Vec<Effect>,
 }
 
@@ -86,14 +90,15 @@ pub enum Effect {
     Outcome(Outcome),
 }
 
-/// A commit that was prepared: nothing of it is anywhere but in the node's memory.
-#[derive(Debug)]
-pub struct Prepared {
-    pub writes: Vec<Write>,
+/// What a settled commit lets go.
+#[derive(Debug, Default)]
+pub struct Settled {
     pub effects: Vec<Effect>,
+    /// Answers to posts of other ranges, by the number they were taken in with.
+    pub answers: Vec<(PostId, Answer)>,
 }
 
-/// A command for a node.
+/// A command for a range.
 #[derive(Debug, Clone)]
 pub struct Command(MachineCommand);
 
@@ -110,86 +115,161 @@ impl Given {
     }
 }
 
-impl Node {
-    /// Starts the shards that it has from what a store holds.
+impl SimRange {
+    /// Starts a range from what its store holds.
     ///
     /// # Errors
     /// When a row is damaged.
     pub fn start(
         store: &dyn Store,
         settings: Settings,
-        has: impl Fn(ShardId) -> bool,
-    ) -> Result<(Self, Owed), StoreError> {
-        let mut shards = recovery::shards(store, settings.inner())?;
-        shards.here = (0..settings.shards).map(|shard| has(ShardId(shard))).collect();
-        let mut contents = Vec::new();
-        let owed =
-            recovery::owed(store, settings.shards, &mut |page, content| contents.push((page, content)))?;
-        let searches = owed.pending.into_iter().map(|(page, content, ticket)| {
-            let search = doppel_protocol::Search { ticket };
-            Effect::Index(IndexCommand::Search { page, content, search })
-        });
-        let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {
-            Effect::Verify { page, content, winner, winner_content }
-        });
-        let deferred = owed.deferred.into_iter().map(Effect::Deferred);
-        let dirty = owed.dirty.into_iter().map(Effect::Dirty);
-        let effects = searches.chain(verify).chain(deferred).chain(dirty).collect();
-        Ok((Self { shards }, Owed { contents, effects }))
+        id: RangeId,
+        map: RangeMap,
+    ) -> Result<Self, StoreError> {
+        Ok(Self { range: Range::open(store, settings.inner(), id, map)? })
     }
 
-    /// Applies commands, then delivers up to `deliveries` of the envelopes the node holds, in their order.
+    /// Builds a commit: commands, and up to `deliveries` of the envelopes within the range, in their order; what
+    /// others have posted comes before both or after both.
     ///
     /// # Errors
     /// When the store fails or a row is damaged.
-    pub fn prepare(
+    pub fn build(
         &mut self,
         store: &dyn Store,
         commands: Vec<Command>,
         deliveries: usize,
-    ) -> Result<Prepared, StoreError> {
-        let mut machine = Machine::new(store, &mut self.shards, COMMIT_ROWS);
-        for Command(command) in commands {
-            machine.command(command)?;
+        posted_first: bool,
+    ) -> Result<Vec<Write>, StoreError> {
+        let mut builder = self.range.build(store, COMMIT_ROWS);
+        builder.delete_confirmed();
+        if posted_first {
+            builder.take_posted()?;
         }
-        machine.deliver(deliveries)?;
-        let applied = machine.finish();
-        let effects = applied.effects.into_iter().map(Effect::from).collect();
-        Ok(Prepared { writes: applied.writes, effects })
+        for Command(command) in commands {
+            builder.command(command)?;
+        }
+        builder.deliver(deliveries)?;
+        builder.take_posted()?;
+        builder.finish()
     }
 
-    /// Takes all envelopes that are not delivered. Those of commits that were made are in the outbox, too.
+    /// The commit that was built is durable.
+    pub fn settled(&mut self) -> Settled {
+        let Released { effects, answers } = self.range.settled();
+        let effects = effects.into_iter().map(Effect::from).collect();
+        Settled {
+            effects,
+            answers: answers.into_iter().map(|(id, answer)| (id, Answer::new(answer))).collect(),
+        }
+    }
+
+    /// What goes to other ranges now, up to so many envelopes to each.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn posts(&mut self, store: &dyn Store, most: usize) -> Result<Vec<SimPost>, StoreError> {
+        Ok(self.range.posts(store, most)?.into_iter().map(SimPost::new).collect())
+    }
+
+    /// An answer to a post has come.
+    pub fn confirmed(&mut self, by: RangeId, answer: &Answer) {
+        self.range.confirmed(by, answer.inner());
+    }
+
+    /// A post of another range has come. The answer, if there is one at once.
+    pub fn take_in(&mut self, id: PostId, post: SimPost) -> Option<Answer> {
+        self.range.take_in(id, post.into_inner()).err().map(|error| Answer::new(Err(error)))
+    }
+
+    /// Takes all envelopes within the range that are not delivered. Those of commits that were made are in the outbox,
+    /// too.
     pub fn take_envelopes(&mut self) -> Vec<Envelope> {
-        self.shards.queue.drain(..).map(Envelope::new).collect()
+        self.range.shards_mut().queue.drain(..).map(Envelope::new).collect()
     }
 
-    /// Envelopes to deliver, in this order, behind those it has.
+    /// Envelopes within the range to deliver, in this order, behind those it has.
     pub fn put_envelopes(&mut self, envelopes: impl IntoIterator<Item = Envelope>) {
-        self.shards.queue.extend(envelopes.into_iter().map(Envelope::into_inner));
+        self.range.shards_mut().queue.extend(envelopes.into_iter().map(Envelope::into_inner));
     }
 
     /// The last number applied from a shard.
     #[must_use]
     pub fn applied(&self, to: ShardId, from: ShardId) -> u64 {
-        self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)]
+        self.range.shards().applied(to, from)
     }
 
-    /// Forgets that the last envelope from a shard was applied.
-    pub fn forget_applied(&mut self, to: ShardId, from: ShardId) {
-        let applied = &mut self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)];
-        *applied = applied.saturating_sub(1);
+    /// Says that the envelopes of a shard were applied up to a number: a mistake.
+    pub fn set_applied(&mut self, to: ShardId, from: ShardId, number: u64) {
+        self.range.shards_mut().metas[usize::from(to.0)].applied[usize::from(from.0)] = number;
+    }
+
+    /// Whether a commit without a command would do something.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.range.has_work()
+    }
+
+    /// Whether there is something to post.
+    #[must_use]
+    pub fn has_posts(&self) -> bool {
+        self.range.outbox().has_posts()
     }
 
     #[must_use]
     pub fn backlog(&self) -> Backlog {
-        totals::sum(&self.shards.metas, self.shards.undelivered()).1
+        self.range.backlog()
     }
 
     /// How far the feed of a shard goes.
     #[must_use]
     pub fn feed_end(&self, shard: ShardId) -> FeedExtent {
-        FeedExtent::of(&self.shards.metas[usize::from(shard.0)])
+        FeedExtent::of(&self.range.shards().metas[usize::from(shard.0)])
     }
+}
+
+impl Owed {
+    /// Of all rows of a range.
+    #[must_use]
+    pub fn of(map: RangeMap, id: RangeId) -> Self {
+        Self(OwedScan::new(map.run(id)))
+    }
+
+    /// What the next so many rows owe; none at the end.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<FoundOwed>, StoreError> {
+        let Some(owed) = self.0.piece(store, rows)? else { return Ok(None) };
+        let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {
+            Effect::Verify { page, content, winner, winner_content }
+        });
+        let deferred = owed.deferred.into_iter().map(Effect::Deferred);
+        let dirty = owed.dirty.into_iter().map(Effect::Dirty);
+        let effects = verify.chain(deferred).chain(dirty).collect();
+        Ok(Some(FoundOwed { commands: owed.searches.into_iter().map(Command).collect(), effects }))
+    }
+}
+
+/// What the index must have of a range.
+///
+/// # Errors
+/// When a row is damaged.
+pub fn contents(
+    store: &dyn Store,
+    map: RangeMap,
+    id: RangeId,
+) -> Result<Vec<(PageId, ContentHash)>, StoreError> {
+    let mut contents = Vec::new();
+    for shard in map.run(id).map(ShardId) {
+        each(store, shard, key::Kind::Page, |key, bytes| {
+            let record: PageRecord = decode(key, bytes)?;
+            let state = record.content().filter(|state| state.tokens > 0);
+            contents.extend(key::last_page(key).zip(state.map(|state| state.content)));
+            Ok(())
+        })?;
+    }
+    Ok(contents)
 }
 
 impl From<MachineEffect> for Effect {
@@ -255,6 +335,7 @@ impl Command {
             MachineCommand::Searched(result) => result.page.shard(shards),
             MachineCommand::Verified { page, .. }
             | MachineCommand::SearchNow { page }
+            | MachineCommand::ResumeSearch { page }
             | MachineCommand::Purge { page }
             | MachineCommand::ExpirePage { page, .. } => page.shard(shards),
             MachineCommand::Regrouped(regrouped) => regrouped.group.shard(),

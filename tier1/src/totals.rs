@@ -55,12 +55,26 @@ impl Meta {
     }
 }
 
-/// The totals of all shards together.
-pub(crate) fn sum(metas: &[Meta], messages: usize) -> (Counters, Backlog) {
-    let mut counters = Counters::default();
-    let mut backlog = Backlog { messages: messages as u64, ..Backlog::default() };
-    for meta in metas {
-        let c = &meta.counters;
+/// The totals of shards together.
+pub(crate) fn sum(metas: &[Meta], messages: u64) -> (Counters, Backlog) {
+    let backlog = Backlog { messages, ..Backlog::default() };
+    let of = |meta: &Meta| {
+        let backlog = Backlog {
+            pending: meta.pending,
+            deferred_searches: meta.deferred,
+            dirty_groups: meta.dirty,
+            unverified: meta.unverified,
+            messages: 0,
+        };
+        (meta.counters, backlog)
+    };
+    add(metas.iter().map(of).chain([(Counters::default(), backlog)]))
+}
+
+/// Totals added up.
+pub(crate) fn add(all: impl Iterator<Item = (Counters, Backlog)>) -> (Counters, Backlog) {
+    let (mut counters, mut backlog) = (Counters::default(), Backlog::default());
+    for (c, b) in all {
         counters.live += c.live;
         counters.redirects += c.redirects;
         counters.unresolved += c.unresolved;
@@ -81,10 +95,11 @@ pub(crate) fn sum(metas: &[Meta], messages: usize) -> (Counters, Backlog) {
         counters.splits += c.splits;
         counters.searches += c.searches;
         counters.stale_results += c.stale_results;
-        backlog.pending += meta.pending;
-        backlog.deferred_searches += meta.deferred;
-        backlog.dirty_groups += meta.dirty;
-        backlog.unverified += meta.unverified;
+        backlog.pending += b.pending;
+        backlog.deferred_searches += b.deferred_searches;
+        backlog.dirty_groups += b.dirty_groups;
+        backlog.unverified += b.unverified;
+        backlog.messages += b.messages;
     }
     (counters, backlog)
 }

@@ -227,7 +227,10 @@ impl<'s> Txn<'s> {
     }
 
     /// The writes of the commit, in key order, and how each page's and group's share of the totals moved.
-    pub(crate) fn finish(self) -> Finished {
+    ///
+    /// # Errors
+    /// When a record cannot be encoded.
+    pub(crate) fn finish(self) -> Result<Finished, StoreError> {
         let mut writes: Vec<Write> = self.rows.into_iter().collect();
         let mut pages = Vec::new();
         for (page, (shard, slot)) in self.pages {
@@ -239,7 +242,7 @@ impl<'s> Txn<'s> {
                 pages.push((shard, slot.before, after));
             }
             if slot.existed || slot.record.is_some() {
-                writes.push((key::page(shard, page), slot.record.as_ref().map(encode)));
+                writes.push((key::page(shard, page), slot.record.as_ref().map(encode).transpose()?));
             }
         }
         let mut groups = Vec::new();
@@ -252,11 +255,11 @@ impl<'s> Txn<'s> {
                 groups.push((group.shard(), slot.before, after));
             }
             if slot.existed || slot.record.is_some() {
-                writes.push((key::group(group), slot.record.as_ref().map(encode)));
+                writes.push((key::group(group), slot.record.as_ref().map(encode).transpose()?));
             }
         }
         writes.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Finished { writes, pages, groups }
+        Ok(Finished { writes, pages, groups })
     }
 }
 

@@ -322,7 +322,8 @@ pub trait Tier1Api: Send + Sync {
     /// and the outcomes are in the order of the submissions; the coordinator takes another number for a fault.
     ///
     /// # Errors
-    /// When too much is pending, the disk is full or the store failed. Nothing was recorded then.
+    /// When too much is pending, the disk is full or the store failed. A part of them may be recorded then, and to
+    /// send all of them again changes nothing of it.
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
     /// Records of pages, exactly one entry for each and in their order; none where a URL was never heard of or was

@@ -21,9 +21,8 @@ pub(crate) fn check(world: &mut World, before: &Picture) -> Checked {
     let acknowledged = world.acknowledged.len();
     world.arrive(&request, 0, 1, Stop::Never)?;
     world.acknowledged.truncate(acknowledged);
-    let (envelopes, commands) =
-        (std::mem::take(&mut world.old_envelopes), std::mem::take(&mut world.old_commands));
-    envelopes.into_iter().for_each(|envelope| world.network.send(envelope));
+    let (posts, commands) = (std::mem::take(&mut world.old_posts), std::mem::take(&mut world.old_commands));
+    posts.into_iter().for_each(|post| world.network.send(post));
     for command in commands {
         world.learn(command, 1, Stop::Never)?;
     }

@@ -35,8 +35,9 @@ pub use reader::{Reader, Unusable};
 use crate::check;
 use crate::check::rows::{RowKey, piece};
 use crate::key;
+use crate::range::{RangeMap, directories};
 use crate::record;
-use crate::store::{Sled, Store, StoreError};
+use crate::store::{Joined, Sled, Store, StoreError};
 pub(crate) use writer::Writer;
 
 /// "doppel", a backup, and the version of the layout.
@@ -97,16 +98,19 @@ struct End {
 /// When it is in use or damaged, or `out` cannot be written.
 pub fn of_directory(
     dir: &Path,
+    map: RangeMap,
     manifest: &str,
     out: &mut dyn io::Write,
 ) -> Result<BackupSummary, BackupError> {
-    let store = Sled::open_existing(dir).map_err(Tier1Error::from)?;
+    let stores = Sled::open_ranges(dir, map).map_err(Tier1Error::from)?;
     let mut writer = Writer::begin(out, manifest)?;
-    copy_rows(&store, &mut writer, &mut || Ok(()))?;
+    for store in &stores {
+        copy_rows(store, &mut writer, &mut || Ok(()))?;
+    }
     writer.end()
 }
 
-/// Makes the database of a backup in `dir`, where there must be none, and checks it. It is on disk when this
+/// Makes the databases of a backup in `dir`, where there must be none, and checks it. It is on disk when this
 /// returns.
 ///
 /// # Errors
@@ -114,21 +118,24 @@ pub fn of_directory(
 pub fn restore(
     mut backup: Reader<'_>,
     dir: &Path,
-    shards: u16,
+    map: RangeMap,
     policy: Policy,
     winners: WinnerOrder,
 ) -> Result<(BackupSummary, check::Report), RestoreError> {
     // Flushed once, at the end: until then it is nobody's.
-    let store = Sled::open(dir, false)?;
+    let opened =
+        directories(dir, map).into_iter().map(|dir| Sled::open_share(&dir, false, map.count() as u16));
+    let stores = opened.collect::<Result<Vec<_>, _>>()?;
+    let store = Joined::new(map, &stores);
     while let Some(mut writes) = backup.writes()? {
         while !writes.is_empty() {
             let rest = writes.split_off(writes.len().min(ROWS_AT_ONCE));
             store.commit(std::mem::replace(&mut writes, rest))?;
         }
     }
-    store.flush()?;
+    stores.iter().try_for_each(Sled::flush)?;
     // The engine lets go of its files some time after it is dropped, so it is not opened again.
-    Ok((backup.summary(), check::check(&store, shards, Some(policy), winners)))
+    Ok((backup.summary(), check::check(&store, Some(policy), winners)))
 }
 
 /// Copies every row, in pieces; `between` is called between them.

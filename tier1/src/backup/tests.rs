@@ -8,7 +8,7 @@ use crate::store::{Memory, Write};
 
 fn made(changes: &[Write]) -> Vec<u8> {
     let store = Memory::default();
-    let meta = |n| encode(&Meta { events: n, ..Meta::default() });
+    let meta = |n| encode(&Meta { events: n, ..Meta::default() }).unwrap();
     let rows = (0..40).map(|n| (key::meta(ShardId(n)), Some(meta(u64::from(n))))).collect();
     store.commit(rows).unwrap();
     let mut file = Vec::new();

@@ -39,8 +39,9 @@ pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 
 use crate::key;
 use crate::progress;
+use crate::range::{RangeId, RangeMap, directories};
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
-use crate::store::{Sled, Store, StoreError};
+use crate::store::{Joined, Sled, Store, StoreError};
 use crate::totals;
 use rows::{RowKey, pieces};
 use underway::Underway;
@@ -77,20 +78,24 @@ impl Report {
 /// When there is none, it is in use, or the engine cannot open it at all.
 pub fn of_directory(
     dir: &Path,
-    shards: u16,
+    map: RangeMap,
     policy: Policy,
     winners: WinnerOrder,
 ) -> Result<Report, StoreError> {
-    let store = Sled::open_existing(dir)?;
+    let stores = Sled::open_ranges(dir, map)?;
+    let store = Joined::new(map, &stores);
     // Some damage makes the engine panic when it comes upon it.
     let checked = catch_unwind(AssertUnwindSafe(|| {
-        let mut checker = Checker::new(&store, shards, Some(policy), winners);
+        let mut checker = Checker::new(&store, Some(policy), winners);
         checker.run();
-        let now = progress::of(checker.metas.iter().filter_map(Found::row));
-        if checker.metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
-            && let Err(error) = progress::verify(dir, now)
-        {
-            checker.engine(&error);
+        for (range, dir) in map.ranges().zip(directories(dir, map)) {
+            let run = map.run(range);
+            let metas = checker.metas.get(usize::from(run.start)..usize::from(run.end)).unwrap_or_default();
+            if metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
+                && let Err(error) = progress::verify(&dir, progress::of(metas.iter().filter_map(Found::row)))
+            {
+                checker.engine(&error);
+            }
         }
         checker.report
     }));
@@ -99,10 +104,10 @@ pub fn of_directory(
 
 /// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.
 ///
-/// The store must be at rest: nobody may commit meanwhile.
+/// The stores must be at rest: nobody may commit meanwhile.
 #[must_use]
-pub fn check(store: &dyn Store, shards: u16, policy: Option<Policy>, winners: WinnerOrder) -> Report {
-    let mut checker = Checker::new(store, shards, policy, winners);
+pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> Report {
+    let mut checker = Checker::new(store, policy, winners);
     checker.run();
     checker.report
 }
@@ -126,6 +131,8 @@ impl<T> Found<T> {
 
 struct Checker<'s> {
     store: &'s dyn Store,
+    databases: &'s Joined<'s>,
+    map: RangeMap,
     shards: u16,
     policy: Option<Policy>,
     winners: WinnerOrder,
@@ -141,9 +148,13 @@ struct Checker<'s> {
 }
 
 impl<'s> Checker<'s> {
-    fn new(store: &'s dyn Store, shards: u16, policy: Option<Policy>, winners: WinnerOrder) -> Self {
+    fn new(store: &'s Joined<'s>, policy: Option<Policy>, winners: WinnerOrder) -> Self {
+        let map = store.map();
+        let shards = map.shards();
         Self {
             store,
+            databases: store,
+            map,
             shards,
             policy,
             winners,
@@ -159,16 +170,17 @@ impl<'s> Checker<'s> {
     fn run(&mut self) {
         self.read_metas();
         self.read_outboxes();
-        let scanned = pieces(self.store, &mut |key, value| self.row(key, value));
-        if let Err(error) = scanned {
-            self.engine(&error);
+        for (range, store) in self.databases.databases() {
+            if let Err(error) = pieces(store, &mut |key, value| self.row(range, key, value)) {
+                self.engine(&error);
+            }
         }
         self.check_metas();
         let metas: Vec<Meta> = self.metas.iter().filter_map(Found::row).cloned().collect();
-        self.report.backlog = totals::sum(&metas, self.underway.messages()).1;
+        self.report.backlog = totals::sum(&metas, self.underway.messages() as u64).1;
     }
 
-    fn row(&mut self, key: &[u8], value: &[u8]) {
+    fn row(&mut self, range: RangeId, key: &[u8], value: &[u8]) {
         self.report.rows += 1;
         self.report.bytes += (key.len() + value.len()) as u64;
         let Some((shard, row_key)) = RowKey::of(key) else {
@@ -177,6 +189,12 @@ impl<'s> Checker<'s> {
         if shard.0 >= self.shards {
             let detail = format!("is of shard {}, and there are {}", shard.0, self.shards);
             return self.find(Invariant::Key, hex(key), detail);
+        }
+        if self.map.of_shard(shard) != range {
+            let row = self.named(&row_key);
+            let detail =
+                format!("is in the database of {range} and of shard {}, which is not there", shard.0);
+            return self.find(Invariant::Ownership, row, detail);
         }
         let owner = row_key.owner(shard, self.shards);
         if owner != shard {

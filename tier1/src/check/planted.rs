@@ -14,9 +14,14 @@ use crate::key::{self, Kind};
 use crate::machine::Message;
 use crate::record::{
     Announcing, Asking, ContentState, Envelope, Group, GroupRecord, Member, Membership, Meta, PageRecord,
-    RedirectState, Resolution, SearchState, State, VERSION, decode, encode, seal,
+    RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
 };
 use crate::store::{Store, StoreError, Write};
+
+/// A record as a row has it.
+fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
+    crate::record::encode(record).expect("a record is plain data")
+}
 
 /// A fault.
 #[derive(Debug)]

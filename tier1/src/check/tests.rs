@@ -3,10 +3,12 @@
 
 use doppel_protocol::WinnerOrder;
 
-use crate::store::Store;
+use crate::range::RangeMap;
+use crate::store::{Joined, Store};
 
 /// Fails with what a check finds.
-pub(crate) fn assert_sound(store: &dyn Store, shards: u16, winners: WinnerOrder) {
-    let report = super::check(store, shards, None, winners);
+pub(crate) fn assert_sound<S: Store>(stores: &[S], shards: u16, winners: WinnerOrder) {
+    let map = RangeMap::new(shards, u16::try_from(stores.len()).unwrap()).unwrap();
+    let report = super::check(&Joined::new(map, stores), None, winners);
     assert!(report.is_sound(), "{:#?}", report.findings);
 }

@@ -16,15 +16,16 @@ use crate::store::StoreError;
 
 impl Machine<'_, '_> {
     /// Writes a repair of a group of this shard down.
-    pub(super) fn audit(&mut self, entry: &AuditEntry) {
+    pub(super) fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
         if self.shards.settings.retention.audit.is_zero() {
-            return;
+            return Ok(());
         }
         let shard = self.here;
         let meta = self.meta();
         meta.audits += 1;
         let number = meta.audits;
-        self.txn.put(key::audit(RepairId { shard, number }), encode(entry));
+        self.txn.put(key::audit(RepairId { shard, number }), encode(entry)?);
+        Ok(())
     }
 
     /// Drops an entry, if it is the first one left: one that a wrong clock has made old waits for those before it.
@@ -38,7 +39,7 @@ impl Machine<'_, '_> {
         let dropped: u64 = self.txn.get(&dropped_key)?.unwrap_or_default();
         if repair.number == dropped + 1 {
             self.txn.delete(key::audit(repair));
-            self.txn.put(dropped_key, encode(&repair.number));
+            self.txn.put(dropped_key, encode(&repair.number)?);
         }
         Ok(())
     }
@@ -53,7 +54,7 @@ impl Machine<'_, '_> {
         let key = key::audit(repair);
         let Some(mut entry) = self.txn.get::<AuditEntry>(&key)? else { return Ok(()) };
         entry.forget(pages);
-        self.txn.put(key, encode(&entry));
+        self.txn.put(key, encode(&entry)?);
         Ok(())
     }
 }

@@ -83,7 +83,7 @@ impl Machine<'_, '_> {
         record.changes += 1;
         let is_winner = record.winner.as_ref().is_some_and(|(winner, _)| *winner == page);
         let was_better = before.as_ref().is_some_and(|old| self.beats(old, &member));
-        self.txn.put(key, encode(&member));
+        self.txn.put(key, encode(&member)?);
         if is_winner && was_better {
             record.winner = self.elect(group)?;
         } else if is_winner || record.winner.as_ref().is_none_or(|(_, winner)| self.beats(&member, winner)) {
@@ -230,7 +230,7 @@ impl Machine<'_, '_> {
         self.here = group.shard();
         let Some(GroupRecord::Active(mut record)) = self.txn.group(group)? else { return Ok(()) };
         if let Some(entry) = audit {
-            self.audit(&entry);
+            self.audit(&entry)?;
         }
         let joined_since = record.changes != changes;
         let lost_since = record.losses != losses;
@@ -280,14 +280,14 @@ impl Machine<'_, '_> {
             }
             // It is not transferred yet, and takes the message along.
             (Some(GroupRecord::Forward(_)), Some(member)) => {
-                self.txn.put(key, encode(&Member { dissimilar, ..member }));
+                self.txn.put(key, encode(&Member { dissimilar, ..member })?);
                 Ok(())
             }
             (Some(GroupRecord::Active(mut record)), Some(member)) => {
                 record.uncount(&member);
                 let member = Member { dissimilar, ..member };
                 record.count(&member);
-                self.txn.put(key, encode(&member));
+                self.txn.put(key, encode(&member)?);
                 if self.has_low_cohesion(&record) {
                     record.examined = record.dissimilar;
                     record.mark_dirty();

@@ -243,7 +243,7 @@ impl Machine<'_, '_> {
                 Some(_) => {}
                 None => forward.forwarding_entries += 1,
             }
-            self.txn.put(key, encode(membership_number));
+            self.txn.put(key, encode(membership_number)?);
         }
         self.txn.put_group(group, Some(GroupRecord::Forward(forward)))
     }

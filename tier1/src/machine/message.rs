@@ -31,6 +31,10 @@ pub(crate) enum Command {
     SearchNow {
         page: PageId,
     },
+    /// The search of a pending page was lost with a process: it is asked for again.
+    ResumeSearch {
+        page: PageId,
+    },
     /// Forget a page.
     Purge {
         page: PageId,

@@ -25,10 +25,9 @@ mod publish;
 mod redirect;
 mod retention;
 mod search;
+mod shards;
 #[cfg(test)]
 mod tests;
-
-use std::collections::VecDeque;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{PageId, ShardId};
@@ -38,11 +37,12 @@ pub use retention::Retention;
 
 pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::HOPS_MAX;
+pub(crate) use shards::Shards;
 
 pub(crate) use message::{Command, Effect, Hint, Message, Regrouped, TransferEnd};
 
 use crate::key;
-use crate::record::{Envelope, Meta, PageRecord, encode};
+use crate::record::{Envelope, Meta, PageRecord, damaged, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 
@@ -92,20 +92,6 @@ impl Rules {
     pub const PAPER: Self = Self { deferred_searches: false, recomputation: false };
 }
 
-/// The shards' state that stays in memory between commits.
-#[derive(Debug, Clone)]
-pub(crate) struct Shards {
-    pub(crate) settings: Settings,
-    pub(crate) metas: Vec<Meta>,
-    /// Messages not yet delivered, in sending order, and whether the store has them.
-    pub(crate) queue: VecDeque<(Envelope, bool)>,
-    /// Which shards this process has. Messages to the others stay in the queue for who carries them.
-    pub(crate) here: Vec<bool>,
-    /// Whose meta row the next commit must write. A number that was given and not written down would
-    /// be given again after a crash, and its message taken for a repetition.
-    changed: Vec<bool>,
-}
-
 /// A group of commands being applied.
 pub(crate) struct Machine<'s, 'm> {
     txn: Txn<'s>,
@@ -117,40 +103,22 @@ pub(crate) struct Machine<'s, 'm> {
     here: ShardId,
 }
 
+/// What became of a message of another range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// By this commit, or an earlier one.
+    Applied,
+    /// One before it is missing.
+    Gap { expected: u64 },
+}
+
 /// What a finished group of commands wants.
 #[derive(Debug)]
 pub(crate) struct Applied {
     pub(crate) writes: Vec<Write>,
     pub(crate) effects: Vec<Effect>,
-}
-
-impl Shards {
-    pub(crate) fn new(settings: Settings) -> Self {
-        let peers = usize::from(settings.shards);
-        let meta = Meta { sent: vec![0; peers], applied: vec![0; peers], ..Meta::default() };
-        Self {
-            settings,
-            metas: vec![meta; peers],
-            queue: VecDeque::new(),
-            here: vec![true; peers],
-            changed: vec![false; peers],
-        }
-    }
-
-    pub(crate) fn owner(&self, page: PageId) -> ShardId {
-        page.shard(self.settings.shards)
-    }
-
-    /// A shard's meta, to be changed.
-    fn meta(&mut self, shard: ShardId) -> &mut Meta {
-        self.changed[usize::from(shard.0)] = true;
-        &mut self.metas[usize::from(shard.0)]
-    }
-
-    /// Messages not yet delivered.
-    pub(crate) fn undelivered(&self) -> usize {
-        self.queue.len()
-    }
+    /// Messages to other ranges, whose rows are among the writes.
+    pub(crate) sent: Vec<Envelope>,
 }
 
 impl<'s, 'm> Machine<'s, 'm> {
@@ -163,7 +131,12 @@ impl<'s, 'm> Machine<'s, 'm> {
     pub(crate) fn has_enough(&self) -> bool {
         let rows =
             if self.shards.undelivered() > CROWD { self.commit_rows / 4 * 3 } else { self.commit_rows };
-        self.txn.len() >= rows
+        self.rows() >= rows
+    }
+
+    /// Rows of the commit so far.
+    fn rows(&self) -> usize {
+        self.txn.len() + self.shards.outgoing.len()
     }
 
     /// Delivers messages until none is left or half of a commit is there. Whether there are any left.
@@ -186,6 +159,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::Verified { page, content, with } => self.verified(page, content, with),
             Command::Regrouped(regrouped) => self.regrouped(regrouped),
             Command::SearchNow { page } => self.search_now(page),
+            Command::ResumeSearch { page } => self.resume_search(page),
             Command::Purge { page } => self.purge(page),
             Command::ExpirePage { page, now } => self.expire_page(page, now),
             Command::ExpireGroup { group, now } => self.expire_group(group, now),
@@ -201,18 +175,15 @@ impl<'s, 'm> Machine<'s, 'm> {
 
     /// The same, fewer when the commit has so many rows.
     fn deliver_up_to(&mut self, limit: usize, rows: usize) -> Result<(), StoreError> {
-        let mut left = Vec::new();
         for _ in 0..limit {
-            if self.txn.len() >= rows {
+            if self.rows() >= rows {
                 break;
             }
             let Some((envelope, stored)) = self.shards.queue.pop_front() else { break };
             let Envelope { from, to, number, message } = envelope;
-            let applied = self.shards.metas[usize::from(to.0)].applied[usize::from(from.0)];
-            // One before it was lost on the way and will be sent again from the outbox, or it is not for here.
-            if number > applied + 1 || !self.shards.here[usize::from(to.0)] {
-                left.push((Envelope { from, to, number, message }, stored));
-                continue;
+            let applied = self.shards.applied(to, from);
+            if number > applied + 1 {
+                return Err(damaged(&key::outbox(from, to, applied + 1), "a message is missing"));
             }
             self.txn.delete_own(key::outbox(from, to, number), stored);
             if number <= applied {
@@ -222,19 +193,54 @@ impl<'s, 'm> Machine<'s, 'm> {
             self.here = to;
             self.receive(message)?;
         }
-        left.into_iter().rev().for_each(|message| self.shards.queue.push_front(message));
         Ok(())
     }
 
-    /// The commit's writes; messages still under way are among them.
-    pub(crate) fn finish(mut self) -> Applied {
-        for (envelope, stored) in &mut self.shards.queue {
-            if !*stored {
-                *stored = true;
-                self.txn.put(key::outbox(envelope.from, envelope.to, envelope.number), encode(envelope));
-            }
+    /// Applies a message of another range: a repeat is dropped, one beyond a gap is refused.
+    pub(crate) fn arrive(&mut self, envelope: Envelope) -> Result<Arrival, StoreError> {
+        let Envelope { from, to, number, message } = envelope;
+        let applied = self.shards.applied(to, from);
+        if number > applied + 1 {
+            return Ok(Arrival::Gap { expected: applied + 1 });
         }
-        let finished = self.txn.finish();
+        if number == applied + 1 {
+            self.shards.meta(to).applied[usize::from(from.0)] = number;
+            self.here = to;
+            self.receive(message)?;
+        }
+        Ok(Arrival::Applied)
+    }
+
+    /// The last number from a shard of another range that is applied.
+    pub(crate) fn applied(&self, to: ShardId, from: ShardId) -> u64 {
+        self.shards.applied(to, from)
+    }
+
+    /// Deletes the row of a message that its receiver has confirmed.
+    pub(crate) fn forget_sent(&mut self, (from, to): (ShardId, ShardId), number: u64) {
+        self.txn.delete(key::outbox(from, to, number));
+    }
+
+    /// Whether the commit has so many eighths of the rows it may have.
+    pub(crate) fn has_eighths(&self, eighths: usize) -> bool {
+        self.rows() >= self.commit_rows.div_ceil(8) * eighths
+    }
+
+    /// The commit's writes; messages still under way are among them.
+    ///
+    /// # Errors
+    /// When a record cannot be encoded. The shards are ahead of the store then, and of no more use.
+    pub(crate) fn finish(mut self) -> Result<Applied, StoreError> {
+        let unsent = self.shards.outgoing.iter();
+        let unstored =
+            self.shards.queue.iter_mut().filter(|(_, stored)| !*stored).map(|(envelope, stored)| {
+                *stored = true;
+                &*envelope
+            });
+        for envelope in unstored.chain(unsent) {
+            self.txn.put(key::outbox(envelope.from, envelope.to, envelope.number), encode(envelope)?);
+        }
+        let finished = self.txn.finish()?;
         for (shard, before, after) in finished.pages {
             self.shards.meta(shard).count_page(before, after);
         }
@@ -245,10 +251,10 @@ impl<'s, 'm> Machine<'s, 'm> {
         for (number, changed) in (0..).zip(&mut self.shards.changed) {
             if std::mem::take(changed) {
                 let meta = &self.shards.metas[usize::from(number)];
-                writes.push((key::meta(ShardId(number)), Some(encode(meta))));
+                writes.push((key::meta(ShardId(number)), Some(encode(meta)?)));
             }
         }
-        Applied { writes, effects: self.effects }
+        Ok(Applied { writes, effects: self.effects, sent: std::mem::take(&mut self.shards.outgoing) })
     }
 
     fn receive(&mut self, message: Message) -> Result<(), StoreError> {
@@ -314,7 +320,11 @@ impl<'s, 'm> Machine<'s, 'm> {
         let number = &mut self.shards.meta(from).sent[usize::from(to.0)];
         *number += 1;
         let envelope = Envelope { from, to, number: *number, message };
-        self.shards.queue.push_back((envelope, false));
+        if self.shards.has(to) {
+            self.shards.queue.push_back((envelope, false));
+        } else {
+            self.shards.outgoing.push(envelope);
+        }
     }
 
     fn send_to_page(&mut self, page: PageId, message: Message) {

@@ -32,9 +32,10 @@ use super::{
 };
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
+use crate::range::owed::OwedScan;
+use crate::range::{Range, RangeId, RangeMap};
 use crate::record::{AuditEntry, GroupRecord, Measured, Member, PageRecord, State, decode};
-use crate::recovery;
-use crate::store::{Memory, Store};
+use crate::store::{Memory, Store, each};
 use crate::txn::read;
 
 /// Contents 0 .. 40: neighbours within a family of eight are linked, so families are chains.
@@ -107,7 +108,7 @@ impl World {
         Self {
             random: Random::new(seed),
             store: Memory::default(),
-            shards: Shards::new(settings),
+            shards: Shards::new(settings, 0..shards),
             signatures,
             numbers,
             index: Index::default(),
@@ -124,18 +125,18 @@ impl World {
 
     /// Applies commands as one commit and delivers at most `deliveries` messages.
     fn commit(&mut self, commands: Vec<Command>, deliveries: usize) {
-        let Applied { writes, effects } = {
+        let Applied { writes, effects, .. } = {
             let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
             for command in commands {
                 machine.command(command).unwrap();
             }
             machine.deliver(deliveries).unwrap();
-            machine.finish()
+            machine.finish().unwrap()
         };
         self.store.commit(writes).unwrap();
         if self.shards.undelivered().is_multiple_of(4) {
             let Settings { shards, winners, .. } = self.shards.settings;
-            assert_sound(&self.store, shards, winners);
+            assert_sound(std::slice::from_ref(&self.store), shards, winners);
         }
         for effect in effects {
             match effect {
@@ -153,21 +154,29 @@ impl World {
     /// The process is killed and started again: everything but the store is gone.
     fn crash(&mut self) {
         let settings = self.shards.settings;
-        self.shards = recovery::shards(&self.store, settings).unwrap();
+        let map = RangeMap::new(settings.shards, 1).unwrap();
+        let range = Range::open(&self.store, settings, RangeId(0), map).unwrap();
+        self.shards = range.into_shards();
         self.index = Index::default();
         self.orders.clear();
         self.commands.clear();
-        let mut contents = Vec::new();
-        let owed = recovery::owed(&self.store, settings.shards, &mut |p, c| contents.push((p, c))).unwrap();
-        for (page, content) in contents {
-            self.index.put(page, self.numbers[&content]);
+        for shard in (0..settings.shards).map(ShardId) {
+            each(&self.store, shard, Kind::Page, |key, bytes| {
+                let record: PageRecord = decode(key, bytes)?;
+                if let Some(state) = record.content() {
+                    self.index.put(key::last_page(key).unwrap(), self.numbers[&state.content]);
+                }
+                Ok(())
+            })
+            .unwrap();
         }
-        self.deferred = owed.deferred;
-        self.dirty = owed.dirty.into_iter().collect();
-        self.verify = owed.unverified;
-        for (page, content, ticket) in owed.pending {
-            let search = Search { ticket };
-            self.orders.push_back(IndexCommand::Search { page, content, search });
+        (self.deferred, self.dirty, self.verify) = Default::default();
+        let mut scan = OwedScan::new(0..settings.shards);
+        while let Some(owed) = scan.piece(&self.store, 5).unwrap() {
+            self.deferred.extend(owed.deferred);
+            self.dirty.extend(owed.dirty);
+            self.verify.extend(owed.unverified);
+            self.commit(owed.searches, 2);
         }
     }
 
@@ -194,7 +203,7 @@ impl World {
             } else if !self.dirty.is_empty() {
                 self.regroup_step();
             } else {
-                let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered());
+                let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered() as u64);
                 assert!(backlog.is_quiescent(), "owed but nobody does it: {backlog:?}");
                 return;
             }

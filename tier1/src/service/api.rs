@@ -2,9 +2,9 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam::channel::bounded;
 use doppel_model::signature::Signature;
@@ -16,22 +16,63 @@ use doppel_protocol::{
 };
 
 use super::Tier1;
+use super::owner::Owner;
 use super::writer::Task;
-use crate::machine::Command;
+use crate::machine::{Command, Hint};
+use crate::totals;
 
-/// How often a flush looks whether everything is decided.
-const FLUSH_POLL: Duration = Duration::from_millis(5);
+/// A submission and the comparison with its representative.
+type Hinted = (Submission, Option<Hint>);
 
 impl Tier1 {
-    pub(super) fn apply(&self, commands: Vec<Command>) -> Result<(), Tier1Error> {
+    /// Applies commands at one range, and returns when they are committed.
+    pub(super) fn apply(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
         self.check()?;
         let (reply, answer) = bounded(1);
-        self.tasks.send(Task::Apply { commands, reply }).map_err(|_| Tier1Error::Stopping)?;
+        owner.tasks.send(Task::Apply { commands, reply }).map_err(|_| Tier1Error::Stopping)?;
         answer.recv().map_err(|_| Tier1Error::Stopping)?
     }
 
     fn totals(&self) -> (Counters, Backlog) {
-        *self.totals.read().unwrap_or_else(PoisonError::into_inner)
+        totals::add(self.owners.iter().map(|owner| owner.totals()))
+    }
+
+    /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.
+    fn submit_to_ranges(&self, submissions: Vec<Hinted>) -> Result<Vec<Outcome>, Tier1Error> {
+        let mut by_range: Vec<(Vec<usize>, Vec<Hinted>)> =
+            self.owners.iter().map(|_| Default::default()).collect();
+        let count = submissions.len();
+        for (at, submission) in submissions.into_iter().enumerate() {
+            let (places, of_range) = &mut by_range[usize::from(self.map.of_page(submission.0.url.id()).0)];
+            places.push(at);
+            of_range.push(submission);
+        }
+        let mut waiting = Vec::new();
+        for (owner, (places, submissions)) in self.owners.iter().zip(by_range) {
+            if !submissions.is_empty() {
+                let (reply, answer) = bounded(1);
+                owner.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Tier1Error::Stopping)?;
+                waiting.push((places, answer));
+            }
+        }
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; count];
+        let mut refused = None;
+        for (places, answer) in waiting {
+            // All are waited for: what was recorded counts as arriving until then.
+            match answer.recv().map_err(|_| Tier1Error::Stopping).flatten() {
+                Ok(of_range) => {
+                    for (at, outcome) in places.into_iter().zip(of_range) {
+                        outcomes[at] = Some(outcome);
+                    }
+                }
+                Err(error) => drop(refused.get_or_insert(error)),
+            }
+        }
+        match (refused, outcomes.into_iter().collect()) {
+            (Some(refused), _) => Err(refused),
+            (None, Some(outcomes)) => Ok(outcomes),
+            (None, None) => Err(Tier1Error::Stopping),
+        }
     }
 
     /// Contents take room in the queue of pending pages; everything else is decided at once.
@@ -63,29 +104,19 @@ impl Drop for Arriving<'_> {
 impl Tier1Api for Tier1 {
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         let _arriving = self.admit(&submissions)?;
-        let submissions = submissions
-            .into_iter()
-            .map(|submission| {
-                // Without a hint the page is compared at tier 2, so a damaged signature can be replaced.
-                let hint = self.hint(&submission).unwrap_or_else(|refused| {
-                    tracing::warn!(%refused, url = %submission.url, "an update is not confirmed");
-                    None
-                });
-                (submission, hint)
-            })
-            .collect();
-        let (reply, answer) = bounded(1);
-        self.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Tier1Error::Stopping)?;
-        answer.recv().map_err(|_| Tier1Error::Stopping)?
+        let hints = self.hints(&submissions);
+        self.submit_to_ranges(submissions.into_iter().zip(hints).collect())
     }
 
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
-        self.asked.store(true, Ordering::Relaxed);
-        pages.iter().map(|page| self.read_page(*page)).collect()
+        for page in pages {
+            self.owner_of(self.shard_of(*page)).asked.store(true, Ordering::Relaxed);
+        }
+        self.read_pages(pages)
     }
 
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
-        self.read_signature(page)
+        self.rows.signature(page)
     }
 
     fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
@@ -160,11 +191,14 @@ impl Tier1Api for Tier1 {
     }
 
     fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
-        let mut known = 0;
-        for page in pages {
-            known += usize::from(self.read_page(*page)?.is_some());
+        let known = self.read_pages(pages)?.iter().flatten().count();
+        for owner in &self.owners {
+            let of_range = pages.iter().filter(|page| self.map.of_page(**page) == owner.id);
+            let commands: Vec<_> = of_range.map(|page| Command::Purge { page: *page }).collect();
+            if !commands.is_empty() {
+                self.apply(owner, commands)?;
+            }
         }
-        self.apply(pages.iter().map(|page| Command::Purge { page: *page }).collect())?;
         Ok(known as u64)
     }
 
@@ -189,21 +223,6 @@ impl Tier1Api for Tier1 {
     }
 
     fn flush(&self, limit: Duration) -> Result<bool, Tier1Error> {
-        let deadline = Instant::now() + limit;
-        loop {
-            // An empty application comes back when everything handed in before it is committed.
-            self.apply(Vec::new())?;
-            if self.backlog().is_quiescent() {
-                return Ok(true);
-            }
-            if let Some(refused) = self.stuck.get() {
-                return Err(refused.clone());
-            }
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
-            self.tasks.send(Task::FlushBatch).map_err(|_| Tier1Error::Stopping)?;
-            std::thread::sleep(FLUSH_POLL);
-        }
+        self.decide_all(limit)
     }
 }

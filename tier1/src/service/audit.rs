@@ -15,7 +15,6 @@ use doppel_protocol::{
 use super::Tier1;
 use crate::key;
 use crate::record::{AuditEntry, Meta, PageRecord, State, decode};
-use crate::txn::read;
 
 /// Entries read for one piece of the trail beyond the first of each shard, and their bytes: a second of work.
 /// Past either the piece ends early.
@@ -48,7 +47,8 @@ impl Walk<'_> {
     fn read(&mut self, shard: ShardId) -> Result<(), Tier1Error> {
         let at = usize::from(shard.0);
         let id = RepairId { shard, number: self.numbers[at] };
-        let found = if id.number == 0 { None } else { self.tier1.store.get(&key::audit(id))? };
+        let found =
+            if id.number == 0 { None } else { self.tier1.rows.bytes(vec![key::audit(id)])?.pop().flatten() };
         let Some(bytes) = found else {
             self.numbers[at] = 0;
             return Ok(());
@@ -106,8 +106,9 @@ impl Tier1 {
         limit: usize,
     ) -> Result<RepairTrail, Tier1Error> {
         let mut numbers = Vec::new();
-        for (at, shard) in (0..self.settings.shards).map(ShardId).enumerate() {
-            let last = read::<Meta>(&*self.store, &key::meta(shard))?.map_or(0, |meta| meta.audits);
+        let metas: Vec<_> = (0..self.settings.shards).map(|shard| key::meta(ShardId(shard))).collect();
+        for (at, meta) in self.rows.records::<Meta>(&metas)?.into_iter().enumerate() {
+            let last = meta.map_or(0, |meta| meta.audits);
             // A place that this collection never gave leads nowhere.
             let from = before.map_or(last, |before| before.numbers().get(at).copied().unwrap_or(0));
             numbers.push(from.min(last));
@@ -120,7 +121,7 @@ impl Tier1 {
         if id.shard.0 >= self.settings.shards {
             return Ok(None);
         }
-        let Some(mut record) = read::<AuditEntry>(&*self.store, &key::audit(id))? else { return Ok(None) };
+        let Some(mut record) = self.rows.record::<AuditEntry>(key::audit(id))? else { return Ok(None) };
         // The sweep takes them out of the record, when it comes by.
         record.forget(&self.forgotten(&record));
         let entry = record.without_urls(id);
@@ -132,11 +133,19 @@ impl Tier1 {
     /// The pages of an entry that are on record no more, or purged. A record that cannot be read is somebody
     /// else's to report, and is there.
     pub(super) fn forgotten(&self, entry: &AuditEntry) -> HashSet<PageId> {
-        let mut pages: HashSet<PageId> = entry.urls().map(PageUrl::id).collect();
-        pages.retain(|page| {
-            let record = read::<PageRecord>(&*self.store, &key::page(self.owner(*page), *page));
-            record.is_ok_and(|record| record.is_none_or(|record| record.state == State::Purged))
-        });
-        pages
+        let pages: HashSet<PageId> = entry.urls().map(PageUrl::id).collect();
+        let pages: Vec<PageId> = pages.into_iter().collect();
+        let is_forgotten =
+            |record: &Option<PageRecord>| record.as_ref().is_none_or(|record| record.state == State::Purged);
+        let forgotten = |(page, record): (PageId, Option<PageRecord>)| is_forgotten(&record).then_some(page);
+        match self.rows.pages(&pages) {
+            Ok(records) => pages.into_iter().zip(records).filter_map(forgotten).collect(),
+            Err(_) => {
+                let one = |page: &PageId| {
+                    self.rows.pages(&[*page]).is_ok_and(|records| records.iter().all(is_forgotten))
+                };
+                pages.into_iter().filter(one).collect()
+            }
+        }
     }
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
 use doppel_model::{GroupId, PageId};
-use doppel_protocol::{IndexCommand, Search, Tier2Api};
+use doppel_protocol::{IndexCommand, Tier2Api};
 
 use super::queue::Queue;
-use super::worker::Job;
+use super::worker::{Job, Verify};
 use crate::machine::{Command, Effect};
-use crate::recovery::Owed;
+use crate::range::owed::Owed;
 
 /// Deferred searches (at least) and recomputations started at a time while pages are pending.
 const SHARE: usize = 16;
@@ -50,6 +50,8 @@ pub(super) struct Background {
     /// Orders of the present commit.
     orders: Vec<IndexCommand>,
     verify: Vec<Job>,
+    /// Ranges that share tier 2.
+    ranges: usize,
     deferred: Queue<PageId>,
     /// In the order in which they became dirty, so that one that is marked again and again keeps nobody waiting.
     dirty: Queue<GroupId>,
@@ -63,37 +65,38 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, owed: Owed) -> Self {
-        let orders = owed
-            .pending
-            .into_iter()
-            .map(|(page, content, ticket)| IndexCommand::Search { page, content, search: Search { ticket } })
-            .collect();
-        let verify = owed
-            .unverified
-            .into_iter()
-            .map(|(page, content, winner, winner_content)| Job::Verify {
-                page,
-                content,
-                winner,
-                winner_content,
-            })
-            .collect();
-        let mut this = Self {
+    pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, ranges: usize) -> Self {
+        let this = Self {
             tier2,
             jobs,
-            orders,
-            verify,
-            deferred: owed.deferred.into_iter().collect(),
-            dirty: owed.dirty.into_iter().collect(),
+            orders: Vec::new(),
+            verify: Vec::new(),
+            ranges,
+            deferred: Queue::default(),
+            dirty: Queue::default(),
             recomputing: HashSet::new(),
             resting: HashMap::new(),
             last_turn: None,
             next_sweep: Instant::now().checked_add(SWEEP_PAUSE),
             hurried: false,
         };
-        this.send();
+        // The worker outlives the writer; otherwise the work is found at the next start.
+        let _ = this.jobs.send(Job::FindOwed);
         this
+    }
+
+    /// Takes what a piece of the rows owes, and asks for the next; the searches are commands for the machine.
+    pub(super) fn found(&mut self, owed: Option<Owed>) -> Vec<Command> {
+        let Some(Owed { searches, deferred, unverified, dirty }) = owed else { return Vec::new() };
+        deferred.into_iter().for_each(|page| self.deferred.push(page));
+        dirty.into_iter().for_each(|group| self.dirty.push(group));
+        let verify = |(page, content, winner, winner_content)| {
+            Job::Verify(Verify { page, content, winner, winner_content })
+        };
+        for job in unverified.into_iter().map(verify).chain([Job::FindOwed]) {
+            let _ = self.jobs.send(job);
+        }
+        searches
     }
 
     /// Takes an effect of a commit.
@@ -101,7 +104,7 @@ impl Background {
         match effect {
             Effect::Index(order) => self.orders.push(order),
             Effect::Verify { page, content, winner, winner_content } => {
-                self.verify.push(Job::Verify { page, content, winner, winner_content });
+                self.verify.push(Job::Verify(Verify { page, content, winner, winner_content }));
             }
             Effect::Dirty(group) => self.dirty.push(group),
             Effect::Deferred(page) => self.deferred.push(page),
@@ -172,8 +175,8 @@ impl Background {
         }
         let searches = match (turn, idle) {
             (false, _) => 0,
-            (true, false) => SEARCHES_BESIDE.saturating_sub(self.tier2.waiting()).max(SHARE),
-            (true, true) => SEARCHES_MAX.saturating_sub(self.tier2.waiting()),
+            (true, false) => (SEARCHES_BESIDE.saturating_sub(self.tier2.waiting()) / self.ranges).max(SHARE),
+            (true, true) => SEARCHES_MAX.saturating_sub(self.tier2.waiting()).div_ceil(self.ranges),
         };
         let recomputations = match (turn, idle) {
             (_, true) => RECOMPUTING_MAX,

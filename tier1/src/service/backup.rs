@@ -5,6 +5,10 @@
 //! for all others the changes have the last word; so the rows with the changes applied in order are the
 //! state at the moment the changes end, and that lies between two commits.
 //!
+//! Several ranges are cut at different moments. Before the first is cut all of them hold their messages back and
+//! have those under way answered, and go on with both after the last: so no message is applied on one side of the cut
+//! that was not sent on the other, and none is forgotten by its sender that was not applied.
+//!
 //! The writer puts the changes into a file without a name and never waits for the caller. The backup ends
 //! with an error when they are more than [`CHANGES_BYTES_MAX`], or the file cannot be written.
 
@@ -17,6 +21,7 @@ use crossbeam::channel::{Sender, bounded};
 use doppel_protocol::{BackupError, BackupSummary, Tier1Error};
 
 use super::Tier1;
+use super::owner::Owner;
 use super::writer::Task;
 use crate::backup::{Kind, Writer, copy_rows, entry};
 use crate::store::Write;
@@ -134,21 +139,17 @@ impl Kept {
     }
 }
 
-/// Ends with a backup however it ends.
+/// Ends with the backup of a range however it ends.
 struct Following<'t> {
     tier1: &'t Tier1,
+    owner: &'t Owner,
     changes: Arc<Changes>,
 }
 
 impl Following<'_> {
     fn ask(&self, on: bool) -> Result<(), Tier1Error> {
-        self.tier1.check()?;
-        let (reply, answer) = bounded(1);
-        let follow = FollowCommits { changes: Arc::clone(&self.changes), on, reply };
-        self.tier1.tasks.send(Task::FollowCommits(follow)).map_err(|_| Tier1Error::Stopping)?;
-        let answered = answer.recv();
-        self.tier1.check()?;
-        answered.map_err(|_| Tier1Error::Stopping)
+        let changes = Arc::clone(&self.changes);
+        self.tier1.ask(self.owner, |reply| Task::FollowCommits(FollowCommits { changes, on, reply }))
     }
 }
 
@@ -156,11 +157,44 @@ impl Drop for Following<'_> {
     fn drop(&mut self) {
         let (reply, _) = bounded(1);
         let follow = FollowCommits { changes: Arc::clone(&self.changes), on: false, reply };
-        let _ = self.tier1.tasks.send(Task::FollowCommits(follow));
+        let _ = self.owner.tasks.send(Task::FollowCommits(follow));
+    }
+}
+
+/// Messages between ranges stay where they are until this is dropped.
+struct Held<'t>(Vec<&'t Owner>);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        for owner in &self.0 {
+            let _ = owner.tasks.send(Task::Release);
+        }
     }
 }
 
 impl Tier1 {
+    /// Asks a writer and waits for its answer.
+    fn ask(&self, owner: &Owner, task: impl FnOnce(Sender<()>) -> Task) -> Result<(), Tier1Error> {
+        self.check()?;
+        let (reply, answer) = bounded(1);
+        owner.tasks.send(task(reply)).map_err(|_| Tier1Error::Stopping)?;
+        let answered = answer.recv();
+        self.check()?;
+        answered.map_err(|_| Tier1Error::Stopping)
+    }
+
+    /// Holds messages between ranges back, and returns when none is under way.
+    fn hold(&self) -> Result<Held<'_>, Tier1Error> {
+        let mut held = Held(Vec::new());
+        if self.owners.len() > 1 {
+            for owner in &self.owners {
+                held.0.push(owner);
+                self.ask(owner, |reply| Task::Hold { reply })?;
+            }
+        }
+        Ok(held)
+    }
+
     /// Writes a backup of the state at some moment before it returns.
     pub(super) fn write_backup(
         &self,
@@ -168,14 +202,27 @@ impl Tier1 {
         out: &mut dyn io::Write,
     ) -> Result<BackupSummary, BackupError> {
         let spill = |source| BackupError::Spill { dir: dir.to_owned(), source };
-        let changes = Arc::new(Changes::new(dir).map_err(spill)?);
-        let following = Following { tier1: self, changes: Arc::clone(&changes) };
-        following.ask(true)?;
+        let mut all = Vec::new();
+        for owner in &self.owners {
+            let changes = Arc::new(Changes::new(dir).map_err(spill)?);
+            let following = Following { tier1: self, owner, changes };
+            following.ask(true)?;
+            all.push(following);
+        }
+        let check = || all.iter().try_for_each(|following| following.changes.check(dir));
         let mut writer = Writer::begin(out, &self.manifest)?;
-        copy_rows(&*self.store, &mut writer, &mut || changes.check(dir))?;
-        following.ask(false)?;
-        changes.check(dir)?;
-        changes.write(dir, &mut writer)?;
+        for owner in &self.owners {
+            copy_rows(&*owner.store, &mut writer, &mut || check())?;
+        }
+        let held = self.hold()?;
+        for following in &all {
+            following.ask(false)?;
+        }
+        drop(held);
+        check()?;
+        for following in &all {
+            following.changes.write(dir, &mut writer)?;
+        }
         writer.end()
     }
 }

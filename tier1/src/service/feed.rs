@@ -15,8 +15,7 @@ use doppel_protocol::{Change, Changes, Tier1Error};
 use super::Tier1;
 use super::read::line;
 use crate::key;
-use crate::record::{Meta, PageRecord};
-use crate::txn::read;
+use crate::record::Meta;
 
 /// How far a shard's feed goes.
 #[allow(unreachable_pub, reason = "the simulation hands it about")]
@@ -142,19 +141,21 @@ impl Tier1 {
             let mut events: Vec<(u64, PageId)> = Vec::new();
             let room = (limit - changes.len()).div_ceil(left);
             left -= 1;
-            let (from, to) = (key::feed(shard, *number + 1), key::feed(shard, end + 1));
-            self.store.range(&from, &to, &mut |key, value| {
-                if let (Some(at), Some(page)) = (key::last_number(key), value.first_chunk::<16>()) {
-                    events.push((at, PageId::from_bytes(*page)));
-                }
-                events.len() < room
-            })?;
+            let (mut from, to) = (key::feed(shard, *number + 1), key::feed(shard, end + 1));
+            while events.len() < room {
+                let rows = self.rows.piece(&from, &to, room - events.len())?;
+                let Some((last, _)) = rows.last() else { break };
+                from = key::after(last);
+                events.extend(rows.iter().filter_map(|(key, value)| {
+                    let page = value.first_chunk::<16>().copied().map(PageId::from_bytes);
+                    key::last_number(key).zip(page)
+                }));
+            }
             *number = if events.len() < room { end } else { events.last().map_or(end, |(at, _)| *at) };
-            for (at, page) in events {
+            let pages: Vec<PageId> = events.iter().map(|(_, page)| *page).collect();
+            for ((at, _), record) in events.into_iter().zip(self.rows.pages(&pages)?) {
                 // A newer event of the page is further on in the feed and will be met there.
-                if let Some(record) = read::<PageRecord>(&*self.store, &key::page(shard, page))?
-                    && record.event == at
-                {
+                if let Some(record) = record.filter(|record| record.event == at) {
                     changes.push(Change { line: line(&record), fetched_at: record.fetched_at });
                 }
             }

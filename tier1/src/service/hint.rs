@@ -3,39 +3,112 @@
 //! Runs in the caller's thread, so that the comparison is spread over the callers. What is read here
 //! may be old by the time the command is applied; the machine checks the contents it names.
 
+use doppel_model::{ContentHash, PageId};
 use doppel_protocol::{Body, Submission, Tier1Error};
 
 use super::Tier1;
 use super::worker::measure;
-use crate::key;
 use crate::machine::Hint;
 use crate::record::{PageRecord, State};
-use crate::txn::read;
+
+/// Submissions whose rows are read together.
+const TOGETHER: usize = 64;
+
+/// Whom a page is to be compared with.
+struct Wanted {
+    /// Index of the submission.
+    at: usize,
+    previous: ContentHash,
+    membership_number: u32,
+    representative: PageId,
+    content: ContentHash,
+}
 
 impl Tier1 {
-    pub(crate) fn hint(&self, submission: &Submission) -> Result<Option<Hint>, Tier1Error> {
-        std::thread::yield_now();
-        let Body::Content(signature) = &submission.body else { return Ok(None) };
-        let page = submission.url.id();
-        let Some(record) = read::<PageRecord>(&*self.store, &key::page(self.owner(page), page))? else {
-            return Ok(None);
-        };
-        let State::Content(state) = &record.state else { return Ok(None) };
-        if state.content == signature.content() || submission.fetched_at < record.fetched_at {
-            return Ok(None);
+    /// For each submission the comparison, where there is one to make. Without one the page is compared at tier 2,
+    /// so a damaged signature can be replaced.
+    pub(crate) fn hints(&self, submissions: &[Submission]) -> Vec<Option<Hint>> {
+        let mut hints = Vec::with_capacity(submissions.len());
+        for submissions in submissions.chunks(TOGETHER) {
+            let mut of_these = vec![None; submissions.len()];
+            let made = self.make_hints(submissions, &mut |at, hint| of_these[at] = Some(hint));
+            if let Err(refused) = made {
+                tracing::warn!(%refused, "updates are not confirmed");
+            }
+            hints.append(&mut of_these);
         }
-        // The winner of its group; a winner and a page on its own are represented by their last content.
-        let (representative, content) = match state.membership.as_ref().and_then(|m| m.winner.as_ref()) {
-            Some(winner) if winner.page != page => (winner.page, winner.content),
-            _ => (page, state.content),
-        };
-        let Some(with) = self.read_signature(representative)?.filter(|s| s.content() == content) else {
-            return Ok(None);
-        };
-        Ok(Some(Hint {
-            previous: state.content,
-            membership_number: record.membership_number,
-            with: measure(self, signature, &with),
-        }))
+        hints
     }
+
+    fn make_hints(
+        &self,
+        submissions: &[Submission],
+        each: &mut dyn FnMut(usize, Hint),
+    ) -> Result<(), Tier1Error> {
+        let contents = submissions.iter().enumerate().filter(|(_, s)| matches!(s.body, Body::Content(_)));
+        let (places, pages): (Vec<usize>, Vec<PageId>) = contents.map(|(at, s)| (at, s.url.id())).unzip();
+        let mut wanted = Vec::new();
+        match self.rows.pages(&pages) {
+            Ok(records) => {
+                for (at, record) in places.into_iter().zip(records) {
+                    wanted.extend(record.and_then(|record| whom(at, &submissions[at], &record)));
+                }
+            }
+            // One of them cannot be read: the others can.
+            Err(_) if submissions.len() > 1 => {
+                for (at, submission) in submissions.iter().enumerate() {
+                    let made =
+                        self.make_hints(std::slice::from_ref(submission), &mut |_, hint| each(at, hint));
+                    if let Err(refused) = made {
+                        tracing::warn!(%refused, url = %submission.url, "an update is not confirmed");
+                    }
+                }
+                return Ok(());
+            }
+            Err(refused) => return Err(refused),
+        }
+        // In order of shards, so that those of one range are read together.
+        wanted.sort_unstable_by_key(|wanted| self.shard_of(wanted.representative));
+        while !wanted.is_empty() {
+            let pages: Vec<PageId> = wanted.iter().map(|wanted| wanted.representative).collect();
+            let read = self.rows.first_signatures(&pages)?;
+            let rest = wanted.split_off(read.len().min(wanted.len()));
+            for (wanted, with) in std::mem::replace(&mut wanted, rest).into_iter().zip(read) {
+                std::thread::yield_now();
+                let Wanted { at, previous, membership_number, content, .. } = wanted;
+                let Body::Content(signature) = &submissions[at].body else { continue };
+                match with {
+                    Ok(Some(with)) if with.content() == content => {
+                        each(at, Hint { previous, membership_number, with: measure(self, signature, &with) });
+                    }
+                    Ok(_) => {}
+                    Err(refused) => {
+                        tracing::warn!(%refused, url = %submissions[at].url, "an update is not confirmed");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The representative of a page that has another content now; none when there is nothing to compare.
+fn whom(at: usize, submission: &Submission, record: &PageRecord) -> Option<Wanted> {
+    let Body::Content(signature) = &submission.body else { return None };
+    let State::Content(state) = &record.state else { return None };
+    if state.content == signature.content() || submission.fetched_at < record.fetched_at {
+        return None;
+    }
+    // The winner of its group; a winner and a page on its own are represented by their last content.
+    let (representative, content) = match state.membership.as_ref().and_then(|m| m.winner.as_ref()) {
+        Some(winner) if winner.page != submission.url.id() => (winner.page, winner.content),
+        _ => (submission.url.id(), state.content),
+    };
+    Some(Wanted {
+        at,
+        previous: state.content,
+        membership_number: record.membership_number,
+        representative,
+        content,
+    })
 }

@@ -1,17 +1,26 @@
-//! The service around the machine: threads, queues, recovery.
+//! The service around the ranges: threads, queues, and the one front door over all of them.
 //!
-//! One writer thread owns the shards. Callers hand it tasks over a channel and wait for the commit;
-//! while one commit is flushed the next tasks gather, so load makes the commits larger by itself.
+//! Each range has one writer thread, which owns its shards. Callers hand it tasks over a channel and wait for the
+//! commit; while one commit is flushed the next tasks gather, so load makes the commits larger by itself.
 
 mod api;
 mod audit;
 mod background;
 pub(crate) mod backup;
+mod contents;
+mod direct;
 mod feed;
+mod flush;
+mod groups;
 mod hint;
+mod open;
+mod owner;
 mod queue;
 mod read;
 pub(crate) mod repair;
+mod rows;
+mod sender;
+mod stuck;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -21,228 +30,112 @@ mod writer;
 #[cfg(feature = "simulation")]
 pub use feed::Extent as FeedExtent;
 
-use std::path::PathBuf;
+pub use contents::Contents;
+pub use open::{Config, Error};
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crossbeam::channel::{Receiver, Sender, unbounded};
-use doppel_model::pairwise::Policy;
-use doppel_model::{ContentHash, PageId, Timestamp};
-use doppel_protocol::{Backlog, Counters, SearchResult, Tier1Error, Tier2Api, WinnerOrder};
+use crossbeam::channel::unbounded;
+use doppel_model::{PageId, ShardId, Timestamp};
+use doppel_protocol::{SearchResult, Tier1Error, Tier2Api};
 
-use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
-use crate::progress;
-use crate::recovery::{self, Owed};
-use crate::store::{Recent, Sled, Store, StoreError};
+use crate::machine::{Command, Settings};
+use crate::peers::Peers;
+use crate::range::RangeMap;
+use crate::store::StoreError;
+use owner::{Owner, Start};
+use rows::Rows;
 use worker::Job;
 use writer::Task;
 
-/// How a collection is opened.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Directory of the database.
-    pub dir: PathBuf,
-    /// Shards, 1 to 1024. Fixed when the collection is created.
-    pub shards: u16,
-    /// The pairwise function. Fixed when the collection is created.
-    pub policy: Policy,
-    /// By which rules winners are elected. Fixed when the collection is created.
-    pub winners: WinnerOrder,
-    /// Pages pending past which submissions are refused.
-    pub pending_max: u64,
-    /// Members past which a group is quarantined.
-    pub group_members_max: u64,
-    /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
-    pub low_cohesion_percent: u8,
-    /// What is done in the background.
-    pub rules: Rules,
-    /// How long what has ended is kept.
-    pub retention: Retention,
-    /// Whether commits are flushed. False only for a collection that is thrown away with the process.
-    pub durable: bool,
-    /// Names the collection in feed cursors.
-    pub collection: u64,
-    /// The data directory's manifest, for backups.
-    pub manifest: String,
-}
-
-/// Why a collection cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The number of shards.
-    #[error("{0} shards; 1 to 1024 are possible")]
-    Shards(u16),
-    /// No thread.
-    #[error("cannot start a thread: {0}")]
-    Thread(std::io::Error),
-}
-
-/// Tier 1 of one process.
+/// Tier 1 of one process: all ranges of a collection.
 pub struct Tier1 {
-    store: Arc<dyn Store>,
-    /// What the machine reads: the same rows, without those kept for questions, which its reading would drive out.
-    beneath: Arc<dyn Store>,
     settings: Settings,
+    map: RangeMap,
+    /// By range.
+    owners: Vec<Arc<Owner>>,
+    peers: Arc<dyn Peers>,
+    pub(crate) rows: Rows,
     pending_max: u64,
     collection: u64,
     manifest: String,
-    tasks: Sender<Task>,
-    jobs: Sender<Job>,
-    totals: RwLock<(Counters, Backlog)>,
-    /// A page was asked for since the last commit.
-    asked: AtomicBool,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and news of their growth.
     pub(crate) feed: Mutex<Vec<feed::Extent>>,
     feed_grew: Condvar,
-    /// Where it is noted how far the collection has come.
-    progress: OnceLock<PathBuf>,
     broken: OnceLock<Tier1Error>,
-    /// Why some background work cannot be done.
-    stuck: OnceLock<Tier1Error>,
     stopping: AtomicBool,
-    start: Mutex<Option<Start>>,
+    start: Mutex<Vec<Start>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What waits for [`Tier1::start`].
-struct Start {
-    shards: Shards,
-    owed: Owed,
-    contents: Vec<(PageId, ContentHash)>,
-    tasks: Receiver<Task>,
-    jobs: Receiver<Job>,
-}
-
 impl Tier1 {
-    /// Opens or creates a collection and finds what is owed. Nothing runs before [`start`](Self::start).
-    ///
-    /// # Errors
-    /// When the directory is in use or damaged.
-    pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
-        let sled: Arc<dyn Store> = Arc::new(Sled::open(&config.dir, config.durable)?);
-        let this = Self::over_both(Arc::new(Recent::new(Arc::clone(&sled))), sled, config)?;
-        if config.durable {
-            let start = this.start.lock().unwrap_or_else(PoisonError::into_inner);
-            let metas = start.iter().flat_map(|start| &start.shards.metas);
-            progress::verify(&config.dir, progress::of(metas))?;
-            this.progress.get_or_init(|| config.dir.clone());
-        }
-        Ok(this)
-    }
-
-    /// The same over a given store; `dir` and `durable` of the configuration are not used.
-    ///
-    /// # Errors
-    /// When the store is damaged.
-    pub fn over(store: Arc<dyn Store>, config: &Config) -> Result<Arc<Self>, Error> {
-        Self::over_both(Arc::clone(&store), store, config)
-    }
-
-    fn over_both(
-        store: Arc<dyn Store>,
-        beneath: Arc<dyn Store>,
-        config: &Config,
-    ) -> Result<Arc<Self>, Error> {
-        if !(1..=1024).contains(&config.shards) {
-            return Err(Error::Shards(config.shards));
-        }
-        let settings = Settings {
-            shards: config.shards,
-            policy: config.policy,
-            winners: config.winners,
-            group_members_max: config.group_members_max,
-            low_cohesion_percent: config.low_cohesion_percent,
-            rules: config.rules,
-            retention: config.retention,
-            step_rows: STEP_ROWS,
-        };
-        let shards = recovery::shards(&*store, settings)?;
-        let mut contents = Vec::new();
-        let owed = recovery::owed(&*store, config.shards, &mut |page, content| {
-            contents.push((page, content));
-        })?;
-        let (task_sender, tasks) = unbounded();
-        let (job_sender, jobs) = unbounded();
-        let totals = crate::totals::sum(&shards.metas, shards.undelivered());
-        let feed = shards.metas.iter().map(feed::Extent::of).collect();
-        Ok(Arc::new(Self {
-            store,
-            beneath,
-            settings,
-            pending_max: config.pending_max,
-            collection: config.collection,
-            manifest: config.manifest.clone(),
-            tasks: task_sender,
-            jobs: job_sender,
-            totals: RwLock::new(totals),
-            asked: AtomicBool::new(false),
-            arriving: AtomicU64::new(0),
-            feed: Mutex::new(feed),
-            feed_grew: Condvar::new(),
-            progress: OnceLock::new(),
-            broken: OnceLock::new(),
-            stuck: OnceLock::new(),
-            stopping: AtomicBool::new(false),
-            start: Mutex::new(Some(Start { shards, owed, contents, tasks, jobs })),
-            threads: Mutex::new(Vec::new()),
-        }))
-    }
-
-    /// The contents that tier 2 must have, as found when the collection was opened. Given out once.
-    #[must_use]
-    pub fn contents(&self) -> Vec<(PageId, ContentHash)> {
-        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        start.as_mut().map(|start| std::mem::take(&mut start.contents)).unwrap_or_default()
-    }
-
     /// Where tier 2 brings its answers.
     #[must_use]
     pub fn answer(self: &Arc<Self>) -> Box<dyn Fn(Vec<SearchResult>) + Send + Sync> {
-        let tasks = self.tasks.clone();
+        let this = Arc::clone(self);
         Box::new(move |results| {
-            // Nobody listens any more once the writer has ended; the searches are found again at the next start.
-            let _ = tasks.send(Task::Commands(results.into_iter().map(Command::Searched).collect()));
+            let mut by_range: Vec<Vec<Command>> = this.owners.iter().map(|_| Vec::new()).collect();
+            for result in results {
+                by_range[usize::from(this.map.of_page(result.page).0)].push(Command::Searched(result));
+            }
+            for (owner, commands) in this.owners.iter().zip(by_range) {
+                if !commands.is_empty() {
+                    // Nobody listens any more once the writer has ended; the searches are found again at the next
+                    // start.
+                    let _ = owner.tasks.send(Task::Commands(commands));
+                }
+            }
         })
     }
 
-    /// Starts the writer and the worker. Does nothing the second time.
+    /// Starts the threads of all ranges. Does nothing the second time.
     ///
     /// # Errors
     /// When a thread cannot be started.
+    #[allow(clippy::needless_pass_by_value, reason = "each range keeps one")]
     pub fn start(self: &Arc<Self>, tier2: Arc<dyn Tier2Api>) -> Result<(), Error> {
-        let Some(start) = self.start.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(());
-        };
-        let Start { shards, owed, tasks, jobs, contents: _ } = start;
+        let starts = std::mem::take(&mut *self.start.lock().unwrap_or_else(PoisonError::into_inner));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let (this, work) = (Arc::clone(self), Arc::clone(self));
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+        let mut spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
             let run = || {
                 // Half a group of commands may be in memory: nothing but a restart is safe now.
                 if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
                     std::process::abort();
                 }
             };
-            std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(Error::Thread)
+            let thread = std::thread::Builder::new().name(name).spawn(run).map_err(Error::Thread)?;
+            threads.push(thread);
+            Ok::<(), Error>(())
         };
-        threads
-            .push(spawn("tier1-writer", Box::new(move || writer::run(&this, &tier2, shards, owed, &tasks)))?);
-        threads.push(spawn("tier1-worker", Box::new(move || worker::run(&work, &jobs)))?);
+        for (owner, start) in self.owners.iter().zip(starts) {
+            let Start { range, tasks, jobs } = start;
+            let number = owner.id.0;
+            let (sender, posts) = unbounded();
+            let (tier1, of, tier2) = (Arc::clone(self), Arc::clone(owner), Arc::clone(&tier2));
+            let write = move || writer::run((&tier1, &of), &tier2, range, &tasks, sender);
+            spawn(format!("tier1-writer-{number}"), Box::new(write))?;
+            let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
+            spawn(format!("tier1-worker-{number}"), Box::new(move || worker::run(&tier1, &of, &jobs)))?;
+            if self.map.count() > 1 {
+                let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
+                spawn(format!("tier1-sender-{number}"), Box::new(move || sender::run(&tier1, &of, &posts)))?;
+            }
+        }
         Ok(())
     }
 
     /// Ends the threads after what was accepted is committed. What is owed is found at the next start.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        let _ = self.tasks.send(Task::Stop);
-        let _ = self.jobs.send(Job::Stop);
+        for owner in &self.owners {
+            let _ = owner.tasks.send(Task::Stop);
+            let _ = owner.jobs.send(Job::Stop);
+        }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             if thread.join().is_err() {
@@ -252,18 +145,28 @@ impl Tier1 {
         self.feed_grew.notify_all();
     }
 
-    /// Bytes of the database on disk.
+    /// Bytes of the databases on disk.
     #[must_use]
     pub fn bytes_on_disk(&self) -> u64 {
-        self.store.bytes_on_disk()
+        self.owners.iter().map(|owner| owner.store.bytes_on_disk()).sum()
     }
 
     fn check(&self) -> Result<(), Tier1Error> {
         self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
     }
 
-    fn owner(&self, page: PageId) -> doppel_model::ShardId {
+    fn shard_of(&self, page: PageId) -> ShardId {
         page.shard(self.settings.shards)
+    }
+
+    /// The range that has a shard.
+    fn owner_of(&self, shard: ShardId) -> &Arc<Owner> {
+        &self.owners[usize::from(self.map.of_shard(shard).0)]
+    }
+
+    /// Pages pending in all ranges.
+    fn pending(&self) -> u64 {
+        self.owners.iter().map(|owner| owner.totals().1.pending).sum()
     }
 }
 
@@ -276,9 +179,12 @@ impl From<StoreError> for Tier1Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::DiskFull => Self::DiskFull(error.to_string()),
-            StoreError::InUse | StoreError::Engine(_) => Self::ReadOnly(error.to_string()),
+            StoreError::InUse | StoreError::Engine(_) | StoreError::Unencodable(_) => {
+                Self::ReadOnly(error.to_string())
+            }
             StoreError::Missing(_)
             | StoreError::Behind { .. }
+            | StoreError::Apart { .. }
             | StoreError::Corrupt(_)
             | StoreError::Damaged { .. }
             | StoreError::Version { .. } => Self::Damaged(error.to_string()),

@@ -36,11 +36,9 @@ impl<T: Copy + Eq + Hash> Queue<T> {
     }
 }
 
-impl<T: Copy + Eq + Hash> FromIterator<T> for Queue<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        let mut queue = Self { order: VecDeque::new(), waiting: HashSet::new() };
-        items.into_iter().for_each(|item| queue.push(item));
-        queue
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), waiting: HashSet::new() }
     }
 }
 
@@ -50,7 +48,8 @@ mod tests {
 
     #[test]
     fn what_waits_keeps_its_place_and_may_come_again_afterwards() {
-        let mut queue: Queue<u32> = [1, 2, 1].into_iter().collect();
+        let mut queue: Queue<u32> = Queue::default();
+        [1, 2, 1].into_iter().for_each(|item| queue.push(item));
         queue.push(2);
         assert_eq!((queue.pop(), queue.len()), (Some(1), 1));
         queue.push(1);

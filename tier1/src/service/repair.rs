@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, GroupId, PageUrl, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
 
-use super::worker::Recomputed;
+use super::rows::ReadSignature;
 use super::{Tier1, now};
 use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
 use crate::record::{AuditEntry, GroupRecord, Member, decode};
 use crate::regroup::components;
-use crate::txn::read;
 
 /// When a group is recomputed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +21,16 @@ pub(crate) enum Wanted {
     Always,
     /// Unless it has come to rest meanwhile.
     IfOwed,
+}
+
+/// A group's members with a current content, and how they fall apart.
+pub(crate) struct Recomputed {
+    group: GroupId,
+    pub(crate) changes: u64,
+    pub(crate) losses: u64,
+    members: Vec<(PageId, Member)>,
+    /// Indices into `members`, the winner's component first.
+    components: Vec<Vec<usize>>,
 }
 
 impl Recomputed {
@@ -77,6 +86,41 @@ impl Recomputed {
     }
 }
 
+/// Signatures that were read together with one before them: recomputation begins with all of them in order.
+#[derive(Default)]
+struct ReadAhead {
+    read: HashMap<usize, ReadSignature>,
+    /// What comes next as long as they are asked for in order.
+    next: usize,
+}
+
+/// Contents among which some are asked for together.
+const AHEAD: usize = 64;
+
+impl ReadAhead {
+    /// The signature of the page that stands for a content; none when it is to be read for itself.
+    fn get(
+        &mut self,
+        tier1: &Tier1,
+        number: usize,
+        page: impl Fn(usize) -> Option<PageId>,
+    ) -> Result<Option<ReadSignature>, Tier1Error> {
+        if number != self.next {
+            self.read.clear();
+            return Ok(None);
+        }
+        self.next += 1;
+        if !self.read.contains_key(&number) {
+            let range = page(number).map(|page| tier1.map.of_page(page));
+            let pages = (number..number + AHEAD).map_while(|number| Some((number, page(number)?)));
+            let of_range = pages.filter(|(_, page)| Some(tier1.map.of_page(*page)) == range);
+            let (numbers, pages): (Vec<usize>, Vec<PageId>) = of_range.unzip();
+            self.read.extend(numbers.into_iter().zip(tier1.rows.first_signatures(&pages)?));
+        }
+        Ok(self.read.remove(&number))
+    }
+}
+
 impl Tier1 {
     /// Collects a group's members and signatures and compares them exactly; none when it is not in use, or
     /// owes nothing.
@@ -84,7 +128,7 @@ impl Tier1 {
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
     /// sees whether the picture is old; contents that no page has any more are left out.
     pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Tier1Error> {
-        let Some(GroupRecord::Active(record)) = read(&*self.store, &key::group(group))? else {
+        let Some(GroupRecord::Active(record)) = self.rows.record(key::group(group))? else {
             return Ok(None);
         };
         if wanted == Wanted::IfOwed && !record.owes_recomputation() {
@@ -93,19 +137,13 @@ impl Tier1 {
         let winner = record.winner.as_ref().map(|(page, _)| *page);
         let mut members: Vec<(_, Member)> = Vec::new();
         let prefix = key::members(group);
-        let mut damaged = None;
-        self.store.range(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
+        self.rows.each(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
             std::thread::yield_now();
-            match (key::last_page(key), decode(key, bytes)) {
-                (Some(page), Ok(member)) => members.push((page, member)),
-                (_, Err(error)) => damaged = Some(error),
-                (None, Ok(_)) => {}
+            if let Some(page) = key::last_page(key) {
+                members.push((page, decode(key, bytes)?));
             }
-            damaged.is_none()
+            Ok(true)
         })?;
-        if let Some(error) = damaged {
-            return Err(error.into());
-        }
         // Copies have one signature, and any of their pages gives it.
         let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
         let mut copies: Vec<Vec<usize>> = Vec::new();
@@ -118,16 +156,22 @@ impl Tier1 {
         }
         let winner = members.iter().find(|(page, _)| Some(*page) == winner);
         let first = winner.and_then(|(_, member)| numbers.get(&member.content)).copied().unwrap_or(0);
+        let mut ahead = ReadAhead::default();
         let mut read = |number: usize| -> Result<Option<Arc<Signature>>, Tier1Error> {
             if self.stopping.load(Ordering::Relaxed) {
                 return Err(Tier1Error::Stopping);
             }
             std::thread::yield_now();
+            let first_page = |number: usize| copies.get(number).map(|copies| members[copies[0]].0);
+            let mut read = ahead.get(self, number, first_page)?;
             for &index in &copies[number] {
                 let (page, member) = &members[index];
-                let signature = self.read_signature(*page)?.filter(|s| s.content() == member.content);
-                if signature.is_some() {
-                    return Ok(signature);
+                let signature = match read.take() {
+                    Some(read) => read?,
+                    None => self.rows.signature(*page)?,
+                };
+                if let Some(signature) = signature.filter(|s| s.content() == member.content) {
+                    return Ok(Some(signature));
                 }
             }
             Ok(None)
@@ -156,9 +200,10 @@ impl Tier1 {
         let mut applied = false;
         if !dry_run {
             let audit = found.audit(now(), by);
-            self.apply(found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
+            let owner = self.owner_of(group.shard());
+            self.apply(owner, found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
             // A group that has merged meanwhile was not there to be repaired.
-            let now = read(&*self.store, &key::group(group))?;
+            let now = self.rows.record(key::group(group))?;
             applied = !matches!(now, Some(GroupRecord::Forward(_)));
         }
         let (before, components) = (found.before().cloned().collect(), found.sets());
@@ -168,7 +213,7 @@ impl Tier1 {
     /// Follows merges from a group to the one that has its members now.
     pub(super) fn surviving_group(&self, mut group: GroupId) -> Result<Option<GroupId>, Tier1Error> {
         loop {
-            match read(&*self.store, &key::group(group))? {
+            match self.rows.record(key::group(group))? {
                 Some(GroupRecord::Active(_)) => return Ok(Some(group)),
                 // Forwards lead to smaller ids, so this ends.
                 Some(GroupRecord::Forward(forward)) => group = forward.into,

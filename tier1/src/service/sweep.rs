@@ -1,6 +1,8 @@
 //! The sweep: rows that have ended are found by going round all of them, a piece at a time. So are URLs of
 //! forgotten pages in what is written down of repairs: whatever forgot them, the next round finds them.
 
+use std::ops::Range;
+
 use doppel_model::{GroupId, ShardId, Timestamp};
 use doppel_protocol::{RepairId, Tier1Error};
 
@@ -8,6 +10,7 @@ use super::{Tier1, now};
 use crate::key::{self, Kind};
 use crate::machine::Command;
 use crate::record::{AuditEntry, GroupRecord, PageRecord, decode};
+use crate::store::Store;
 
 /// Rows of a piece; a URL that is looked up counts as one.
 const PIECE_ROWS: usize = 2_000;
@@ -16,8 +19,9 @@ const PIECE_ROWS: usize = 2_000;
 const KINDS: [Kind; 3] = [Kind::Page, Kind::Group, Kind::Audit];
 
 /// Where the sweep is on its round.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sweep {
+    run: Range<u16>,
     shard: u16,
     /// Index into [`KINDS`].
     kind: usize,
@@ -25,8 +29,13 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
+    /// Over the shards of a range.
+    pub(super) fn of(run: Range<u16>) -> Self {
+        Self { shard: run.start, run, kind: 0, after: None }
+    }
+
     /// The commands that the next piece gives rise to: so many rows, or the rest of the round.
-    pub(super) fn piece(&mut self, tier1: &Tier1) -> Result<Vec<Command>, Tier1Error> {
+    pub(super) fn piece(&mut self, tier1: &Tier1, store: &dyn Store) -> Result<Vec<Command>, Tier1Error> {
         let now = now();
         let mut commands = Vec::new();
         let mut left = PIECE_ROWS;
@@ -37,7 +46,7 @@ impl Sweep {
                 from = key::after(&after);
             }
             let mut repair = None;
-            tier1.store.range(&from, &to, &mut |key, bytes| {
+            store.range(&from, &to, &mut |key, bytes| {
                 if kind == Kind::Audit {
                     repair = Some(bytes.to_vec());
                 } else {
@@ -60,8 +69,9 @@ impl Sweep {
             }
             self.kind = (self.kind + 1) % KINDS.len();
             if self.kind == 0 {
-                self.shard = (self.shard + 1) % tier1.settings.shards;
-                if self.shard == 0 {
+                self.shard += 1;
+                if self.shard >= self.run.end {
+                    self.shard = self.run.start;
                     break;
                 }
             }

@@ -1,8 +1,5 @@
 //! The threads around the machine, over a store in memory.
 
-mod audit;
-mod progress;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -85,14 +82,38 @@ impl Tier2Api for Everybody {
     fn flush_batch(&self) {}
 }
 
-fn start(store: &Arc<Memory>) -> Arc<Tier1> {
-    start_keeping(store, Retention::DEFAULT)
+/// Each of them over one range, and over three.
+macro_rules! over_ranges {
+    ($($name:ident,)*) => {
+        mod one_range {
+            $(#[test] fn $name() { super::$name(1); })*
+        }
+        mod three_ranges {
+            $(#[test] fn $name() { super::$name(3); })*
+        }
+    };
 }
 
-fn config(retention: Retention) -> Config {
+mod audit;
+mod progress;
+mod stuck;
+
+over_ranges! {
+    the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave,
+    a_host_is_purged_in_steps,
+    what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it,
+    a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it,
+}
+
+fn start(store: &Arc<Memory>, ranges: u16) -> Arc<Tier1> {
+    start_keeping(store, Retention::DEFAULT, ranges)
+}
+
+fn config(retention: Retention, ranges: u16) -> Config {
     Config {
         dir: std::path::PathBuf::new(),
         shards: 3,
+        ranges,
         policy: Policy::default(),
         winners: WinnerOrder::DEFAULT,
         pending_max: 100,
@@ -106,8 +127,8 @@ fn config(retention: Retention) -> Config {
     }
 }
 
-fn start_keeping(store: &Arc<Memory>, retention: Retention) -> Arc<Tier1> {
-    start_with(store, &config(retention), usize::MAX).0
+fn start_keeping(store: &Arc<Memory>, retention: Retention, ranges: u16) -> Arc<Tier1> {
+    start_with(store, &config(retention, ranges), usize::MAX).0
 }
 
 fn start_with<S: Store + 'static>(
@@ -115,7 +136,9 @@ fn start_with<S: Store + 'static>(
     config: &Config,
     partners: usize,
 ) -> (Arc<Tier1>, Arc<Everybody>) {
-    let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, config).unwrap();
+    // One store may be that of all ranges: each has rows of its own.
+    let stores = (0..config.ranges).map(|_| Arc::clone(store) as Arc<dyn Store>);
+    let tier1 = Tier1::over(stores.collect(), config).unwrap();
     let tier2 = Arc::new(Everybody::naming(partners));
     assert!(tier2.answer.set(tier1.answer()).is_ok());
     tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).unwrap();
@@ -146,32 +169,9 @@ fn content(page: u64) -> Body {
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-#[test]
-fn a_flush_names_what_cannot_be_done() {
+fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave(ranges: u16) {
     let store = Arc::new(Memory::default());
-    let tier1 = start(&store);
-    for page in 0..3 {
-        submit(&tier1, page, 1, content(page));
-    }
-    assert!(tier1.flush(PATIENCE).unwrap());
-    let page = url(1).id();
-    store.commit(vec![(key::signature(tier1.owner(page), page), Some(vec![1, 2, 3]))]).unwrap();
-    // The others are to be recomputed now.
-    submit(&tier1, 0, 2, Body::Dead);
-    let refused = tier1.flush(PATIENCE).unwrap_err();
-    assert!(matches!(refused, Tier1Error::Damaged(_)), "{refused}");
-    // Another version mends it, and the next start finds what is owed.
-    submit(&tier1, 1, 3, content(7));
-    tier1.stop();
-    let tier1 = start(&store);
-    assert!(tier1.flush(PATIENCE).unwrap());
-    tier1.stop();
-}
-
-#[test]
-fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave() {
-    let store = Arc::new(Memory::default());
-    let tier1 = start(&store);
+    let tier1 = start(&store, ranges);
     for page in 0..30 {
         submit(&tier1, page, 1, content(page * 1_000));
     }
@@ -193,7 +193,7 @@ fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave() {
     assert_eq!(seen, all);
     let first: Vec<_> = tier1.changes(None, 3, Duration::ZERO).unwrap().changes;
     let shards: std::collections::HashSet<_> =
-        first.iter().map(|change| tier1.owner(change.line.url.id())).collect();
+        first.iter().map(|change| tier1.shard_of(change.line.url.id())).collect();
     assert_eq!(shards.len(), 3);
 
     let ahead = format!("{:x}.ffff.0.0", 1);
@@ -201,10 +201,9 @@ fn the_feed_gives_every_shard_its_share_and_refuses_cursors_it_never_gave() {
     tier1.stop();
 }
 
-#[test]
-fn a_host_is_purged_in_steps() {
+fn a_host_is_purged_in_steps(ranges: u16) {
     let store = Arc::new(Memory::default());
-    let tier1 = start(&store);
+    let tier1 = start(&store, ranges);
     let body = || Body::Redirect(url(0));
     for page in 0..4_000 {
         submit(&tier1, page, 1, body());
@@ -215,12 +214,11 @@ fn a_host_is_purged_in_steps() {
     tier1.stop();
 }
 
-#[test]
-fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it() {
+fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it(ranges: u16) {
     let store = Arc::new(Memory::default());
     let now = Duration::ZERO;
     let retention = Retention { dead: now, purged: now, merged: now, ..Retention::DEFAULT };
-    let tier1 = start_keeping(&store, retention);
+    let tier1 = start_keeping(&store, retention, ranges);
     for page in 0..20 {
         submit(&tier1, page, 1, content(page * 1_000));
     }
@@ -238,7 +236,7 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     submit(&tier1, 0, 2, Body::Dead);
     tier1.purge(&[url(1).id(), url(2).id()]).unwrap();
     let (dead, purged) = (url(0).id(), url(1).id());
-    let has = |page| store.get(&key::page(tier1.owner(page), page)).unwrap().is_some();
+    let has = |page| store.get(&key::page(tier1.shard_of(page), page)).unwrap().is_some();
     let deadline = std::time::Instant::now() + PATIENCE;
     while has(dead) || has(purged) {
         assert!(std::time::Instant::now() < deadline, "it is still there");
@@ -272,10 +270,9 @@ fn what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_i
     tier1.stop();
 }
 
-#[test]
-fn a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it() {
+fn a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it(ranges: u16) {
     let store = Arc::new(Memory::default());
-    let tier1 = start(&store);
+    let tier1 = start(&store, ranges);
     for page in 0..3 {
         submit(&tier1, page, 1, content(page));
     }

@@ -1,137 +1,265 @@
-//! The worker thread: comparison of stored signatures, off the writer and off the async runtime.
+//! The worker thread of a range: comparison of stored signatures, off the writer and off the async runtime.
+//!
+//! What cannot be done is kept and tried again after a while, and when somebody waits for everything.
 
-use std::sync::Arc;
+mod verify;
+
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crossbeam::channel::Receiver;
-use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, GroupId, PageId};
+use crossbeam::channel::{Receiver, RecvTimeoutError};
+use doppel_model::GroupId;
 use doppel_protocol::Tier1Error;
 
 use super::Tier1;
+use super::owner::Owner;
 use super::repair::Wanted;
 use super::sweep::Sweep;
 use super::writer::Task;
 use crate::machine::{Command, STEP_ROWS};
-use crate::record::{Measured, Member};
+use crate::range::owed::{Owed, OwedScan, PIECE_ROWS};
+
+pub(crate) use verify::{LastWinner, Verify, measure, verify};
 
 /// A job for the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Job {
     /// Compare a member with its group's winner.
-    Verify {
-        page: PageId,
-        content: ContentHash,
-        winner: PageId,
-        winner_content: ContentHash,
-    },
+    Verify(Verify),
     /// Recompute a group by exact comparison.
     Recompute(GroupId),
+    /// Find what the next piece of the rows owes.
+    FindOwed,
     /// Look for rows that have ended.
     Sweep,
+    /// Try what has failed again.
+    Retry,
     Stop,
 }
 
-/// Answers handed to the writer together.
+/// Members compared together.
 const TOGETHER: usize = 256;
 
-pub(super) fn run(tier1: &Tier1, jobs: &Receiver<Job>) {
-    let mut verified = Vec::new();
-    let mut sweep = Sweep::default();
-    let mut last_winner: Option<(ContentHash, Arc<Signature>)> = None;
-    while let Ok(job) = jobs.recv() {
-        let mut job = Some(job);
-        while let Some(next) = job {
-            std::thread::yield_now();
-            // What is owed is found at the next start.
-            if tier1.stopping.load(Ordering::Relaxed) {
-                return;
+/// Pauses before what has failed is tried again: the first, and the longest of those that follow.
+const RETRY: Duration = Duration::from_secs(5);
+const RETRY_MAX: Duration = Duration::from_secs(600);
+
+/// Failed jobs that are kept. Past them the rows are gone through again for what they owe.
+const FAILED_MAX: usize = 10_000;
+
+struct Worker<'t> {
+    tier1: &'t Tier1,
+    owner: &'t Owner,
+    jobs: &'t Receiver<Job>,
+    sweep: Sweep,
+    /// None when the rows have been gone through.
+    scan: Option<OwedScan>,
+    last_winner: LastWinner,
+    failed: HashSet<Job>,
+    /// Not all that has failed is known: the rows have to be gone through again, when somebody waits for that.
+    incomplete: bool,
+    scan_again: bool,
+    /// When what has failed is tried again, and the pause before that.
+    retry_at: Option<Instant>,
+    pause: Duration,
+}
+
+/// Whether the worker goes on.
+enum Go {
+    On,
+    End,
+}
+
+pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
+    let scan = Some(OwedScan::new(tier1.map.run(owner.id)));
+    let sweep = Sweep::of(tier1.map.run(owner.id));
+    let (failed, last_winner) = (HashSet::new(), LastWinner::default());
+    let (incomplete, scan_again, retry_at, pause) = (false, false, None, RETRY);
+    let mut worker = Worker {
+        tier1,
+        owner,
+        jobs,
+        sweep,
+        scan,
+        last_winner,
+        failed,
+        incomplete,
+        scan_again,
+        retry_at,
+        pause,
+    };
+    worker.run();
+}
+
+impl Worker<'_> {
+    fn run(&mut self) {
+        loop {
+            let received = match self.retry_at {
+                Some(at) => self.jobs.recv_deadline(at),
+                None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let job = match received {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => {
+                    if matches!(self.retry(), Go::End) {
+                        return;
+                    }
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut verify = Vec::new();
+            let mut next = Some(job);
+            while let Some(job) = next.take() {
+                // What is owed is found at the next start.
+                if self.tier1.stopping.load(Ordering::Relaxed) {
+                    return;
+                }
+                if let Job::Verify(of) = job {
+                    verify.push(of);
+                } else {
+                    self.verify(std::mem::take(&mut verify));
+                    if matches!(self.work(job), Go::End) {
+                        return;
+                    }
+                }
+                next = if verify.len() < TOGETHER { self.jobs.try_recv().ok() } else { None };
             }
-            match next {
-                Job::Verify { page, content, winner, winner_content } => {
-                    match verify(tier1, page, content, (winner, winner_content), &mut last_winner) {
-                        Ok(Some(with)) => verified.push(Command::Verified { page, content, with }),
-                        // One of the two has another content by now; what changed it brings new work.
-                        Ok(None) => {}
-                        Err(refused) => {
-                            tracing::error!(%refused, ?page, "a member cannot be verified");
-                            tier1.stuck.get_or_init(|| refused);
-                        }
+            self.verify(verify);
+        }
+    }
+
+    fn tell(&self, task: Task) {
+        // The writer has ended: what is owed is found at the next start.
+        drop(self.owner.tasks.send(task));
+    }
+
+    fn work(&mut self, job: Job) -> Go {
+        std::thread::yield_now();
+        match job {
+            Job::Verify(of) => self.verify(vec![of]),
+            Job::Recompute(group) => {
+                let began = Instant::now();
+                match self.tier1.recompute(group, Wanted::IfOwed) {
+                    Ok(Some(found)) => {
+                        let commands = found.regrouped(STEP_ROWS, None).map(Command::Regrouped).collect();
+                        self.tell(Task::Commands(commands));
+                    }
+                    Ok(None) => {}
+                    Err(Tier1Error::Stopping) => return Go::End,
+                    Err(refused) => {
+                        tracing::error!(%refused, %group, "a group cannot be recomputed");
+                        self.fail(job, refused);
                     }
                 }
-                Job::Recompute(group) => {
-                    let began = Instant::now();
-                    match tier1.recompute(group, Wanted::IfOwed) {
-                        Ok(Some(found)) => {
-                            let commands = found.regrouped(STEP_ROWS, None).map(Command::Regrouped).collect();
-                            drop(tier1.tasks.send(Task::Commands(commands)));
-                        }
-                        Ok(None) => {}
-                        Err(Tier1Error::Stopping) => return,
-                        Err(refused) => {
-                            tracing::error!(%refused, %group, "a group cannot be recomputed");
-                            tier1.stuck.get_or_init(|| refused);
-                        }
-                    }
-                    drop(tier1.tasks.send(Task::Recomputed { group, took: began.elapsed() }));
-                }
-                Job::Sweep => {
-                    match sweep.piece(tier1) {
-                        Ok(commands) if commands.is_empty() => {}
-                        Ok(commands) => drop(tier1.tasks.send(Task::Commands(commands))),
-                        Err(refused) => tracing::error!(%refused, "the rows cannot be swept"),
-                    }
-                    drop(tier1.tasks.send(Task::Swept));
-                }
-                Job::Stop => return,
+                self.tell(Task::Recomputed { group, took: began.elapsed() });
             }
-            job = if verified.len() < TOGETHER { jobs.try_recv().ok() } else { None };
+            Job::FindOwed => self.find_owed(),
+            Job::Sweep => {
+                match self.sweep.piece(self.tier1, &*self.owner.store) {
+                    Ok(commands) if commands.is_empty() => {}
+                    Ok(commands) => self.tell(Task::Commands(commands)),
+                    Err(refused) => tracing::error!(%refused, "the rows cannot be swept"),
+                }
+                self.tell(Task::Swept);
+            }
+            Job::Retry => {
+                self.scan_again = self.incomplete;
+                if self.scan.is_none() {
+                    self.begin_again();
+                }
+                return self.retry();
+            }
+            Job::Stop => return Go::End,
+        }
+        Go::On
+    }
+
+    /// Goes through all rows again, when somebody waits for that.
+    fn begin_again(&mut self) {
+        if std::mem::take(&mut self.scan_again) {
+            self.incomplete = false;
+            self.scan = Some(OwedScan::new(self.tier1.map.run(self.owner.id)));
+            self.tell(Task::Owed(Some(Owed::default())));
+        }
+    }
+
+    fn find_owed(&mut self) {
+        let Some(scan) = &mut self.scan else { return };
+        match scan.piece(&*self.owner.beneath, PIECE_ROWS) {
+            Ok(found) => {
+                if found.is_none() {
+                    self.scan = None;
+                    self.clear();
+                    self.begin_again();
+                }
+                self.tell(Task::Owed(found));
+            }
+            Err(error) => {
+                tracing::error!(%error, range = %self.owner.id, "what a row owes cannot be read");
+                // This time those behind it come next.
+                self.incomplete = true;
+                self.owner.stuck.failed(error.into());
+                self.tell(Task::Owed(Some(Owed::default())));
+            }
+        }
+    }
+
+    fn fail(&mut self, job: Job, refused: Tier1Error) {
+        if self.failed.len() < FAILED_MAX {
+            self.failed.insert(job);
+        } else {
+            self.incomplete = true;
+        }
+        self.retry_at.get_or_insert_with(|| Instant::now() + self.pause);
+        self.owner.stuck.failed(refused);
+    }
+
+    /// Tries everything that has failed again.
+    fn retry(&mut self) -> Go {
+        self.retry_at = None;
+        self.pause = self.pause.saturating_mul(2).min(RETRY_MAX);
+        let mut verify = Vec::new();
+        for job in std::mem::take(&mut self.failed) {
+            if let Job::Verify(of) = job {
+                verify.push(of);
+            } else if matches!(self.work(job), Go::End) {
+                return Go::End;
+            }
+        }
+        self.verify(verify);
+        self.clear();
+        Go::On
+    }
+
+    /// Nobody is told any more of what has failed, when all of it is done.
+    fn clear(&mut self) {
+        if self.failed.is_empty() && !self.incomplete && self.scan.is_none() {
+            self.pause = RETRY;
+            self.owner.stuck.cleared();
+        }
+    }
+
+    /// Compares members with their winners.
+    fn verify(&mut self, members: Vec<Verify>) {
+        if members.is_empty() {
+            return;
+        }
+        let mut verified = Vec::new();
+        let mut failed = Vec::new();
+        verify(self.tier1, members, &mut self.last_winner, &mut |of, measured| match measured {
+            Ok(Some(with)) => verified.push(Command::Verified { page: of.page, content: of.content, with }),
+            // One of the two has another content by now; what changed it brings new work.
+            Ok(None) => {}
+            Err(refused) => failed.push((of, refused)),
+        });
+        for (of, refused) in failed {
+            tracing::error!(%refused, page = ?of.page, "a member cannot be verified");
+            self.fail(Job::Verify(of), refused);
         }
         if !verified.is_empty() {
-            drop(tier1.tasks.send(Task::Commands(std::mem::take(&mut verified))));
+            self.tell(Task::Commands(verified));
         }
     }
-}
-
-pub(crate) fn verify(
-    tier1: &Tier1,
-    page: PageId,
-    content: ContentHash,
-    winner: (PageId, ContentHash),
-    last_winner: &mut Option<(ContentHash, Arc<Signature>)>,
-) -> Result<Option<Measured>, Tier1Error> {
-    let (winner, winner_content) = winner;
-    if last_winner.as_ref().is_none_or(|(known, _)| *known != winner_content) {
-        match tier1.read_signature(winner)?.filter(|signature| signature.content() == winner_content) {
-            Some(signature) => *last_winner = Some((winner_content, signature)),
-            None => return Ok(None),
-        }
-    }
-    let Some((_, representative)) = last_winner else { return Ok(None) };
-    let Some(signature) = tier1.read_signature(page)?.filter(|signature| signature.content() == content)
-    else {
-        return Ok(None);
-    };
-    Ok(Some(measure(tier1, &signature, representative)))
-}
-
-/// The comparison of a content with another, as records keep it.
-pub(super) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> Measured {
-    let comparison = tier1.settings.policy.compare(signature, with);
-    Measured {
-        content: with.content(),
-        shared: comparison.shared,
-        shingles: with.shingles(),
-        similar: comparison.similar,
-    }
-}
-
-/// A group's members with a current content, and how they fall apart.
-pub(crate) struct Recomputed {
-    pub(super) group: GroupId,
-    pub(crate) changes: u64,
-    pub(crate) losses: u64,
-    pub(super) members: Vec<(PageId, Member)>,
-    /// Indices into `members`, the winner's component first.
-    pub(super) components: Vec<Vec<usize>>,
 }

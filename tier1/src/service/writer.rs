@@ -1,26 +1,31 @@
-//! The writer thread: the only one that changes the shards.
+//! The writer thread of a range: the only one that changes its shards.
 //!
 //! Tasks become commands, commands a commit, and only a flushed commit is answered or acted on. When a
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
 //! caller is told so until the process is restarted.
 
-use std::collections::VecDeque;
+mod task;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
-use doppel_model::GroupId;
-use doppel_protocol::{Outcome, Submission, Tier1Error, Tier2Api};
+use doppel_protocol::{Tier1Error, Tier2Api};
+
+pub(crate) use task::{Report, Task};
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
-use super::backup::{Backups, FollowCommits};
+use super::backup::Backups;
 use super::feed::Extent;
-use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect, Hint, Machine, Shards};
+use super::owner::Owner;
+use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect};
+use crate::peers::{POST_MESSAGES, PeerError, Post, Receipt};
 use crate::progress::Progress;
-use crate::recovery::Owed;
-use crate::totals;
+use crate::range::{PostId, Range, Released};
+use task::Waiting;
 
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
@@ -28,117 +33,154 @@ const IDLE: Duration = Duration::from_millis(20);
 /// Questions are expected for so long after the last one.
 const ASKED: Duration = Duration::from_secs(1);
 
-/// A task for the writer.
-pub(crate) enum Task {
-    Submit {
-        submissions: Vec<(Submission, Option<Hint>)>,
-        reply: Sender<Result<Vec<Outcome>, Tier1Error>>,
-    },
-    Commands(Vec<Command>),
-    /// Commands whose commit is waited for.
-    Apply {
-        commands: Vec<Command>,
-        reply: Sender<Result<(), Tier1Error>>,
-    },
-    /// The worker is done with a group, whether or not there was anything to change.
-    Recomputed {
-        group: GroupId,
-        took: Duration,
-    },
-    /// The worker has swept a piece of the rows.
-    Swept,
-    /// Background work is wanted at once.
-    FlushBatch,
-    FollowCommits(FollowCommits),
-    Stop,
-}
-
-/// A task whose commands are on their way.
-struct Waiting {
-    commands: VecDeque<Command>,
-    answered: Vec<Outcome>,
-    reply: Reply,
-}
-
-enum Reply {
-    Submit(Sender<Result<Vec<Outcome>, Tier1Error>>),
-    Apply(Sender<Result<(), Tier1Error>>),
-    Nobody,
-}
+/// Tasks taken before a commit is built. Those that come while it is are taken into it as long as it has room.
+const TASKS_MAX: usize = 256;
 
 struct Writer<'t> {
     tier1: &'t Tier1,
+    owner: &'t Owner,
     tasks: &'t Receiver<Task>,
-    shards: Shards,
+    range: Range,
     background: Background,
     backups: Backups,
     progress: Progress,
     waiting: VecDeque<Waiting>,
+    /// Posts of other ranges, and who waits for the answer.
+    posts: HashMap<PostId, Sender<Result<Receipt, PeerError>>>,
+    last_post: PostId,
+    sender: Sender<Post>,
+    sending: Sending,
     /// When pages were last asked for, as far as the writer knows.
     last_asked: Option<Instant>,
     stopping: bool,
 }
 
+/// Whether messages leave at present.
+#[derive(Debug, Default)]
+struct Sending {
+    /// So many backups want them to stay.
+    holds: usize,
+    /// Backups that wait until nothing is under way.
+    waiting: Vec<Sender<()>>,
+}
+
 /// Runs until it is stopped, or the store fails.
 pub(super) fn run(
-    tier1: &Tier1,
+    (tier1, owner): (&Tier1, &Owner),
     tier2: &Arc<dyn Tier2Api>,
-    shards: Shards,
-    owed: Owed,
+    range: Range,
     tasks: &Receiver<Task>,
+    sender: Sender<Post>,
 ) {
-    let background = Background::new(Arc::clone(tier2), tier1.jobs.clone(), owed);
+    let background = Background::new(Arc::clone(tier2), owner.jobs.clone(), tier1.map.count());
     let mut writer = Writer {
         tier1,
+        owner,
         tasks,
-        shards,
+        range,
         background,
         backups: Backups::default(),
-        progress: Progress::new(tier1.progress.get().cloned()),
+        progress: Progress::new(owner.progress.clone()),
         waiting: VecDeque::new(),
+        posts: HashMap::new(),
+        last_post: 0,
+        sender,
+        sending: Sending::default(),
         last_asked: None,
         stopping: false,
     };
-    loop {
-        let (_, backlog) = totals::sum(&writer.shards.metas, writer.shards.undelivered());
-        let searches = writer.background.schedule(backlog.pending);
-        if !searches.is_empty() {
-            writer.take(Task::Commands(searches));
-        }
-        let idle = writer.waiting.is_empty() && writer.shards.undelivered() == 0;
-        if idle {
-            if writer.stopping {
-                writer.progress.note_now(&writer.shards.metas);
-                return;
-            }
-            let pause = if writer.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
-            let next = tasks.recv_timeout(pause).ok();
-            let Some(task) = next else { continue };
-            writer.take(task);
-        }
-        if let Err(refused) = writer.commit() {
-            tracing::error!(%refused, "tier 1 takes no more writes");
-            return writer.fail(refused);
-        }
+    if let Err(refused) = writer.serve() {
+        tracing::error!(%refused, range = %owner.id, "tier 1 takes no more writes");
+        writer.fail(refused);
     }
 }
 
 impl Writer<'_> {
+    fn serve(&mut self) -> Result<(), Tier1Error> {
+        loop {
+            // A hold may be over, or a post that failed may go again.
+            self.send()?;
+            if !self.range.holds_back() {
+                let pending = self.tier1.pending();
+                let searches = self.background.schedule(pending);
+                if !searches.is_empty() {
+                    self.take(Task::Commands(searches));
+                }
+            }
+            if !self.has_commands() && !self.range.has_work() {
+                if self.stopping {
+                    self.progress.note_now(&self.range.shards().metas);
+                    return Ok(());
+                }
+                let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
+                let Ok(task) = self.tasks.recv_timeout(pause) else { continue };
+                self.take(task);
+            }
+            // So that posts and receipts of all ranges share a commit.
+            for task in self.tasks.try_iter().take(TASKS_MAX) {
+                self.take(task);
+            }
+            self.commit()?;
+        }
+    }
+
+    /// Whether a command may go into the next commit, or somebody waits for it.
+    fn has_commands(&self) -> bool {
+        let holds_back = self.range.holds_back();
+        self.waiting.iter().any(|entry| !(holds_back && entry.may_wait()))
+    }
+
     fn take(&mut self, task: Task) {
-        match task.into_waiting() {
-            Ok(waiting) => self.waiting.push_back(waiting),
-            Err(Task::Recomputed { group, took }) => self.background.recomputed(group, took),
-            Err(Task::Swept) => self.background.swept(),
-            Err(Task::FlushBatch) => self.background.flush_batch(),
-            Err(Task::FollowCommits(follow)) => self.backups.follow(follow),
-            Err(_) => self.stopping = true,
+        let task = match task.into_waiting() {
+            Ok(waiting) => return self.waiting.push_back(waiting),
+            Err(task) => task,
+        };
+        match task {
+            Task::Posted { post, reply } => {
+                self.last_post += 1;
+                match self.range.take_in(self.last_post, post) {
+                    Ok(()) => drop(self.posts.insert(self.last_post, reply)),
+                    // Who has gone away does not want the answer any more.
+                    Err(error) => drop(reply.send(Err(error))),
+                }
+            }
+            Task::Receipt { by, answer } => {
+                if let Err(error) = &answer {
+                    tracing::warn!(%error, from = %self.owner.id, to = %by, "messages are sent again");
+                }
+                self.range.confirmed(by, &answer);
+                self.sending.answer(&self.range);
+            }
+            Task::Hold { reply } => {
+                self.sending.holds += 1;
+                self.sending.waiting.push(reply);
+                self.sending.answer(&self.range);
+            }
+            Task::Release => self.sending.holds = self.sending.holds.saturating_sub(1),
+            Task::Recomputed { group, took } => self.background.recomputed(group, took),
+            Task::Swept => self.background.swept(),
+            Task::Owed(found) => {
+                let searches = self.background.found(found);
+                if !searches.is_empty() {
+                    self.take(Task::Commands(searches));
+                }
+            }
+            Task::FlushBatch => self.background.flush_batch(),
+            Task::FollowCommits(follow) => self.backups.follow(follow),
+            Task::Stop
+            | Task::Submit { .. }
+            | Task::Commands(_)
+            | Task::Apply { .. }
+            | Task::Report { .. } => {
+                self.stopping = true;
+            }
         }
     }
 
     /// Whether somebody asks for pages at present.
     fn is_asked(&mut self) -> bool {
         let now = Instant::now();
-        if self.tier1.asked.swap(false, Ordering::Relaxed) {
+        if self.owner.asked.swap(false, Ordering::Relaxed) {
             self.last_asked = Some(now);
         }
         self.last_asked.is_some_and(|last| now.duration_since(last) < ASKED)
@@ -150,12 +192,13 @@ impl Writer<'_> {
         let mut answers_for: Vec<usize> = Vec::new();
         let mut set_aside = None;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
-        let mut machine = Machine::new(&*self.tier1.beneath, &mut self.shards, commit_rows);
+        let holds_back = self.range.holds_back();
+        let mut builder = self.range.build(&*self.owner.beneath, commit_rows);
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
         // not wait for the messages on their way.
-        let crowded = machine.deliver_half()?;
+        let crowded = builder.deliver_half()?;
         let mut at = 0;
-        while !machine.has_enough() {
+        while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
                 match self.tasks.try_recv().map(Task::into_waiting) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
@@ -167,6 +210,10 @@ impl Writer<'_> {
                 }
                 continue;
             };
+            if holds_back && entry.may_wait() {
+                at += 1;
+                continue;
+            }
             let Some(command) = entry.commands.pop_front() else {
                 at += 1;
                 continue;
@@ -176,25 +223,26 @@ impl Writer<'_> {
                 answers_for.push(at);
             }
             if crowded {
-                machine.command(command)?;
+                builder.command(command)?;
             } else {
-                machine.apply(command)?;
+                builder.apply(command)?;
             }
         }
-        machine.deliver(usize::MAX)?;
-        let applied = machine.finish();
+        builder.deliver(usize::MAX)?;
+        builder.take_posted()?;
+        let writes = builder.finish()?;
         std::thread::yield_now();
-        if !applied.writes.is_empty() {
-            let kept = self.backups.prepare(&applied.writes);
-            let span =
-                tracing::debug_span!("commit", rows = applied.writes.len(), outcomes = answers_for.len());
-            span.in_scope(|| self.tier1.store.commit(applied.writes))?;
+        if !writes.is_empty() {
+            let kept = self.backups.prepare(&writes);
+            let span = tracing::debug_span!("commit", rows = writes.len(), outcomes = answers_for.len());
+            span.in_scope(|| self.owner.store.commit(writes))?;
             self.backups.committed(kept);
-            self.progress.note(&self.shards.metas);
+            self.progress.note(&self.range.shards().metas);
         }
-        self.publish(&applied.effects);
+        let Released { effects, answers } = self.range.settled();
+        self.publish(&effects);
         let mut answers_for = answers_for.into_iter();
-        for effect in applied.effects {
+        for effect in effects {
             match effect {
                 Effect::Outcome(outcome) => {
                     if let Some(entry) = answers_for.next().and_then(|at| self.waiting.get_mut(at)) {
@@ -205,9 +253,15 @@ impl Writer<'_> {
             }
         }
         self.background.send();
-        while self.waiting.front().is_some_and(|entry| entry.commands.is_empty()) {
+        for (id, answer) in answers {
+            if let Some(reply) = self.posts.remove(&id) {
+                drop(reply.send(answer));
+            }
+        }
+        self.send()?;
+        while self.waiting.front().is_some_and(Waiting::is_done) {
             if let Some(entry) = self.waiting.pop_front() {
-                entry.finish(None);
+                entry.finish(&self.range);
             }
         }
         if let Some(task) = set_aside {
@@ -216,14 +270,24 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Hands what other ranges are to have to the thread that posts it.
+    fn send(&mut self) -> Result<(), Tier1Error> {
+        if self.sending.holds == 0 && self.range.outbox().has_posts() {
+            for post in self.range.posts(&*self.owner.beneath, POST_MESSAGES)? {
+                // It ends after this thread.
+                drop(self.sender.send(post));
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the new totals and the feed's growth known.
     fn publish(&self, effects: &[Effect]) {
-        let sums = totals::sum(&self.shards.metas, self.shards.undelivered());
-        *self.tier1.totals.write().unwrap_or_else(PoisonError::into_inner) = sums;
+        self.owner.set_totals(&self.range);
         if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
             let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
-            for (number, meta) in feed.iter_mut().zip(&self.shards.metas) {
-                *number = Extent::of(meta);
+            for shard in self.range.shards().run().map(|shard| usize::from(shard.0)) {
+                feed[shard] = Extent::of(&self.range.shards().metas[shard]);
             }
             self.tier1.feed_grew.notify_all();
         }
@@ -233,11 +297,15 @@ impl Writer<'_> {
     fn fail(self, refused: Tier1Error) {
         let refused = self.tier1.broken.get_or_init(|| refused).clone();
         for entry in self.waiting {
-            entry.finish(Some(&refused));
+            entry.refuse(&refused);
+        }
+        for reply in self.posts.into_values() {
+            drop(reply.send(Err(refused.clone().into())));
         }
         while let Ok(task) = self.tasks.recv() {
             match task.into_waiting() {
-                Ok(waiting) => waiting.finish(Some(&refused)),
+                Ok(waiting) => waiting.refuse(&refused),
+                Err(Task::Posted { reply, .. }) => drop(reply.send(Err(refused.clone().into()))),
                 Err(Task::Stop) => return,
                 Err(_) => {}
             }
@@ -245,34 +313,14 @@ impl Writer<'_> {
     }
 }
 
-impl Task {
-    /// The task's commands and who waits for them; the task itself when it has none.
-    fn into_waiting(self) -> Result<Waiting, Self> {
-        let (commands, reply) = match self {
-            Self::Submit { submissions, reply } => {
-                let commands = submissions
-                    .into_iter()
-                    .map(|(submission, hint)| Command::Submit { submission: Box::new(submission), hint })
-                    .collect();
-                (commands, Reply::Submit(reply))
+impl Sending {
+    /// Tells backups that nothing is under way.
+    fn answer(&mut self, range: &Range) {
+        if !range.outbox().is_posting() {
+            for reply in self.waiting.drain(..) {
+                // Who has gone away does not want the answer any more.
+                let _ = reply.send(());
             }
-            Self::Commands(commands) => (commands.into(), Reply::Nobody),
-            Self::Apply { commands, reply } => (commands.into(), Reply::Apply(reply)),
-            other => return Err(other),
-        };
-        Ok(Waiting { commands, answered: Vec::new(), reply })
-    }
-}
-
-impl Waiting {
-    /// Answers. Who has gone away does not want the answer any more.
-    fn finish(self, refused: Option<&Tier1Error>) {
-        match (self.reply, refused) {
-            (Reply::Submit(reply), None) => drop(reply.send(Ok(self.answered))),
-            (Reply::Submit(reply), Some(refused)) => drop(reply.send(Err(refused.clone()))),
-            (Reply::Apply(reply), None) => drop(reply.send(Ok(()))),
-            (Reply::Apply(reply), Some(refused)) => drop(reply.send(Err(refused.clone()))),
-            (Reply::Nobody, _) => {}
         }
     }
 }

@@ -5,8 +5,7 @@ use std::fmt;
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
 use crate::machine::{Message, TransferEnd};
-use crate::record::{Envelope as StoredEnvelope, decode};
-use crate::store::StoreError;
+use crate::record::Envelope as StoredEnvelope;
 
 /// An envelope, and whether its sender's store has it.
 #[derive(Clone, PartialEq)]
@@ -43,14 +42,6 @@ impl Envelope {
 
     pub(super) fn into_inner(self) -> (StoredEnvelope, bool) {
         (self.envelope, self.stored)
-    }
-
-    /// From an outbox row.
-    ///
-    /// # Errors
-    /// When the row is damaged.
-    pub fn read(key: &[u8], value: &[u8]) -> Result<Self, StoreError> {
-        Ok(Self { envelope: decode(key, value)?, stored: true })
     }
 
     #[must_use]

@@ -6,8 +6,7 @@ use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
-use crate::recovery::each;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, each};
 
 /// A page.
 #[derive(Debug, Clone, PartialEq)]

@@ -41,5 +41,5 @@ pub fn redirect_forward(
     let group = key::last_number(key).map(GroupId::from_stored);
     let Some(into) = group.filter(|_| !forward.done).and_then(other) else { return Ok(None) };
     forward.into = into;
-    Ok(Some(encode(&GroupRecord::Forward(forward))))
+    encode(&GroupRecord::Forward(forward)).map(Some)
 }

@@ -10,7 +10,7 @@ use doppel_protocol::{Submission, Tier1Api, Tier1Error};
 use super::{Command, Given, Settings};
 use crate::machine::Command as MachineCommand;
 use crate::service::repair::Wanted;
-use crate::service::worker;
+use crate::service::worker::{self, LastWinner, Verify};
 use crate::store::{Store, StoreError};
 use crate::{Config, Tier1};
 
@@ -28,15 +28,16 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Over the rows of all shards.
+    /// Over the rows of all ranges.
     ///
     /// # Panics
     /// When the store is damaged or the settings are out of range.
     #[must_use]
-    pub fn over(store: Arc<dyn Store>, settings: Settings) -> Self {
+    pub fn over(stores: Vec<Arc<dyn Store>>, settings: Settings) -> Self {
         let config = Config {
             dir: PathBuf::new(),
             shards: settings.shards,
+            ranges: stores.len() as u16,
             policy: settings.policy,
             winners: settings.winners,
             pending_max: u64::MAX,
@@ -48,7 +49,7 @@ impl Worker {
             collection: 1,
             manifest: String::new(),
         };
-        let tier1 = Tier1::over(store, &config).expect("a sound store");
+        let tier1 = Tier1::over(stores, &config).expect("a sound store");
         Self { tier1, settings }
     }
 
@@ -68,7 +69,7 @@ impl Worker {
     /// # Errors
     /// When a row is damaged.
     pub fn hint(&self, submission: &Submission) -> Result<Option<Given>, Tier1Error> {
-        Ok(self.tier1.hint(submission)?.map(Given))
+        Ok(self.tier1.hints(std::slice::from_ref(submission)).pop().flatten().map(Given))
     }
 
     /// Compares a member with its winner; none when one of the two has another content.
@@ -80,8 +81,11 @@ impl Worker {
         (page, content): (PageId, ContentHash),
         winner: (PageId, ContentHash),
     ) -> Result<Option<Command>, Tier1Error> {
-        let with = worker::verify(&self.tier1, page, content, winner, &mut None)?;
-        Ok(with.map(|with| Command(MachineCommand::Verified { page, content, with })))
+        let (winner, winner_content) = winner;
+        let mut found = Ok(None);
+        let member = Verify { page, content, winner, winner_content };
+        worker::verify(&self.tier1, vec![member], &mut LastWinner::default(), &mut |_, with| found = with);
+        Ok(found?.map(|with| Command(MachineCommand::Verified { page, content, with })))
     }
 
     /// Recomputes a group; with `repair` as an operator does, otherwise only when it owes it. The outcome

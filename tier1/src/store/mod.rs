@@ -1,16 +1,22 @@
 //! The seam of storage: an ordered map with atomic, durable batches.
 //!
 //! Two implementations: [`Sled`] on disk, and [`Memory`] for tests, simulation and benchmarks.
-//! One tree holds all shards of the process, each under its own key prefix, so that one batch commits
+//! One tree holds all shards of a range, each under its own key prefix, so that one batch commits
 //! a message's sender and receiver together.
 
+mod joined;
 mod memory;
 mod on_sled;
 mod recent;
+#[cfg(any(test, feature = "simulation"))]
+mod rows;
 
+pub use joined::Joined;
 pub use memory::Memory;
 pub use on_sled::Sled;
 pub(crate) use recent::Recent;
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) use rows::each;
 
 /// A row's new value; none deletes it.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
@@ -40,9 +46,23 @@ pub enum StoreError {
         /// How far it was.
         noted: u64,
     },
+    /// Databases of one collection that are not of one moment.
+    #[error(
+        "range {behind} is of an earlier moment than range {ahead}: restore the whole collection from a backup, \
+         never one range alone"
+    )]
+    Apart {
+        /// The range that is behind.
+        behind: u16,
+        /// One that is not.
+        ahead: u16,
+    },
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
     Engine(String),
+    /// A record that cannot be written down.
+    #[error("a record cannot be encoded: {0}")]
+    Unencodable(String),
     /// A row of another program version.
     #[error(
         "it has records of version {found}, and this program has version {expected}: use the program that made it"

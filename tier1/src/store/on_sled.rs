@@ -6,9 +6,13 @@
 use std::path::Path;
 
 use super::{Store, StoreError, Write};
+use crate::range::{RangeMap, directories};
 
-/// Page cache of sled in bytes. It takes about three times this in memory.
+/// Page cache of sled in bytes, of all databases together. It takes about three times this in memory.
 const CACHE_BYTES: u64 = 128 << 20;
+
+/// What one of very many databases has.
+const CACHE_BYTES_MIN: u64 = 4 << 20;
 
 /// What the engine's configuration file says of every database made here, before a checksum that the engine
 /// does not hold it to.
@@ -28,9 +32,18 @@ impl Sled {
     /// # Errors
     /// When the directory is in use by another process or is damaged.
     pub fn open(dir: &Path, durable: bool) -> Result<Self, StoreError> {
+        Self::open_share(dir, durable, 1)
+    }
+
+    /// The same, where so many databases of a process share what memory there is for their caches.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_share(dir: &Path, durable: bool, databases: u16) -> Result<Self, StoreError> {
+        let cache = (CACHE_BYTES / u64::from(databases.max(1))).max(CACHE_BYTES_MIN);
         let config = sled::Config::new()
             .path(dir)
-            .cache_capacity(CACHE_BYTES)
+            .cache_capacity(cache)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms(if durable { None } else { Some(10_000) });
         // Some damaged files make sled panic instead of failing.
@@ -41,13 +54,19 @@ impl Sled {
         Ok(Self { db, durable })
     }
 
+    /// Whether there is a database in `dir`.
+    #[must_use]
+    pub fn is_in(dir: &Path) -> bool {
+        dir.join("db").is_file()
+    }
+
     /// Opens the database in `dir` if there is one. The engine may finish what an earlier process left
     /// undone in its files, as at every start; no row changes by it.
     ///
     /// # Errors
     /// When there is none, or it is in use by another process or damaged.
     pub fn open_existing(dir: &Path) -> Result<Self, StoreError> {
-        if !dir.join("db").is_file() {
+        if !Self::is_in(dir) {
             return Err(StoreError::Missing(dir.to_owned()));
         }
         Self::open(dir, true)
@@ -55,6 +74,14 @@ impl Sled {
 }
 
 impl Sled {
+    /// Opens the database of each range in `dir`; all must be there.
+    ///
+    /// # Errors
+    /// When one is missing, in use by another process or damaged.
+    pub fn open_ranges(dir: &Path, map: RangeMap) -> Result<Vec<Self>, StoreError> {
+        directories(dir, map).iter().map(|dir| Self::open_existing(dir)).collect()
+    }
+
     /// Puts everything on disk, for a database that was opened as not durable.
     ///
     /// # Errors

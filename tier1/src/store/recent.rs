@@ -15,7 +15,7 @@ use quick_cache::sync::{Cache, GuardResult};
 
 use super::{Store, StoreError, Write};
 
-/// Bytes of keys and rows that are kept.
+/// Bytes of keys and rows that are kept, of all stores together.
 const BYTES: u64 = 32 << 20;
 
 /// About as many rows are expected in that, for the size of its tables.
@@ -45,8 +45,11 @@ impl Weighter<Vec<u8>, Row> for Bytes {
 }
 
 impl Recent {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, rows: Cache::with_weighter(ROWS, BYTES, Bytes), under_way: RwLock::new(None) }
+    /// One of so many that share the memory there is for this.
+    pub(crate) fn new(store: Arc<dyn Store>, stores: u16) -> Self {
+        let stores = stores.max(1);
+        let (rows, bytes) = (ROWS / usize::from(stores), BYTES / u64::from(stores));
+        Self { store, rows: Cache::with_weighter(rows, bytes, Bytes), under_way: RwLock::new(None) }
     }
 
     fn set_under_way(&self, rows: Option<Arc<Rows>>) {
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn rows_are_as_the_last_commit_left_them() {
-        let recent = Recent::new(Arc::new(Memory::default()));
+        let recent = Recent::new(Arc::new(Memory::default()), 1);
         assert_eq!(recent.get(&[1]).unwrap(), None);
         for turn in 1..20 {
             recent.commit(vec![row(1, Some(turn)), row(2, (turn % 2 == 0).then_some(turn))]).unwrap();
@@ -140,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_reader_never_goes_back() {
-        let recent = Recent::new(Arc::new(Memory::default()));
+        let recent = Recent::new(Arc::new(Memory::default()), 1);
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for first in 0..4u8 {
@@ -194,7 +197,7 @@ mod tests {
     #[test]
     fn a_failed_commit_is_reported() {
         let store = Arc::new(Failing(Memory::default(), AtomicBool::new(false)));
-        let recent = Recent::new(Arc::clone(&store) as Arc<dyn Store>);
+        let recent = Recent::new(Arc::clone(&store) as Arc<dyn Store>, 1);
         recent.commit(vec![row(1, Some(1))]).unwrap();
         store.1.store(true, Ordering::Relaxed);
         assert!(matches!(recent.commit(vec![row(1, Some(2))]), Err(StoreError::DiskFull)));

@@ -122,7 +122,7 @@ impl World {
         let settings = self.shards.settings;
         let mut dissimilar: HashMap<GroupId, u64> = HashMap::new();
         for shard in (0..settings.shards).map(ShardId) {
-            recovery::each(&self.store, shard, Kind::Member, |key, bytes| {
+            each(&self.store, shard, Kind::Member, |key, bytes| {
                 let member: Member = decode(key, bytes)?;
                 let group = GroupId::from_stored(key::last_number(&key[..key.len() - 16]).unwrap());
                 let page = self.record(key::last_page(key).unwrap()).unwrap();
@@ -138,7 +138,7 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::InboundRedirect, |key, _| {
+            each(&self.store, shard, Kind::InboundRedirect, |key, _| {
                 let source = self.record(key::last_page(key).unwrap()).unwrap();
                 let target = key::last_page(&key[..key.len() - 16]).unwrap();
                 let State::Redirect(state) = &source.state else {
@@ -148,23 +148,21 @@ impl World {
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::Signature, |key, bytes| {
+            each(&self.store, shard, Kind::Signature, |key, bytes| {
                 let signature = Signature::from_bytes(bytes).unwrap();
                 assert!(self.record(key::last_page(key).unwrap()).unwrap().has_content(signature.content()));
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::Feed, |key, bytes| {
+            each(&self.store, shard, Kind::Feed, |key, bytes| {
                 let page = self.record(PageId::from_bytes(*bytes.first_chunk().unwrap())).unwrap();
                 assert_eq!(page.event, key::last_number(key).unwrap());
                 Ok(())
             })
             .unwrap();
-            recovery::each(&self.store, shard, Kind::ForwardingEntry, |_, _| {
-                panic!("a forwarding entry is left")
-            })
-            .unwrap();
-            recovery::each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
+            each(&self.store, shard, Kind::ForwardingEntry, |_, _| panic!("a forwarding entry is left"))
+                .unwrap();
+            each(&self.store, shard, Kind::Outbox, |_, _| panic!("a message is left")).unwrap();
         }
         for group in groups.keys() {
             let record = read(&self.store, &key::group(*group)).unwrap();

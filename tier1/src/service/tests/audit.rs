@@ -9,8 +9,11 @@ use doppel_model::{GroupId, ShardId};
 use doppel_protocol::{RepairEntry, RepairId};
 
 use super::*;
+use crate::check::rows::pieces;
 use crate::check::tests::assert_sound;
+use crate::range::RangeMap;
 use crate::record::{AuditEntry, Meta, decode, encode};
+use crate::store::Joined;
 use crate::store::{StoreError, Write};
 
 const SHARDS: u16 = 3;
@@ -46,6 +49,15 @@ impl Store for Journal {
     }
 }
 
+over_ranges! {
+    an_applied_repair_is_on_the_trail_and_a_dry_run_is_not,
+    no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry,
+    the_trail_is_read_newest_first_in_pieces_over_all_shards,
+    a_long_search_ends_early_and_goes_on,
+    entries_are_dropped_after_their_time_and_never_numbered_anew,
+    a_purged_page_is_on_the_trail_no_more,
+}
+
 /// Like no other page.
 fn lone(page: u64) -> Body {
     let tokens: Vec<u64> = (0..100).map(|i| page * 1_000 + i).collect();
@@ -53,8 +65,13 @@ fn lone(page: u64) -> Body {
 }
 
 /// Pages 0 to 2 are alike, `lone` more are like nobody, and the index has linked them all in one group.
-fn mixed<S: Store + 'static>(store: &Arc<S>, retention: Retention, lone_pages: u64) -> (Arc<Tier1>, GroupId) {
-    let config = Config { pending_max: 10_000, low_cohesion_percent: 0, ..config(retention) };
+fn mixed<S: Store + 'static>(
+    store: &Arc<S>,
+    retention: Retention,
+    lone_pages: u64,
+    ranges: u16,
+) -> (Arc<Tier1>, GroupId) {
+    let config = Config { pending_max: 10_000, low_cohesion_percent: 0, ..config(retention, ranges) };
     let (tier1, tier2) = start_with(store, &config, 1);
     for page in 0..3 + lone_pages {
         submit(&tier1, page, 1, if page < 3 { content(page) } else { lone(page) });
@@ -97,8 +114,13 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-fn sound(store: &dyn Store) {
-    assert_sound(store, SHARDS, WinnerOrder::DEFAULT);
+fn sound<S: Store>(store: &S, ranges: u16) {
+    let map = RangeMap::new(SHARDS, ranges).unwrap();
+    let stores: Vec<Memory> = (0..ranges).map(|_| Memory::default()).collect();
+    let mut rows = Vec::new();
+    pieces(store, &mut |key, value| rows.push((key.to_vec(), Some(value.to_vec())))).unwrap();
+    Joined::new(map, &stores).commit(rows).unwrap();
+    assert_sound(&stores, SHARDS, WinnerOrder::DEFAULT);
 }
 
 /// Writes entries down as repairs did: moments of each shard's, oldest first.
@@ -114,20 +136,19 @@ fn written(store: &Memory, moments: [&[i64]; SHARDS as usize], group: impl Fn(Sh
                 before: Vec::new(),
                 components: vec![Vec::new()],
             };
-            writes.push((key::audit(RepairId { shard, number }), Some(encode(&entry))));
+            writes.push((key::audit(RepairId { shard, number }), Some(encode(&entry).unwrap())));
         }
         let peers = vec![0; usize::from(SHARDS)];
         let (audits, sent, applied) = (moments.len() as u64, peers.clone(), peers);
         let meta = Meta { audits, sent, applied, ..Meta::default() };
-        writes.push((key::meta(shard), Some(encode(&meta))));
+        writes.push((key::meta(shard), Some(encode(&meta).unwrap())));
         store.commit(writes).unwrap();
     }
 }
 
-#[test]
-fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not() {
+fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not(ranges: u16) {
     let store = Arc::new(Memory::default());
-    let (tier1, group) = mixed(&store, Retention::DEFAULT, 2);
+    let (tier1, group) = mixed(&store, Retention::DEFAULT, 2, ranges);
     let dry = tier1.repair(group, true, "ann").unwrap().unwrap();
     assert_eq!((dry.applied, dry.components.len()), (false, 3));
     assert!(trail(&tier1, None, 10).is_empty());
@@ -153,17 +174,16 @@ fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not() {
     let other = GroupId::new(77, group.shard());
     assert!(trail(&tier1, Some(other), 10).is_empty());
     tier1.stop();
-    sound(&*store);
-    let tier1 = start(&store);
+    sound(&*store, ranges);
+    let tier1 = start(&store, ranges);
     check(&tier1);
     tier1.stop();
 }
 
 /// A crash can fall between any two commits.
-#[test]
-fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry() {
+fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry(ranges: u16) {
     let store = Arc::new(Journal::default());
-    let (tier1, group) = mixed(&store, Retention::DEFAULT, 700);
+    let (tier1, group) = mixed(&store, Retention::DEFAULT, 700, ranges);
     let begun = store.commits.lock().unwrap().len();
     tier1.repair(group, false, "ann").unwrap().unwrap();
     assert!(tier1.flush(PATIENCE).unwrap());
@@ -190,13 +210,13 @@ fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry() {
         without += usize::from(!has_entry);
         if members > 3 && has_entry {
             halfway += 1;
-            sound(&replayed);
+            sound(&replayed, ranges);
             // The rest is done after the crash.
             let survivor = Arc::new(Memory::default());
             for writes in &commits[..=number] {
                 survivor.commit(writes.clone()).unwrap();
             }
-            let (tier1, _) = start_with(&survivor, &config(Retention::DEFAULT), 0);
+            let (tier1, _) = start_with(&survivor, &config(Retention::DEFAULT, ranges), 0);
             assert!(tier1.flush(PATIENCE).unwrap());
             assert_eq!(self::members(&tier1, group), 3);
             assert_eq!(trail(&tier1, None, 10).len(), 1);
@@ -206,13 +226,12 @@ fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry() {
     assert!(halfway > 0, "the repair was one commit of {}, {without} before it", commits.len());
 }
 
-#[test]
-fn the_trail_is_read_newest_first_in_pieces_over_all_shards() {
+fn the_trail_is_read_newest_first_in_pieces_over_all_shards(ranges: u16) {
     let store = Arc::new(Memory::default());
     let group = |shard, number| GroupId::new(number % 2, shard);
     // The clock of shard 2 was set back.
     written(&store, [&[10, 20, 30], &[], &[15, 40, 25]], group);
-    let tier1 = start(&store);
+    let tier1 = start(&store, ranges);
     let named = |entries: Vec<RepairEntry>| -> Vec<String> {
         entries.iter().map(|entry| format!("{}@{}", entry.id, entry.at.millis())).collect()
     };
@@ -230,12 +249,11 @@ fn the_trail_is_read_newest_first_in_pieces_over_all_shards() {
     tier1.stop();
 }
 
-#[test]
-fn a_long_search_ends_early_and_goes_on() {
+fn a_long_search_ends_early_and_goes_on(ranges: u16) {
     let store = Arc::new(Memory::default());
     let moments: Vec<i64> = (0..5_000).collect();
     written(&store, [&moments, &[], &[]], |shard, number| GroupId::new(u64::from(number == 1), shard));
-    let tier1 = start(&store);
+    let tier1 = start(&store, ranges);
     let wanted = GroupId::new(1, ShardId(0));
     let first = tier1.repairs(Some(wanted), None, 10).unwrap();
     assert!(first.repairs.is_empty() && first.next.is_some());
@@ -244,8 +262,7 @@ fn a_long_search_ends_early_and_goes_on() {
     tier1.stop();
 }
 
-#[test]
-fn entries_are_dropped_after_their_time_and_never_numbered_anew() {
+fn entries_are_dropped_after_their_time_and_never_numbered_anew(ranges: u16) {
     let day = Duration::from_secs(24 * 60 * 60);
     let keeping = |audit| Retention { audit, ..Retention::DEFAULT };
     let store = Arc::new(Memory::default());
@@ -253,37 +270,36 @@ fn entries_are_dropped_after_their_time_and_never_numbered_anew() {
     // The third of shard 0 was written with a wrong clock, and waits for the second.
     let moments: [&[i64]; 3] = [&[1, today, 2, today], &[3], &[today]];
     written(&store, moments, |shard, _| GroupId::new(0, shard));
-    let tier1 = start_keeping(&store, keeping(day));
+    let tier1 = start_keeping(&store, keeping(day), ranges);
     let left = || trail(&tier1, None, 10).iter().map(|entry| entry.id.to_string()).collect::<BTreeSet<_>>();
     wait_until("entries to be dropped", || left().len() <= 4);
     assert_eq!(left(), BTreeSet::from(["r2-0", "r3-0", "r4-0", "r1-2"].map(str::to_owned)));
     tier1.stop();
-    sound(&*store);
+    sound(&*store, ranges);
 
     // None is kept.
-    let tier1 = start_keeping(&store, keeping(Duration::ZERO));
+    let tier1 = start_keeping(&store, keeping(Duration::ZERO), ranges);
     wait_until("all entries to be dropped", || trail(&tier1, None, 10).is_empty());
     tier1.stop();
-    sound(&*store);
-    let (tier1, group) = mixed(&store, keeping(Duration::ZERO), 1);
+    sound(&*store, ranges);
+    let (tier1, group) = mixed(&store, keeping(Duration::ZERO), 1, ranges);
     tier1.repair(group, false, "ann").unwrap().unwrap();
     assert!(trail(&tier1, None, 10).is_empty());
     tier1.stop();
 
     // A repair of each shard's has a number of its own.
-    let (tier1, _) = start_with(&store, &config(keeping(day)), 0);
+    let (tier1, _) = start_with(&store, &config(keeping(day), ranges), 0);
     tier1.repair(group, false, "ann").unwrap().unwrap();
     let number = [5, 2, 2][usize::from(group.shard().0)];
     assert_eq!(trail(&tier1, None, 10)[0].id, RepairId { shard: group.shard(), number });
     tier1.stop();
-    sound(&*store);
+    sound(&*store, ranges);
 }
 
-#[test]
-fn a_purged_page_is_on_the_trail_no_more() {
+fn a_purged_page_is_on_the_trail_no_more(ranges: u16) {
     let store = Arc::new(Memory::default());
     let retention = Retention { purged: Duration::ZERO, ..Retention::DEFAULT };
-    let (tier1, group) = mixed(&store, retention, 2);
+    let (tier1, group) = mixed(&store, retention, 2, ranges);
     tier1.repair(group, false, "ann").unwrap().unwrap();
     assert!(tier1.flush(PATIENCE).unwrap());
     let id = RepairId { shard: group.shard(), number: 1 };
@@ -307,5 +323,5 @@ fn a_purged_page_is_on_the_trail_no_more() {
     assert!(tier1.flush(PATIENCE).unwrap());
     assert_eq!(tier1.repair_details(id).unwrap().unwrap(), details);
     tier1.stop();
-    sound(&*store);
+    sound(&*store, ranges);
 }

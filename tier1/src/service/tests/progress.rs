@@ -71,8 +71,8 @@ impl Store for Watched {
 }
 
 fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
-    let tier1 = Tier1::over(Arc::clone(store) as Arc<dyn Store>, &config(Retention::DEFAULT)).unwrap();
-    tier1.progress.set(store.dir.clone()).unwrap();
+    let config = config(Retention::DEFAULT, 1);
+    let tier1 = Tier1::over_noting(Arc::clone(store) as Arc<dyn Store>, store.dir.clone(), &config).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(tier1.answer()).is_ok());
     tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();

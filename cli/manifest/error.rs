@@ -1,0 +1,100 @@
+//! Why a data directory cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+
+use doppel_protocol::WinnerOrder;
+use doppel_tier1::RangeMapError;
+
+use super::{FORMAT, FORMAT_WITHOUT_RANGES, NAME};
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestError {
+    /// The operating system said no.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Files, and no manifest.
+    #[error("{} is not empty and has no {NAME}; name an empty directory, or one that Doppel made", .0.display())]
+    Foreign(PathBuf),
+    /// No data directory.
+    #[error("{} has no {NAME}; name a directory that Doppel made", .0.display())]
+    Missing(PathBuf),
+    /// Not what was written.
+    #[error("{} is damaged ({reason}); restore it from a backup of the directory", path.display())]
+    Damaged {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another program version's.
+    #[error("{} has format {found}, and this program reads format {FORMAT}; use the program that made it", path.display())]
+    Format {
+        /// The manifest.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+    /// An earlier layout, and the way out of it.
+    #[error(
+        "{} has format {FORMAT_WITHOUT_RANGES}, and this program reads format {FORMAT}; back it up with the program that \
+         made it and restore the backup with this one, or load the pages into a new directory",
+        path.display()
+    )]
+    WithoutRanges {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// Numbers of shards and ranges that do not go together.
+    #[error("{0}: give another --ranges or --shards")]
+    Ranges(#[from] RangeMapError),
+    /// Another pairwise function than this program has.
+    #[error(
+        "{} was made for policy {found}, and this program has {expected}; make a new directory and load the pages again",
+        path.display()
+    )]
+    Policy {
+        /// The manifest.
+        path: PathBuf,
+        /// Its policy.
+        found: String,
+        /// This program's.
+        expected: String,
+    },
+    /// The command line contradicts it.
+    #[error(
+        "{} was made with --{option} {has}, not {wanted}; leave --{option} away, or make a new directory",
+        path.display()
+    )]
+    Conflict {
+        /// The data directory.
+        path: PathBuf,
+        /// The option's name.
+        option: &'static str,
+        /// What the directory has.
+        has: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The file of `--winners` contradicts it.
+    #[error(
+        "{} elects its winners by {has}, not by {wanted}; leave the rules out of the --winners file, or make a new directory",
+        path.display()
+    )]
+    Winners {
+        /// The data directory.
+        path: PathBuf,
+        /// What the directory has.
+        has: WinnerOrder,
+        /// What was asked for.
+        wanted: WinnerOrder,
+    },
+}

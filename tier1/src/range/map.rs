@@ -1,0 +1,141 @@
+//! Which range has which shards: a fixed, contiguous run each, as even as it can be.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use doppel_model::{PageId, ShardId};
+
+/// A range of a collection, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RangeId(pub u16);
+
+impl std::fmt::Display for RangeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "range {}", self.0)
+    }
+}
+
+/// The shards of every range, by their numbers alone: nothing of it is stored but the two counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeMap {
+    shards: u16,
+    ranges: u16,
+}
+
+/// Not a number of shards or ranges that a collection can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RangeMapError {
+    /// The number of shards.
+    #[error("{0} shards; 1 to 1024 are possible")]
+    Shards(u16),
+    /// The number of ranges.
+    #[error(
+        "{ranges} ranges of {shards} shards; a range has at least one shard, and there is at least one range"
+    )]
+    Ranges {
+        /// Of ranges.
+        ranges: u16,
+        /// Of shards.
+        shards: u16,
+    },
+}
+
+impl RangeMap {
+    /// So many shards in so many ranges.
+    ///
+    /// # Errors
+    /// When there are none of one of them, more than 1024 shards, or more ranges than shards.
+    pub fn new(shards: u16, ranges: u16) -> Result<Self, RangeMapError> {
+        match (shards, ranges) {
+            (1..=1024, 1..) if ranges <= shards => Ok(Self { shards, ranges }),
+            (1..=1024, _) => Err(RangeMapError::Ranges { ranges, shards }),
+            _ => Err(RangeMapError::Shards(shards)),
+        }
+    }
+
+    /// All shards.
+    #[must_use]
+    pub fn shards(self) -> u16 {
+        self.shards
+    }
+
+    /// Every range, in order of their shards.
+    pub fn ranges(self) -> impl Iterator<Item = RangeId> {
+        (0..self.ranges).map(RangeId)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(self) -> usize {
+        usize::from(self.ranges)
+    }
+
+    /// The shards of a range.
+    #[must_use]
+    pub fn run(self, range: RangeId) -> Range<u16> {
+        let cut = |range: u16| {
+            let shard = u32::from(range) * u32::from(self.shards) / u32::from(self.ranges);
+            u16::try_from(shard).unwrap_or(self.shards)
+        };
+        cut(range.0)..cut(range.0.saturating_add(1).min(self.ranges))
+    }
+
+    /// The range that has a shard; the last one for shards that there are not.
+    #[must_use]
+    pub fn of_shard(self, shard: ShardId) -> RangeId {
+        let shard = shard.0.min(self.shards - 1);
+        let range = ((u32::from(shard) + 1) * u32::from(self.ranges) - 1) / u32::from(self.shards);
+        RangeId(u16::try_from(range).unwrap_or(self.ranges - 1))
+    }
+
+    /// The range that has a page.
+    #[must_use]
+    pub fn of_page(self, page: PageId) -> RangeId {
+        self.of_shard(page.shard(self.shards))
+    }
+
+    /// The range that has a row; the last one for what is no key.
+    pub(crate) fn of_key(self, key: &[u8]) -> RangeId {
+        let shard = key.first_chunk::<2>().map_or(u16::MAX, |bytes| u16::from_be_bytes(*bytes));
+        self.of_shard(ShardId(shard))
+    }
+}
+
+/// Where the databases of a collection are.
+pub(crate) fn directories(dir: &Path, map: RangeMap) -> Vec<PathBuf> {
+    map.ranges().map(|range| dir.join(format!("range-{}", range.0))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shard_is_in_the_run_of_its_range_and_runs_are_even() {
+        for shards in (1..=40).chain([256, 1023, 1024]) {
+            for ranges in 1..=shards.min(40) {
+                let map = RangeMap::new(shards, ranges).unwrap();
+                let mut next = 0;
+                for range in map.ranges() {
+                    let run = map.run(range);
+                    assert_eq!(run.start, next, "{map:?}");
+                    let even = shards / ranges..=shards.div_ceil(ranges);
+                    assert!(even.contains(&(run.end - run.start)), "{map:?} {run:?}");
+                    run.clone().for_each(|shard| assert_eq!(map.of_shard(ShardId(shard)), range, "{map:?}"));
+                    next = run.end;
+                }
+                assert_eq!(next, shards);
+                assert_eq!(map.of_shard(ShardId(u16::MAX)).0, ranges - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert_eq!(RangeMap::new(0, 1), Err(RangeMapError::Shards(0)));
+        assert_eq!(RangeMap::new(1025, 1), Err(RangeMapError::Shards(1025)));
+        assert_eq!(RangeMap::new(4, 0), Err(RangeMapError::Ranges { ranges: 0, shards: 4 }));
+        assert_eq!(RangeMap::new(4, 5), Err(RangeMapError::Ranges { ranges: 5, shards: 4 }));
+        assert!(RangeMap::new(4, 4).is_ok());
+    }
+}

@@ -1,0 +1,113 @@
+//! Work that the records say is owed, found piece by piece while the range serves already.
+//!
+//! A record may change before the piece that has it is read, and then its change has said what it owes. What is
+//! found twice is done twice at worst: everything found is checked against the record when it is done.
+
+use doppel_model::{ContentHash, GroupId, PageId, ShardId};
+
+use crate::key::{self, Kind};
+use crate::machine::Command;
+use crate::record::{GroupRecord, PageRecord, SearchState, decode};
+use crate::store::{Store, StoreError};
+
+/// Rows of a piece.
+pub(crate) const PIECE_ROWS: usize = 1_000;
+
+/// What it goes through in each shard.
+const KINDS: [Kind; 2] = [Kind::Page, Kind::Group];
+
+/// Work that one piece of the rows owes.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// For the machine: pending pages whose search may be lost.
+    pub(crate) searches: Vec<Command>,
+    /// Confirmed pages that owe a comparison.
+    pub(crate) deferred: Vec<PageId>,
+    /// Members to be verified: page, content, winner, its content.
+    pub(crate) unverified: Vec<(PageId, ContentHash, PageId, ContentHash)>,
+    /// Groups that owe a recomputation.
+    pub(crate) dirty: Vec<GroupId>,
+}
+
+/// How far the rows of a range have been gone through.
+#[derive(Debug)]
+pub(crate) struct OwedScan {
+    shard: u16,
+    end: u16,
+    /// Index into [`KINDS`].
+    kind: usize,
+    after: Option<Vec<u8>>,
+}
+
+impl OwedScan {
+    /// Over the shards of a range.
+    pub(crate) fn new(run: std::ops::Range<u16>) -> Self {
+        Self { shard: run.start, end: run.end, kind: 0, after: None }
+    }
+
+    /// What the next so many rows owe; none at the end.
+    ///
+    /// # Errors
+    /// When a row cannot be read. The scan goes on behind it the next time.
+    pub(crate) fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<Owed>, StoreError> {
+        let mut owed = Owed::default();
+        let mut left = rows;
+        while self.shard < self.end && left > 0 {
+            let kind = KINDS[self.kind];
+            let (mut from, to) = key::all(ShardId(self.shard), kind);
+            if let Some(after) = &self.after {
+                from = key::after(after);
+            }
+            let mut result = Ok(());
+            let mut last = None;
+            store.range(&from, &to, &mut |key, bytes| {
+                result = owed.add(kind, key, bytes);
+                left -= 1;
+                last = Some(key.to_vec());
+                result.is_ok() && left > 0
+            })?;
+            if last.is_some() {
+                self.after = last;
+            }
+            result?;
+            if left > 0 {
+                self.after = None;
+                self.kind = (self.kind + 1) % KINDS.len();
+                self.shard += u16::from(self.kind == 0);
+            }
+        }
+        Ok((left < rows || self.shard < self.end).then_some(owed))
+    }
+}
+
+impl Owed {
+    fn add(&mut self, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
+        if kind == Kind::Group {
+            if let (GroupRecord::Active(group), Some(id)) = (decode(key, bytes)?, key::last_number(key))
+                && group.owes_recomputation()
+            {
+                self.dirty.push(GroupId::from_stored(id));
+            }
+            return Ok(());
+        }
+        let record: PageRecord = decode(key, bytes)?;
+        let (Some(page), Some(state)) = (key::last_page(key), record.content()) else { return Ok(()) };
+        if state.tokens == 0 {
+            return Ok(());
+        }
+        // A page that asks its partners is answered by messages that are still on their way.
+        match state.search {
+            SearchState::Pending if state.asking.is_none() => {
+                self.searches.push(Command::ResumeSearch { page });
+            }
+            SearchState::Deferred => self.deferred.push(page),
+            SearchState::Pending | SearchState::Settled => {}
+        }
+        if let Some(winner) = state.membership.as_ref().and_then(|m| m.winner.as_ref())
+            && state.owes_verdict(page)
+        {
+            self.unverified.push((page, state.content, winner.page, winner.content));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Two ranges driven by hand: what leaves when, what comes again, what is refused.
+
+use std::sync::Arc;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::{PageUrl, Timestamp};
+use doppel_protocol::{Body, Submission, WinnerOrder};
+
+use super::*;
+use crate::key::Kind;
+use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
+use crate::store::{Memory, each};
+
+const SHARDS: u16 = 4;
+
+fn settings() -> Settings {
+    Settings {
+        shards: SHARDS,
+        policy: Policy::default(),
+        winners: WinnerOrder::DEFAULT,
+        group_members_max: 1_000,
+        low_cohesion_percent: 0,
+        rules: Rules::EXACT,
+        retention: Retention::DEFAULT,
+        step_rows: STEP_ROWS,
+    }
+}
+
+/// A range over a store.
+struct Driven {
+    range: Range,
+    store: Arc<Memory>,
+}
+
+impl Driven {
+    fn open(store: &Arc<Memory>, id: u16) -> Self {
+        let map = RangeMap::new(SHARDS, 2).unwrap();
+        Self { range: Range::open(&**store, settings(), RangeId(id), map).unwrap(), store: Arc::clone(store) }
+    }
+
+    fn pair() -> [Self; 2] {
+        [0, 1].map(|id| Self::open(&Arc::default(), id))
+    }
+
+    /// A commit of commands and of all that waits; gives what it lets go.
+    fn commit(&mut self, commands: Vec<Command>) -> Released {
+        let writes = self.build(commands);
+        self.store.commit(writes).unwrap();
+        self.range.settled()
+    }
+
+    fn build(&mut self, commands: Vec<Command>) -> Vec<Write> {
+        let mut builder = self.range.build(&*self.store, COMMIT_ROWS);
+        builder.deliver_half().unwrap();
+        commands.into_iter().for_each(|command| builder.command(command).unwrap());
+        builder.deliver(usize::MAX).unwrap();
+        builder.take_posted().unwrap();
+        builder.finish().unwrap()
+    }
+
+    fn post(&mut self, most: usize) -> Option<Post> {
+        let mut posts = self.range.posts(&*self.store, most).unwrap();
+        assert!(posts.len() <= 1, "there is one other range");
+        posts.pop()
+    }
+
+    /// Takes a post in and commits; gives the answer to it.
+    fn apply(&mut self, post: Post) -> Result<Receipt, PeerError> {
+        self.range.take_in(7, post)?;
+        let (id, answer) = self.commit(Vec::new()).answers.pop().unwrap();
+        assert_eq!(id, 7);
+        answer
+    }
+
+    fn outbox_rows(&self) -> usize {
+        let mut rows = 0;
+        for shard in self.range.shards().run() {
+            each(&*self.store, shard, Kind::Outbox, |_, _| {
+                rows += 1;
+                Ok(())
+            })
+            .unwrap();
+        }
+        rows
+    }
+}
+
+/// The first URLs of a range's pages.
+fn urls(range: u16) -> impl Iterator<Item = PageUrl> {
+    let map = RangeMap::new(SHARDS, 2).unwrap();
+    let all = (0..).map(|number| PageUrl::parse(&format!("http://host/{number}")).unwrap());
+    all.filter(move |url| map.of_page(url.id()) == RangeId(range))
+}
+
+/// Redirects from pages of range 0 to pages of range 1: each sends two messages.
+fn redirects(from: usize, count: usize) -> Vec<Command> {
+    let pairs = urls(0).zip(urls(1)).skip(from).take(count);
+    let submit = |(url, to)| Command::Submit {
+        submission: Box::new(Submission {
+            url,
+            fetched_at: Timestamp::from_millis(1),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Redirect(to),
+        }),
+        hint: None,
+    };
+    pairs.map(submit).collect()
+}
+
+#[test]
+fn a_message_leaves_when_it_is_settled_and_its_row_goes_when_it_is_confirmed() {
+    let [mut a, mut b] = Driven::pair();
+    let writes = a.build(redirects(0, 1));
+    assert!(a.post(9).is_none(), "nothing is settled");
+    a.store.commit(writes).unwrap();
+    assert!(a.post(9).is_none(), "it is appended, and that is all");
+    assert_eq!(a.range.settled().effects.len(), 2, "the outcome, and that the feed grew");
+    let post = a.post(9).unwrap();
+    assert_eq!(post.messages.len(), 2);
+    assert!(a.post(9).is_none(), "one is under way");
+    assert_eq!((a.outbox_rows(), a.range.backlog().messages), (2, 2));
+
+    b.range.take_in(1, post.clone()).unwrap();
+    assert!(matches!(b.range.take_in(2, post), Err(PeerError::Busy(RangeId(0)))));
+    let writes = b.build(Vec::new());
+    b.store.commit(writes).unwrap();
+    let mut answers = b.range.settled().answers;
+    let (1, Ok(receipt)) = answers.pop().unwrap() else { panic!("it is applied") };
+    a.range.confirmed(RangeId(1), &Ok(receipt));
+    assert!(a.range.has_work(), "rows are to be deleted");
+    assert_eq!(a.outbox_rows(), 2);
+    a.commit(Vec::new());
+    assert_eq!((a.outbox_rows(), a.range.backlog().messages), (0, 0));
+    assert!(!a.range.has_work());
+    let traffic = (a.range.traffic()[1], b.range.traffic()[0]);
+    assert_eq!((traffic.0.sent, traffic.1.applied), (2, 2));
+}
+
+#[test]
+fn what_was_not_confirmed_goes_again_and_is_applied_once() {
+    let [mut a, mut b] = Driven::pair();
+    a.commit(redirects(0, 2));
+    let first = a.post(3).unwrap();
+    assert_eq!(first.messages.len(), 3);
+    b.apply(first.clone()).unwrap();
+    let applied = b.range.traffic()[0].applied;
+    // Nobody hears of it, and the sender is killed.
+    let mut a = Driven::open(&a.store, 0);
+    assert_eq!(a.range.backlog().messages, 4);
+    let again = a.post(3).unwrap();
+    let receipt = b.apply(again).unwrap();
+    assert_eq!(b.range.traffic()[0].applied, applied, "repeats are dropped");
+    a.range.confirmed(RangeId(1), &Ok(receipt));
+    let rest = a.post(3).unwrap();
+    let receipt = b.apply(rest).unwrap();
+    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.commit(Vec::new());
+    assert_eq!((a.outbox_rows(), b.range.traffic()[0].applied), (0, 4));
+}
+
+#[test]
+fn a_gap_is_refused_and_what_is_before_it_counts() {
+    let [mut a, mut b] = Driven::pair();
+    // Several of one pair of shards.
+    a.commit(redirects(0, 20));
+    let post = a.post(40).unwrap();
+    let pair = |envelope: &Envelope| (envelope.from, envelope.to);
+    let of = pair(&post.messages[0]);
+    let second = post.messages.iter().position(|m| pair(m) == of && m.number == 2).unwrap();
+    let mut damaged = post.clone();
+    damaged.messages.remove(second);
+    let refused = b.apply(damaged).unwrap_err();
+    assert!(matches!(refused, PeerError::Gap { expected: 2, found: 3, .. }), "{refused}");
+    assert_eq!(b.range.shards().applied(of.1, of.0), 1);
+    a.range.confirmed(RangeId(1), &Err(refused));
+    let again = a.post(40).unwrap();
+    assert_eq!(again, post);
+    let receipt = b.apply(again).unwrap();
+    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.commit(Vec::new());
+    assert_eq!((a.outbox_rows(), b.range.traffic()[0].applied), (0, 40));
+}
+
+#[test]
+fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
+    let [mut a, mut b] = Driven::pair();
+    a.range.outbox_mut().keep_in_memory(3);
+    for round in 0..10 {
+        a.commit(redirects(round * 7, 7));
+    }
+    assert_eq!(a.range.backlog().messages, 140);
+    let mut posts = 0;
+    while let Some(post) = a.post(2) {
+        posts += 1;
+        if posts == 20 {
+            // More come while not all that wait are in memory.
+            a.commit(redirects(70, 5));
+        }
+        let receipt = b.apply(post).unwrap();
+        a.range.confirmed(RangeId(1), &Ok(receipt));
+    }
+    while a.range.has_work() {
+        a.commit(Vec::new());
+    }
+    assert!(posts >= 75, "{posts} posts");
+    assert_eq!((a.outbox_rows(), b.range.traffic()[0].applied), (0, 150));
+}
+
+#[test]
+fn a_post_to_another_range_is_refused() {
+    let [mut a, _] = Driven::pair();
+    a.commit(redirects(0, 1));
+    let post = a.post(9).unwrap();
+    let refused = a.range.take_in(1, post).unwrap_err();
+    assert!(matches!(refused, PeerError::Misdirected { sender: RangeId(0), .. }), "{refused}");
+}
+
+#[test]
+fn a_missing_row_of_a_message_is_damage() {
+    let [mut a, _] = Driven::pair();
+    a.commit(redirects(0, 20));
+    let post = a.post(1).unwrap();
+    let Envelope { from, to, number, .. } = post.messages[0];
+    let rows = |number| key::outbox(from, to, number);
+    assert!(a.store.get(&rows(number + 1)).unwrap().is_some());
+    a.store.commit(vec![(rows(number + 1), None)]).unwrap();
+    let mut again = Driven::open(&a.store, 0);
+    let failed = again.range.posts(&*again.store, 40).unwrap_err();
+    assert!(matches!(failed, StoreError::Damaged { .. }), "{failed}");
+}
+
+#[test]
+fn too_many_messages_hold_submissions_back_and_nothing_else() {
+    let [mut a, mut b] = Driven::pair();
+    a.range.outbox_mut().keep_in_memory(1_000);
+    let rounds = UNFINISHED_MAX as usize / 2 / 1_000 + 1;
+    assert!(!a.range.holds_back());
+    for round in 0..rounds {
+        a.commit(redirects(round * 1_000, 1_000));
+    }
+    assert!(a.range.holds_back());
+    // It takes what the other one posts.
+    b.commit(vec![Command::Submit {
+        submission: Box::new(Submission {
+            url: urls(1).next().unwrap(),
+            fetched_at: Timestamp::from_millis(1),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Redirect(urls(0).next().unwrap()),
+        }),
+        hint: None,
+    }]);
+    let post = b.post(9).unwrap();
+    assert!(a.apply(post).is_ok());
+}

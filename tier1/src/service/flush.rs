@@ -1,0 +1,93 @@
+//! Deciding everything that was accepted: over when nothing is owed anywhere and no message is on its way.
+//!
+//! Ranges are asked one after the other, and a message may travel behind the question. So it is over when two
+//! successive rounds find every range at rest with the same numbers of messages, and all that was sent applied: then
+//! nothing has moved between them.
+
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::bounded;
+use doppel_protocol::Tier1Error;
+
+use super::Tier1;
+use super::worker::Job;
+use super::writer::{Report, Task};
+
+/// How often it is looked whether everything is decided.
+const POLL: Duration = Duration::from_millis(5);
+
+impl Tier1 {
+    pub(super) fn decide_all(&self, limit: Duration) -> Result<bool, Tier1Error> {
+        let deadline = Instant::now() + limit;
+        let failures: Vec<u64> = self.owners.iter().map(|owner| owner.stuck.failures()).collect();
+        for owner in self.owners.iter().filter(|owner| owner.stuck.since(0).is_some()) {
+            owner.jobs.send(Job::Retry).map_err(|_| Tier1Error::Stopping)?;
+        }
+        let mut before: Option<Vec<Report>> = None;
+        loop {
+            let now = self.reports()?;
+            if is_at_rest(&now) {
+                // One range has no other that could have been busy when it was asked.
+                if now.len() == 1 || before.as_ref() == Some(&now) {
+                    return Ok(true);
+                }
+                before = Some(now);
+                continue;
+            }
+            before = None;
+            for (owner, failures) in self.owners.iter().zip(&failures) {
+                if let Some(refused) = owner.stuck.since(*failures) {
+                    return Err(refused);
+                }
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            for owner in &self.owners {
+                owner.tasks.send(Task::FlushBatch).map_err(|_| Tier1Error::Stopping)?;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// How far every range is when all that was handed in before is committed.
+    fn reports(&self) -> Result<Vec<Report>, Tier1Error> {
+        self.check()?;
+        let report = |owner: &std::sync::Arc<super::owner::Owner>| {
+            let (reply, answer) = bounded(1);
+            owner.tasks.send(Task::Report { reply }).map_err(|_| Tier1Error::Stopping)?;
+            answer.recv().map_err(|_| Tier1Error::Stopping)?
+        };
+        self.owners.iter().map(report).collect()
+    }
+}
+
+/// Whether nothing is owed, and every message that was sent is applied.
+fn is_at_rest(reports: &[Report]) -> bool {
+    let all_applied = reports.iter().enumerate().all(|(own, report)| {
+        let mut others = reports.iter().enumerate().filter(|(other, _)| *other != own);
+        others.all(|(other, receiver)| report.traffic[other].sent == receiver.traffic[own].applied)
+    });
+    all_applied && reports.iter().all(|report| report.backlog.is_quiescent())
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_protocol::Backlog;
+
+    use super::*;
+    use crate::range::Traffic;
+
+    fn report(sent: u64, applied: u64, pending: u64) -> Report {
+        let backlog = Backlog { pending, ..Backlog::default() };
+        Report { backlog, traffic: vec![Traffic { sent, applied }; 2] }
+    }
+
+    #[test]
+    fn a_message_that_nobody_holds_any_more_is_not_rest() {
+        assert!(is_at_rest(&[report(3, 4, 0), report(4, 3, 0)]));
+        assert!(!is_at_rest(&[report(3, 4, 0), report(4, 2, 0)]));
+        assert!(!is_at_rest(&[report(3, 4, 0), report(5, 3, 0)]));
+        assert!(!is_at_rest(&[report(3, 4, 1), report(4, 3, 0)]));
+    }
+}

@@ -1,0 +1,166 @@
+//! Groups and their members as the coordinator sees them.
+
+use doppel_model::{GroupId, PageId, ShardId};
+use doppel_protocol::{
+    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView, Tier1Error,
+};
+
+use super::Tier1;
+use super::read::line;
+use super::rows::PIECE_ROWS;
+use crate::key::{self, Kind};
+use crate::record::{Group, GroupRecord, Member, decode};
+
+fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
+    match record {
+        GroupRecord::Active(Group { winner, members, dissimilar, dirty, quarantined, .. }) => GroupSummary {
+            group,
+            state: GroupState::Active,
+            members: *members,
+            dissimilar: *dissimilar,
+            winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
+            dirty: *dirty,
+            quarantined: *quarantined,
+        },
+        GroupRecord::Forward(forward) => GroupSummary {
+            group,
+            state: GroupState::MergedInto { group: forward.into },
+            members: 0,
+            dissimilar: 0,
+            winner: None,
+            dirty: false,
+            quarantined: false,
+        },
+    }
+}
+
+/// A piece of a group's pages.
+struct Listing {
+    members: Vec<MemberView>,
+    last: Option<GroupPosition>,
+    limit: usize,
+}
+
+impl Listing {
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.members.len())
+    }
+}
+
+impl Tier1 {
+    pub(super) fn read_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+        if group.shard().0 >= self.settings.shards {
+            return Ok(None);
+        }
+        Ok(self.rows.record(key::group(group))?.map(|record| summary(group, &record)))
+    }
+
+    pub(super) fn read_group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Result<Option<GroupView>, Tier1Error> {
+        let Some(summary) = self.read_summary(group)? else { return Ok(None) };
+        let mut listing = Listing { members: Vec::new(), last: after, limit };
+        if let Some(after) = after.filter(|_| redirects) {
+            self.list_inbound_redirects(&mut listing, after)?;
+        }
+        let prefix = key::members(group);
+        let end = key::after_prefix(&prefix);
+        let mut from =
+            after.map_or_else(|| prefix.clone(), |after| key::after(&key::member(group, after.member)));
+        while listing.room() > 0 {
+            let rows = self.rows.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
+            let Some((last, _)) = rows.last() else { break };
+            from = key::after(last);
+            let mut members: Vec<(PageId, Member)> = Vec::new();
+            for (key, bytes) in &rows {
+                if let Some(page) = key::last_page(key) {
+                    members.push((page, decode(key, bytes)?));
+                }
+            }
+            let pages: Vec<PageId> = members.iter().map(|(page, _)| *page).collect();
+            for ((page, member), record) in members.into_iter().zip(self.rows.pages(&pages)?) {
+                if listing.room() == 0 {
+                    break;
+                }
+                let after = GroupPosition { member: page, redirect: None };
+                if let Some(record) = record {
+                    listing.members.push(MemberView { line: line(&record), content: Some(member.content) });
+                }
+                listing.last = Some(after);
+                if member.pinned && redirects {
+                    self.list_inbound_redirects(&mut listing, after)?;
+                }
+            }
+        }
+        let next = listing.last.filter(|_| listing.room() == 0);
+        Ok(Some(GroupView { summary, members: listing.members, next }))
+    }
+
+    /// The redirects that end at a member, after the one named.
+    fn list_inbound_redirects(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Tier1Error> {
+        let GroupPosition { member, redirect } = after;
+        let shard = self.shard_of(member);
+        let prefix = key::edges(shard, Kind::InboundRedirect, member);
+        let end = key::after_prefix(&prefix);
+        let mut from = redirect.map_or_else(
+            || prefix.clone(),
+            |redirect| key::after(&key::edge(shard, Kind::InboundRedirect, member, redirect)),
+        );
+        while listing.room() > 0 {
+            let rows = self.rows.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
+            let Some((last, _)) = rows.last() else { break };
+            from = key::after(last);
+            let sources: Vec<PageId> = rows.iter().filter_map(|(key, _)| key::last_page(key)).collect();
+            for (source, record) in sources.iter().zip(self.rows.pages(&sources)?) {
+                if let Some(record) = record {
+                    listing.members.push(MemberView { line: line(&record), content: None });
+                }
+                listing.last = Some(GroupPosition { member, redirect: Some(*source) });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_groups(
+        &self,
+        filter: GroupFilter,
+        after: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<GroupSummary>, Tier1Error> {
+        let mut found = Vec::new();
+        let first = after.map_or(0, |group| group.shard().0);
+        for shard in (first..self.settings.shards).map(ShardId) {
+            let (mut from, to) = key::all(shard, Kind::Group);
+            if let Some(group) = after.filter(|group| group.shard() == shard) {
+                from = key::after(&key::group(group));
+            }
+            self.rows.each(&from, &to, &mut |key, bytes| {
+                if let Some(id) = key::last_number(key) {
+                    let summary = summary(GroupId::from_stored(id), &decode(key, bytes)?);
+                    found.extend(Some(summary).filter(|summary| wanted(filter, summary)));
+                }
+                Ok(found.len() < limit)
+            })?;
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn wanted(filter: GroupFilter, summary: &GroupSummary) -> bool {
+    summary.state == GroupState::Active
+        && match filter {
+            GroupFilter::All => true,
+            GroupFilter::Suspicious { percent } => {
+                summary.quarantined
+                    || (summary.dissimilar > 0
+                        && summary.dissimilar * 100 >= summary.members * u64::from(percent))
+            }
+        }
+}

@@ -1,0 +1,215 @@
+//! Opening a collection: one database for each range, and whether they fit together.
+//!
+//! Numbers of messages say it: what a range has applied, the sender must have sent, and what the sender holds for
+//! confirmed, the receiver must have applied. A database that was put back alone to an earlier moment breaks one of
+//! them, and would use numbers twice.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+
+use doppel_model::ShardId;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::WinnerOrder;
+
+use super::Tier1;
+use super::direct::Direct;
+use super::feed::Extent;
+use super::owner::Owner;
+use super::rows::Rows;
+use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
+use crate::peers::Peers;
+use crate::progress;
+use crate::range::{Range, RangeId, RangeMap, RangeMapError, directories};
+use crate::store::{Recent, Sled, Store, StoreError};
+
+/// How a collection is opened.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Directory of the databases: `range-0` and on.
+    pub dir: PathBuf,
+    /// Shards, 1 to 1024. Fixed when the collection is created.
+    pub shards: u16,
+    /// Ranges, 1 to the number of shards: each has a database and threads of its own. Fixed when the collection is
+    /// created.
+    pub ranges: u16,
+    /// The pairwise function. Fixed when the collection is created.
+    pub policy: Policy,
+    /// By which rules winners are elected. Fixed when the collection is created.
+    pub winners: WinnerOrder,
+    /// Pages pending past which submissions are refused.
+    pub pending_max: u64,
+    /// Members past which a group is quarantined.
+    pub group_members_max: u64,
+    /// Share of members dissimilar to the winner, in percent, from which a group is recomputed; 0 for never.
+    pub low_cohesion_percent: u8,
+    /// What is done in the background.
+    pub rules: Rules,
+    /// How long what has ended is kept.
+    pub retention: Retention,
+    /// Whether commits are flushed. False only for a collection that is thrown away with the process.
+    pub durable: bool,
+    /// Names the collection in feed cursors.
+    pub collection: u64,
+    /// The data directory's manifest, for backups.
+    pub manifest: String,
+}
+
+/// Why a collection cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The number of shards or ranges.
+    #[error(transparent)]
+    Ranges(#[from] RangeMapError),
+    /// No thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The database of a range: with what was lately read in front, and without.
+struct Database {
+    store: Arc<dyn Store>,
+    beneath: Arc<dyn Store>,
+    progress: Option<PathBuf>,
+}
+
+impl Tier1 {
+    /// Opens or creates a collection. Nothing runs before [`start`](Self::start).
+    ///
+    /// # Errors
+    /// When the directory is in use or damaged, or a database is missing or of an earlier moment than the others.
+    pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
+        let map = RangeMap::new(config.shards, config.ranges)?;
+        let dirs = directories(&config.dir, map);
+        let mut opened: Vec<Option<(Database, Range)>> = Vec::new();
+        for (id, dir) in map.ranges().zip(&dirs) {
+            let is_there = Sled::is_in(dir);
+            opened.push(is_there.then(|| open(config, map, id, dir)).transpose()?);
+        }
+        let begun = opened.iter().flatten().any(|(_, range)| progress::of(&range.shards().metas) > 0);
+        if let Some((_, missing)) = opened.iter().zip(&dirs).find(|(opened, _)| opened.is_none() && begun) {
+            return Err(StoreError::Missing(missing.clone()).into());
+        }
+        let mut all = Vec::new();
+        for ((opened, id), dir) in opened.into_iter().zip(map.ranges()).zip(&dirs) {
+            all.push(opened.map_or_else(|| open(config, map, id, dir), Ok)?);
+        }
+        Self::over_databases(all, map, config)
+    }
+
+    /// The same over given stores, one for each range; `dir` and `durable` of the configuration are not used.
+    ///
+    /// # Errors
+    /// When a store is damaged.
+    pub fn over(stores: Vec<Arc<dyn Store>>, config: &Config) -> Result<Arc<Self>, Error> {
+        let ranges = u16::try_from(stores.len()).unwrap_or(u16::MAX);
+        let map = RangeMap::new(config.shards, ranges)?;
+        let mut all = Vec::new();
+        for (id, store) in map.ranges().zip(stores) {
+            let range = Range::open(&*store, settings(config), id, map)?;
+            let database = Database { store: Arc::clone(&store), beneath: store, progress: None };
+            all.push((database, range));
+        }
+        Self::over_databases(all, map, config)
+    }
+
+    /// One range over a given store that notes in `dir` how far it has come.
+    #[cfg(test)]
+    pub(super) fn over_noting(
+        store: Arc<dyn Store>,
+        dir: PathBuf,
+        config: &Config,
+    ) -> Result<Arc<Self>, Error> {
+        let map = RangeMap::new(config.shards, 1)?;
+        let range = Range::open(&*store, settings(config), RangeId(0), map)?;
+        let database = Database { store: Arc::clone(&store), beneath: store, progress: Some(dir) };
+        Self::over_databases(vec![(database, range)], map, config)
+    }
+
+    fn over_databases(
+        all: Vec<(Database, Range)>,
+        map: RangeMap,
+        config: &Config,
+    ) -> Result<Arc<Self>, Error> {
+        let (databases, ranges): (Vec<Database>, Vec<Range>) = all.into_iter().unzip();
+        fit_together(&ranges, map)?;
+        let feed = ranges.iter().flat_map(|range| {
+            range.shards().run().map(|shard| Extent::of(&range.shards().metas[usize::from(shard.0)]))
+        });
+        let feed = Mutex::new(feed.collect());
+        let (mut owners, mut starts) = (Vec::new(), Vec::new());
+        for (Database { store, beneath, progress }, range) in databases.into_iter().zip(ranges) {
+            let (owner, start) = Owner::new(range, store, beneath, progress);
+            owners.push(owner);
+            starts.push(start);
+        }
+        let peers: Arc<dyn Peers> = Arc::new(Direct::new(owners.clone()));
+        Ok(Arc::new(Self {
+            settings: settings(config),
+            map,
+            owners,
+            rows: Rows::new(map, Arc::clone(&peers)),
+            peers,
+            pending_max: config.pending_max,
+            collection: config.collection,
+            manifest: config.manifest.clone(),
+            arriving: AtomicU64::new(0),
+            feed,
+            feed_grew: Condvar::new(),
+            broken: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            start: Mutex::new(starts),
+            threads: Mutex::new(Vec::new()),
+        }))
+    }
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        shards: config.shards,
+        policy: config.policy,
+        winners: config.winners,
+        group_members_max: config.group_members_max,
+        low_cohesion_percent: config.low_cohesion_percent,
+        rules: config.rules,
+        retention: config.retention,
+        step_rows: STEP_ROWS,
+    }
+}
+
+fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Database, Range), StoreError> {
+    let share = config.ranges;
+    let sled: Arc<dyn Store> = Arc::new(Sled::open_share(dir, config.durable, share)?);
+    let range = Range::open(&*sled, settings(config), id, map)?;
+    if config.durable {
+        progress::verify(dir, progress::of(&range.shards().metas))?;
+    }
+    let progress = config.durable.then(|| dir.to_owned());
+    let store = Arc::new(Recent::new(Arc::clone(&sled), share));
+    Ok((Database { store, beneath: sled, progress }, range))
+}
+
+/// Whether the databases are of one collection at one moment, as far as messages tell.
+fn fit_together(ranges: &[Range], map: RangeMap) -> Result<(), StoreError> {
+    let of = |shard: ShardId| &ranges[usize::from(map.of_shard(shard).0)];
+    for receiver in ranges {
+        for to in receiver.shards().run() {
+            for from in (0..map.shards()).map(ShardId).filter(|from| map.of_shard(*from) != receiver.id()) {
+                if receiver.shards().applied(to, from) > of(from).shards().sent(from, to) {
+                    return Err(StoreError::Apart { behind: of(from).id().0, ahead: receiver.id().0 });
+                }
+            }
+        }
+    }
+    for sender in ranges {
+        for (from, to, confirmed, _) in sender.outbox().extents() {
+            if confirmed > of(to).shards().applied(to, from) {
+                return Err(StoreError::Apart { behind: of(to).id().0, ahead: sender.id().0 });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Reads of rows by whoever is not their writer: batched, by key, from the range that has them.
+//!
+//! Everything the service reads goes this way, so it does not matter whose rows they are.
+
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+use doppel_model::{PageId, ShardId};
+use doppel_protocol::Tier1Error;
+use serde::de::DeserializeOwned;
+
+use crate::key;
+use crate::peers::{PeerError, Peers};
+use crate::range::RangeMap;
+use crate::record::{PageRecord, decode};
+use crate::txn::Row;
+
+/// Rows of a piece unless there is a reason for fewer.
+pub(super) const PIECE_ROWS: usize = 1_000;
+
+/// The rows of all ranges, to read.
+#[derive(Clone)]
+pub(crate) struct Rows {
+    map: RangeMap,
+    peers: Arc<dyn Peers>,
+}
+
+/// Takes a key and a row, and says whether to go on.
+type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Tier1Error> + 'e;
+
+/// A signature as it was read; none where the page has none.
+pub(crate) type ReadSignature = Result<Option<Arc<Signature>>, Tier1Error>;
+
+impl Rows {
+    pub(super) fn new(map: RangeMap, peers: Arc<dyn Peers>) -> Self {
+        Self { map, peers }
+    }
+
+    fn owner(&self, page: PageId) -> ShardId {
+        page.shard(self.map.shards())
+    }
+
+    /// Rows in the order of their keys.
+    pub(super) fn bytes(&self, keys: Vec<Vec<u8>>) -> Result<Vec<Option<Vec<u8>>>, Tier1Error> {
+        let mut found: Vec<Option<Vec<u8>>> = Vec::new();
+        found.resize_with(keys.len(), || None);
+        let mut by_range: Vec<(Vec<usize>, Vec<Vec<u8>>)> = vec![Default::default(); self.map.count()];
+        for (at, key) in keys.into_iter().enumerate() {
+            let (places, keys) = &mut by_range[usize::from(self.map.of_key(&key).0)];
+            places.push(at);
+            keys.push(key);
+        }
+        for (range, (places, keys)) in self.map.ranges().zip(by_range) {
+            let mut read = 0;
+            while read < keys.len() {
+                let rows = self.peers.rows(range, &keys[read..])?;
+                if rows.is_empty() {
+                    return Err(PeerError::Unreachable(range).into());
+                }
+                for row in rows {
+                    found[places[read]] = row;
+                    read += 1;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Records in the order of their keys.
+    pub(super) fn records<T: DeserializeOwned>(
+        &self,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<Option<T>>, Tier1Error> {
+        let rows = self.bytes(keys.to_vec())?;
+        let decoded = keys.iter().zip(rows).map(|(key, row)| row.map(|row| decode(key, &row)).transpose());
+        Ok(decoded.collect::<Result<_, _>>()?)
+    }
+
+    /// One record.
+    pub(super) fn record<T: DeserializeOwned>(&self, key: Vec<u8>) -> Result<Option<T>, Tier1Error> {
+        Ok(self.records(&[key])?.pop().flatten())
+    }
+
+    /// Records of pages.
+    pub(super) fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageRecord>>, Tier1Error> {
+        let keys: Vec<_> = pages.iter().map(|page| key::page(self.owner(*page), *page)).collect();
+        self.records(&keys)
+    }
+
+    /// Signatures of the first pages, at least one, so many as are read at a time.
+    pub(super) fn first_signatures(&self, pages: &[PageId]) -> Result<Vec<ReadSignature>, Tier1Error> {
+        let Some(first) = pages.first() else { return Ok(Vec::new()) };
+        let range = self.map.of_page(*first);
+        let of_range = pages.iter().take_while(|page| self.map.of_page(**page) == range);
+        let keys: Vec<Vec<u8>> = of_range.map(|page| key::signature(self.owner(*page), *page)).collect();
+        let rows = self.peers.rows(range, &keys)?;
+        if rows.is_empty() {
+            return Err(PeerError::Unreachable(range).into());
+        }
+        let read = |(page, row): (&PageId, Option<Vec<u8>>)| {
+            let Some(bytes) = row else { return Ok(None) };
+            Signature::from_bytes(&bytes)
+                .map(|signature| Some(Arc::new(signature)))
+                .map_err(|error| Tier1Error::Damaged(format!("the signature of page {page:?}: {error}")))
+        };
+        Ok(pages.iter().zip(rows).map(read).collect())
+    }
+
+    /// The signature of a page.
+    pub(super) fn signature(&self, page: PageId) -> ReadSignature {
+        self.first_signatures(&[page])?.pop().unwrap_or(Ok(None))
+    }
+
+    /// Up to `limit` rows of one range from `from` to before `to`; fewer when they are long, none at the end.
+    pub(super) fn piece(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, Tier1Error> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        Ok(self.peers.scan(self.map.of_key(from), from, to, limit)?)
+    }
+
+    /// Calls `each` for all rows of one range from `from` to before `to`, piece by piece, until it returns false.
+    pub(super) fn each(&self, from: &[u8], to: &[u8], each: &mut EachRow<'_>) -> Result<(), Tier1Error> {
+        let mut from = from.to_vec();
+        loop {
+            let piece = self.piece(&from, to, PIECE_ROWS)?;
+            let Some((last, _)) = piece.last() else { return Ok(()) };
+            from = key::after(last);
+            for (key, value) in &piece {
+                if !each(key, value)? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl From<PeerError> for Tier1Error {
+    fn from(error: PeerError) -> Self {
+        match error {
+            PeerError::Tier1Error(refused) => refused,
+            PeerError::Unreachable(_) | PeerError::Busy(_) => Self::Stopping,
+            PeerError::Gap { .. } | PeerError::Misdirected { .. } => Self::Damaged(error.to_string()),
+        }
+    }
+}

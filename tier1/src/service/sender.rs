@@ -1,0 +1,108 @@
+//! The thread of a range that posts its messages, so that its writer never waits for another range.
+//!
+//! It keeps nothing: what it has in hand when the process ends is in the outbox.
+
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::{Receiver, Select};
+
+use super::Tier1;
+use super::owner::Owner;
+use super::writer::Task;
+use crate::peers::{PeerError, Post, PostAnswer, Receipt};
+use crate::range::RangeId;
+
+/// A post that is not answered for so long is made again.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Pause after a post that failed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A post under way, or the time after one that failed.
+struct UnderWay {
+    to: RangeId,
+    state: State,
+    until: Instant,
+}
+
+enum State {
+    Posted(PostAnswer),
+    Failed(PeerError),
+}
+
+/// Runs until the writer has ended.
+pub(super) fn run(tier1: &Tier1, owner: &Owner, posts: &Receiver<Post>) {
+    let mut under_way: Vec<UnderWay> = Vec::new();
+    loop {
+        match next(posts, &mut under_way) {
+            Next::Post(post) => {
+                let to = post.to;
+                let state = tier1.peers.post(post).map_or_else(State::Failed, State::Posted);
+                under_way.push(UnderWay::new(to, state));
+            }
+            Next::Answer(by, answer) => match answer {
+                // The range waits before it goes again.
+                Err(error) => under_way.push(UnderWay::new(by, State::Failed(error))),
+                Ok(receipt) => drop(owner.tasks.send(Task::Receipt { by, answer: Ok(receipt) })),
+            },
+            Next::Failed(by, error) => drop(owner.tasks.send(Task::Receipt { by, answer: Err(error) })),
+            Next::End => return,
+        }
+    }
+}
+
+enum Next {
+    Post(Post),
+    Answer(RangeId, Result<Receipt, PeerError>),
+    /// The pause after it is over.
+    Failed(RangeId, PeerError),
+    End,
+}
+
+/// Waits for a post to make, an answer, or the end of a time.
+fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
+    let mut select = Select::new();
+    select.recv(posts);
+    let mut answering = Vec::new();
+    for (at, of) in under_way.iter().enumerate() {
+        if let State::Posted(answer) = &of.state {
+            select.recv(answer);
+            answering.push(at);
+        }
+    }
+    let until = under_way.iter().map(|of| of.until).min();
+    let ready = match until {
+        Some(until) => select.ready_deadline(until).ok(),
+        None => Some(select.ready()),
+    };
+    match ready {
+        Some(0) => posts.recv().map_or(Next::End, Next::Post),
+        Some(ready) => {
+            let UnderWay { to, state, .. } = under_way.swap_remove(answering[ready - 1]);
+            match state {
+                State::Posted(answer) => {
+                    Next::Answer(to, answer.try_recv().unwrap_or(Err(PeerError::Unreachable(to))))
+                }
+                State::Failed(error) => Next::Failed(to, error),
+            }
+        }
+        None => {
+            let now = Instant::now();
+            let over = under_way.iter().position(|of| of.until <= now);
+            match over.map(|at| under_way.swap_remove(at)) {
+                Some(UnderWay { to, state: State::Failed(error), .. }) => Next::Failed(to, error),
+                Some(UnderWay { to, state: State::Posted(_), .. }) => {
+                    Next::Failed(to, PeerError::Unreachable(to))
+                }
+                None => next(posts, under_way),
+            }
+        }
+    }
+}
+
+impl UnderWay {
+    fn new(to: RangeId, state: State) -> Self {
+        let time = if matches!(state, State::Posted(_)) { DEADLINE } else { PAUSE };
+        Self { to, state, until: Instant::now() + time }
+    }
+}

@@ -1,0 +1,109 @@
+//! Members against the winners of their groups.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId};
+use doppel_protocol::Tier1Error;
+
+use crate::record::Measured;
+use crate::service::Tier1;
+
+/// A member to be compared with its group's winner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Verify {
+    pub(crate) page: PageId,
+    pub(crate) content: ContentHash,
+    pub(crate) winner: PageId,
+    pub(crate) winner_content: ContentHash,
+}
+
+/// The winner that was compared with last: a group's members come one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct LastWinner(Option<(ContentHash, Arc<Signature>)>);
+
+/// Compares members with their winners, and hands each outcome to `each`: none when one of the two has another
+/// content by now. Signatures are read so many together as one answer has.
+pub(crate) fn verify(
+    tier1: &Tier1,
+    members: Vec<Verify>,
+    last: &mut LastWinner,
+    each: &mut dyn FnMut(Verify, Result<Option<Measured>, Tier1Error>),
+) {
+    let mut by_winner: HashMap<(PageId, ContentHash), Vec<Verify>> = HashMap::new();
+    let mut winners = Vec::new();
+    for of in members {
+        let winner = (of.winner, of.winner_content);
+        let members = by_winner.entry(winner).or_default();
+        if members.is_empty() {
+            winners.push(winner);
+        }
+        members.push(of);
+    }
+    // The one that is there already comes first.
+    let known = last.0.take();
+    let is_known = |content: ContentHash| known.as_ref().is_some_and(|(known, _)| *known == content);
+    let (now, mut left): (Vec<_>, Vec<_>) = winners.into_iter().partition(|(_, content)| is_known(*content));
+    let mut compare = |winner: (PageId, ContentHash), with: Result<Option<Arc<Signature>>, Tier1Error>| {
+        let members = by_winner.remove(&winner).unwrap_or_default();
+        match with.map(|with| with.filter(|with| with.content() == winner.1)) {
+            Ok(Some(with)) => {
+                compare_all(tier1, members, &with, each);
+                last.0 = Some((winner.1, with));
+            }
+            Ok(None) => members.into_iter().for_each(|of| each(of, Ok(None))),
+            Err(refused) => members.into_iter().for_each(|of| each(of, Err(refused.clone()))),
+        }
+    };
+    for winner in now {
+        compare(winner, Ok(known.as_ref().map(|(_, signature)| Arc::clone(signature))));
+    }
+    // In order of shards, so that those of one range are read together.
+    left.sort_unstable_by_key(|(page, _)| page.shard(tier1.map.shards()));
+    while !left.is_empty() {
+        let pages: Vec<PageId> = left.iter().map(|(page, _)| *page).collect();
+        match tier1.rows.first_signatures(&pages) {
+            Ok(read) => {
+                let rest = left.split_off(read.len().min(left.len()));
+                let now = std::mem::replace(&mut left, rest);
+                now.into_iter().zip(read).for_each(|(winner, with)| compare(winner, with));
+            }
+            Err(refused) => left.drain(..).for_each(|winner| compare(winner, Err(refused.clone()))),
+        }
+    }
+}
+
+fn compare_all(
+    tier1: &Tier1,
+    mut left: Vec<Verify>,
+    with: &Signature,
+    each: &mut dyn FnMut(Verify, Result<Option<Measured>, Tier1Error>),
+) {
+    left.sort_unstable_by_key(|of| of.page.shard(tier1.map.shards()));
+    while !left.is_empty() {
+        let pages: Vec<PageId> = left.iter().map(|of| of.page).collect();
+        match tier1.rows.first_signatures(&pages) {
+            Ok(read) => {
+                let rest = left.split_off(read.len().min(left.len()));
+                for (of, signature) in std::mem::replace(&mut left, rest).into_iter().zip(read) {
+                    std::thread::yield_now();
+                    let current = signature.map(|s| s.filter(|s| s.content() == of.content));
+                    each(of, current.map(|s| s.map(|s| measure(tier1, &s, with))));
+                }
+            }
+            Err(refused) => left.drain(..).for_each(|of| each(of, Err(refused.clone()))),
+        }
+    }
+}
+
+/// The comparison of a content with another, as records keep it.
+pub(crate) fn measure(tier1: &Tier1, signature: &Signature, with: &Signature) -> Measured {
+    let comparison = tier1.settings.policy.compare(signature, with);
+    Measured {
+        content: with.content(),
+        shared: comparison.shared,
+        shingles: with.shingles(),
+        similar: comparison.similar,
+    }
+}

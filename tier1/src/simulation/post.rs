@@ -1,0 +1,81 @@
+//! Posts between ranges and their answers as the network sees them.
+
+use std::fmt;
+
+use super::Envelope;
+use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
+use crate::range::{RangeId, RangeMap};
+
+/// Envelopes of one range to another.
+#[derive(Clone, PartialEq)]
+pub struct SimPost {
+    from: RangeId,
+    to: RangeId,
+    pub envelopes: Vec<Envelope>,
+}
+
+/// What a range answers.
+#[derive(Debug, Clone)]
+pub struct Answer(Result<Receipt, PeerError>);
+
+impl SimPost {
+    pub(super) fn new(post: Post) -> Self {
+        let Post { from, to, messages } = post;
+        let envelopes = messages.into_iter().map(|envelope| Envelope::new((envelope, true))).collect();
+        Self { from, to, envelopes }
+    }
+
+    pub(super) fn into_inner(self) -> Post {
+        let messages = self.envelopes.into_iter().map(|envelope| envelope.into_inner().0).collect();
+        Post { from: self.from, to: self.to, messages }
+    }
+
+    /// A post of one envelope.
+    #[must_use]
+    pub fn alone(envelope: Envelope, map: RangeMap) -> Self {
+        let (from, to) = (map.of_shard(envelope.from()), map.of_shard(envelope.to()));
+        Self { from, to, envelopes: vec![envelope] }
+    }
+
+    #[must_use]
+    pub fn from(&self) -> RangeId {
+        self.from
+    }
+
+    #[must_use]
+    pub fn to(&self) -> RangeId {
+        self.to
+    }
+}
+
+impl Answer {
+    pub(super) fn new(answer: Result<Receipt, PeerError>) -> Self {
+        Self(answer)
+    }
+
+    pub(super) fn inner(&self) -> &Result<Receipt, PeerError> {
+        &self.0
+    }
+
+    /// Nobody has answered in time.
+    #[must_use]
+    pub fn none(by: RangeId) -> Self {
+        Self(Err(PeerError::Unreachable(by)))
+    }
+
+    /// Says that all of a post was applied: a mistake, unless it was.
+    #[must_use]
+    pub fn to_all_of(post: &SimPost) -> Self {
+        let applied = post.envelopes.iter().map(|envelope| {
+            let (from, to, number) = (envelope.from(), envelope.to(), envelope.number());
+            AppliedUpTo { from, to, number }
+        });
+        Self(Ok(Receipt { applied: applied.collect() }))
+    }
+}
+
+impl fmt::Debug for SimPost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}: {:?}", self.from, self.to, self.envelopes)
+    }
+}

@@ -1,0 +1,119 @@
+//! The databases of all ranges as one, for who works on them while no server does: each row where its shard is.
+
+use super::{Store, StoreError, Write};
+use crate::range::{RangeId, RangeMap};
+
+/// The databases of all ranges. Their runs of shards follow each other, so rows come in the order of their keys.
+pub struct Joined<'s> {
+    map: RangeMap,
+    stores: Vec<&'s dyn Store>,
+}
+
+impl<'s> Joined<'s> {
+    /// Over as many stores as there are ranges, in their order.
+    pub fn new<S: Store + 's>(map: RangeMap, stores: impl IntoIterator<Item = &'s S>) -> Self {
+        let stores: Vec<&dyn Store> = stores.into_iter().map(|store| store as &dyn Store).collect();
+        debug_assert_eq!(stores.len(), map.count());
+        Self { map, stores }
+    }
+
+    /// Which range has which shards.
+    #[must_use]
+    pub fn map(&self) -> RangeMap {
+        self.map
+    }
+
+    /// Each range and its database.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = (RangeId, &'s dyn Store)> + use<'_, 's> {
+        self.map.ranges().zip(self.stores.iter().copied())
+    }
+
+    fn of(&self, key: &[u8]) -> Result<&'s dyn Store, StoreError> {
+        let range = self.map.of_key(key);
+        let store = self.stores.get(usize::from(range.0)).copied();
+        store.ok_or_else(|| StoreError::Engine(format!("{range} has no database here")))
+    }
+}
+
+impl Store for Joined<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.of(key)?.get(key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        // What is shorter than a shard's number comes before all of that shard.
+        let first = if from.len() < 2 { RangeId(0) } else { self.map.of_key(from) };
+        let last = self.map.of_key(to);
+        let mut goes_on = true;
+        for (range, store) in self.databases().filter(|(range, _)| (first..=last).contains(range)) {
+            if goes_on {
+                store.range(from, to, &mut |key, value| {
+                    // A row in another range's database is nobody's.
+                    goes_on = self.map.of_key(key) != range || each(key, value);
+                    goes_on
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Atomic in each database, and not over several.
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let mut of_ranges: Vec<Vec<Write>> = self.stores.iter().map(|_| Vec::new()).collect();
+        for write in writes {
+            let range = self.map.of_key(&write.0);
+            if let Some(of_range) = of_ranges.get_mut(usize::from(range.0)) {
+                of_range.push(write);
+            }
+        }
+        for (store, writes) in self.stores.iter().zip(of_ranges) {
+            if !writes.is_empty() {
+                store.commit(writes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes_on_disk(&self) -> u64 {
+        self.stores.iter().map(|store| store.bytes_on_disk()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::ShardId;
+
+    use super::*;
+    use crate::key;
+    use crate::store::Memory;
+
+    #[test]
+    fn rows_are_where_their_shards_are_and_come_in_order() {
+        let stores: Vec<Memory> = (0..3).map(|_| Memory::default()).collect();
+        let joined = Joined::new(RangeMap::new(8, 3).unwrap(), &stores);
+        let keys: Vec<Vec<u8>> = (0..8).map(|shard| key::feed(ShardId(shard), 5)).collect();
+        joined.commit(keys.iter().rev().map(|key| (key.clone(), Some(key.clone()))).collect()).unwrap();
+        // One that is in a database of another range is not among them.
+        stores[0].commit(vec![(key::feed(ShardId(7), 6), Some(vec![1]))]).unwrap();
+        let mut found = Vec::new();
+        joined
+            .range(&[], &[0xff; 4], &mut |key, value| {
+                assert_eq!(key, value);
+                found.push(key.to_vec());
+                found.len() < 7
+            })
+            .unwrap();
+        assert_eq!(found, keys[..7]);
+        assert_eq!(joined.get(&keys[7]).unwrap().as_ref(), Some(&keys[7]));
+        assert!(
+            stores
+                .iter()
+                .all(|store| store.get(&keys[0]).unwrap().is_some() == std::ptr::eq(store, &stores[0]))
+        );
+    }
+}
