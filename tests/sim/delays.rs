@@ -103,9 +103,10 @@ impl Delays {
         self.envelopes.retain(|(_, to), _| map.of_shard(*to) != range);
     }
 
-    /// How many messages a commit applies at most: while some are to be held up, none before it was seen.
+    /// How many messages a commit applies at most: while some are or are to be held up, none before it was seen, for it
+    /// may be of a pair that waits.
     pub(crate) fn limit(&self, envelopes: usize, waiting: &[Envelope]) -> usize {
-        let sees = !self.wanted.is_empty();
+        let sees = !self.wanted.is_empty() || !self.envelopes.is_empty();
         if sees { envelopes.min(waiting.len()) } else { envelopes }
     }
 
