@@ -18,8 +18,7 @@ use crate::args::EngineArgs;
 use crate::manifest::{Defaults, Manifest, Wanted};
 use crate::winners::Winners;
 
-/// What a new data directory has: shards enough for as many ranges later, and one range, the fastest on two cores
-/// (docs/EVALUATION.md).
+/// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
 const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 
 /// The name of the only node.

@@ -396,23 +396,3 @@ impl Machine<'_, '_> {
         self.txn.put_group(group, Some(GroupRecord::Active(record)))
     }
 }
-
-impl Group {
-    fn count(&mut self, member: &Member) {
-        self.members += 1;
-        self.pinned += u64::from(member.pinned);
-        self.dissimilar += u64::from(member.dissimilar);
-    }
-
-    fn uncount(&mut self, member: &Member) {
-        self.members -= 1;
-        self.pinned -= u64::from(member.pinned);
-        self.dissimilar -= u64::from(member.dissimilar);
-    }
-
-    /// Whether members must be told: another page, or another content of it.
-    fn winner_changed(&self, before: Option<&(PageId, Member)>) -> bool {
-        let told = |w: &(PageId, Member)| (w.0, w.1.content);
-        self.winner.as_ref().map(told) != before.map(told)
-    }
-}

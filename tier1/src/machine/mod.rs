@@ -16,6 +16,7 @@
 //!   again: tier 2 may have left out a partner on the strength of it.
 
 mod audit;
+mod counts;
 mod group;
 mod member;
 mod merge;

@@ -97,7 +97,7 @@ impl Tier1 {
         for ((opened, id), dir) in opened.into_iter().zip(map.ranges()).zip(&dirs) {
             all.push(opened.map_or_else(|| open(config, map, id, dir), Ok)?);
         }
-        Self::over_databases(all, map, config)
+        Self::over_databases(all, map, config, |peers| peers)
     }
 
     /// The same over given stores, one for each range; `dir` and `durable` of the configuration are not used.
@@ -105,6 +105,15 @@ impl Tier1 {
     /// # Errors
     /// When a store is damaged.
     pub fn over(stores: Vec<Arc<dyn Store>>, config: &Config) -> Result<Arc<Self>, Error> {
+        Self::over_stores(stores, config, |peers| peers)
+    }
+
+    /// The same, with something between the ranges.
+    pub(super) fn over_stores(
+        stores: Vec<Arc<dyn Store>>,
+        config: &Config,
+        between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
+    ) -> Result<Arc<Self>, Error> {
         let ranges = u16::try_from(stores.len()).unwrap_or(u16::MAX);
         let map = RangeMap::new(config.shards, ranges)?;
         let mut all = Vec::new();
@@ -113,7 +122,7 @@ impl Tier1 {
             let database = Database { store: Arc::clone(&store), beneath: store, progress: None };
             all.push((database, range));
         }
-        Self::over_databases(all, map, config)
+        Self::over_databases(all, map, config, between)
     }
 
     /// One range over a given store that notes in `dir` how far it has come.
@@ -133,6 +142,7 @@ impl Tier1 {
         all: Vec<(Database, Range)>,
         map: RangeMap,
         config: &Config,
+        between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
     ) -> Result<Arc<Self>, Error> {
         let (databases, ranges): (Vec<Database>, Vec<Range>) = all.into_iter().unzip();
         fit_together(&ranges, map)?;
@@ -146,7 +156,7 @@ impl Tier1 {
             owners.push(owner);
             starts.push(start);
         }
-        let peers: Arc<dyn Peers> = Arc::new(Direct::new(owners.clone()));
+        let peers = between(Arc::new(Direct::new(owners.clone())));
         Ok(Arc::new(Self {
             settings: settings(config),
             map,

@@ -95,6 +95,7 @@ macro_rules! over_ranges {
 }
 
 mod audit;
+mod peers;
 mod progress;
 mod stuck;
 
