@@ -108,10 +108,10 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
     app.blocking(|app| {
         let mapping = mapping(app)?;
         // A change that ends between the two is then a change to a plan that is served already.
-        let progress = mapping.progress();
-        let plan = mapping.plan();
+        let progress = mapping.progress()?;
+        let plan = mapping.plan()?;
         let (plan_version, nodes, drained) = (plan.map().version(), plan.nodes(), plan.drained().to_vec());
-        let (request, outcome) = (mapping.request(), mapping.outcome());
+        let (request, outcome) = (mapping.request()?, mapping.outcome()?);
         Ok(Json(Present { plan_version, nodes, drained, progress, request, outcome }))
     })
     .await
@@ -144,6 +144,25 @@ pub(crate) async fn rebalance(
     .await
 }
 
+/// Cancel the present request: what it has begun is given up, and the plan that is served stays.
+#[utoipa::path(
+    delete, path = "/v1/rebalance", tag = "operations",
+    responses(
+        (status = 200, description = "It is cancelled; `ended` of GET says so, too", body = RebalanceOutcome),
+        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "There is no request, or it is done already", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy or stopping", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutcome>, Problem> {
+    app.blocking(|app| {
+        let outcome = mapping(app)?.cancel()?;
+        tracing::info!(request = ?outcome.request, copied = outcome.copied, "rebalance cancelled");
+        Ok(Json(outcome))
+    })
+    .await
+}
+
 /// What other numbers of sub-dictionaries and nodes would make of the present contents.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WhatIfs {
@@ -171,7 +190,7 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
     app.blocking(move |app| {
         let _permit = permit;
         let mapping = mapping(app)?;
-        let (plan, sample) = (mapping.plan(), mapping.sample(SAMPLE_CONTENTS));
+        let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
         let rows = figures(&sample, plan.map().tau()).map_err(|error| {
             tracing::error!(%error, "the what-if report was not made");
             Problem::internal()

@@ -7,41 +7,38 @@ use doppel_tier1::simulation::{Effect, Envelope, Node, Owed, outbox_row};
 use super::action::Files;
 use super::mistake::Mistake;
 use super::violation::{Checked, failed};
-use super::world::{World, fetch};
+use super::world::World;
 
 impl World {
     /// Kills a node and tier 2, and starts them again.
     pub(crate) fn kill(&mut self, at: usize, files: Files, commands_survive: bool) -> Checked {
         let shards = self.settings.shards;
         self.hosts[at].store.crash();
-        let (mut contents, mut granted) = (Vec::new(), Vec::new());
+        let mut granted = Vec::new();
         let nodes = self.hosts.len();
         for (number, host) in self.hosts.iter_mut().enumerate() {
             let has = |shard: ShardId| usize::from(shard.0) % nodes == number;
             let started = Node::start(&*host.store, self.settings, has);
             let (node, owed) = started.map_err(|e| failed("a start")(e.into()))?;
-            let Owed { contents: its, mut effects } = owed;
-            contents.extend(its);
+            let Owed { mut effects, .. } = owed;
             if number == at {
                 host.node = node;
                 (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
+                host.pending.clear();
                 if self.planted.is(Mistake::OwedForgotten) {
                     effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
                 }
             } else {
                 // Tier 2 has lost what it was asked; the rest the node still knows.
-                effects.retain(|effect| matches!(effect, Effect::Index(_) | Effect::Deferred(_)));
+                effects.retain(|effect| matches!(effect, Effect::Pending { .. } | Effect::Deferred(_)));
             }
             granted.extend(effects.into_iter().map(|effect| (number, effect)));
         }
-        // What the index has answered dies with it: the new one is asked under the same tickets, and counts on
-        // what it answers itself.
-        self.commands.retain(|command| {
-            !command.is_search_result()
-                && (commands_survive || usize::from(command.shard(shards).0) % nodes != at)
-        });
+        // What was asked before is asked again under other tickets, so that answers of before may come or not.
+        self.commands
+            .retain(|command| commands_survive || usize::from(command.shard(shards).0) % nodes != at);
         self.show_feed();
-        self.index.restart(files, contents, fetch(&self.all, shards))?;
+        self.index.restart(files)?;
         for (number, effect) in granted {
             self.grant(number, effect);
         }

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_protocol::{Repeat, Search, SearchResult};
 use doppel_tier1::simulation::{Command, Row};
 
 use super::action::{Action, Plan, Stop};
@@ -82,6 +83,12 @@ impl World {
             }
             Action::SendAgain { node } => self.send_again(*node as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
+            Action::KillIndexNode { node, files } => self.index.kill_node(*node, *files),
+            Action::FailCalls { one_in, seed } => {
+                self.index.fail((*one_in).into(), (*seed).into());
+                Ok(())
+            }
+            Action::Repeat { which, stop } => self.repeat(*which, *stop).map(drop),
             Action::Command { which, repeat, stop } => {
                 let Some(at) = pick(&self.commands, *which) else { return Ok(()) };
                 let command = if *repeat { self.commands[at].clone() } else { self.commands.remove(at) };
@@ -216,7 +223,7 @@ impl World {
             self.old_commands.push(command.clone());
         }
         match self.commit(at, vec![command.clone()], order as usize % 5, order, stop)? {
-            // The worker outlives a node, and tells it again. The index dies with it, and is asked again.
+            // The worker outlives a node, and tells it again. What the index is asked is asked again.
             Commit::Lost if !command.is_search_result() => self.commands.push(command),
             Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
@@ -260,10 +267,35 @@ impl World {
 
     fn search_now(&mut self, which: u32, stop: Stop) -> Checked {
         let at = which as usize % self.hosts.len();
+        if let Some(page) = self.hosts[at].pending.pop() {
+            return self.search_again(at, page, stop);
+        }
         let pages = &mut self.hosts[at].deferred;
         let Some(page) = pick(pages, which >> 8) else { return Ok(()) };
         let page = pages.remove(page);
         self.search(at, page, stop)
+    }
+
+    /// A page that was pending at a start is asked for again. One that is lost is found again at the start of the node.
+    pub(crate) fn search_again(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
+        self.commit(at, vec![Command::search_again(page)], 0, 0, stop).map(drop)
+    }
+
+    /// A page that a node of the index says is to be searched for again comes to its shard. The node forgets it once that
+    /// is known to be durable. Whether there was one.
+    pub(crate) fn repeat(&mut self, which: u32, stop: Stop) -> Checked<bool> {
+        let repeats = self.index.repeats();
+        let Some((node, first)) = pick(&repeats, which).map(|at| repeats[at]) else { return Ok(false) };
+        // They are acknowledged up to a number, so all before it come as well.
+        for (_, one) in repeats.into_iter().filter(|(at, one)| *at == node && one.number <= first.number) {
+            let Repeat { number, page, content } = one;
+            let again = SearchResult { page, content, ticket: Search::AGAIN, pairs: Vec::new() };
+            match self.commit(self.host_of_page(page), vec![Command::searched(again)], 0, 0, stop)? {
+                Commit::Answered => self.index.acknowledge(node, number),
+                Commit::Unanswered | Commit::Lost => break,
+            }
+        }
+        Ok(true)
     }
 
     /// The background has time for a deferred search. One that is lost is owed again at the start of the node.

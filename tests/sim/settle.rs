@@ -10,6 +10,7 @@ const ROUNDS_MAX: usize = 5_000;
 impl World {
     pub(crate) fn settle(&mut self) -> Checked {
         // Everybody is up, and nothing is lost any more: the outboxes say what is under way.
+        self.index.fail(0, 0);
         self.network.lose(|_| true);
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))?;
         self.settle_as_it_is()
@@ -47,8 +48,11 @@ impl World {
             self.learn(command, 4, Stop::Never)?;
             return Ok(true);
         }
-        if !self.index.orders.is_empty() {
+        if !self.index.tend() || self.index.is_busy() {
             self.pass(usize::MAX)?;
+            return Ok(true);
+        }
+        if self.repeat(0, Stop::Never)? {
             return Ok(true);
         }
         for at in 0..self.hosts.len() {
@@ -58,6 +62,10 @@ impl World {
             }
             if let Some(group) = self.hosts[at].dirty.pop() {
                 self.compute(group, false)?;
+                return Ok(true);
+            }
+            if let Some(page) = self.hosts[at].pending.pop() {
+                self.search_again(at, page, Stop::Never)?;
                 return Ok(true);
             }
             if let Some(page) = self.hosts[at].deferred.pop() {
@@ -70,6 +78,11 @@ impl World {
 
     /// Nothing is done any more; nothing may be owed.
     fn rest(&mut self) -> Checked {
+        holds!(
+            "orders are acknowledged",
+            self.index.is_acknowledged(),
+            "an order is neither done nor waiting"
+        );
         for (at, host) in self.hosts.iter().enumerate() {
             let backlog = host.node.backlog();
             holds!(

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
-use doppel_protocol::IndexCommand;
+use doppel_protocol::{IndexCommand, Search};
 use doppel_tier1::Store;
 use doppel_tier1::simulation::{Command, Effect, Envelope, Node, Row, Settings, Worker, outbox_row, rows};
-use doppel_tier2::Fetch;
+use doppel_tier2::simulation::Faults;
 
 use super::action::{Files, Plan, Stop};
 use super::clients::{Reader, Request, submission};
 use super::contents::Contents;
-use super::index_side::{IndexSide, Order};
+use super::index_side::{IndexSide, Order, Source};
 use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
@@ -30,6 +30,8 @@ pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(24 *
 pub(crate) struct Host {
     pub(crate) node: Node,
     pub(crate) store: Arc<NodeStore>,
+    /// Pages that were pending at a start.
+    pub(crate) pending: Vec<PageId>,
     pub(crate) deferred: Vec<PageId>,
     pub(crate) dirty: Vec<GroupId>,
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
@@ -80,7 +82,14 @@ impl World {
             let store = Arc::new(NodeStore::new(planted.lazy()));
             let has = |shard: ShardId| usize::from(shard.0) % plan.nodes == number;
             let (node, _) = Node::start(&*store, settings, has).map_err(|e| failed("a start")(e.into()))?;
-            hosts.push(Host { node, store, deferred: Vec::new(), dirty: Vec::new(), verify: Vec::new() });
+            hosts.push(Host {
+                node,
+                store,
+                pending: Vec::new(),
+                deferred: Vec::new(),
+                dirty: Vec::new(),
+                verify: Vec::new(),
+            });
         }
         let all = Arc::new(AllStores { stores: hosts.iter().map(|host| Arc::clone(&host.store)).collect() });
         let worker = Worker::over(Arc::clone(&all) as Arc<dyn Store>, settings);
@@ -89,7 +98,19 @@ impl World {
             contents,
             hosts,
             worker,
-            index: IndexSide::new(contents, fetch(&all, settings.shards))?,
+            index: IndexSide::new(
+                Source {
+                    all: Arc::clone(&all),
+                    shards: settings.shards,
+                    contents,
+                    results: std::sync::Mutex::default(),
+                },
+                Faults {
+                    one_in: 0,
+                    lose_removals: planted.is(Mistake::LostRemoval),
+                    unfed: planted.is(Mistake::AnsweredUnfed),
+                },
+            )?,
             all,
             network: Network::default(),
             seen: BTreeMap::new(),
@@ -294,6 +315,14 @@ impl World {
                     host.dirty.push(group);
                 }
             }
+            Effect::Pending { page, content, ticket } => {
+                if self.planted.is(Mistake::TicketUsedTwice) {
+                    let command = IndexCommand::Search { page, content, search: Search { ticket } };
+                    self.index.orders.push_back(Order { command, exchanged: false });
+                } else if !host.pending.contains(&page) {
+                    host.pending.push(page);
+                }
+            }
             Effect::Deferred(page) => {
                 if !host.deferred.contains(&page) {
                     host.deferred.push(page);
@@ -365,10 +394,4 @@ pub(crate) enum Commit {
     /// It is durable, and whoever waited for it was told nothing.
     Unanswered,
     Lost,
-}
-
-/// Where tier 2 gets a signature again.
-pub(crate) fn fetch(all: &Arc<AllStores>, shards: u16) -> Fetch {
-    let all = Arc::clone(all);
-    Arc::new(move |page| doppel_tier1::simulation::signature(&*all, shards, page))
 }

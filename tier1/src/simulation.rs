@@ -77,9 +77,20 @@ pub struct Owed {
 #[derive(Debug, Clone)]
 pub enum Effect {
     Index(IndexCommand),
-    Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
+    Verify {
+        page: PageId,
+        content: ContentHash,
+        winner: PageId,
+        winner_content: ContentHash,
+    },
     Dirty(GroupId),
     Deferred(PageId),
+    /// A start has found that the page waits for an answer under this ticket.
+    Pending {
+        page: PageId,
+        content: ContentHash,
+        ticket: u32,
+    },
     Changed,
     Outcome(Outcome),
 }
@@ -123,10 +134,8 @@ impl Node {
         let mut contents = Vec::new();
         let owed =
             recovery::owed(store, settings.shards, &mut |page, content| contents.push((page, content)))?;
-        let searches = owed.pending.into_iter().map(|(page, content, ticket)| {
-            let search = doppel_protocol::Search { ticket };
-            Effect::Index(IndexCommand::Search { page, content, search })
-        });
+        let searches =
+            owed.pending.into_iter().map(|(page, content, ticket)| Effect::Pending { page, content, ticket });
         let verify = owed.unverified.into_iter().map(|(page, content, winner, winner_content)| {
             Effect::Verify { page, content, winner, winner_content }
         });
@@ -222,6 +231,11 @@ impl Command {
     }
 
     #[must_use]
+    pub fn search_again(page: PageId) -> Self {
+        Self(MachineCommand::SearchAgain { page })
+    }
+
+    #[must_use]
     pub fn purge(page: PageId) -> Self {
         Self(MachineCommand::Purge { page })
     }
@@ -253,6 +267,7 @@ impl Command {
             MachineCommand::Searched(result) => result.page.shard(shards),
             MachineCommand::Verified { page, .. }
             | MachineCommand::SearchNow { page }
+            | MachineCommand::SearchAgain { page }
             | MachineCommand::Purge { page }
             | MachineCommand::ExpirePage { page, .. } => page.shard(shards),
             MachineCommand::Regrouped(regrouped) => regrouped.group.shard(),

@@ -4,6 +4,7 @@
 //! → `pairwise`. Nothing here knows a store, a socket or a clock.
 #![forbid(unsafe_code)]
 
+mod cluster_id;
 mod decimal;
 mod hash;
 mod id;
@@ -13,6 +14,7 @@ pub mod sketch;
 mod time;
 mod url;
 
+pub use cluster_id::{Epoch, Incarnation, InsertSeq, NodeId, PartitionId, PlanVersion, RangeId};
 pub use decimal::{Tau, TauError};
 pub use hash::{stable_hash64, stable_hash128};
 pub use id::{ContentHash, GroupId, IdError, PageId, ShardId};

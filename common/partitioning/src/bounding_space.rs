@@ -13,7 +13,9 @@
 //!
 //! All is counted on the stored sets and decided in integers, times the denominator of 1 + tau.
 
-use super::{DIMENSIONS_MAX, LengthVector};
+use serde::{Deserialize, Serialize};
+
+use super::{DIMENSIONS_MAX, LengthVector, MappingError};
 use doppel_model::Tau;
 
 /// Shingles by which every bound is widened: two different shingles of equal hash are one element of a
@@ -21,7 +23,8 @@ use doppel_model::Tau;
 const SLACK: i64 = 2;
 
 /// A box of length-vector space: a range of each feature. Both ends belong to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Range>", into = "Vec<Range>")]
 pub struct Bounds {
     pub(super) lo: [i64; DIMENSIONS_MAX],
     pub(super) hi: [i64; DIMENSIONS_MAX],
@@ -44,12 +47,43 @@ impl Bounds {
         (0..self.dimensions).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
     }
 
+    /// Whether contents of these lengths belong to the box.
+    #[must_use]
+    pub fn contains(&self, lengths: &LengthVector) -> bool {
+        (0..self.dimensions).all(|m| (self.lo[m]..=self.hi[m]).contains(&lengths.feature(m)))
+    }
+
     /// The part where a feature is at most `at`, and the part where it is more.
     pub(super) fn split(&self, feature: usize, at: i64) -> (Self, Self) {
         let (mut left, mut right) = (*self, *self);
         left.hi[feature] = left.hi[feature].min(at);
         right.lo[feature] = right.lo[feature].max(at.saturating_add(1));
         (left, right)
+    }
+}
+
+/// Smallest and largest value of a feature; none is no limit.
+type Range = (Option<i64>, Option<i64>);
+
+impl From<Bounds> for Vec<Range> {
+    fn from(bounds: Bounds) -> Self {
+        bounds.ranges().collect()
+    }
+}
+
+impl TryFrom<Vec<Range>> for Bounds {
+    type Error = MappingError;
+
+    fn try_from(ranges: Vec<Range>) -> Result<Self, MappingError> {
+        if !(1..=DIMENSIONS_MAX).contains(&ranges.len()) {
+            return Err(MappingError::Dimensions(ranges.len()));
+        }
+        let mut bounds = Self::all(ranges.len());
+        for (m, (lo, hi)) in ranges.into_iter().enumerate() {
+            bounds.lo[m] = lo.unwrap_or(-Self::UNLIMITED).max(-Self::UNLIMITED);
+            bounds.hi[m] = hi.unwrap_or(Self::UNLIMITED).min(Self::UNLIMITED);
+        }
+        Ok(bounds)
     }
 }
 

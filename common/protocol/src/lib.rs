@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod content_source;
 mod index;
+pub mod index_node;
 mod mapping;
 mod market;
 pub mod page;
@@ -17,7 +19,10 @@ mod status;
 mod winner_order;
 
 pub use backup::{BackupError, BackupSummary};
-pub use index::{IndexCommand, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
+pub use content_source::{
+    CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, SourceError,
+};
+pub use index::{IndexCommand, IndexError, Orders, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
 pub use mapping::{
     MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,
     RebalanceRequest,

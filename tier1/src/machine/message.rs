@@ -31,6 +31,10 @@ pub(crate) enum Command {
     SearchNow {
         page: PageId,
     },
+    /// A page has been pending since an earlier start: what it was asked for then is void.
+    SearchAgain {
+        page: PageId,
+    },
     /// Forget a page.
     Purge {
         page: PageId,

@@ -186,6 +186,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::Verified { page, content, with } => self.verified(page, content, with),
             Command::Regrouped(regrouped) => self.regrouped(regrouped),
             Command::SearchNow { page } => self.search_now(page),
+            Command::SearchAgain { page } => self.search_again(page),
             Command::Purge { page } => self.purge(page),
             Command::ExpirePage { page, now } => self.expire_page(page, now),
             Command::ExpireGroup { group, now } => self.expire_group(group, now),

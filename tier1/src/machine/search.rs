@@ -238,6 +238,20 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
+    /// A start has found that a page is pending. It is asked for under a ticket of its own, so that an answer to what was
+    /// asked before the start is void, however late it comes.
+    pub(super) fn search_again(&mut self, page: PageId) -> Result<(), StoreError> {
+        self.here = self.shards.owner(page);
+        let Some(mut record) = self.take(page)? else { return Ok(()) };
+        let pending = record.content().filter(|state| {
+            state.search == SearchState::Pending && state.asking.is_none() && state.tokens > 0
+        });
+        let Some(content) = pending.map(|state| state.content) else { return self.give_back(page, record) };
+        record.ticket += 1;
+        self.order_search(page, content, record.ticket);
+        self.put(page, record)
+    }
+
     /// A join failed half-way, or a content that tier 2 relied on has gone: compare again.
     pub(super) fn search_again(&mut self, page: PageId, content: ContentHash) -> Result<(), StoreError> {
         let Some(mut record) = self.take(page)? else { return Ok(()) };

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
 use doppel_model::{GroupId, PageId};
-use doppel_protocol::{IndexCommand, Search, Tier2Api};
+use doppel_protocol::{IndexCommand, IndexError, Orders, Tier2Api};
 
+use super::content_source::{EPOCH, RANGE};
 use super::queue::Queue;
 use super::worker::Job;
 use crate::machine::{Command, Effect};
@@ -47,9 +48,13 @@ const REST_MAX: Duration = Duration::from_secs(60);
 pub(super) struct Background {
     tier2: Arc<dyn Tier2Api>,
     jobs: Sender<Job>,
-    /// Orders of the present commit.
+    /// Orders that tier 2 has not accepted yet, in order.
     orders: Vec<IndexCommand>,
+    /// Index of the last order that it has.
+    accepted: u64,
     verify: Vec<Job>,
+    /// Pages that were pending at the start, to be searched for under new tickets.
+    pending: Queue<PageId>,
     deferred: Queue<PageId>,
     /// In the order in which they became dirty, so that one that is marked again and again keeps nobody waiting.
     dirty: Queue<GroupId>,
@@ -64,11 +69,6 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, owed: Owed) -> Self {
-        let orders = owed
-            .pending
-            .into_iter()
-            .map(|(page, content, ticket)| IndexCommand::Search { page, content, search: Search { ticket } })
-            .collect();
         let verify = owed
             .unverified
             .into_iter()
@@ -82,8 +82,10 @@ impl Background {
         let mut this = Self {
             tier2,
             jobs,
-            orders,
+            orders: Vec::new(),
+            accepted: 0,
             verify,
+            pending: owed.pending.into_iter().map(|(page, ..)| page).collect(),
             deferred: owed.deferred.into_iter().collect(),
             dirty: owed.dirty.into_iter().collect(),
             recomputing: HashSet::new(),
@@ -109,10 +111,22 @@ impl Background {
         }
     }
 
-    /// Hands the orders of a commit over.
+    /// Hands the orders of a commit over. What is not accepted is kept, and comes first the next time: none is lost,
+    /// and none is overtaken.
     pub(super) fn send(&mut self) {
         if !self.orders.is_empty() {
-            self.tier2.submit(std::mem::take(&mut self.orders));
+            let commands = self.orders.clone();
+            let count = commands.len() as u64;
+            let orders = Orders { range: RANGE, plan_version: EPOCH, first: self.accepted + 1, commands };
+            match self.tier2.submit(orders) {
+                Ok(()) => {
+                    self.accepted += count;
+                    self.orders.clear();
+                }
+                // The next start finds all of it.
+                Err(IndexError::Stopping) => self.orders.clear(),
+                Err(error) => tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept"),
+            }
         }
         for job in self.verify.drain(..) {
             // The worker outlives the writer; otherwise the work is found at the next start.
@@ -122,7 +136,10 @@ impl Background {
 
     /// Whether there is work that waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.deferred.is_empty() || self.dirty.iter().any(|group| !self.recomputing.contains(group))
+        !self.orders.is_empty()
+            || !self.pending.is_empty()
+            || !self.deferred.is_empty()
+            || self.dirty.iter().any(|group| !self.recomputing.contains(group))
     }
 
     /// A recomputation is over. One that took long has a rest before its next, so that a giant group that
@@ -150,7 +167,9 @@ impl Background {
     /// Somebody waits for everything to be decided.
     pub(super) fn flush_batch(&mut self) {
         self.hurried = true;
-        self.tier2.flush_batch();
+        if let Err(error) = self.tier2.flush_batch() {
+            tracing::debug!(%error, "tier 2 does not hurry");
+        }
     }
 
     /// Starts as much as the budget allows; the searches are commands for the machine, which knows their
@@ -180,7 +199,16 @@ impl Background {
             (true, false) => SHARE,
             (false, false) => 0,
         };
+        if turn {
+            self.send();
+        }
         let mut commands = Vec::new();
+        // Whoever waits since the last start comes before what is only owed.
+        let room = if turn { SEARCHES_MAX.saturating_sub(self.tier2.waiting()) } else { 0 };
+        while commands.len() < room {
+            let Some(page) = self.pending.pop() else { break };
+            commands.push(Command::SearchAgain { page });
+        }
         while commands.len() < searches {
             let Some(page) = self.deferred.pop() else { break };
             commands.push(Command::SearchNow { page });

@@ -7,6 +7,7 @@ mod api;
 mod audit;
 mod background;
 pub(crate) mod backup;
+mod content_source;
 mod feed;
 mod hint;
 mod queue;
@@ -29,10 +30,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use doppel_model::pairwise::Policy;
-use doppel_model::{ContentHash, PageId, Timestamp};
-use doppel_protocol::{Backlog, Counters, SearchResult, Tier1Error, Tier2Api, WinnerOrder};
+use doppel_model::{PageId, Timestamp};
+use doppel_protocol::{Backlog, Counters, Tier1Error, Tier2Api, WinnerOrder};
 
-use crate::machine::{Command, Retention, Rules, STEP_ROWS, Settings, Shards};
+use crate::machine::{Retention, Rules, STEP_ROWS, Settings, Shards};
 use crate::progress;
 use crate::recovery::{self, Owed};
 use crate::store::{Recent, Sled, Store, StoreError};
@@ -115,7 +116,6 @@ pub struct Tier1 {
 struct Start {
     shards: Shards,
     owed: Owed,
-    contents: Vec<(PageId, ContentHash)>,
     tasks: Receiver<Task>,
     jobs: Receiver<Job>,
 }
@@ -164,10 +164,7 @@ impl Tier1 {
             step_rows: STEP_ROWS,
         };
         let shards = recovery::shards(&*store, settings)?;
-        let mut contents = Vec::new();
-        let owed = recovery::owed(&*store, config.shards, &mut |page, content| {
-            contents.push((page, content));
-        })?;
+        let owed = recovery::owed(&*store, config.shards, &mut |_, _| {})?;
         let (task_sender, tasks) = unbounded();
         let (job_sender, jobs) = unbounded();
         let totals = crate::totals::sum(&shards.metas, shards.undelivered());
@@ -190,26 +187,9 @@ impl Tier1 {
             broken: OnceLock::new(),
             stuck: OnceLock::new(),
             stopping: AtomicBool::new(false),
-            start: Mutex::new(Some(Start { shards, owed, contents, tasks, jobs })),
+            start: Mutex::new(Some(Start { shards, owed, tasks, jobs })),
             threads: Mutex::new(Vec::new()),
         }))
-    }
-
-    /// The contents that tier 2 must have, as found when the collection was opened. Given out once.
-    #[must_use]
-    pub fn contents(&self) -> Vec<(PageId, ContentHash)> {
-        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        start.as_mut().map(|start| std::mem::take(&mut start.contents)).unwrap_or_default()
-    }
-
-    /// Where tier 2 brings its answers.
-    #[must_use]
-    pub fn answer(self: &Arc<Self>) -> Box<dyn Fn(Vec<SearchResult>) + Send + Sync> {
-        let tasks = self.tasks.clone();
-        Box::new(move |results| {
-            // Nobody listens any more once the writer has ended; the searches are found again at the next start.
-            let _ = tasks.send(Task::Commands(results.into_iter().map(Command::Searched).collect()));
-        })
     }
 
     /// Starts the writer and the worker. Does nothing the second time.
@@ -220,7 +200,7 @@ impl Tier1 {
         let Some(start) = self.start.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(());
         };
-        let Start { shards, owed, tasks, jobs, contents: _ } = start;
+        let Start { shards, owed, tasks, jobs } = start;
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let (this, work) = (Arc::clone(self), Arc::clone(self));
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {

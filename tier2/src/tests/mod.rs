@@ -5,5 +5,7 @@ mod disk;
 mod history;
 mod mapping;
 mod model;
+mod node;
 mod real;
 mod service;
+mod source;
