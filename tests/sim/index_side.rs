@@ -89,6 +89,8 @@ pub(crate) struct IndexSide {
     /// Pages of the pass that is under way, and whether they have to be there at its end.
     exchanged: BTreeMap<PageId, bool>,
     config: Config,
+    /// A node has died: what it is told when it is there again may be newer than the orders that wait.
+    killed: bool,
     faults: Faults,
     _dir: TempDir,
 }
@@ -113,6 +115,7 @@ impl IndexSide {
             orders: VecDeque::new(),
             exchanged: BTreeMap::new(),
             config,
+            killed: false,
             faults: mistakes,
             _dir: dir,
         };
@@ -156,6 +159,7 @@ impl IndexSide {
     /// A node of tier 2 dies alone, and starts with what is left of its file.
     pub(crate) fn kill_node(&mut self, node: u32, left: Files) -> Checked {
         let node = (node % NODES) as usize;
+        self.killed = true;
         self.index().kill(node, left == Files::Flushed);
         damage(&node_file(&self.config, node), left)?;
         self.index().start(node).map_err(|e| failed("starting a node of the index")(e.into()))
@@ -183,8 +187,10 @@ impl IndexSide {
             return Ok(Vec::new());
         }
         let exchanged = std::mem::take(&mut self.exchanged);
-        // A node that has died since has its part of the pages from tier 1 again.
-        if self.faults.one_in == 0 && self.index().tend() {
+        let all_there = self.index().tend();
+        if all_there && std::mem::take(&mut self.killed) {
+            self.orders.iter_mut().for_each(|order| order.exchanged = false);
+        } else if all_there && self.faults.one_in == 0 {
             for (page, _) in exchanged.into_iter().filter(|(_, there)| *there) {
                 holds!(
                     "no pair is missed by a race",

@@ -2,9 +2,9 @@
 
 use doppel_model::ShardId;
 use doppel_tier1::Store;
-use doppel_tier1::simulation::{Effect, Envelope, Node, Owed, outbox_row};
+use doppel_tier1::simulation::{Command, Effect, Envelope, Node, Owed, outbox_row};
 
-use super::action::Files;
+use super::action::{Files, Stop};
 use super::mistake::Mistake;
 use super::violation::{Checked, failed};
 use super::world::World;
@@ -34,6 +34,7 @@ impl World {
             }
             granted.extend(effects.into_iter().map(|effect| (number, effect)));
         }
+        let commands_survive = commands_survive || self.planted.is(Mistake::TicketUsedTwice);
         // What was asked before is asked again under other tickets, so that answers of before may come or not.
         self.commands
             .retain(|command| commands_survive || usize::from(command.shard(shards).0) % nodes != at);
@@ -41,6 +42,15 @@ impl World {
         self.index.restart(files)?;
         for (number, effect) in granted {
             self.grant(number, effect);
+        }
+        if self.planted.is(Mistake::TicketUsedTwice) {
+            // Answers of before are the first to come.
+            let (old, others) = std::mem::take(&mut self.commands)
+                .into_iter()
+                .partition(|command| command.is_search_result());
+            self.commands = others;
+            let old: Vec<Command> = old;
+            old.into_iter().try_for_each(|command| self.learn(command, 1, Stop::Never))?;
         }
         self.send_again(at)
     }

@@ -8,9 +8,9 @@ use doppel_protocol::{
 };
 use tempfile::TempDir;
 
-use super::model::{Components, Pages, World, page, signature_of, text};
+use super::model::{Components, Pages, World, open_parts, page, signature_of, text};
 use super::service::{LONG, come_to_rest, open};
-use super::source::orders;
+use super::source::{Source, orders};
 use crate::router::request_file;
 use crate::router::requests::Requested;
 use crate::{Config, Tier2};
@@ -164,10 +164,12 @@ fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
     come_to_rest(&tier2);
     assert!(matches!(tier2.cancel(), Err(RebalanceError::NothingToCancel)));
     let before = tier2.plan().unwrap();
-    tier2.stop();
+    drop(tier2);
 
     // Without its thread nothing is begun: what is stored is what was answered.
-    let answer = tier2.rebalance(RebalanceRequest::Drain { node: 1 }, false).unwrap();
+    let source = Source::new(&pages, drop);
+    let parts = open_parts(&config, &source);
+    let answer = parts.router.rebalance(RebalanceRequest::Drain { node: 1 }, false).unwrap();
     let stored = request_file::read(&path).pop_front().unwrap();
     let (plan, _) = stored.planned.unwrap();
     assert_eq!((stored.request, plan.drained()), (RebalanceRequest::Drain { node: 1 }, &[1][..]));
@@ -178,28 +180,30 @@ fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
         .filter(|assignment| !before.assignments().contains(assignment))
         .map(|assignment| assignment.id);
     assert_eq!(changed.collect::<Vec<_>>(), moved);
-    drop(tier2);
+    drop(parts);
     let (tier2, _answers) = open(config.clone(), &pages);
     come_to_rest(&tier2);
     assert_eq!((tier2.plan().unwrap(), path.exists()), (plan.clone(), false));
     assert_eq!(tier2.outcome().unwrap().unwrap().failed, None);
-    tier2.stop();
+    drop(tier2);
 
     // One that is cancelled is gone, also from the disk.
-    tier2.rebalance(RebalanceRequest::Join { node: 1 }, false).unwrap();
-    assert!(path.exists() && tier2.progress().unwrap().is_some());
-    let outcome = tier2.cancel().unwrap();
+    let parts = open_parts(&config, &source);
+    parts.router.rebalance(RebalanceRequest::Join { node: 1 }, false).unwrap();
+    assert!(path.exists() && parts.router.progress().is_some());
+    let outcome = parts.router.cancel().unwrap();
     assert_eq!(
         (outcome.request, outcome.cancelled, outcome.copied),
         (RebalanceRequest::Join { node: 1 }, true, 0)
     );
     assert_eq!(
-        (tier2.outcome().unwrap(), tier2.request().unwrap(), path.exists()),
+        (parts.router.outcome(), parts.router.requested(), path.exists()),
         (Some(outcome), None, false)
     );
-    assert!(matches!(tier2.cancel(), Err(RebalanceError::NothingToCancel)));
-    drop(tier2);
+    assert!(matches!(parts.router.cancel(), Err(RebalanceError::NothingToCancel)));
+    drop(parts);
     let (tier2, _answers) = open(config, &pages);
+    // The load alone would give the other node nothing: it is drained.
     come_to_rest(&tier2);
     assert_eq!((tier2.plan().unwrap(), by_node(&tier2, 2)), (plan, vec![2_000, 0]));
 }
