@@ -46,7 +46,7 @@ impl Parts {
     /// Opens the index of `config.dir`. `seen` gives the node that the router is to see in the place of a node.
     pub(crate) fn open(
         config: Config,
-        source: &Arc<dyn ContentSource>,
+        source: Arc<dyn ContentSource>,
         seen: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
     ) -> Result<Self, Error> {
         config.check()?;
@@ -55,11 +55,11 @@ impl Parts {
         let lock = lock(&config.dir)?;
         let open = |id| {
             let node = node_config(&config, NodeId(id), pool.clone(), incarnation());
-            LocalNode::open(node, Arc::clone(source)).map(Arc::new)
+            LocalNode::open(node, Arc::clone(&source)).map(Arc::new)
         };
         let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
         forget_nodes(&config);
-        let router = Router::open(config, nodes.iter().map(seen).collect(), Arc::clone(source))?;
+        let router = Router::open(config, nodes.iter().map(seen).collect(), source)?;
         Ok(Self { router, nodes, lock })
     }
 }
@@ -129,7 +129,7 @@ impl Tier2 {
     /// When a setting is out of range, the directory cannot be used, another process uses it, or tier 1 does not answer.
     pub fn open(config: Config, source: Arc<dyn ContentSource>) -> Result<Arc<Self>, Error> {
         let Parts { router, nodes, lock } =
-            Parts::open(config, &source, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;
+            Parts::open(config, source, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;
         let router = Arc::new(router);
         let (messages, received) = mpsc::channel();
         let worker = {

@@ -39,10 +39,10 @@ impl LocalNode {
             return Err(NodeError::Unavailable("these entries were not asked for from the start".to_owned()));
         };
         match from {
-            EntriesFrom::Start => self.from_queue(export, 0, limit),
+            EntriesFrom::Start => self.queued(export, 0, limit),
             EntriesFrom::After(InsertSeq(seq)) => {
                 let at = export.queue.partition_point(|(insert_seq, _)| *insert_seq <= seq);
-                self.from_queue(export, at, limit)
+                self.queued(export, at, limit)
             }
             EntriesFrom::Changes(after) => self.changes(export, after, limit),
         }
@@ -65,7 +65,7 @@ impl LocalNode {
         Ok(Export { partitions, queue, handed: (0, Vec::new()) })
     }
 
-    fn from_queue(&self, export: &Export, at: usize, limit: usize) -> Result<EntriesPage, NodeError> {
+    fn queued(&self, export: &Export, at: usize, limit: usize) -> Result<EntriesPage, NodeError> {
         let end = export.queue.len().min(at + limit);
         let some = &export.queue[at..end];
         let entries = with_fetched(&*self.source, |fetched| {

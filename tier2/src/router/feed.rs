@@ -5,6 +5,7 @@
 //! acknowledged: the contents are at least as new, and what follows is sent as always.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -146,10 +147,9 @@ impl Router {
         while !left.is_empty() {
             let (mut asked, mut others) = (HashMap::new(), Vec::new());
             for (page, content) in left {
-                if asked.contains_key(&content) {
-                    others.push((page, content));
-                } else {
-                    asked.insert(content, page);
+                match asked.entry(content) {
+                    Entry::Occupied(_) => others.push((page, content)),
+                    Entry::Vacant(free) => drop(free.insert(page)),
                 }
             }
             let pages: Vec<PageId> = asked.values().copied().collect();

@@ -314,7 +314,7 @@ fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
 
 pub(super) fn open_parts(config: &Config, source: &Arc<Source>) -> Parts {
     let source = Arc::clone(source) as Arc<dyn ContentSource>;
-    Parts::open(config.clone(), &source, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap()
+    Parts::open(config.clone(), source, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap()
 }
 
 /// A pair is what it says.
