@@ -44,13 +44,15 @@ impl World {
             self.grant(number, effect);
         }
         if self.planted.is(Mistake::TicketUsedTwice) {
-            // Answers of before are the first to come.
-            let (old, others) = std::mem::take(&mut self.commands)
-                .into_iter()
-                .partition(|command| command.is_search_result());
+            // Answers of before that are not lost are the first to come.
+            let (old, others): (Vec<Command>, _) =
+                std::mem::take(&mut self.commands).into_iter().partition(Command::is_search_result);
             self.commands = others;
-            let old: Vec<Command> = old;
-            old.into_iter().try_for_each(|command| self.learn(command, 1, Stop::Never))?;
+            for command in old {
+                if self.planted.now(Mistake::TicketUsedTwice) {
+                    self.learn(command, 1, Stop::Never)?;
+                }
+            }
         }
         self.send_again(at)
     }

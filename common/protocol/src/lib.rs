@@ -10,6 +10,7 @@ mod index;
 pub mod index_node;
 mod mapping;
 mod market;
+mod node_load;
 pub mod page;
 mod rank;
 mod record;
