@@ -157,10 +157,11 @@ impl Index {
             7 => drop(request(RebalanceRequest::Drain { node })),
             11 => drop(self.router.request(Requested { request: RebalanceRequest::Learn, planned: None })?),
             15 => request(RebalanceRequest::Join { node })?,
-            _ => match self.router.begin_any(dice) {
-                Err(RouterError::Mapping(error)) => return Err(error.into()),
-                Ok(_) | Err(_) => {}
-            },
+            _ => {
+                if let Err(RouterError::Mapping(error)) = self.router.begin_any(dice) {
+                    return Err(error.into());
+                }
+            }
         }
         Ok(())
     }
