@@ -9,7 +9,7 @@ use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ContentSource, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
@@ -103,13 +103,8 @@ impl Engine {
             dimensions: args.dimensions,
             ..doppel_tier2::Config::new(dir.join("tier2"), policy)
         };
-        let source = Arc::clone(&tier1);
-        let fetch = Arc::new(move |page| source.signature(page).ok().flatten());
-        let mut contents = tier1.contents();
-        let opened = Tier2::open(config, &mut contents, fetch, tier1.answer());
-        // What could not be read is why, whatever the index makes of the rest.
-        contents.failure().map_or(Ok(()), Err).with_context(|| format!("cannot open {}", dir.display()))?;
-        let tier2 = opened.with_context(|| format!("cannot open the index in {}", dir.display()))?;
+        let tier2 = Tier2::open(config, Arc::clone(&tier1) as Arc<dyn ContentSource>)
+            .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }

@@ -23,6 +23,7 @@ mod sim {
     pub(crate) mod model;
     pub(crate) mod network;
     pub(crate) mod order;
+    pub(crate) mod order_log;
     pub(crate) mod random;
     pub(crate) mod restart;
     pub(crate) mod run;

@@ -139,6 +139,24 @@ fn dependencies_run_one_way() {
 }
 
 #[test]
+fn router_and_node_meet_in_their_trait_alone() {
+    let mut broken = Vec::new();
+    for (side, other) in [("router", "node"), ("node", "router")] {
+        for path in rust_files(&format!("tier2/src/{side}")) {
+            let names = |line: &str| {
+                let path = format!("{other}::");
+                line.match_indices(&path)
+                    .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+            };
+            let text = read(&path);
+            let lines = code(&text).filter(|(_, line)| names(line));
+            broken.extend(lines.map(|(at, line)| format!("{}:{at}: {}", shown(&path), line.trim())));
+        }
+    }
+    none("tier 2's router and its nodes know each other by the trait IndexNode", &broken);
+}
+
+#[test]
 fn one_module_names_the_store() {
     // The crate's path, not a name that ends in it.
     let is_path = |line: &str| {

@@ -140,7 +140,7 @@ fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Out
         match engine.tier1.submit(submissions.to_vec()) {
             Ok(outcomes) => return Ok(outcomes),
             Err(Tier1Error::Full { .. }) => {
-                engine.tier2.flush_batch();
+                engine.tier2.flush_batch()?;
                 thread::sleep(FULL_PAUSE);
             }
             Err(refused) => return Err(refused.into()),

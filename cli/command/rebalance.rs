@@ -40,7 +40,8 @@ Examples:
   doppel rebalance --drain 3 --wait
   doppel rebalance --join 3
   doppel rebalance --move 17 --to 2
-  doppel rebalance --learn --dry-run")]
+  doppel rebalance --learn --dry-run
+  doppel rebalance --cancel")]
 pub(crate) struct Rebalance {
     /// Only say what would be done.
     #[arg(long)]
@@ -62,6 +63,9 @@ pub(crate) struct Rebalance {
     /// The node that --move moves it to.
     #[arg(long, value_name = "NODE", requires = "partition")]
     to: Option<u32>,
+    /// End the present request before it is done: what it has begun is given up, and the plan that is served stays.
+    #[arg(long, conflicts_with_all = ["dry_run", "learn", "drain", "join", "partition", "wait"])]
+    cancel: bool,
     /// Wait for the end of another change that is under way, instead of ending with an error, and then for the end of
     /// this one. How far it is goes to standard error; with --json,
     /// `done` says how it ended.
@@ -109,6 +113,11 @@ impl Rebalance {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
+        if self.cancel {
+            let request = client.request(Method::DELETE, &["v1", "rebalance"]);
+            let Answer { text, value: outcome } = client.ask(request)?;
+            return Ok(output.print(&text, |out| print_cancelled(&outcome, out))?);
+        }
         let request = self.request();
         let Answer { text, value: change } = self.accepted(&client, request)?;
         let human = |out: &mut dyn Write| print(request, &change, self.dry_run, out);
@@ -220,6 +229,19 @@ impl Rebalance {
             imbalance: load.node_imbalance,
         })
     }
+}
+
+fn print_cancelled(outcome: &RebalanceOutcome, out: &mut dyn Write) -> io::Result<()> {
+    let RebalanceOutcome { request, plan_version, copied, .. } = outcome;
+    let what = match request {
+        RebalanceRequest::Balance => "making the nodes even".to_owned(),
+        RebalanceRequest::Learn => "learning the map anew".to_owned(),
+        RebalanceRequest::Drain { node } => format!("draining node {node}"),
+        RebalanceRequest::Join { node } => format!("joining node {node}"),
+        RebalanceRequest::Move { partition, node } => format!("moving partition {partition} to node {node}"),
+    };
+    let copied = plural(*copied, "copied content");
+    writeln!(out, "cancelled: {what}; {copied} given up, and plan {plan_version} stays")
 }
 
 /// What a server that refused is busy with, and its own words; none where it refused for another reason.
@@ -373,6 +395,26 @@ mod tests {
         let marked = RebalancePlan { started: true, ..RebalancePlan::default() };
         let drained = told(RebalanceRequest::Drain { node: 3 }, &marked, false);
         assert_eq!(drained, "draining node 3: no partition to move; it has none, and gets none any more\n");
+    }
+
+    #[test]
+    fn a_cancelled_request_is_told() {
+        let outcome = RebalanceOutcome {
+            request: RebalanceRequest::Drain { node: 3 },
+            failed: Some("it was cancelled".to_owned()),
+            cancelled: true,
+            plan_version: 4,
+            copied: 1,
+            seconds: 0.5,
+        };
+        let mut out = Vec::new();
+        print_cancelled(&outcome, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "cancelled: draining node 3; 1 copied content given up, and plan 4 stays
+"
+        );
     }
 
     #[test]

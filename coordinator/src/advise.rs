@@ -19,6 +19,7 @@ use doppel_protocol::{
 
 use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, PROBE_PARTNERS, REDIRECTS};
 use crate::market::MarketWinners;
+use crate::problem::Problem;
 
 /// Gives advice on the present records.
 pub(crate) struct Advisor<'a> {
@@ -155,13 +156,13 @@ impl<'a> Advisor<'a> {
         tier2: &dyn Tier2Api,
         submission: &Submission,
         own: Option<&PageUrl>,
-    ) -> Result<Advice, Tier1Error> {
+    ) -> Result<Advice, Problem> {
         let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
         match &submission.body {
             Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
             Body::Redirect(target) => {
                 advice.redirect_to = Some(target.clone());
-                self.probe_redirect(&advice, target)
+                Ok(self.probe_redirect(&advice, target)?)
             }
             Body::Dead => {
                 advice.status = Status::Dead;
@@ -176,8 +177,8 @@ impl<'a> Advisor<'a> {
         tier2: &dyn Tier2Api,
         signature: &Signature,
         own: Option<&PageUrl>,
-    ) -> Result<Advice, Tier1Error> {
-        let mut pairs = tier2.probe(signature);
+    ) -> Result<Advice, Problem> {
+        let mut pairs = tier2.probe(signature)?;
         let union =
             |pair: &Pair| u64::from(signature.shingles()) + u64::from(pair.shingles) - u64::from(pair.shared);
         // The most similar first: shared / union, compared without division.

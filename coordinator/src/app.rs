@@ -288,7 +288,7 @@ impl App {
             }
             // A minute without a point says as much as one with it: there was no permit for the call.
             let noted = self.blocking_for_health(|app| {
-                app.history().note(app.now(), &app.tier2().load());
+                app.history().note(app.now(), &app.tier2().load()?);
                 Ok(())
             });
             if let Err(problem) = noted.await {

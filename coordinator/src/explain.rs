@@ -79,7 +79,7 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
     let Some(signature) = app.tier1().signature(end.rank.url.id())? else {
         return Ok((Side { advice, compared, content: None }, None));
     };
-    let lookup = app.tier2().locate(&signature);
+    let lookup = app.tier2().locate(&signature)?;
     let content = Content {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
@@ -87,8 +87,8 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         comparable: app.policy().comparable(&signature),
         language: end.language.map(String::from),
         lengths: lookup.lengths,
-        home: lookup.home,
-        probed_partitions: lookup.probed_partitions,
+        home: lookup.home.0,
+        probed_partitions: lookup.probed_partitions.into_iter().map(|partition| partition.0).collect(),
     };
     Ok((Side { advice, compared, content: Some(content) }, Some(signature)))
 }

@@ -48,9 +48,9 @@ impl History {
 #[utoipa::path(get, path = "/v1/reports/load-balance", tag = "reports", responses((status = 200, body = LoadBalance)))]
 pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBalance>, Problem> {
     app.blocking(|app| {
-        let load = app.tier2().load();
+        let load = app.tier2().load()?;
         let mapping = app.tier2().mapping();
-        let plan = mapping.map(MappingApi::plan);
+        let plan = mapping.map(MappingApi::plan).transpose()?;
         let all = plan.as_ref().map_or(0, Plan::nodes);
         let history = app.history().points();
         let table = app.shard_map();
@@ -58,7 +58,7 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
             nodes: per_node(&load, all),
             load,
             drained: plan.map_or_else(Vec::new, |plan| plan.drained().to_vec()),
-            progress: mapping.and_then(MappingApi::progress),
+            progress: mapping.map(MappingApi::progress).transpose()?.flatten(),
             variation: variation(history.iter().map(|point| point.node_imbalance)),
             history,
             shard_map_version: table.version(),

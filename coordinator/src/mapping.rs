@@ -10,7 +10,7 @@ use axum::extract::State;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
 use doppel_protocol::answer::{Present, WhatIfs};
-use doppel_protocol::{MappingApi, RebalancePlan, RebalanceRequest};
+use doppel_protocol::{MappingApi, RebalanceOutcome, RebalancePlan, RebalanceRequest};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -92,10 +92,10 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
     app.blocking(|app| {
         let mapping = mapping(app)?;
         // A change that ends between the two is then a change to a plan that is served already.
-        let progress = mapping.progress();
-        let plan = mapping.plan();
+        let progress = mapping.progress()?;
+        let plan = mapping.plan()?;
         let (plan_version, nodes, drained) = (plan.map().version(), plan.nodes(), plan.drained().to_vec());
-        let (request, outcome) = (mapping.request(), mapping.outcome());
+        let (request, outcome) = (mapping.request()?, mapping.outcome()?);
         Ok(Json(Present { plan_version, nodes, drained, progress, request, outcome }))
     })
     .await
@@ -128,6 +128,25 @@ pub(crate) async fn rebalance(
     .await
 }
 
+/// Cancel the present request: what it has begun is given up, and the plan that is served stays.
+#[utoipa::path(
+    delete, path = "/v1/rebalance", tag = "operations",
+    responses(
+        (status = 200, description = "It is cancelled; `outcome` of GET says so, too", body = RebalanceOutcome),
+        (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "There is no request, or it is done already", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Busy or stopping", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutcome>, Problem> {
+    app.blocking(|app| {
+        let outcome = mapping(app)?.cancel()?;
+        tracing::info!(request = ?outcome.request, copied = outcome.copied, "rebalance cancelled");
+        Ok(Json(outcome))
+    })
+    .await
+}
+
 /// What would other numbers of sub-dictionaries and nodes make of the present contents?
 ///
 /// Takes some seconds, so one is made at a time.
@@ -144,7 +163,7 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
     app.blocking(move |app| {
         let _permit = permit;
         let mapping = mapping(app)?;
-        let (plan, sample) = (mapping.plan(), mapping.sample(SAMPLE_CONTENTS));
+        let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);
         let rows = figures(&sample, plan.map().tau()).map_err(|error| {
             tracing::error!(%error, "the what-if report was not made");
             Problem::internal()

@@ -12,7 +12,7 @@ use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use doppel_protocol::answer::LineCode;
-use doppel_protocol::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
+use doppel_protocol::{Backlog, Counters, Outcome, PartitionLoad, Tier1Api, Tier2Api};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -254,14 +254,15 @@ fn encode_tier1(
 
 impl Tiers {
     fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let load = self.tier2.load();
+        // Without an answer there is nothing to say: the rest is told all the same.
+        let Ok(load) = self.tier2.load() else { return Ok(()) };
         gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
         gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
         gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
         gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
         gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving.into())?;
         gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
-        let progress = self.tier2.mapping().and_then(MappingApi::progress);
+        let progress = self.tier2.mapping().and_then(|mapping| mapping.progress().ok().flatten());
         let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
         gauge(out, "doppel_tier2_moving_contents", "Contents to copy for a change of the plan", wanted)?;
         gauge(out, "doppel_tier2_moved_contents", "Contents of them that are copied", copied)?;

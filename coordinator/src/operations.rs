@@ -49,7 +49,7 @@ pub(crate) async fn flush(
     let permit = app.enter_flush()?;
     app.blocking(move |app| {
         let _permit = permit;
-        app.tier2().flush_batch();
+        app.tier2().flush_batch()?;
         let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
         let done = app.tier1().flush(limit)?;
         Ok(Json(Flushed { done, backlog: app.tier1().backlog() }))

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use doppel_partitioning::MappingError;
-use doppel_protocol::{RebalanceError, Tier1Error, answer};
+use doppel_protocol::{IndexError, RebalanceError, Tier1Error, answer};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -146,6 +146,13 @@ impl From<Tier1Error> for Problem {
     }
 }
 
+impl From<IndexError> for Problem {
+    fn from(error: IndexError) -> Self {
+        let name = if error == IndexError::Stopping { "stopping" } else { "index-unavailable" };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, name, error.to_string()).later()
+    }
+}
+
 impl From<RebalanceError> for Problem {
     fn from(error: RebalanceError) -> Self {
         let detail = error.to_string();
@@ -153,6 +160,8 @@ impl From<RebalanceError> for Problem {
             RebalanceError::Busy(_) => Self::new(StatusCode::CONFLICT, "rebalancing", detail).later(),
             RebalanceError::Mapping(MappingError::Partition(_)) => Self::field("partition", detail),
             RebalanceError::Mapping(_) => Self::field("node", detail),
+            RebalanceError::NothingToCancel => Self::new(StatusCode::CONFLICT, "nothing-to-cancel", detail),
+            RebalanceError::Unavailable(error) => error.into(),
             RebalanceError::Store(_) => {
                 tracing::error!(detail, "a request for the mapping is refused");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage", detail)

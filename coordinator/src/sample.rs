@@ -49,7 +49,7 @@ pub(crate) async fn sample(
     // The permits are the thread's, which goes on when the caller goes.
     let sample = move |app: &App| {
         let _planning = planning;
-        Ok((mapping(app)?.sample(contents), permit))
+        Ok((mapping(app)?.sample(contents)?, permit))
     };
     let (signatures, permit) = app.blocking(sample).await?;
     let body = stream(permit, "sample", move |out| {

@@ -141,7 +141,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
             let submission: Submission = pages::extract(app, Source::Fetched(fetched(item)))?;
-            Ok(app.advisor(market.as_ref()).probe(app.tier2(), &submission, own.as_ref())?)
+            app.advisor(market.as_ref()).probe(app.tier2(), &submission, own.as_ref())
         })
         .await?;
     advice.url = probe.url.unwrap_or_default();

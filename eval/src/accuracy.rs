@@ -193,7 +193,7 @@ impl Accuracy {
             milestones.push(Milestone { percent: *percent, fetches: until, agreement });
             done = until;
         }
-        let partitions_learned = driver.engine.tier2.load().partitions.len();
+        let partitions_learned = driver.engine.tier2.load()?.partitions.len();
         driver.stop();
         Ok(Run {
             rules,

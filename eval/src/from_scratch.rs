@@ -3,15 +3,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use anyhow::Context;
 use doppel::scratch::Scratch;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, PageUrl, Tau, UnionFind};
-use doppel_protocol::{IndexCommand, Search, SearchResult, Tier2Api};
+use doppel_model::{Epoch, PageId, PageUrl, RangeId, Tau, UnionFind};
+use doppel_protocol::{
+    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, Search, SearchResult, SourceError,
+    Tier2Api,
+};
 use doppel_tier2::{Config, Tier2};
 
 use crate::processor;
@@ -33,8 +36,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     // One partition is the fastest in one process: no map is learned.
     let config = Config { partitions: 1, ..Config::new(scratch.path(), Policy { tau }) };
     let (sender, answers) = channel();
-    let answer = Box::new(move |results: Vec<SearchResult>| drop(sender.send(results)));
-    let index = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer)?;
+    let index = Tier2::open(config, Arc::new(Nobody(sender)))?;
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {
         page: url.id(),
         signature: Arc::clone(signature),
@@ -42,8 +44,8 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     });
     let orders: Vec<IndexCommand> = orders.collect();
     let (begin, processor) = (Instant::now(), processor::seconds());
-    index.submit(orders);
-    index.flush_batch();
+    index.submit(Orders { range: RangeId(0), epoch: Epoch(1), first: 1, commands: orders })?;
+    index.flush_batch()?;
     let mut components = Components::default();
     let mut missing = pages.len();
     while missing > 0 {
@@ -60,6 +62,31 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     let processor = processor::seconds() - processor;
     index.stop();
     Ok(FromScratch { seconds, processor, groups })
+}
+
+/// A tier 1 that has nothing, and collects results.
+struct Nobody(Sender<Vec<SearchResult>>);
+
+impl ContentSource for Nobody {
+    fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
+        Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
+    }
+
+    fn contents(&self, _: RangeId, _: Option<PageId>, _: usize) -> Result<ContentsPage, SourceError> {
+        Ok(ContentsPage::default())
+    }
+
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        Ok(vec![None; pages.len()])
+    }
+
+    fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
+        self.0.send(results).map_err(|error| SourceError::Unavailable(error.to_string()))
+    }
+
+    fn repeat(&self, _: RangeId, _: Vec<Repeat>) -> Result<(), SourceError> {
+        Ok(())
+    }
 }
 
 /// Connected components of pages.

@@ -254,7 +254,7 @@ impl Growth {
         let (begin, processor) = (Instant::now(), processor::seconds());
         let outcomes = self.driver.submit(submissions)?;
         // The batch is complete: nothing is gained by waiting for more.
-        self.driver.engine.tier2.flush_batch();
+        self.driver.engine.tier2.flush_batch()?;
         self.driver.answered()?;
         let answered = begin.elapsed().as_secs_f64();
         self.driver.quiescent()?;

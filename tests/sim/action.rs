@@ -5,7 +5,7 @@ use doppel_protocol::Rule;
 use doppel_tier1::simulation::Kind;
 
 use super::contents::{FAMILIES, islands};
-use super::delays::DELAYED;
+use super::delays::delayed;
 use super::model::{Body, Page};
 use super::order;
 use super::random::Random;
@@ -126,6 +126,21 @@ pub(crate) enum Action {
     Work {
         steps: u32,
     },
+    /// A node of tier 2 dies alone, and comes back with what is left of its file.
+    KillIndexNode {
+        node: u32,
+        files: Files,
+    },
+    /// From now on one in so many calls between tier 2's router and its nodes fails; 0 for none.
+    FailCalls {
+        one_in: u8,
+        seed: u32,
+    },
+    /// A page that tier 2 wants to be searched for again comes to its shard.
+    Repeat {
+        which: u32,
+        stop: Stop,
+    },
     /// A range is killed and started, and tier 2 with it unless it dies alone.
     Kill {
         range: u32,
@@ -227,25 +242,6 @@ impl Plan {
     }
 }
 
-/// A message is held up while the page it rests on goes its way, and the rest with it. Parts are left out.
-fn delayed(random: &mut Random) -> Vec<Action> {
-    let kind = DELAYED[random.below(DELAYED.len() as u64) as usize];
-    let commits = if random.once_in(4) { 20 + random.below(100) as u32 } else { u32::MAX };
-    let (first, length) = FAMILIES[random.below(FAMILIES.len() as u64) as usize];
-    let content = Body::Content(first + random.below(length as u64) as usize);
-    let body = if random.once_in(4) { Body::Dead } else { content };
-    let mut actions = vec![
-        Action::Lull,
-        Action::Delay { kind, commits },
-        Action::Bridge { which: random.number() },
-        Action::Lull,
-        Action::Overtake { which: random.number(), body },
-        Action::Lull,
-    ];
-    actions.retain(|_| !random.once_in(8));
-    actions
-}
-
 /// The habits of a run: how often what happens, and which contents its pages have.
 struct Making<'r> {
     random: &'r mut Random,
@@ -256,11 +252,12 @@ struct Making<'r> {
     stops: bool,
     redirects: u64,
     /// How often each class of action comes, in the order of [`Making::action`].
-    weights: [u64; 20],
+    weights: [u64; 23],
 }
 
 /// The weights of a common run.
-const WEIGHTS: [u64; 20] = [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30];
+const WEIGHTS: [u64; 23] =
+    [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12];
 
 impl<'r> Making<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
@@ -380,6 +377,12 @@ impl<'r> Making<'r> {
             }
             16 if self.stops => Action::KillAll { files: self.files() },
             17 => Action::Ask { page: self.page() },
+            20 if self.stops => Action::KillIndexNode { node: which, files: self.files() },
+            21 if self.stops => {
+                let one_in = [0, 0, 3, 8, 20][self.random.below(5) as usize];
+                Action::FailCalls { one_in, seed: which }
+            }
+            22 => Action::Repeat { which, stop: self.stop() },
             18 => Action::Read { limit: 1 + self.random.below(20) as u8 },
             _ => {
                 let most = if self.random.once_in(5) { 200_000_000 } else { 5_000 };

@@ -7,15 +7,16 @@ use doppel_model::{PageId, ShardId};
 use doppel_tier1::simulation::{Envelope, Kind, SimPost};
 use doppel_tier1::{RangeId, RangeMap};
 
-use super::action::Stop;
+use super::action::{Action, Stop};
 use super::clients::Request;
-use super::model::{Body, Version};
+use super::contents::FAMILIES;
+use super::model::{Body, Version, url};
 use super::random::Random;
 use super::violation::Checked;
-use super::world::World;
+use super::world::{World, range_id};
 
 /// The kinds that are held up; those that join groups more often.
-pub(crate) const DELAYED: [Kind; 12] = [
+const DELAYED: [Kind; 12] = [
     Kind::Merge,
     Kind::Merge,
     Kind::Merge,
@@ -30,6 +31,25 @@ pub(crate) const DELAYED: [Kind; 12] = [
     Kind::Answer,
 ];
 
+/// A message is held up while the page it rests on goes its way, and the rest with it. Parts are left out.
+pub(crate) fn delayed(random: &mut Random) -> Vec<Action> {
+    let kind = DELAYED[random.below(DELAYED.len() as u64) as usize];
+    let commits = if random.once_in(4) { 20 + random.below(100) as u32 } else { u32::MAX };
+    let (first, length) = FAMILIES[random.below(FAMILIES.len() as u64) as usize];
+    let content = Body::Content(first + random.below(length as u64) as usize);
+    let body = if random.once_in(4) { Body::Dead } else { content };
+    let mut actions = vec![
+        Action::Lull,
+        Action::Delay { kind, commits },
+        Action::Bridge { which: random.number() },
+        Action::Lull,
+        Action::Overtake { which: random.number(), body },
+        Action::Lull,
+    ];
+    actions.retain(|_| !random.once_in(8));
+    actions
+}
+
 /// What waits, and what will.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
@@ -39,6 +59,8 @@ pub(crate) struct Delays {
     envelopes: BTreeMap<(ShardId, ShardId), Held<Envelope>>,
     /// Posts between two ranges, which the network holds.
     posts: BTreeMap<(RangeId, RangeId), Held<SimPost>>,
+    /// The page that last got a content near two groups: what is held up may rest on it, whatever pair it names.
+    bridge: Option<PageId>,
 }
 
 /// What is held up, and whatever the same sender sent after it.
@@ -72,7 +94,7 @@ impl Delays {
                 passed.push(envelope);
             }
         }
-        passed
+        in_order(passed)
     }
 
     /// The same of posts that come to a range.
@@ -140,6 +162,18 @@ fn released<P: Ord, T>(held: &mut BTreeMap<P, Held<T>>, is_here: impl Fn(&P) -> 
     passed
 }
 
+/// Those of each pair of shards by their numbers, in the places that the pair has: what was held up may be newer than
+/// what a range has not come to, or older.
+fn in_order(envelopes: Vec<Envelope>) -> Vec<Envelope> {
+    let pairs: Vec<(ShardId, ShardId)> = envelopes.iter().map(|one| (one.from(), one.to())).collect();
+    let mut by_pair: BTreeMap<(ShardId, ShardId), BTreeMap<u64, Envelope>> = BTreeMap::new();
+    for envelope in envelopes {
+        by_pair.entry((envelope.from(), envelope.to())).or_default().insert(envelope.number(), envelope);
+    }
+    let next = |pair| Some(by_pair.get_mut(&pair)?.pop_first()?.1);
+    pairs.into_iter().filter_map(next).collect()
+}
+
 impl World {
     /// A page gets a content that is near two groups, which nothing else ties.
     pub(crate) fn bridge(&mut self, which: u32) -> Checked {
@@ -158,6 +192,7 @@ impl World {
         if bridges.is_empty() {
             return Ok(());
         }
+        self.delays.bridge = Some(url(page).id());
         let body = Body::Content(bridges[random.below(bridges.len() as u64) as usize]);
         let version = Version { page, date: self.clock, popularity: None, body };
         let request = Request { versions: vec![(version, None)] };
@@ -166,10 +201,12 @@ impl World {
 
     /// A page on which a held message rests gets another version.
     pub(crate) fn overtake(&mut self, which: u32, body: Body) -> Checked {
-        let pages: Vec<PageId> = self.delays.pairs().flat_map(|(page, partner)| [page, partner]).collect();
+        let mut pages: Vec<PageId> =
+            self.delays.pairs().flat_map(|(page, partner)| [page, partner]).collect();
         if pages.is_empty() {
             return Ok(());
         }
+        pages.extend(self.delays.bridge.iter().flat_map(|page| [page, page]));
         let page = self.model.page(pages[which as usize % pages.len()]);
         let version = Version { page, date: self.clock, popularity: None, body };
         let request = Request { versions: vec![(version, None)] };
@@ -179,9 +216,11 @@ impl World {
     /// Whatever was held up goes on.
     pub(crate) fn end_delays(&mut self) {
         let (envelopes, posts) = self.delays.end();
-        for envelope in envelopes {
-            let at = self.host_of(envelope.to());
-            self.hosts[at].range.put_envelopes([envelope]);
+        for (at, host) in self.hosts.iter_mut().enumerate() {
+            let mut all = host.range.take_envelopes();
+            let map = self.map;
+            all.extend(envelopes.iter().filter(|held| map.of_shard(held.to()) == range_id(at)).cloned());
+            host.range.put_envelopes(in_order(all));
         }
         posts.into_iter().for_each(|post| self.network.send(post));
     }

@@ -1,35 +1,124 @@
-//! Tier 2 in a run: the real index, passes by hand, files that are kept, lost or cut.
+//! Tier 2 in a run: the real index, passes by hand, nodes that die alone, files that are kept, lost or cut.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
-use doppel_model::{ContentHash, PageId};
-use doppel_protocol::{IndexCommand, SearchResult};
-use doppel_tier2::simulation::{Index, files};
-use doppel_tier2::{Config, Fetch};
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, PageId, RangeId};
+use doppel_protocol::{
+    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, SearchResult, SourceError,
+};
+use doppel_tier1::simulation::{Row, rows};
+use doppel_tier2::Config;
+use doppel_tier2::simulation::{Faults, Index, Waiting, files, node_file};
 use tempfile::TempDir;
 
 use super::action::Files;
 use super::contents::Contents;
+use super::order_log::{EPOCH, OrderLog};
+use super::store::AllStores;
 use super::violation::{Checked, failed, holds};
+
+/// Nodes of tier 2.
+const NODES: u32 = 3;
 
 /// An order on its way to tier 2.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
-    pub(crate) command: IndexCommand,
+    range: RangeId,
+    /// In the log of its range.
+    index: u64,
+    command: IndexCommand,
     /// It removes a content that its page has exchanged for another: the page must not be missing.
-    pub(crate) exchanged: bool,
+    exchanged: bool,
+}
+
+/// Tier 1 as tier 2 sees it: the stores of all its ranges, and a basket for results.
+pub(crate) struct Source {
+    pub(crate) all: Arc<AllStores>,
+    pub(crate) shards: u16,
+    pub(crate) contents: &'static Contents,
+    pub(crate) results: Mutex<Vec<SearchResult>>,
+}
+
+impl ContentSource for Source {
+    fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
+        let first = |range| {
+            // The smallest page of the first of its shards.
+            let shard = u64::from(self.all.map.run(range).start);
+            let top = (shard << 32).div_ceil(self.shards.into()) as u32;
+            let mut page = [0; 16];
+            page[..4].copy_from_slice(&top.to_be_bytes());
+            PageId::from_bytes(page)
+        };
+        let range = |range| PageRange { range, epoch: EPOCH, first: first(range) };
+        Ok(self.all.map.ranges().map(range).collect())
+    }
+
+    fn contents(
+        &self,
+        range: RangeId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<ContentsPage, SourceError> {
+        let rows = rows(&*self.all, self.shards).map_err(|error| SourceError::Damaged(error.to_string()))?;
+        let has_tokens = |content: &ContentHash| {
+            self.contents.signatures.iter().any(|one| one.content() == *content && one.tokens() > 0)
+        };
+        let mut contents: Vec<(PageId, ContentHash)> = rows
+            .iter()
+            .filter_map(|row| match row {
+                Row::Page(row) => Some((row.page, row.content.filter(has_tokens)?)),
+                _ => None,
+            })
+            .filter(|(page, _)| self.all.map.of_page(*page) == range)
+            .filter(|(page, _)| after.is_none_or(|after| *page > after))
+            .collect();
+        contents.sort_unstable();
+        // In several pages, so that pages change between two of them.
+        let limit = limit.min(7);
+        let next = (contents.len() > limit).then(|| contents[limit - 1].0);
+        contents.truncate(limit);
+        Ok(ContentsPage { contents, next })
+    }
+
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        Ok(pages
+            .iter()
+            .map(|page| doppel_tier1::simulation::signature(&*self.all, self.shards, *page))
+            .collect())
+    }
+
+    fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
+        self.results.lock().unwrap().extend(results);
+        Ok(())
+    }
+
+    fn repeat(&self, _: RangeId, _: Vec<Repeat>) -> Result<(), SourceError> {
+        unreachable!("the run takes them itself")
+    }
 }
 
 pub(crate) struct IndexSide {
     index: Option<Index>,
-    pub(crate) orders: VecDeque<Order>,
+    source: Arc<Source>,
+    /// What tier 2 has taken and not yet begun.
+    orders: VecDeque<Order>,
+    /// The orders of every range.
+    logs: Vec<OrderLog>,
+    /// Pages of the pass that is under way, and whether they have to be there at its end.
+    exchanged: BTreeMap<PageId, bool>,
     config: Config,
+    /// A node has died: what it is told when it is there again may be newer than the orders that wait.
+    killed: bool,
+    faults: Faults,
     _dir: TempDir,
 }
 
 impl IndexSide {
-    pub(crate) fn new(contents: &'static Contents, fetch: Fetch) -> Checked<Self> {
+    pub(crate) fn new(source: Source, mistakes: Faults) -> Checked<Self> {
         let dir = match fs::metadata("/dev/shm") {
             Ok(_) => TempDir::new_in("/dev/shm"),
             Err(_) => TempDir::new(),
@@ -37,13 +126,24 @@ impl IndexSide {
         let dir = dir.map_err(|e| failed("temporary directory")(e.into()))?;
         let config = Config {
             threads: 1,
-            nodes: 3,
+            nodes: NODES,
             partitions: 6,
             step: 3,
-            ..Config::new(dir.path(), contents.policy)
+            ..Config::new(dir.path(), source.contents.policy)
         };
-        let mut this = Self { index: None, orders: VecDeque::new(), config, _dir: dir };
-        this.open(Vec::new(), fetch)?;
+        let logs = source.all.map.ranges().map(|_| OrderLog::default()).collect();
+        let mut this = Self {
+            index: None,
+            source: Arc::new(source),
+            orders: VecDeque::new(),
+            logs,
+            exchanged: BTreeMap::new(),
+            config,
+            killed: false,
+            faults: mistakes,
+            _dir: dir,
+        };
+        this.open()?;
         Ok(this)
     }
 
@@ -51,79 +151,167 @@ impl IndexSide {
         self.index.as_ref().expect("the index is open")
     }
 
-    fn open(&mut self, contents: Vec<(PageId, ContentHash)>, fetch: Fetch) -> Checked {
-        let index = Index::open(self.config.clone(), &mut contents.into_iter(), fetch);
-        self.index = Some(index.map_err(|e| failed("opening the index")(e.into()))?);
+    fn open(&mut self) -> Checked {
+        let index = Index::open(self.config.clone(), Arc::clone(&self.source) as Arc<dyn ContentSource>);
+        let index = index.map_err(|e| failed("opening the index")(e.into()))?;
+        index.set_faults(self.faults, 0);
+        self.index = Some(index);
         Ok(())
     }
 
-    /// Tier 2 is killed and started with these contents; orders that waited are gone.
-    pub(crate) fn restart(
-        &mut self,
-        left: Files,
-        contents: Vec<(PageId, ContentHash)>,
-        fetch: Fetch,
-    ) -> Checked {
+    /// One in so many calls of a node fails from now on; 0 for none.
+    pub(crate) fn fail(&mut self, one_in: u64, seed: u64) {
+        self.faults.one_in = one_in;
+        self.index().set_faults(self.faults, seed);
+    }
+
+    /// A range has an order for tier 2.
+    pub(crate) fn order(&mut self, at: usize, command: IndexCommand, exchanged: bool) -> Checked {
+        let (range, index) = (self.ranges()[at], self.logs[at].push(command.clone()));
+        self.hand_over(range, index, command, exchanged)
+    }
+
+    /// A range has died alone, and hands over again what it may not have handed over.
+    pub(crate) fn order_again(&mut self, at: usize, mistaken: bool) -> Checked {
+        let range = self.ranges()[at];
+        for (index, command) in self.logs[at].again(mistaken) {
+            self.hand_over(range, index, command, false)?;
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self, range: RangeId, first: u64, command: IndexCommand, exchanged: bool) -> Checked {
+        let orders = Orders { range, epoch: EPOCH, first, commands: vec![command] };
+        let taken = self.index().accept(orders).map_err(|e| failed("an order to the index")(e.into()))?;
+        for (index, command) in taken.into_iter().flat_map(|taken| (taken.first..).zip(taken.commands)) {
+            self.orders.push_back(Order { range, index, command, exchanged });
+        }
+        Ok(())
+    }
+
+    fn ranges(&self) -> Vec<RangeId> {
+        self.source.all.map.ranges().collect()
+    }
+
+    /// Tier 2 is killed and started; orders that waited are gone, and ranges count theirs anew.
+    pub(crate) fn restart(&mut self, left: Files) -> Checked {
         self.orders.clear();
+        self.logs.fill_with(OrderLog::default);
+        self.exchanged.clear();
+        self.source.results.lock().unwrap().clear();
         if left == Files::Flushed {
             self.index().flush();
         }
         self.index = None;
         for path in files(&self.config) {
-            let Ok(file) = fs::metadata(&path) else { continue };
-            let damaged = match left {
-                Files::Flushed | Files::AsTheyAre => Ok(()),
-                Files::Lost => fs::remove_file(&path),
-                Files::Cut(share) => {
-                    let length = file.len() * u64::from(share) / 256;
-                    OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(length))
-                }
-            };
-            damaged.map_err(|e| failed("cutting a file")(e.into()))?;
+            damage(&path, left)?;
         }
-        self.open(contents, fetch)
+        self.open()
     }
 
-    /// Makes a pass over the first orders.
+    /// A node of tier 2 dies alone, and starts with what is left of its file.
+    pub(crate) fn kill_node(&mut self, node: u32, left: Files) -> Checked {
+        let node = (node % NODES) as usize;
+        self.killed = true;
+        self.index().kill(node, left == Files::Flushed);
+        damage(&node_file(&self.config, node), left)?;
+        self.index().start(node).map_err(|e| failed("starting a node of the index")(e.into()))
+    }
+
+    /// Whether there is a pass to make or to go on with.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.index().has_pass() || !self.orders.is_empty()
+    }
+
+    /// Makes a pass over the first orders, or goes on with the one that waits for a node.
     pub(crate) fn pass(&mut self, orders: usize) -> Checked<Vec<SearchResult>> {
-        let orders: Vec<Order> = self.orders.drain(..orders.min(self.orders.len())).collect();
+        let waits = self.index().has_pass();
+        let orders = if waits { Vec::new() } else { self.take(orders) };
         // Of several orders about a page the last says whether it has to be there.
-        let mut exchanged = BTreeMap::new();
         for order in &orders {
             match &order.command {
-                IndexCommand::Remove { page, .. } => drop(exchanged.insert(*page, order.exchanged)),
-                IndexCommand::Put { page, .. } => drop(exchanged.insert(*page, true)),
+                IndexCommand::Remove { page, .. } => drop(self.exchanged.insert(*page, order.exchanged)),
+                IndexCommand::Put { page, .. } => drop(self.exchanged.insert(*page, true)),
                 IndexCommand::Search { .. } => {}
             }
         }
-        let answers = self.index().pass(orders.into_iter().map(|order| order.command).collect());
-        for (page, _) in exchanged.into_iter().filter(|(_, there)| *there) {
-            holds!(
-                "no pair is missed by a race",
-                self.index().has(page),
-                "the old content of {page:?} was removed before the new one was stored"
-            );
+        let batch = orders.first().map(|first| (first.range, first.index)).map(|(range, first)| {
+            let commands = orders.into_iter().map(|order| order.command).collect();
+            Orders { range, epoch: EPOCH, first, commands }
+        });
+        if !self.index().pass(batch) {
+            return Ok(Vec::new());
         }
-        Ok(answers)
+        let exchanged = std::mem::take(&mut self.exchanged);
+        let all_there = self.index().tend();
+        if all_there && std::mem::take(&mut self.killed) {
+            self.orders.iter_mut().for_each(|order| order.exchanged = false);
+        } else if all_there && self.faults.one_in == 0 {
+            for (page, _) in exchanged.into_iter().filter(|(_, there)| *there) {
+                holds!(
+                    "no pair is missed by a race",
+                    self.index().has(page),
+                    "the old content of {page:?} was removed before the new one was stored"
+                );
+            }
+        }
+        Ok(std::mem::take(&mut *self.source.results.lock().unwrap()))
+    }
+
+    /// The first orders of the range whose turn it is. Those of another range may be overtaken.
+    fn take(&mut self, limit: usize) -> Vec<Order> {
+        let Some(range) = self.orders.front().map(|order| order.range) else { return Vec::new() };
+        let (mut taken, mut left) = (Vec::new(), VecDeque::new());
+        for order in self.orders.drain(..) {
+            if order.range == range && taken.len() < limit {
+                taken.push(order);
+            } else {
+                left.push_back(order);
+            }
+        }
+        self.orders = left;
+        taken
+    }
+
+    /// Looks after nodes that have died; whether all are there.
+    pub(crate) fn tend(&self) -> bool {
+        self.index().tend()
+    }
+
+    /// Pages that nodes say are to be searched for again.
+    pub(crate) fn repeats(&self) -> Vec<Waiting> {
+        self.index().repeats(&self.ranges())
+    }
+
+    pub(crate) fn acknowledge(&self, node: usize, range: RangeId, number: u64) {
+        self.index().acknowledge(node, range, number);
     }
 
     /// Answers as a pass would, without storing what the orders bring: for a planted mistake.
     pub(crate) fn compare_unstored(&self, orders: usize) -> Vec<SearchResult> {
         let answer = |order: &Order| match &order.command {
-            IndexCommand::Put { page, signature, search: Some(search) } => Some(SearchResult {
-                page: *page,
-                content: signature.content(),
-                ticket: search.ticket,
-                pairs: self.index().probe(signature).into_iter().filter(|pair| pair.page != *page).collect(),
-            }),
+            IndexCommand::Put { page, signature, search: Some(search) } => {
+                let found = self.index().probe(signature)?;
+                Some(SearchResult {
+                    page: *page,
+                    content: signature.content(),
+                    ticket: search.ticket,
+                    pairs: found.into_iter().filter(|pair| pair.page != *page).collect(),
+                })
+            }
             _ => None,
         };
-        self.orders.iter().take(orders).filter_map(answer).collect()
+        let first = self.orders.front().map(|order| order.range);
+        let due = self.orders.iter().filter(|order| Some(order.range) == first);
+        due.take(orders).filter_map(answer).collect()
     }
 
     /// Begins a change of the mapping, unless there is one.
     pub(crate) fn change(&mut self, dice: u32) -> Checked {
-        self.index().change(dice.into()).map(drop).map_err(|e| failed("a plan")(e.into()))
+        if self.index().has_pass() {
+            return Ok(());
+        }
+        self.index().change(dice.into()).map_err(|e| failed("a plan")(e.into()))
     }
 
     /// What was changed of the contents that were copied already is forgotten: a planted mistake.
@@ -131,14 +319,38 @@ impl IndexSide {
         self.index().forget_changes();
     }
 
-    /// Steps of the change, or of the cleaning up after it.
+    /// Steps of the change, or of the cleaning up after it. None is made while a pass waits.
     pub(crate) fn work(&mut self, steps: u32) {
         for _ in 0..steps {
-            self.index().work();
+            if self.index().has_pass() {
+                self.index().tend();
+            } else {
+                self.index().work();
+            }
         }
     }
 
     pub(crate) fn pages(&self) -> Vec<(PageId, ContentHash)> {
         self.index().pages()
     }
+
+    /// Every order of every range is acknowledged by every node.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        let logs = self.ranges().into_iter().zip(&self.logs);
+        logs.into_iter().all(|(range, log)| self.index().acknowledged(range) == log.last())
+    }
+}
+
+/// What a crash leaves of a file.
+fn damage(path: &Path, left: Files) -> Checked {
+    let Ok(file) = fs::metadata(path) else { return Ok(()) };
+    let damaged = match left {
+        Files::Flushed | Files::AsTheyAre => Ok(()),
+        Files::Lost => fs::remove_file(path),
+        Files::Cut(share) => {
+            let length = file.len() * u64::from(share) / 256;
+            OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(length))
+        }
+    };
+    damaged.map_err(|e| failed("cutting a file")(e.into()))
 }

@@ -82,12 +82,20 @@ pub(crate) enum Mistake {
     SignatureKept,
     /// What changed of a partition while it was copied is not copied again.
     LostCatchUp,
+    /// A node of the index acknowledges a removal and does not carry it out.
+    LostRemoval,
+    /// A node of the index that starts answers before it was told what it must have.
+    AnsweredUnfed,
+    /// A range that has died alone counts its orders to the index from 1 again.
+    OrdersCountedAnew,
+    /// After a start a page is asked for under the ticket of before, and answers to that come, too.
+    TicketUsedTwice,
     /// The clock of a coordinator dates an old version as new.
     OldVersionAsNew,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 34] = [
+    pub(crate) const ALL: [Self; 38] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -121,6 +129,10 @@ impl Mistake {
         Self::EventNotSuperseded,
         Self::SignatureKept,
         Self::LostCatchUp,
+        Self::LostRemoval,
+        Self::AnsweredUnfed,
+        Self::OrdersCountedAnew,
+        Self::TicketUsedTwice,
         Self::OldVersionAsNew,
     ];
 }

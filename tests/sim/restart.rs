@@ -1,17 +1,18 @@
 //! A range stops at any instruction, and starts from what its store holds.
 
-use doppel_tier1::RangeId;
-use doppel_tier1::simulation::{Answer, Command, Effect, FoundOwed, Owed, SimRange, contents};
+use doppel_model::RangeId;
+use doppel_protocol::{IndexCommand, Search};
+use doppel_tier1::simulation::{Answer, Command, Effect, FoundOwed, Owed, SimRange, last_ticket};
 
 use super::action::{Files, Stop};
 use super::mistake::Mistake;
 use super::violation::{Checked, failed};
-use super::world::{World, fetch, range_id};
+use super::world::{World, range_id};
 
 /// What dies.
 #[derive(Debug)]
 pub(crate) enum Killed {
-    /// The range alone. Orders to tier 2 that are in its log and may not have been given.
+    /// The range alone. Orders to tier 2 that are in its log and were not handed over.
     Alone(Vec<Effect>),
     /// Tier 2, too: this is left of its files.
     WithTier2(Files),
@@ -31,33 +32,49 @@ impl World {
         self.delays.forget(id, map);
         host.forgets = self.planted.is(Mistake::OwedForgotten);
         host.owed = Some(Owed::of(map, id));
-        let of_it = |command: &Command| map.of_shard(command.shard(shards)) == id;
+        let commands_survive = commands_survive || self.planted.is(Mistake::TicketUsedTwice);
+        // What was asked before is asked again under other tickets, so that answers of before may come or not.
+        self.commands.retain(|command| commands_survive || map.of_shard(command.shard(shards)) != id);
         match killed {
-            // Tier 2 brings what it has found out, and the orders of the last commit are in its record.
             Killed::Alone(orders) => {
-                self.commands
-                    .retain(|command| command.is_search_result() || commands_survive || !of_it(command));
-                orders.into_iter().for_each(|order| self.grant(at, order));
+                self.index.order_again(at, self.planted.is(Mistake::OrdersCountedAnew))?;
+                orders.into_iter().try_for_each(|order| self.grant(at, order))?;
             }
             Killed::WithTier2(files) => {
-                let mut all = Vec::new();
                 for (host, id) in self.hosts.iter_mut().zip(map.ranges()) {
-                    all.extend(contents(&*host.store, map, id).map_err(damaged)?);
-                    // Of every range it has lost what it was asked.
+                    // It has lost what every range has asked.
                     host.owed = Some(Owed::of(map, id));
                 }
-                // What the index has answered dies with it.
-                self.commands
-                    .retain(|command| !command.is_search_result() && (commands_survive || !of_it(command)));
-                self.index.restart(files, all, fetch(&self.all, shards))?;
+                self.index.restart(files)?;
             }
         }
         self.show_feed();
+        if self.planted.is(Mistake::TicketUsedTwice) {
+            self.answer_before()?;
+        }
         self.post(at)
+    }
+
+    /// A planted mistake: what is owed is asked for under the ticket of before, and answers of before are the first to
+    /// come.
+    fn answer_before(&mut self) -> Checked {
+        for at in 0..self.hosts.len() {
+            while self.find_owed(at, 1_000)? {}
+        }
+        let (old, others): (Vec<Command>, _) =
+            std::mem::take(&mut self.commands).into_iter().partition(Command::is_search_result);
+        self.commands = others;
+        for command in old {
+            if self.planted.now(Mistake::TicketUsedTwice) {
+                self.learn(command, 1, Stop::Never)?;
+            }
+        }
+        Ok(())
     }
 
     /// A range goes through so many rows for what they owe; false when there is nothing to go through.
     pub(crate) fn find_owed(&mut self, at: usize, rows: usize) -> Checked<bool> {
+        let shards = self.settings.shards;
         let host = &mut self.hosts[at];
         let Some(scan) = &mut host.owed else { return Ok(false) };
         let found = scan.piece(&*host.store, rows).map_err(|e| failed("what is owed")(e.into()))?;
@@ -68,7 +85,19 @@ impl World {
         if host.forgets {
             effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
         }
-        effects.into_iter().for_each(|effect| self.grant(at, effect));
+        effects.into_iter().try_for_each(|effect| self.grant(at, effect))?;
+        if self.planted.is(Mistake::TicketUsedTwice) {
+            for page in commands.iter().filter_map(Command::resumed) {
+                let last = last_ticket(&*self.all, shards, page).map_err(|e| failed("a page")(e.into()))?;
+                let Some((content, ticket)) = last else { continue };
+                self.index.order(
+                    at,
+                    IndexCommand::Search { page, content, search: Search { ticket } },
+                    false,
+                )?;
+            }
+            return Ok(true);
+        }
         self.commit(at, commands, 0, 0, Stop::Never)?;
         Ok(true)
     }

@@ -3,7 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_protocol::{Repeat, Search, SearchResult};
 use doppel_tier1::simulation::{Command, Row};
+use doppel_tier2::simulation::Waiting;
 
 use super::action::{Action, Plan, Stop};
 use super::clients::{Request, submission};
@@ -91,6 +93,12 @@ impl World {
             Action::Overtake { which, body } => self.overtake(*which, *body),
             Action::SendAgain { range } => self.send_again(*range as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
+            Action::KillIndexNode { node, files } => self.index.kill_node(*node, *files),
+            Action::FailCalls { one_in, seed } => {
+                self.index.fail((*one_in).into(), (*seed).into());
+                Ok(())
+            }
+            Action::Repeat { which, stop } => self.repeat(*which, *stop).map(drop),
             Action::Command { which, repeat, stop } => {
                 let Some(at) = pick(&self.commands, *which) else { return Ok(()) };
                 let command = if *repeat { self.commands[at].clone() } else { self.commands.remove(at) };
@@ -227,7 +235,7 @@ impl World {
             self.old_commands.push(command.clone());
         }
         match self.commit(at, vec![command.clone()], order as usize % 5, order, stop)? {
-            // The worker outlives a range, and tells it again. The index dies with it, and is asked again.
+            // The worker outlives a range, and tells it again. What the index is asked is asked again.
             Commit::Lost if !command.is_search_result() => self.commands.push(command),
             Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
@@ -275,6 +283,26 @@ impl World {
         let Some(page) = pick(pages, which >> 8) else { return Ok(()) };
         let page = pages.remove(page);
         self.search(at, page, stop)
+    }
+
+    /// A page that a node of the index says is to be searched for again comes to its range. The node forgets it once
+    /// that is known to be durable. Whether there was one.
+    pub(crate) fn repeat(&mut self, which: u32, stop: Stop) -> Checked<bool> {
+        let repeats = self.index.repeats();
+        let Some(first) = pick(&repeats, which).map(|at| repeats[at]) else { return Ok(false) };
+        // They are acknowledged up to a number, so all before it come as well.
+        let is_due = |one: &Waiting| {
+            (one.node, one.range) == (first.node, first.range) && one.repeat.number <= first.repeat.number
+        };
+        for Waiting { node, range, repeat } in repeats.into_iter().filter(is_due) {
+            let Repeat { number, page, content } = repeat;
+            let again = SearchResult { page, content, ticket: Search::AGAIN, pairs: Vec::new() };
+            match self.commit(self.host_of_page(page), vec![Command::searched(again)], 0, 0, stop)? {
+                Commit::Answered => self.index.acknowledge(node, range, number),
+                Commit::Unanswered | Commit::Lost => break,
+            }
+        }
+        Ok(true)
     }
 
     /// The background has time for a deferred search. One that is lost is owed again at the start of the range.

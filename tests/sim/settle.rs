@@ -31,6 +31,7 @@ impl World {
 
     /// Everybody is up, and nothing is lost any more: the outboxes say what is under way.
     fn lose_nothing_more(&mut self) -> Checked {
+        self.index.fail(0, 0);
         self.network.lose(|_| true);
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
     }
@@ -71,8 +72,11 @@ impl World {
             self.learn(command, 4, Stop::Never)?;
             return Ok(true);
         }
-        if !self.index.orders.is_empty() {
+        if !self.index.tend() || self.index.is_busy() {
             self.pass(usize::MAX)?;
+            return Ok(true);
+        }
+        if self.repeat(0, Stop::Never)? {
             return Ok(true);
         }
         for at in 0..self.hosts.len() {
@@ -94,6 +98,11 @@ impl World {
 
     /// Nothing is done any more; nothing may be owed.
     fn rest(&mut self) -> Checked {
+        holds!(
+            "orders are acknowledged",
+            self.index.is_acknowledged(),
+            "an order is neither done nor waiting"
+        );
         for (at, host) in self.hosts.iter().enumerate() {
             let backlog = host.range.backlog();
             holds!(

@@ -11,13 +11,13 @@ use doppel_tier1::simulation::{
     Answer, Command, Effect, Envelope, Owed, Row, Settings, Settled, SimPost, SimRange, Worker, rows,
 };
 use doppel_tier1::{RangeId, RangeMap, Store};
-use doppel_tier2::Fetch;
+use doppel_tier2::simulation::Faults;
 
 use super::action::{Files, Plan, Stop};
 use super::clients::{Reader, Request, submission};
 use super::contents::Contents;
 use super::delays::Delays;
-use super::index_side::{IndexSide, Order};
+use super::index_side::{IndexSide, Source};
 use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
@@ -120,7 +120,19 @@ impl World {
             last_post: 0,
             post_envelopes: plan.post_envelopes,
             worker,
-            index: IndexSide::new(contents, fetch(&all, settings.shards))?,
+            index: IndexSide::new(
+                Source {
+                    all: Arc::clone(&all),
+                    shards: settings.shards,
+                    contents,
+                    results: std::sync::Mutex::default(),
+                },
+                Faults {
+                    one_in: 0,
+                    lose_removals: planted.is(Mistake::LostRemoval),
+                    unfed: planted.is(Mistake::AnsweredUnfed),
+                },
+            )?,
             all,
             network: Network::default(),
             delays: Delays::default(),
@@ -212,7 +224,7 @@ impl World {
         let stops = until < effects.len();
         let mut effects = effects.into_iter();
         for effect in effects.by_ref().take(until) {
-            self.grant(at, effect);
+            self.grant(at, effect)?;
         }
         self.show_feed();
         if stops {
@@ -341,12 +353,11 @@ impl World {
             .map_err(|e| failed("a commit")(e.into()))?;
         host.range.set_applied(to, from, number - 1);
         let effects = self.settled(at)?;
-        effects.into_iter().for_each(|effect| self.grant(at, effect));
-        Ok(())
+        effects.into_iter().try_for_each(|effect| self.grant(at, effect))
     }
 
     /// Carries out one effect of a commit.
-    pub(crate) fn grant(&mut self, at: usize, effect: Effect) {
+    pub(crate) fn grant(&mut self, at: usize, effect: Effect) -> Checked {
         let host = &mut self.hosts[at];
         match effect {
             Effect::Index(command) => {
@@ -360,7 +371,7 @@ impl World {
                     }
                     _ => false,
                 };
-                self.index.orders.push_back(Order { command, exchanged });
+                self.index.order(at, command, exchanged)?;
             }
             Effect::Verify { page, content, winner, winner_content } => {
                 host.verify.push((page, content, winner, winner_content));
@@ -377,6 +388,7 @@ impl World {
             }
             Effect::Changed | Effect::Outcome(_) => {}
         }
+        Ok(())
     }
 
     /// A batch reaches the ranges of its pages, one after the other; true when all of it is acknowledged.
@@ -446,10 +458,4 @@ pub(crate) enum Commit {
     /// It is durable, and whoever waited for it was told nothing.
     Unanswered,
     Lost,
-}
-
-/// Where tier 2 gets a signature again.
-pub(crate) fn fetch(all: &Arc<AllStores>, shards: u16) -> Fetch {
-    let all = Arc::clone(all);
-    Arc::new(move |page| doppel_tier1::simulation::signature(&*all, shards, page))
 }

@@ -16,10 +16,10 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageId, PageUrl, Random, Timestamp};
+use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
-    Body, IndexCommand, LoadReport, Outcome, Pair, PartitionLookup, SearchResult, Submission, Tier1Api,
-    Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
+    SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
 use doppel_tier1::{Config, Memory, Retention, Rules, Sled, Store, Tier1};
 
@@ -62,8 +62,8 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         manifest: String::new(),
     };
     let tier1 = Tier1::over(vec![store], &config).expect("an empty collection");
-    let index = Arc::new(Families { answer: OnceLock::new(), first: Mutex::new(HashMap::new()) });
-    assert!(index.answer.set(tier1.answer()).is_ok());
+    let index = Arc::new(Families { source: OnceLock::new(), first: Mutex::new(HashMap::new()) });
+    assert!(index.source.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(Arc::clone(&index) as Arc<dyn Tier2Api>).expect("threads");
     let mut builder = Builder::new();
     for batch in versions(&mut builder, family, 0) {
@@ -119,20 +119,18 @@ fn mix(number: u64) -> u64 {
     Random::new(number).number()
 }
 
-type Answer = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
-
 /// Tier 2's part, played by a map: the partner of a page is the first page of its family.
 struct Families {
-    answer: OnceLock<Answer>,
+    source: OnceLock<Arc<dyn ContentSource>>,
     /// First page of a family and its content, by the smallest shingle hash, which the members share.
     first: Mutex<HashMap<u64, (PageId, ContentHash)>>,
 }
 
 impl Tier2Api for Families {
-    fn submit(&self, commands: Vec<IndexCommand>) {
+    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
         let mut first = self.first.lock().expect("no panic");
         let mut results = Vec::new();
-        for command in commands {
+        for command in orders.commands {
             match command {
                 IndexCommand::Put { page, signature, search } => {
                     let family = signature.set().next().unwrap_or(0);
@@ -156,28 +154,29 @@ impl Tier2Api for Families {
                 IndexCommand::Remove { .. } => {}
             }
         }
-        if let Some(answer) = self.answer.get() {
-            answer(results);
-        }
+        let source = self.source.get().ok_or(IndexError::Stopping)?;
+        source.deliver(results).map_err(|error| IndexError::Unavailable(error.to_string()))
     }
 
     fn waiting(&self) -> usize {
         0
     }
 
-    fn probe(&self, _: &Signature) -> Vec<Pair> {
-        Vec::new()
+    fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
+        Ok(Vec::new())
     }
 
-    fn locate(&self, _: &Signature) -> PartitionLookup {
-        PartitionLookup { lengths: Vec::new(), home: 0, probed_partitions: Vec::new() }
+    fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
+        Ok(PartitionLookup { lengths: Vec::new(), home: PartitionId(0), probed_partitions: Vec::new() })
     }
 
-    fn load(&self) -> LoadReport {
+    fn load(&self) -> Result<LoadReport, IndexError> {
         unreachable!("nobody asks for the load")
     }
 
-    fn flush_batch(&self) {}
+    fn flush_batch(&self) -> Result<(), IndexError> {
+        Ok(())
+    }
 }
 
 fn pair(page: PageId, content: ContentHash, signature: &Signature) -> Pair {

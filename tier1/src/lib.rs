@@ -29,5 +29,5 @@ mod txn;
 
 pub use machine::{Retention, Rules};
 pub use range::{RangeId, RangeMap, RangeMapError};
-pub use service::{Config, Contents, Error, Tier1};
+pub use service::{Config, Error, Tier1};
 pub use store::{Joined, Memory, Sled, Store, StoreError, Write};

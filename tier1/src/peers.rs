@@ -7,9 +7,9 @@ use crossbeam::channel::Receiver;
 use doppel_model::ShardId;
 use doppel_protocol::Tier1Error;
 
-use crate::range::RangeId;
 use crate::record::Envelope;
 use crate::txn::Row;
+use doppel_model::RangeId;
 
 /// Messages of a post at most.
 pub(crate) const POST_MESSAGES: usize = 256;
@@ -56,7 +56,7 @@ pub(crate) enum PeerError {
     Unreachable(RangeId),
     /// It takes no writes, or a row is damaged.
     #[error(transparent)]
-    Tier1Error(#[from] Tier1Error),
+    Refused(#[from] Tier1Error),
 }
 
 /// The answer to a post, when there is one. Nothing comes from a range that has ended.

@@ -6,7 +6,9 @@ use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{Counters, Rank, Status, Unresolved};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use encoding::{VERSION, body, damaged, decode, encode, seal};
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) use encoding::seal;
+pub(crate) use encoding::{VERSION, body, damaged, decode, encode};
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

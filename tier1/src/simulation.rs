@@ -12,22 +12,21 @@ mod tampering;
 mod worker;
 
 use doppel_model::pairwise::Policy;
-use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, WinnerOrder};
 
 pub use envelope::{Envelope, Kind};
 pub use post::{Answer, SimPost};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
-pub use worker::{Worker, signature};
+pub use worker::{Worker, last_ticket, signature};
 
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
 use crate::range::owed::OwedScan;
-use crate::range::{PostId, Range, RangeId, RangeMap, Released};
-use crate::record::{PageRecord, decode};
+use crate::range::{PostId, Range, RangeMap, Released};
 pub use crate::service::FeedExtent;
-use crate::store::{Store, StoreError, Write, each};
-use crate::{Retention, Rules, key};
+use crate::store::{Store, StoreError, Write};
+use crate::{Retention, Rules};
 
 /// What a cluster is created with.
 #[derive(Debug, Clone, Copy)]
@@ -251,27 +250,6 @@ impl Owed {
     }
 }
 
-/// What the index must have of a range.
-///
-/// # Errors
-/// When a row is damaged.
-pub fn contents(
-    store: &dyn Store,
-    map: RangeMap,
-    id: RangeId,
-) -> Result<Vec<(PageId, ContentHash)>, StoreError> {
-    let mut contents = Vec::new();
-    for shard in map.run(id).map(ShardId) {
-        each(store, shard, key::Kind::Page, |key, bytes| {
-            let record: PageRecord = decode(key, bytes)?;
-            let state = record.content().filter(|state| state.tokens > 0);
-            contents.extend(key::last_page(key).zip(state.map(|state| state.content)));
-            Ok(())
-        })?;
-    }
-    Ok(contents)
-}
-
 impl From<MachineEffect> for Effect {
     fn from(effect: MachineEffect) -> Self {
         match effect {
@@ -301,6 +279,12 @@ impl Command {
     #[must_use]
     pub fn search_now(page: PageId) -> Self {
         Self(MachineCommand::SearchNow { page })
+    }
+
+    /// The page that was found pending at a start.
+    #[must_use]
+    pub fn resumed(&self) -> Option<PageId> {
+        if let MachineCommand::ResumeSearch { page } = self.0 { Some(page) } else { None }
     }
 
     #[must_use]
@@ -351,10 +335,4 @@ impl Command {
 #[must_use]
 pub fn shard_of_row(key: &[u8]) -> Option<ShardId> {
     key.first_chunk::<2>().map(|bytes| ShardId(u16::from_be_bytes(*bytes)))
-}
-
-/// The outbox row of an envelope.
-#[must_use]
-pub fn outbox_row(from: ShardId, to: ShardId, number: u64) -> Vec<u8> {
-    key::outbox(from, to, number)
 }

@@ -21,7 +21,8 @@
 //!   search grows as much; the cost of a page should not.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -29,8 +30,11 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{PageId, Random, stable_hash64};
-use doppel_protocol::{IndexCommand, Search, SearchResult, Tier2Api};
+use doppel_model::{ContentHash, Epoch, PageId, Random, RangeId, stable_hash64};
+use doppel_protocol::{
+    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, Search, SearchResult, SourceError,
+    Tier2Api,
+};
 use doppel_tier2::{Config, Tier2};
 use tempfile::TempDir;
 
@@ -150,10 +154,47 @@ fn text((family, member): Member) -> Vec<u64> {
     words
 }
 
+/// Tier 1 as the index sees it.
+struct Source {
+    contents: Vec<(PageId, ContentHash)>,
+    answers: Option<Mutex<Sender<Vec<SearchResult>>>>,
+}
+
+impl ContentSource for Source {
+    fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
+        Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
+    }
+
+    fn contents(&self, _: RangeId, after: Option<PageId>, limit: usize) -> Result<ContentsPage, SourceError> {
+        let first = after.map_or(0, |page| self.contents.partition_point(|(other, _)| *other <= page));
+        let end = self.contents.len().min(first + limit);
+        let contents = self.contents[first..end].to_vec();
+        let next = contents.last().map(|(page, _)| *page).filter(|_| end < self.contents.len());
+        Ok(ContentsPage { contents, next })
+    }
+
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        panic!("everything is in the file, not {pages:?}")
+    }
+
+    fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
+        let answers = self.answers.as_ref().map(|answers| answers.lock().expect("no panic before"));
+        answers.map_or(Ok(()), |answers| {
+            answers.send(results).map_err(|error| SourceError::Unavailable(error.to_string()))
+        })
+    }
+
+    fn repeat(&self, _: RangeId, _: Vec<Repeat>) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
 /// An index that holds a collection.
 struct Filled {
     tier2: Arc<Tier2>,
     answers: Mutex<Receiver<Vec<SearchResult>>>,
+    /// Orders handed over.
+    handed: AtomicU64,
     collection: Collection,
     new: Vec<(PageId, Arc<Signature>)>,
     stored: usize,
@@ -184,12 +225,13 @@ impl Filled {
         let dir = TempDir::new().expect("a temporary directory");
         let config = config(&dir, partitions);
         let (sender, answers) = channel();
-        let answer = Box::new(move |results| drop(sender.send(results)));
-        let tier2 = Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), answer);
+        let tier2 =
+            Tier2::open(config, Arc::new(Source { contents: Vec::new(), answers: Some(Mutex::new(sender)) }));
         let collection = Collection::new(stored, families);
         let filled = Self {
             tier2: tier2.expect("an index"),
             answers: Mutex::new(answers),
+            handed: AtomicU64::new(0),
             new: Vec::new(),
             collection,
             stored,
@@ -212,8 +254,10 @@ impl Filled {
 
     /// Makes a pass and waits for its answers.
     fn pass(&self, commands: Vec<IndexCommand>) -> Vec<SearchResult> {
-        self.tier2.submit(commands);
-        self.tier2.flush_batch();
+        let first = 1 + self.handed.fetch_add(commands.len() as u64, Ordering::Relaxed);
+        let orders = Orders { range: RangeId(0), epoch: Epoch(1), first, commands };
+        self.tier2.submit(orders).expect("an index that takes orders");
+        self.tier2.flush_batch().expect("an index that is there");
         self.answers.lock().expect("no panic before").recv().expect("an answer")
     }
 
@@ -223,9 +267,9 @@ impl Filled {
         let duplicates = answers.iter().filter(|answer| !answer.pairs.is_empty()).count();
         // A map may be learned after a pass, and starts the counts anew.
         self.forget();
-        let before = self.tier2.load();
+        let before = self.tier2.load().expect("a load");
         self.pass(self.orders());
-        let after = self.tier2.load();
+        let after = self.tier2.load().expect("a load");
         let comparisons = |load: &doppel_protocol::LoadReport| -> u64 {
             load.partitions.iter().map(|p| p.comparisons).sum()
         };
@@ -296,14 +340,15 @@ fn restart(bencher: Bencher, stored: usize) {
     let filled = Filled::new(stored, Families::Steady, 16);
     let mut builder = Builder::new();
     let contents = (0..stored).map(|n| (page(n), filled.collection.signature(n, &mut builder).content()));
-    let contents: Vec<_> = contents.collect();
+    let mut contents: Vec<_> = contents.collect();
+    contents.sort_unstable();
     let config = filled.config();
     let Filled { dir, tier2, .. } = filled;
     // Only the last owner gives the directory up.
     drop(tier2);
     bencher.counter(ItemsCount::new(stored)).bench_local(|| {
-        let fetch = Arc::new(|_| panic!("everything is in the file"));
-        let tier2 = Tier2::open(config.clone(), &mut contents.iter().copied(), fetch, Box::new(drop));
+        let source = Source { contents: contents.clone(), answers: None };
+        let tier2 = Tier2::open(config.clone(), Arc::new(source));
         tier2.expect("an index").stop();
     });
     drop(dir);

@@ -8,13 +8,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use doppel_model::NodeId;
 use serde::Serialize;
 
+use crate::embedded::node_dir;
 use crate::error::Error;
-use crate::file::{HEADER_BYTES, Records};
-use crate::map_file;
-use crate::open::{MAP, REBALANCE, SIGNATURES, node_dir};
-use crate::rebalance_file;
+use crate::node::SIGNATURES;
+use crate::node::file::{HEADER_BYTES, Records};
+use crate::router::{PLAN, REQUESTS, plan_file, request_file};
 
 /// What the files have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -35,7 +36,7 @@ pub struct Report {
 /// When a file cannot be read.
 pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     let mut report = Report { present: dir.is_dir(), ..Report::default() };
-    for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(node))) {
+    for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(NodeId(node)))) {
         let path = dir.join(&name);
         let fail = |e| Error::io("read the signature file", &path, e);
         let Some(file) = found(File::open(&path)).map_err(fail)? else { break };
@@ -46,24 +47,25 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
             report.damage.push(format!("{name} from byte {offset}: {damage}; it will be rebuilt"));
         }
     }
-    let path = dir.join(MAP);
+    let path = dir.join(PLAN);
     let fail = |e| Error::io("read the partition map", &path, e);
     if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
         report.bytes += metadata.len();
-        let damage = map_file::damage(&path).map_err(fail)?;
-        report.damage.extend(damage.map(|damage| format!("{MAP}: {damage}; it will be learned anew")));
+        let damage = plan_file::damage(&path).map_err(fail)?;
+        report.damage.extend(damage.map(|damage| format!("{PLAN}: {damage}; it will be learned anew")));
     }
-    let request = rebalance_file::damage(&dir.join(REBALANCE));
-    report.damage.extend(
-        request.map(|damage| format!("{REBALANCE}: {damage}; it will be put aside: request it again")),
-    );
+    let requests = request_file::damage(&dir.join(REQUESTS));
+    let requests =
+        requests.map(|damage| format!("{REQUESTS}: {damage}; it will be put aside: request it again"));
+    report.damage.extend(requests);
     Ok(report)
 }
 
 /// Whether there is no index in `dir`, or one without a signature.
 #[must_use]
 pub fn is_empty(dir: &Path) -> bool {
-    let mut files = (0..).map_while(|node| fs::metadata(dir.join(node_dir(node)).join(SIGNATURES)).ok());
+    let mut files =
+        (0..).map_while(|node| fs::metadata(dir.join(node_dir(NodeId(node))).join(SIGNATURES)).ok());
     files.all(|file| file.len() <= HEADER_BYTES)
 }
 
@@ -85,9 +87,10 @@ mod tests {
         assert_eq!(of_directory(&dir.path().join("none")).unwrap(), Report::default());
         let empty = of_directory(dir.path()).unwrap();
         assert_eq!((empty.present, empty.damage.len()), (true, 0));
-        fs::create_dir(dir.path().join(node_dir(0))).unwrap();
-        fs::write(dir.path().join(node_dir(0)).join(SIGNATURES), b"doppel tier2 v1\nand then what").unwrap();
-        fs::write(dir.path().join(MAP), b"{\xff").unwrap();
+        fs::create_dir(dir.path().join(node_dir(NodeId(0)))).unwrap();
+        fs::write(dir.path().join(node_dir(NodeId(0))).join(SIGNATURES), b"doppel tier2 v1\nand then what")
+            .unwrap();
+        fs::write(dir.path().join(PLAN), b"{\xff").unwrap();
         let report = of_directory(dir.path()).unwrap();
         assert_eq!((report.signatures, report.bytes), (0, 16 + 13 + 2));
         assert!(report.damage[0].starts_with("node-0/signatures.dat from byte 16: "), "{report:?}");

@@ -3,7 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use doppel_model::NodeId;
 use doppel_partitioning::MappingError;
+use doppel_protocol::SourceError;
+use doppel_protocol::index_node::NodeError;
 
 /// Why an index cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +30,12 @@ pub enum Error {
     /// A setting that must not be zero is.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
+    /// Tier 1 does not say what there is.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A node does not do what it is asked.
+    #[error("node {0}: {1}")]
+    Node(NodeId, NodeError),
     /// The threads of the comparison cannot be started.
     #[error("cannot start the threads of tier 2: {0}")]
     Threads(String),

@@ -5,66 +5,36 @@
 //! sends orders and takes answers. All but what an operator requests of the nodes can be rebuilt from tier 1's
 //! signatures.
 //!
-//! From the outside in:
-//!
 //! | module | what |
 //! |---|---|
-//! | `service` | the worker: collects orders by count or age, runs passes |
-//! | `pass` | store, search, answer |
-//! | `search` | one search: candidates, rejection, exact comparison; why its cost does not grow with a cluster |
-//! | `cluster` | the nodes, and the plan that says which of them does what |
-//! | `migration` | from one plan to the next while everything goes on |
-//! | `index` | a node: its tables and its signature file |
-//! | `tables`, `partition` | which content is where; columns and candidate tables of each partition |
-//! | `columns`, `pages`, `bands`, `buckets`, `truncated_minhash` | what a partition is made of |
-//! | `file`, `map_file`, `rebalance_file`, `replace`, `open`, `rebuild` | disk, start, re-homing, compaction |
-//! | `mapping`, `learn`, `sample` | the next plan, as the load or an operator asks for it |
-//! | `load` | load per partition |
+//! | `node` | has partitions and searches them; knows no plan |
+//! | `router` | plan, passes, migration, rebalancing; sees nodes through [`IndexNode`] only |
+//! | `embedded` | both in one process |
 //! | `check` | whether the files are sound |
 //! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
 //!
 //! Invariants: an answer names a partner only after exact comparison ([`Policy::linked`]); a page is stored
 //! before anything of its pass is compared (G4); no signature is used that does not check.
 //!
+//! [`IndexNode`]: doppel_protocol::index_node::IndexNode
 //! [`Policy::linked`]: doppel_model::pairwise::Policy::linked
 #![forbid(unsafe_code)]
 
-#[cfg(any(test, feature = "simulation"))]
-mod any_plan;
-mod bands;
-mod buckets;
 pub mod check;
-mod cluster;
-mod columns;
+mod config;
+mod embedded;
 mod error;
-mod file;
-mod index;
-mod learn;
-mod load;
-mod map_file;
-mod mapping;
-mod migration;
-mod open;
-mod pages;
-mod partition;
-mod pass;
-mod rebalance_file;
-mod rebuild;
+mod node;
 pub mod reference;
-mod replace;
-mod sample;
-mod search;
+mod router;
 mod seed;
-mod service;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
-mod tables;
-mod truncated_minhash;
 
+pub use config::Config;
+pub use embedded::Tier2;
 pub use error::Error;
-pub use index::Fetch;
-pub use service::{Config, ResultSink, Tier2};
 
 #[cfg(test)]
 mod tests;

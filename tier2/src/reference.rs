@@ -5,14 +5,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
+use doppel_model::{PageId, PartitionId};
 use doppel_protocol::{
-    IndexCommand, LengthBox, LoadReport, Pair, PartitionLoad, PartitionLookup, SearchResult, Tier2Api,
+    IndexCommand, IndexError, LengthBox, LoadReport, Orders, Pair, PartitionLoad, PartitionLookup,
+    SearchResult, Tier2Api,
 };
 
-use crate::service::ResultSink;
+/// Takes the results of searches.
+pub type ResultSink = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
 
 /// Which pairs are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +71,9 @@ impl Exhaustive {
 }
 
 impl Tier2Api for Exhaustive {
-    fn submit(&self, commands: Vec<IndexCommand>) {
+    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
         let mut searches = Vec::new();
-        for command in commands {
+        for command in orders.commands {
             match command {
                 IndexCommand::Put { page, signature, search } => {
                     searches.extend(search.map(|search| (page, signature.content(), search)));
@@ -99,21 +101,23 @@ impl Tier2Api for Exhaustive {
         if !results.is_empty() {
             (self.answer)(results);
         }
+        Ok(())
     }
 
     fn waiting(&self) -> usize {
         0
     }
 
-    fn probe(&self, signature: &Signature) -> Vec<Pair> {
-        self.pairs(signature, None)
+    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+        Ok(self.pairs(signature, None))
     }
 
-    fn locate(&self, signature: &Signature) -> PartitionLookup {
-        PartitionLookup { lengths: vec![signature.shingles()], home: 0, probed_partitions: vec![0] }
+    fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError> {
+        let only = PartitionId(0);
+        Ok(PartitionLookup { lengths: vec![signature.shingles()], home: only, probed_partitions: vec![only] })
     }
 
-    fn load(&self) -> LoadReport {
+    fn load(&self) -> Result<LoadReport, IndexError> {
         let stored = self.stored();
         let bytes = stored.iter().map(|(_, s)| s.as_bytes().len() as u64).sum();
         let only = PartitionLoad {
@@ -126,7 +130,7 @@ impl Tier2Api for Exhaustive {
             comparisons: 0,
             bytes,
         };
-        LoadReport {
+        Ok(LoadReport {
             plan_version: 0,
             dimensions: 1,
             partitions: vec![only],
@@ -141,8 +145,10 @@ impl Tier2Api for Exhaustive {
             node_imbalance_floor: 1.0,
             node_fan_out_saved: None,
             file_bytes: 0,
-        }
+        })
     }
 
-    fn flush_batch(&self) {}
+    fn flush_batch(&self) -> Result<(), IndexError> {
+        Ok(())
+    }
 }

@@ -42,6 +42,16 @@ impl PageId {
         let top = u64::from(u32::from_be_bytes([a, b, c, d]));
         ShardId(u16::try_from((top * u64::from(shards)) >> 32).unwrap_or(0))
     }
+
+    /// The least page id that a shard owns.
+    #[must_use]
+    pub fn first_of(shard: ShardId, shards: u16) -> Self {
+        let top = (u64::from(shard.0) << 32).div_ceil(u64::from(shards.max(1)));
+        let top = u32::try_from(top).unwrap_or(u32::MAX).to_be_bytes();
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&top);
+        Self(bytes)
+    }
 }
 
 impl fmt::Debug for PageId {
@@ -153,6 +163,12 @@ mod tests {
         for shards in [1, 4, 16, 1000] {
             assert_eq!(first.shard(shards), ShardId(0));
             assert_eq!(last.shard(shards), ShardId(shards - 1));
+            assert_eq!(PageId::first_of(ShardId(0), shards), first);
+            for shard in 1..shards {
+                let first = u128::from_be_bytes(PageId::first_of(ShardId(shard), shards).0);
+                let page = |number: u128| PageId::from_bytes(number.to_be_bytes()).shard(shards);
+                assert_eq!((page(first - 1), page(first)), (ShardId(shard - 1), ShardId(shard)));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! `signature`, then `pairwise`. Nothing in this crate knows about stores, sockets or clocks.
 #![forbid(unsafe_code)]
 
+mod cluster_id;
 mod decimal;
 mod hash;
 mod id;
@@ -16,6 +17,7 @@ mod time;
 mod union_find;
 mod url;
 
+pub use cluster_id::{Epoch, Incarnation, InsertSeq, NodeId, PartitionId, PlanVersion, RangeId};
 pub use decimal::{Tau, TauError};
 pub use hash::{stable_hash64, stable_hash128};
 pub use id::{ContentHash, GroupId, IdError, PageId, ShardId};

@@ -14,7 +14,9 @@
 //! All lengths are counted on the stored sets. Comparisons are made in integers, multiplied by the denominator
 //! of 1 + tau.
 
-use super::{DIMENSIONS_MAX, LengthVector};
+use serde::{Deserialize, Serialize};
+
+use super::{DIMENSIONS_MAX, LengthVector, MappingError};
 use doppel_model::Tau;
 
 /// The number of shingles by which every bound is widened. Two different shingles with the same hash are one
@@ -22,7 +24,8 @@ use doppel_model::Tau;
 const SLACK: i64 = 2;
 
 /// A box of length-vector space: a range for each feature, with both ends included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Range>", into = "Vec<Range>")]
 pub struct Bounds {
     pub(super) lo: [i64; DIMENSIONS_MAX],
     pub(super) hi: [i64; DIMENSIONS_MAX],
@@ -46,12 +49,43 @@ impl Bounds {
         (0..self.dimensions).map(move |m| (limit(self.lo[m]), limit(self.hi[m])))
     }
 
+    /// Whether contents of these lengths belong to the box.
+    #[must_use]
+    pub fn contains(&self, lengths: &LengthVector) -> bool {
+        (0..self.dimensions).all(|m| (self.lo[m]..=self.hi[m]).contains(&lengths.feature(m)))
+    }
+
     /// The two parts of the box: where the feature is at most `at`, and where it is greater.
     pub(super) fn split(&self, feature: usize, at: i64) -> (Self, Self) {
         let (mut left, mut right) = (*self, *self);
         left.hi[feature] = left.hi[feature].min(at);
         right.lo[feature] = right.lo[feature].max(at.saturating_add(1));
         (left, right)
+    }
+}
+
+/// Smallest and largest value of a feature; none is no limit.
+type Range = (Option<i64>, Option<i64>);
+
+impl From<Bounds> for Vec<Range> {
+    fn from(bounds: Bounds) -> Self {
+        bounds.ranges().collect()
+    }
+}
+
+impl TryFrom<Vec<Range>> for Bounds {
+    type Error = MappingError;
+
+    fn try_from(ranges: Vec<Range>) -> Result<Self, MappingError> {
+        if !(1..=DIMENSIONS_MAX).contains(&ranges.len()) {
+            return Err(MappingError::Dimensions(ranges.len()));
+        }
+        let mut bounds = Self::all(ranges.len());
+        for (m, (lo, hi)) in ranges.into_iter().enumerate() {
+            bounds.lo[m] = lo.unwrap_or(-Self::UNLIMITED).max(-Self::UNLIMITED);
+            bounds.hi[m] = hi.unwrap_or(Self::UNLIMITED).min(Self::UNLIMITED);
+        }
+        Ok(bounds)
     }
 }
 

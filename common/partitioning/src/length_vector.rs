@@ -1,5 +1,7 @@
 //! The number of shingles of a content that begin in each sub-dictionary.
 
+use serde::{Deserialize, Serialize};
+
 use super::MappingError;
 
 /// The maximum number of sub-dictionaries of a lexicon.
@@ -14,7 +16,8 @@ pub const DIMENSIONS_MAX: usize = 8;
 /// l - t between this half and the complementary one. Two contents that differ in d shingles differ in each
 /// feature by at most d, because a shingle counts 1 or -1 in it. But a difference is spread twice as widely as
 /// a length, so fewer bounding spaces cross a cut of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
 pub struct LengthVector {
     lengths: [u32; DIMENSIONS_MAX],
     dimensions: usize,
@@ -32,6 +35,15 @@ impl LengthVector {
         }
         vector.lengths[..lengths.len()].copy_from_slice(lengths);
         Ok(vector)
+    }
+
+    /// A vector again whose lengths were one: those beyond [`DIMENSIONS_MAX`] are left out, and nothing is checked.
+    #[must_use]
+    pub fn stored(lengths: &[u32]) -> Self {
+        let dimensions = lengths.len().min(DIMENSIONS_MAX);
+        let mut vector = Self { lengths: [0; DIMENSIONS_MAX], dimensions };
+        vector.lengths[..dimensions].copy_from_slice(&lengths[..dimensions]);
+        vector
     }
 
     /// The vector of a content without shingles.
@@ -77,5 +89,19 @@ impl LengthVector {
     /// All features, the total first. Values beyond the number of dimensions are meaningless.
     pub(super) fn features(&self) -> [i64; DIMENSIONS_MAX] {
         std::array::from_fn(|number| self.feature(number))
+    }
+}
+
+impl From<LengthVector> for Vec<u32> {
+    fn from(vector: LengthVector) -> Self {
+        vector.as_slice().to_vec()
+    }
+}
+
+impl TryFrom<Vec<u32>> for LengthVector {
+    type Error = MappingError;
+
+    fn try_from(lengths: Vec<u32>) -> Result<Self, MappingError> {
+        Self::new(&lengths)
     }
 }

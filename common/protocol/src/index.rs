@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, Epoch, PageId, PartitionId, RangeId};
+use serde::{Deserialize, Serialize};
+
 use super::mapping::MappingApi;
 use super::report::LoadReport;
-use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, PageId};
 
 /// One order to tier 2. Orders about one page are carried out in the order they are given.
 ///
 /// Tier 2 is a derived index: an order that is lost with the process is found again when the index
 /// is compared with tier 1 at the next start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IndexCommand {
     /// `page` now has this content. With `search`, compare it as soon as it is stored (G4).
     Put {
@@ -41,7 +43,7 @@ pub enum IndexCommand {
 }
 
 /// The ticket of a comparison: it comes back with the answer, so that tier 1 knows an old one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
     /// Counted by the page's shard.
     pub ticket: u32,
@@ -55,7 +57,7 @@ impl Search {
 
 /// The answer to one search, when every partition that meets the bounding space has answered; or, under
 /// [`Search::AGAIN`], the request that the page be searched for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The page that was compared.
     pub page: PageId,
@@ -69,7 +71,7 @@ pub struct SearchResult {
 }
 
 /// A verified partner: same content, or F by exact comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
     /// A page with the partner content.
     pub page: PageId,
@@ -82,31 +84,83 @@ pub struct Pair {
 }
 
 /// Where a signature belongs under the present map.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLookup {
     /// Distinct shingles per sub-dictionary.
     pub lengths: Vec<u32>,
     /// The id of the partition that stores it.
-    pub home: u32,
+    pub home: PartitionId,
     /// The ids of the partitions it is compared in, neighbours in order, the home among them.
-    pub probed_partitions: Vec<u32>,
+    pub probed_partitions: Vec<PartitionId>,
+}
+
+/// Orders of one range, in the order of its log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Orders {
+    /// The range.
+    pub range: RangeId,
+    /// Number of its ownership.
+    pub epoch: Epoch,
+    /// Index of the first command; the others follow it one by one. Indexes begin at 1 and go on over the epochs.
+    pub first: u64,
+    /// The commands.
+    pub commands: Vec<IndexCommand>,
+}
+
+/// Why tier 2 does not do what it is asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum IndexError {
+    /// A node cannot be reached, or is being fed; later it can.
+    #[error("the index cannot answer now: {0}")]
+    Unavailable(String),
+    /// It is stopping.
+    #[error("the index is stopping")]
+    Stopping,
+    /// Orders before these are missing.
+    #[error("orders from {expected} on are missing")]
+    Gap {
+        /// The index that comes next.
+        expected: u64,
+    },
+    /// The range has another owner by now.
+    #[error("the range is in epoch {present}")]
+    StaleEpoch {
+        /// The present one.
+        present: Epoch,
+    },
+    /// It is too much for one call.
+    #[error("this is too much for one call: {0}")]
+    TooMuch(String),
 }
 
 /// Tier 2 as tier 1 and the coordinator see it.
 pub trait Tier2Api: Send + Sync {
-    /// Hands orders over; returns at once. The caller bounds how many are under way.
-    fn submit(&self, commands: Vec<IndexCommand>);
+    /// Hands orders over; returns at once. The caller bounds how many are under way. What was handed over before is
+    /// ignored; what was accepted is carried out in its order, however often a node has to be asked.
+    ///
+    /// # Errors
+    /// See [`IndexError`]; so of all calls.
+    fn submit(&self, orders: Orders) -> Result<(), IndexError>;
 
     /// Compares a signature that is not stored.
-    fn probe(&self, signature: &Signature) -> Vec<Pair>;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError>;
 
     /// Where a signature belongs.
-    fn locate(&self, signature: &Signature) -> PartitionLookup;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError>;
 
     /// Load per partition.
-    fn load(&self) -> LoadReport;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn load(&self) -> Result<LoadReport, IndexError>;
 
-    /// Orders handed over and not yet carried out.
+    /// Orders handed over and not yet carried out, as far as the caller's side knows.
     fn waiting(&self) -> usize;
 
     /// The mapping, where there is one that can be changed.
@@ -115,5 +169,8 @@ pub trait Tier2Api: Send + Sync {
     }
 
     /// Starts the pass that is being collected without waiting for its count or age.
-    fn flush_batch(&self);
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn flush_batch(&self) -> Result<(), IndexError>;
 }

@@ -9,9 +9,12 @@ pub mod answer;
 mod backup;
 #[cfg(feature = "client")]
 pub mod client;
+mod content_source;
 mod index;
+pub mod index_node;
 mod mapping;
 mod market;
+mod node_load;
 pub mod page;
 mod rank;
 mod record;
@@ -22,7 +25,10 @@ mod winner_order;
 pub mod words;
 
 pub use backup::{BackupError, BackupSummary};
-pub use index::{IndexCommand, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
+pub use content_source::{
+    CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, SourceError,
+};
+pub use index::{IndexCommand, IndexError, Orders, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
 pub use mapping::{
     MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,
     RebalanceRequest,

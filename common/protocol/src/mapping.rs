@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::index::IndexError;
+
 use doppel_model::signature::Signature;
 use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};
 
@@ -131,6 +133,9 @@ pub struct RebalanceOutcome {
     pub request: RebalanceRequest,
     /// Why it was not carried out; null where it was.
     pub failed: Option<String>,
+    /// Whether that is because somebody cancelled it.
+    #[serde(default)]
+    pub cancelled: bool,
     /// The version of the plan that was served at its end.
     pub plan_version: u64,
     /// Contents copied.
@@ -151,30 +156,57 @@ pub enum RebalanceError {
     /// The request cannot be stored.
     #[error("the request cannot be stored: {0}")]
     Store(String),
+    /// Nothing is requested that is not done.
+    #[error("there is no request to cancel: none is under way")]
+    NothingToCancel,
+    /// The index does not answer now.
+    #[error(transparent)]
+    Unavailable(#[from] IndexError),
 }
 
 /// Tier 2's mapping as the coordinator sees it.
 pub trait MappingApi: Send + Sync {
     /// The plan that is served.
-    fn plan(&self) -> Plan;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn plan(&self) -> Result<Plan, IndexError>;
 
     /// Signatures of at most `limit` contents, those with the least hashes: the same for the same collection.
-    fn sample(&self, limit: usize) -> Vec<Arc<Signature>>;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn sample(&self, limit: usize) -> Result<Vec<Arc<Signature>>, IndexError>;
 
-    /// Plans what is requested, and unless `dry_run` begins to carry it out while everything goes on. What has begun is
-    /// not forgotten when the process ends.
+    /// Plans what is requested, and unless `dry_run` begins to carry that plan out while everything goes on. What has
+    /// begun is not forgotten when the process ends.
     ///
     /// # Errors
     /// See [`RebalanceError`]. While there is a change under way also of a dry run: the plan it would start from is
     /// about to go.
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError>;
 
+    /// Ends the present request before it is done: the plan that is served stays.
+    ///
+    /// # Errors
+    /// [`RebalanceError::NothingToCancel`] where there is none, or it is done already.
+    fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError>;
+
     /// How far the present change is; none when there is none.
-    fn progress(&self) -> Option<RebalanceProgress>;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError>;
 
     /// The request that is being carried out or comes next.
-    fn request(&self) -> Option<RebalanceRequest>;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn request(&self) -> Result<Option<RebalanceRequest>, IndexError>;
 
     /// How the last request ended since the start; none where there was none.
-    fn outcome(&self) -> Option<RebalanceOutcome>;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn outcome(&self) -> Result<Option<RebalanceOutcome>, IndexError>;
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_model::{GroupId, PageId, PageUrl, PartitionId, ShardId, Timestamp};
 use doppel_partitioning::{LengthVector, MappingError, Plan, Rebalancer};
 use doppel_protocol::{
     Backlog, BackupError, BackupSummary, Body, Change, Changes, Counters, GroupFilter, GroupPosition,
-    GroupState, GroupSummary, GroupView, IndexCommand, LengthBox, Line, LoadReport, MappingApi, MemberView,
-    Outcome, PageView, Pair, PartitionLoad, PartitionLookup, Rank, RebalanceError, RebalanceOutcome,
+    GroupState, GroupSummary, GroupView, IndexError, LengthBox, Line, LoadReport, MappingApi, MemberView,
+    Orders, Outcome, PageView, Pair, PartitionLoad, PartitionLookup, Rank, RebalanceError, RebalanceOutcome,
     RebalancePlan, RebalanceProgress, RebalanceRequest, RepairDetails, RepairId, RepairPosition,
     RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier1Error, Tier2Api, Unresolved, WinnerOrder,
     WinnerView,
@@ -52,6 +52,9 @@ pub(super) struct State {
     /// The mapping, where there is one.
     pub(super) plan: Option<Plan>,
     pub(super) progress: Option<RebalanceProgress>,
+    pub(super) outcome: Option<RebalanceOutcome>,
+    /// Why tier 2 does not answer.
+    pub(super) index_error: Option<IndexError>,
     pub(super) winners: WinnerOrder,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
@@ -74,6 +77,11 @@ impl Fake {
 }
 
 impl State {
+    /// Whether tier 2 answers.
+    fn index(&self) -> Result<(), IndexError> {
+        self.index_error.clone().map_or(Ok(()), Err)
+    }
+
     /// The record of a URL.
     pub(super) fn page(&mut self, url: &str) -> &mut Page {
         let id = PageUrl::parse(url).unwrap().id();
@@ -476,15 +484,18 @@ impl Tier1Api for Fake {
 }
 
 impl Tier2Api for Fake {
-    fn submit(&self, _: Vec<IndexCommand>) {}
+    fn submit(&self, _: Orders) -> Result<(), IndexError> {
+        Ok(())
+    }
 
     fn waiting(&self) -> usize {
         0
     }
 
-    fn probe(&self, signature: &Signature) -> Vec<Pair> {
+    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
         self.gate.pass("probe");
         let state = self.state();
+        state.index()?;
         let stored = state.pages.iter().filter_map(|(id, page)| Some((*id, page.signature.as_ref()?)));
         let pair = |(page, other): (PageId, &Arc<Signature>)| {
             let comparison = Policy::default().compare(signature, other);
@@ -495,14 +506,17 @@ impl Tier2Api for Fake {
                 shingles: comparison.b,
             })
         };
-        stored.filter_map(pair).collect()
+        Ok(stored.filter_map(pair).collect())
     }
 
-    fn locate(&self, signature: &Signature) -> PartitionLookup {
-        PartitionLookup { lengths: vec![signature.shingles(), 0, 0], home: 1, probed_partitions: vec![0, 1] }
+    fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError> {
+        self.state().index()?;
+        let (home, probed_partitions) = (PartitionId(1), vec![PartitionId(0), PartitionId(1)]);
+        Ok(PartitionLookup { lengths: vec![signature.shingles(), 0, 0], home, probed_partitions })
     }
 
-    fn load(&self) -> LoadReport {
+    fn load(&self) -> Result<LoadReport, IndexError> {
+        self.state().index()?;
         let partition = |partition, node, contents| PartitionLoad {
             partition,
             node,
@@ -513,7 +527,7 @@ impl Tier2Api for Fake {
             comparisons: 20,
             bytes: 100,
         };
-        LoadReport {
+        Ok(LoadReport {
             plan_version: 4,
             dimensions: 3,
             partitions: vec![partition(0, 0, 5), partition(1, 3, 6), partition(2, 0, 7)],
@@ -528,26 +542,29 @@ impl Tier2Api for Fake {
             node_imbalance_floor: 1.2,
             node_fan_out_saved: Some(0.6),
             file_bytes: 4_096,
-        }
+        })
     }
 
     fn mapping(&self) -> Option<&dyn MappingApi> {
         self.state().plan.is_some().then_some(self)
     }
 
-    fn flush_batch(&self) {
-        self.state().hurried += 1;
+    fn flush_batch(&self) -> Result<(), IndexError> {
+        let mut state = self.state();
+        state.index()?;
+        state.hurried += 1;
+        Ok(())
     }
 }
 
 impl MappingApi for Fake {
-    fn plan(&self) -> Plan {
-        self.state().plan.clone().unwrap()
+    fn plan(&self) -> Result<Plan, IndexError> {
+        Ok(self.state().plan.clone().unwrap())
     }
 
-    fn sample(&self, limit: usize) -> Vec<Arc<Signature>> {
+    fn sample(&self, limit: usize) -> Result<Vec<Arc<Signature>>, IndexError> {
         self.gate.pass("sample");
-        self.state().pages.values().filter_map(|page| page.signature.clone()).take(limit).collect()
+        Ok(self.state().pages.values().filter_map(|page| page.signature.clone()).take(limit).collect())
     }
 
     /// Moves at once.
@@ -555,7 +572,7 @@ impl MappingApi for Fake {
         if let Some(progress) = &self.state().progress {
             return Err(RebalanceError::Busy(progress.next_version));
         }
-        let (mut plan, sample) = (self.plan(), self.sample(usize::MAX));
+        let (mut plan, sample) = (self.plan()?, self.sample(usize::MAX)?);
         match request {
             RebalanceRequest::Balance | RebalanceRequest::Learn => {}
             RebalanceRequest::Drain { node } => plan.set_drained(node, true)?,
@@ -573,16 +590,26 @@ impl MappingApi for Fake {
         Ok(RebalancePlan { started: !dry_run, ..followed.change.into() })
     }
 
-    fn request(&self) -> Option<RebalanceRequest> {
-        None
+    fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
+        let mut state = self.state();
+        let RebalanceProgress { plan_version, copied, seconds, .. } =
+            state.progress.take().ok_or(RebalanceError::NothingToCancel)?;
+        let (request, failed) = (RebalanceRequest::Balance, Some("it was cancelled".to_owned()));
+        let outcome = RebalanceOutcome { request, failed, cancelled: true, plan_version, copied, seconds };
+        state.outcome = Some(outcome.clone());
+        Ok(outcome)
     }
 
-    fn outcome(&self) -> Option<RebalanceOutcome> {
-        None
+    fn request(&self) -> Result<Option<RebalanceRequest>, IndexError> {
+        Ok(None)
     }
 
-    fn progress(&self) -> Option<RebalanceProgress> {
-        self.state().progress.clone()
+    fn outcome(&self) -> Result<Option<RebalanceOutcome>, IndexError> {
+        Ok(self.state().outcome.clone())
+    }
+
+    fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError> {
+        Ok(self.state().progress.clone())
     }
 }
 

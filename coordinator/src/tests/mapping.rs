@@ -3,7 +3,7 @@
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{PartitionMap, Plan};
-use doppel_protocol::RebalanceProgress;
+use doppel_protocol::{IndexError, RebalanceProgress};
 
 use super::*;
 
@@ -96,6 +96,42 @@ async fn a_change_under_way_is_shown() {
     for line in ["doppel_tier2_moving_contents 40", "doppel_tier2_moved_contents 30"] {
         assert!(metrics.text().lines().any(|have| have == line), "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_change_is_cancelled_once() {
+    let door = with_plan().await;
+    door.delete("/v1/rebalance").await.problem(409);
+    door.tiers.state().progress = Some(progress());
+    let ended = door.delete("/v1/rebalance").await.json();
+    assert_eq!(
+        (&ended["cancelled"], &ended["copied"], &ended["plan_version"]),
+        (&json!(true), &json!(30), &json!(1))
+    );
+    let present = door.get("/v1/rebalance").await.json();
+    assert_eq!((&present["outcome"], &present["progress"]), (&ended, &Value::Null));
+    door.delete("/v1/rebalance").await.problem(409);
+    Door::new().delete("/v1/rebalance").await.problem(404);
+}
+
+#[tokio::test]
+async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
+    let door = with_plan().await;
+    door.tiers.state().index_error = Some(IndexError::Unavailable("node 1: it is not fed yet".to_owned()));
+    let probe = json!({"text": words("p", 0, 40)});
+    for reply in [
+        door.get("/v1/reports/load-balance").await,
+        door.post_json("/v1/flush", &json!({})).await,
+        door.post_json("/v1/probe", &probe).await,
+    ] {
+        assert!(reply.headers.contains_key("retry-after"));
+        let problem = reply.problem(503);
+        assert_eq!(problem["type"], "urn:doppel:problem:index-unavailable");
+        assert!(problem["detail"].as_str().unwrap().contains("node 1"), "{problem}");
+    }
+    // The rest of the figures is told all the same.
+    let metrics = door.get("/metrics").await;
+    assert!(metrics.text().contains("doppel_tier1_") && !metrics.text().contains("doppel_tier2_"));
 }
 
 #[tokio::test]

@@ -99,6 +99,10 @@ impl Door {
         self.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
+    async fn delete(&self, path: &str) -> Reply {
+        self.send(Request::delete(path).body(Body::empty()).unwrap()).await
+    }
+
     async fn post(&self, path: &str, kind: &str, body: impl Into<Body>) -> Reply {
         self.send(Request::post(path).header("content-type", kind).body(body.into()).unwrap()).await
     }

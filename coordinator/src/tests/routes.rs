@@ -7,6 +7,7 @@ use super::*;
 /// Section 9 of the design.
 const CONTRACT: &[&str] = &[
     "DELETE /v1/pages",
+    "DELETE /v1/rebalance",
     "GET /",
     "GET /healthz",
     "GET /metrics",

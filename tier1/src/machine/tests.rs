@@ -33,10 +33,11 @@ use super::{
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
 use crate::range::owed::OwedScan;
-use crate::range::{Range, RangeId, RangeMap};
+use crate::range::{Range, RangeMap};
 use crate::record::{AuditEntry, GroupRecord, Measured, Member, PageRecord, State, decode};
 use crate::store::{Memory, Store, each};
 use crate::txn::read;
+use doppel_model::RangeId;
 
 /// Contents 0 .. 40: neighbours within a family of eight are linked, so families are chains.
 const CONTENTS: u64 = 40;

@@ -9,11 +9,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use doppel_model::ShardId;
 
-use super::map::{RangeId, RangeMap};
+use super::map::RangeMap;
 use crate::machine::{Arrival, Machine};
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
 use crate::record::Envelope;
 use crate::store::StoreError;
+use doppel_model::RangeId;
 
 /// Names a post to whoever carries the answer.
 pub(crate) type PostId = u64;

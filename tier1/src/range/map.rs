@@ -3,17 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use doppel_model::{PageId, ShardId};
-
-/// A range of a collection, counted from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RangeId(pub u16);
-
-impl std::fmt::Display for RangeId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "range {}", self.0)
-    }
-}
+use doppel_model::{PageId, RangeId, ShardId};
 
 /// The shards of every range, by their numbers alone: nothing of it is stored but the two counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,9 +22,10 @@ use std::collections::VecDeque;
 use doppel_model::ShardId;
 use doppel_protocol::Backlog;
 
+pub use doppel_model::RangeId;
 pub(crate) use inbox::{Answered, PostId};
 pub(crate) use map::directories;
-pub use map::{RangeId, RangeMap, RangeMapError};
+pub use map::{RangeMap, RangeMapError};
 
 use crate::key;
 use crate::machine::{Command, Effect, Machine, Settings, Shards};
@@ -180,7 +181,7 @@ impl Range {
         self.shards
     }
 
-    #[cfg(any(test, feature = "simulation"))]
+    #[cfg(feature = "simulation")]
     pub(crate) fn shards_mut(&mut self) -> &mut Shards {
         &mut self.shards
     }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
-use doppel_model::{GroupId, PageId};
-use doppel_protocol::{IndexCommand, Tier2Api};
+use doppel_model::{GroupId, PageId, RangeId};
+use doppel_protocol::{IndexCommand, IndexError, Orders, Tier2Api};
 
+use super::content_source::EPOCH;
 use super::queue::Queue;
 use super::worker::{Job, Verify};
 use crate::machine::{Command, Effect};
@@ -47,8 +48,12 @@ const REST_MAX: Duration = Duration::from_secs(60);
 pub(super) struct Background {
     tier2: Arc<dyn Tier2Api>,
     jobs: Sender<Job>,
-    /// Orders of the present commit.
+    /// The range that gives the orders.
+    range: RangeId,
+    /// Orders that tier 2 has not accepted yet, in order.
     orders: Vec<IndexCommand>,
+    /// Index of the last order that it has.
+    accepted: u64,
     verify: Vec<Job>,
     /// Ranges that share tier 2.
     ranges: usize,
@@ -65,11 +70,13 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, ranges: usize) -> Self {
+    pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, range: RangeId, ranges: usize) -> Self {
         let this = Self {
             tier2,
             jobs,
+            range,
             orders: Vec::new(),
+            accepted: 0,
             verify: Vec::new(),
             ranges,
             deferred: Queue::default(),
@@ -112,10 +119,22 @@ impl Background {
         }
     }
 
-    /// Hands the orders of a commit over.
+    /// Hands the orders of a commit over. What is not accepted is kept, and comes first the next time: none is lost,
+    /// and none is overtaken.
     pub(super) fn send(&mut self) {
         if !self.orders.is_empty() {
-            self.tier2.submit(std::mem::take(&mut self.orders));
+            let commands = self.orders.clone();
+            let count = commands.len() as u64;
+            let orders = Orders { range: self.range, epoch: EPOCH, first: self.accepted + 1, commands };
+            match self.tier2.submit(orders) {
+                Ok(()) => {
+                    self.accepted += count;
+                    self.orders.clear();
+                }
+                // The next start finds all of it.
+                Err(IndexError::Stopping) => self.orders.clear(),
+                Err(error) => tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept"),
+            }
         }
         for job in self.verify.drain(..) {
             // The worker outlives the writer; otherwise the work is found at the next start.
@@ -125,7 +144,9 @@ impl Background {
 
     /// Whether there is work that waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.deferred.is_empty() || self.dirty.iter().any(|group| !self.recomputing.contains(group))
+        !self.orders.is_empty()
+            || !self.deferred.is_empty()
+            || self.dirty.iter().any(|group| !self.recomputing.contains(group))
     }
 
     /// A recomputation is over. One that took long has a rest before its next, so that a giant group that
@@ -153,7 +174,9 @@ impl Background {
     /// Somebody waits for everything to be decided.
     pub(super) fn flush_batch(&mut self) {
         self.hurried = true;
-        self.tier2.flush_batch();
+        if let Err(error) = self.tier2.flush_batch() {
+            tracing::debug!(%error, "tier 2 does not hurry");
+        }
     }
 
     /// Starts as much as the budget allows; the searches are commands for the machine, which knows their
@@ -183,6 +206,9 @@ impl Background {
             (true, false) => SHARE,
             (false, false) => 0,
         };
+        if turn {
+            self.send();
+        }
         let mut commands = Vec::new();
         while commands.len() < searches {
             let Some(page) = self.deferred.pop() else { break };

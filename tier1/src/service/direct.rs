@@ -7,9 +7,9 @@ use crossbeam::channel::bounded;
 use super::owner::Owner;
 use super::writer::Task;
 use crate::peers::{PeerError, Peers, Post, PostAnswer, READ_BYTES};
-use crate::range::RangeId;
 use crate::store::StoreError;
 use crate::txn::Row;
+use doppel_model::RangeId;
 
 /// All ranges of a collection, in one process.
 pub(super) struct Direct {
@@ -62,6 +62,6 @@ impl Peers for Direct {
 
 impl From<StoreError> for PeerError {
     fn from(error: StoreError) -> Self {
-        Self::Tier1Error(error.into())
+        Self::Refused(error.into())
     }
 }

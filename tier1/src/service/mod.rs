@@ -7,7 +7,7 @@ mod api;
 mod audit;
 mod background;
 pub(crate) mod backup;
-mod contents;
+mod content_source;
 mod direct;
 mod feed;
 mod flush;
@@ -30,7 +30,6 @@ mod writer;
 #[cfg(feature = "simulation")]
 pub use feed::Extent as FeedExtent;
 
-pub use contents::Contents;
 pub use open::{Config, Error};
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,9 +39,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::unbounded;
 use doppel_model::{PageId, ShardId, Timestamp};
-use doppel_protocol::{SearchResult, Tier1Error, Tier2Api};
+use doppel_protocol::{Tier1Error, Tier2Api};
 
-use crate::machine::{Command, Settings};
+use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::range::RangeMap;
 use crate::store::StoreError;
@@ -74,25 +73,6 @@ pub struct Tier1 {
 }
 
 impl Tier1 {
-    /// Where tier 2 brings its answers.
-    #[must_use]
-    pub fn answer(self: &Arc<Self>) -> Box<dyn Fn(Vec<SearchResult>) + Send + Sync> {
-        let this = Arc::clone(self);
-        Box::new(move |results| {
-            let mut by_range: Vec<Vec<Command>> = this.owners.iter().map(|_| Vec::new()).collect();
-            for result in results {
-                by_range[usize::from(this.map.of_page(result.page).0)].push(Command::Searched(result));
-            }
-            for (owner, commands) in this.owners.iter().zip(by_range) {
-                if !commands.is_empty() {
-                    // Nobody listens any more once the writer has ended; the searches are found again at the next
-                    // start.
-                    let _ = owner.tasks.send(Task::Commands(commands));
-                }
-            }
-        })
-    }
-
     /// Starts the threads of all ranges. Does nothing the second time.
     ///
     /// # Errors

@@ -20,8 +20,9 @@ use super::rows::Rows;
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
-use crate::range::{Range, RangeId, RangeMap, RangeMapError, directories};
+use crate::range::{Range, RangeMap, RangeMapError, directories};
 use crate::store::{Recent, Sled, Store, StoreError};
+use doppel_model::RangeId;
 
 /// How a collection is opened.
 #[derive(Debug, Clone)]
@@ -135,7 +136,7 @@ impl Tier1 {
         let map = RangeMap::new(config.shards, 1)?;
         let range = Range::open(&*store, settings(config), RangeId(0), map)?;
         let database = Database { store: Arc::clone(&store), beneath: store, progress: Some(dir) };
-        Self::over_databases(vec![(database, range)], map, config)
+        Self::over_databases(vec![(database, range)], map, config, |peers| peers)
     }
 
     fn over_databases(

@@ -138,7 +138,7 @@ impl Rows {
 impl From<PeerError> for Tier1Error {
     fn from(error: PeerError) -> Self {
         match error {
-            PeerError::Tier1Error(refused) => refused,
+            PeerError::Refused(refused) => refused,
             PeerError::Unreachable(_) | PeerError::Busy(_) => Self::Stopping,
             PeerError::Gap { .. } | PeerError::Misdirected { .. } => Self::Damaged(error.to_string()),
         }

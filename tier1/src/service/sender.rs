@@ -10,7 +10,7 @@ use super::Tier1;
 use super::owner::Owner;
 use super::writer::Task;
 use crate::peers::{PeerError, Post, PostAnswer, Receipt};
-use crate::range::RangeId;
+use doppel_model::RangeId;
 
 /// A post that is not answered for so long is made again.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
+use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Timestamp};
 use doppel_protocol::{
-    Body, IndexCommand, LoadReport, Outcome, Pair, PartitionLookup, SearchResult, Submission, Tier1Api,
-    Tier1Error, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
+    SearchResult, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};
@@ -17,11 +17,9 @@ use crate::key;
 use crate::machine::{Retention, Rules};
 use crate::store::{Memory, Store};
 
-type Answer = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
-
 /// A tier 2 that holds every two pages for partners.
 struct Everybody {
-    answer: OnceLock<Answer>,
+    answer: OnceLock<Arc<dyn ContentSource>>,
     /// The most that it names.
     partners: AtomicUsize,
     known: Mutex<Vec<(PageId, ContentHash)>>,
@@ -34,10 +32,10 @@ impl Everybody {
 }
 
 impl Tier2Api for Everybody {
-    fn submit(&self, commands: Vec<IndexCommand>) {
+    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
         let mut known = self.known.lock().unwrap();
         let mut searches = Vec::new();
-        for command in commands {
+        for command in orders.commands {
             match command {
                 IndexCommand::Put { page, signature, search } => {
                     known.push((page, signature.content()));
@@ -60,18 +58,20 @@ impl Tier2Api for Everybody {
             let pairs = others.take(self.partners.load(Ordering::Relaxed)).collect();
             SearchResult { page, content, ticket, pairs }
         };
-        self.answer.get().unwrap()(searches.into_iter().map(result).collect());
+        let results = searches.into_iter().map(result).collect();
+        self.answer.get().unwrap().deliver(results).unwrap();
+        Ok(())
     }
 
-    fn probe(&self, _: &Signature) -> Vec<Pair> {
-        Vec::new()
+    fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
+        Ok(Vec::new())
     }
 
-    fn locate(&self, _: &Signature) -> PartitionLookup {
-        PartitionLookup { home: 0, lengths: Vec::new(), probed_partitions: Vec::new() }
+    fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
+        Ok(PartitionLookup { home: PartitionId(0), lengths: Vec::new(), probed_partitions: Vec::new() })
     }
 
-    fn load(&self) -> LoadReport {
+    fn load(&self) -> Result<LoadReport, IndexError> {
         unreachable!("nobody asks")
     }
 
@@ -79,7 +79,9 @@ impl Tier2Api for Everybody {
         0
     }
 
-    fn flush_batch(&self) {}
+    fn flush_batch(&self) -> Result<(), IndexError> {
+        Ok(())
+    }
 }
 
 /// Each of them over one range, and over three.
@@ -141,7 +143,7 @@ fn start_with<S: Store + 'static>(
     let stores = (0..config.ranges).map(|_| Arc::clone(store) as Arc<dyn Store>);
     let tier1 = Tier1::over(stores.collect(), config).unwrap();
     let tier2 = Arc::new(Everybody::naming(partners));
-    assert!(tier2.answer.set(tier1.answer()).is_ok());
+    assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).unwrap();
     (tier1, tier2)
 }

@@ -72,7 +72,7 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
     sender: Sender<Post>,
 ) {
-    let background = Background::new(Arc::clone(tier2), owner.jobs.clone(), tier1.map.count());
+    let background = Background::new(Arc::clone(tier2), owner.jobs.clone(), owner.id, tier1.map.count());
     let mut writer = Writer {
         tier1,
         owner,

@@ -21,6 +21,20 @@ pub fn signature(store: &dyn Store, shards: u16, page: PageId) -> Option<Arc<Sig
     Signature::from_bytes(&bytes).ok().map(Arc::new)
 }
 
+/// The content of a page, and its last ticket.
+///
+/// # Errors
+/// When its row is damaged.
+pub fn last_ticket(
+    store: &dyn Store,
+    shards: u16,
+    page: PageId,
+) -> Result<Option<(ContentHash, u32)>, StoreError> {
+    let key = crate::key::page(page.shard(shards), page);
+    let record = crate::txn::read::<crate::record::PageRecord>(store, &key)?;
+    Ok(record.and_then(|record| Some((record.content()?.content, record.ticket))))
+}
+
 /// A tier 1 that is never started.
 pub struct Worker {
     tier1: Arc<Tier1>,

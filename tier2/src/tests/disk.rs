@@ -7,7 +7,9 @@ use doppel_model::pairwise::Policy;
 use proptest::prelude::*;
 
 use super::model::{World, page, signature_of, text};
-use crate::open::MAP;
+use super::source::Source;
+use crate::router::PLAN;
+use crate::{Error, Tier2};
 
 /// The signatures of the only node.
 const SIGNATURES: &str = "node-0/signatures.dat";
@@ -24,32 +26,32 @@ fn filled(pages: usize) -> World {
 #[test]
 fn a_reopened_index_has_everything_and_fetches_nothing() {
     let mut world = filled(600);
-    let plan = world.shared.read().plan.clone();
+    let plan = world.parts.router.plan();
     assert_eq!(plan.map().partitions(), 8);
     world = world.reopen();
-    let bytes = world.shared.read().nodes[0].file.bytes();
-    assert_eq!(world.shared.read().plan, plan);
+    let bytes = world.file_bytes();
+    assert_eq!(world.parts.router.plan(), plan);
     world.search_all();
     world.pass();
-    assert_eq!(world.shared.read().nodes[0].file.bytes(), bytes);
+    assert_eq!(world.file_bytes(), bytes);
 }
 
 #[test]
 fn lost_files_are_made_anew() {
     let world = filled(360);
-    for name in [SIGNATURES, MAP] {
+    for name in [SIGNATURES, PLAN] {
         fs::remove_file(world.dir.path().join(name)).unwrap();
     }
     let mut world = world.reopen();
     world.search_all();
     world.pass();
-    assert_eq!(world.shared.read().plan.map().partitions(), 8);
+    assert_eq!(world.parts.router.plan().map().partitions(), 8);
 }
 
 #[test]
 fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
     let mut world = filled(100);
-    world.shared.flush();
+    world.flush();
     let path = world.dir.path().join(SIGNATURES);
     let length = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -63,7 +65,7 @@ fn a_signature_that_goes_bad_under_way_is_fetched_and_stored_again() {
         world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
     }
     world.pass();
-    assert!(world.shared.read().nodes[0].file.bytes() > length);
+    assert!(world.file_bytes() > length);
     world.search_all();
     world.pass();
 }
@@ -78,7 +80,7 @@ fn a_file_that_is_mostly_dead_is_compacted() {
             world.pass();
         }
     }
-    let file_bytes = world.shared.read().nodes[0].file.bytes();
+    let file_bytes = world.file_bytes();
     let live: u64 = world.pages.lock().unwrap().values().map(|s| s.as_bytes().len() as u64 + 4).sum();
     assert!(file_bytes < 1_000 * 10_000 && file_bytes <= 3 * live, "{file_bytes} for {live}");
     let mut world = world.reopen();
@@ -89,8 +91,8 @@ fn a_file_that_is_mostly_dead_is_compacted() {
 #[test]
 fn a_directory_is_used_by_one_index() {
     let world = filled(1);
-    let again = crate::open::open(&world.config, &mut std::iter::empty(), std::sync::Arc::new(|_| None));
-    assert!(matches!(again, Err(crate::Error::InUse(_))));
+    let again = Tier2::open(world.config.clone(), Source::empty());
+    assert!(matches!(again.map(drop), Err(Error::InUse(_))));
 }
 
 proptest! {
@@ -98,13 +100,13 @@ proptest! {
 
     #[test]
     fn damage_is_never_served(
-        name in prop::sample::select(vec![SIGNATURES, MAP]),
+        name in prop::sample::select(vec![SIGNATURES, PLAN]),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         cut in any::<bool>(),
     ) {
         let world = filled(330);
-        world.shared.flush();
+        world.flush();
         let path = world.dir.path().join(name);
         let mut bytes = fs::read(&path).unwrap();
         let at = at.index(bytes.len());

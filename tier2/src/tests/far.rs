@@ -36,7 +36,10 @@ fn a_partner_at_the_edge_of_far_is_found() {
             world.put(page(number), signature, true);
             world.pass();
         }
-        let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
+        let comparisons = |world: &World| {
+            let core = world.parts.nodes[0].read();
+            core.tables.serving().map(|partition| partition.comparisons).sum::<u64>()
+        };
         let before = comparisons(&world);
         world.put(page(2), Arc::clone(&front), true);
         let answers = world.pass();

@@ -6,7 +6,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use doppel_model::pairwise::Policy;
-use doppel_protocol::Search;
 
 use super::model::{Components, World, page, signature_of, text};
 
@@ -167,7 +166,7 @@ fn copies_of_a_center_do_not_compare_its_cluster() {
         world.put(page(n), signature_of(&words), true);
     }
     world.pass();
-    let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
+    let comparisons = World::comparisons;
     let before = comparisons(&world);
     for n in MEMBERS..2 * MEMBERS {
         world.put(page(n), Arc::clone(&center), true);
@@ -192,7 +191,7 @@ fn a_cluster_finds_another_center() {
     world.pass();
     world.remove(page(0));
     world.search_all();
-    let comparisons = |world: &World| world.shared.read().nodes[0].tables.partitions[0].comparisons;
+    let comparisons = World::comparisons;
     let before = comparisons(&world);
     let mut answered = Components::default();
     answered.take(&world.pass());
@@ -213,9 +212,7 @@ fn a_search_does_not_compare_a_whole_cluster() {
         (words[n % 400], words[n / 7 % 400]) = (1_000 + n as u32, 9_000 + n as u32 % 11);
         signature_of(&words)
     };
-    let comparisons = |world: &World| -> u64 {
-        world.shared.read().nodes[0].tables.partitions.iter().map(|p| p.comparisons).sum()
-    };
+    let comparisons = World::comparisons;
     for threads in [1, 2] {
         let mut world = World::new(Policy::default(), 1, threads);
         world.unchecked = true;
@@ -263,17 +260,16 @@ fn where_the_first_page_of_a_content_leaves_the_next_one_is_to_search_again() {
         world.put(page(number), signature_of(&words), true);
     }
     world.pass();
-    let requests = |world: &World| -> Vec<_> {
-        let answers = world.answers.lock().unwrap();
-        answers.iter().filter(|answer| answer.ticket == Search::AGAIN).map(|answer| answer.page).collect()
+    let repeats = |world: &World| -> Vec<_> {
+        world.source.repeats.lock().unwrap().iter().map(|repeat| repeat.page).collect()
     };
     world.remove(page(1));
     world.pass();
-    assert_eq!(requests(&world), []);
+    assert_eq!(repeats(&world), []);
     world.remove(page(0));
     world.pass();
-    assert_eq!(requests(&world), [page(2)]);
+    assert_eq!(repeats(&world), [page(2)]);
     world.remove(page(2));
     world.pass();
-    assert_eq!(requests(&world), []);
+    assert_eq!(repeats(&world), []);
 }

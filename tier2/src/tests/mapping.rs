@@ -8,13 +8,16 @@ use doppel_protocol::{
 };
 use tempfile::TempDir;
 
-use super::model::{Components, Pages, page, signature_of};
+use super::model::{Components, Pages, World, open_parts, page, signature_of, text};
 use super::service::{LONG, come_to_rest, open};
+use super::source::{Source, orders};
+use crate::router::request_file;
+use crate::router::requests::Requested;
 use crate::{Config, Tier2};
 
 /// Contents of about `words` words, in pairs of near-duplicates.
 fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexCommand> {
-    let mut orders = Vec::new();
+    let mut puts = Vec::new();
     for number in from..from + count {
         let (pair, copy) = (number as u32 / 2, number as u32 % 2);
         let length = words as u32 + pair % 97;
@@ -22,14 +25,14 @@ fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexComma
         text[10] += copy * 500;
         let signature = signature_of(&text);
         pages.lock().unwrap().insert(page(number), Arc::clone(&signature));
-        orders.push(IndexCommand::Put { page: page(number), signature, search: Some(Search { ticket: 1 }) });
+        puts.push(IndexCommand::Put { page: page(number), signature, search: Some(Search { ticket: 1 }) });
     }
-    orders
+    puts
 }
 
 fn by_node(tier2: &Tier2, nodes: usize) -> Vec<u64> {
     let mut contents = vec![0; nodes];
-    for partition in tier2.load().partitions {
+    for partition in tier2.load().unwrap().partitions {
         contents[partition.node as usize] += partition.contents;
     }
     contents
@@ -46,10 +49,10 @@ fn the_plan_follows_the_load_and_the_operator() {
     let config = Config { nodes: 4, partitions: 16, ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config.clone(), &pages);
     let mut answered: Vec<SearchResult> = Vec::new();
-    let mut feed = |orders: Vec<IndexCommand>| {
-        let due = answered.len() + orders.len();
-        tier2.submit(orders);
-        tier2.flush_batch();
+    let mut feed = |commands: Vec<IndexCommand>| {
+        let (before, due) = (answered.len(), answered.len() + commands.len());
+        tier2.submit(orders(before as u64, commands)).unwrap();
+        tier2.flush_batch().unwrap();
         while answered.len() < due {
             answered.extend(answers.recv_timeout(LONG).unwrap());
         }
@@ -59,24 +62,24 @@ fn the_plan_follows_the_load_and_the_operator() {
     let first = by_node(&tier2, 4);
     assert!(imbalance(&first) < 1.2, "{first:?}");
     // Then only long ones come, and most of the boxes stay as they are.
-    let plan_version = tier2.plan().map().version();
+    let plan_version = tier2.plan().unwrap().map().version();
     for step in 0..10 {
         feed(add(&pages, 4_200 + step * 400, 400, 300));
     }
     let grown = by_node(&tier2, 4);
-    assert!(imbalance(&grown) <= 1.35 && tier2.plan().map().version() > plan_version, "{grown:?}");
+    assert!(imbalance(&grown) <= 1.35 && tier2.plan().unwrap().map().version() > plan_version, "{grown:?}");
     assert_eq!(grown.iter().sum::<u64>(), 8_200);
 
     // Dry runs change nothing.
     let dry = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, true).unwrap();
-    assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().drained().is_empty());
-    assert!(dry.nothing.is_none() && !dir.path().join("request.json").exists());
+    assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().unwrap().drained().is_empty());
+    assert!(dry.nothing.is_none() && !dir.path().join("rebalance.json").exists());
     let started = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, false).unwrap();
     assert!(started.started);
     come_to_rest(&tier2);
     let drained = by_node(&tier2, 4);
     assert_eq!((drained[2], drained.iter().sum::<u64>()), (0, 8_200), "{drained:?}");
-    assert!(!dir.path().join("request.json").exists());
+    assert!(!dir.path().join("rebalance.json").exists());
     let again = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, false).unwrap();
     assert!(!again.started && again.nothing.unwrap().contains("node 2 is drained already"));
     let joined = tier2.rebalance(RebalanceRequest::Join { node: 2 }, false).unwrap();
@@ -86,17 +89,17 @@ fn the_plan_follows_the_load_and_the_operator() {
     assert!(imbalance(&joined) <= 1.35, "{joined:?}");
 
     // A map of what is there now.
-    let plan_version = tier2.plan().map().version();
+    let plan_version = tier2.plan().unwrap().map().version();
     let dry = tier2.rebalance(RebalanceRequest::Learn, true).unwrap();
     assert!(!dry.started && dry.contents_moved < 8_200 && dry.imbalance_after < 1.1, "{dry:?}");
     assert!(tier2.rebalance(RebalanceRequest::Learn, false).unwrap().started);
     come_to_rest(&tier2);
     let anew = by_node(&tier2, 4);
-    assert!(imbalance(&anew) <= 1.15 && tier2.plan().map().version() > plan_version, "{anew:?}");
+    assert!(imbalance(&anew) <= 1.15 && tier2.plan().unwrap().map().version() > plan_version, "{anew:?}");
     assert_eq!(anew.iter().sum::<u64>(), 8_200);
 
     // One partition by hand.
-    let assignment = tier2.plan().assignments()[0];
+    let assignment = tier2.plan().unwrap().assignments()[0];
     let to = (assignment.node + 1) % 4;
     let moved = tier2.rebalance(RebalanceRequest::Move { partition: assignment.id, node: to }, true).unwrap();
     assert_eq!((moved.moves.len(), moved.moves[0].from, moved.moves[0].to), (1, assignment.node, to));
@@ -121,11 +124,11 @@ fn the_plan_follows_the_load_and_the_operator() {
     drop(all);
 
     // The plan is there again at the next start, also on another number of nodes.
-    let plan = tier2.plan();
+    let plan = tier2.plan().unwrap();
     tier2.stop();
     drop(tier2);
     let (tier2, _answers) = open(config.clone(), &pages);
-    assert_eq!(tier2.plan().map(), plan.map());
+    assert_eq!(tier2.plan().unwrap().map(), plan.map());
     assert_eq!(by_node(&tier2, 4), anew);
     tier2.stop();
     drop(tier2);
@@ -134,7 +137,7 @@ fn the_plan_follows_the_load_and_the_operator() {
     let two = by_node(&tier2, 2);
     assert!(two.iter().sum::<u64>() == 8_200 && imbalance(&two) <= 1.1, "{two:?}");
     assert!(!dir.path().join("node-2").exists());
-    let plan_version = tier2.plan().map().version();
+    let plan_version = tier2.plan().unwrap().map().version();
     tier2.stop();
     drop(tier2);
     // New nodes get their part.
@@ -142,7 +145,97 @@ fn the_plan_follows_the_load_and_the_operator() {
     come_to_rest(&tier2);
     let four = by_node(&tier2, 4);
     assert!(four.iter().sum::<u64>() == 8_200 && imbalance(&four) <= 1.15, "{four:?}");
-    assert!(tier2.plan().map().version() > plan_version);
+    assert!(tier2.plan().unwrap().map().version() > plan_version);
+}
+
+#[test]
+fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
+    let dir = TempDir::new().unwrap();
+    let pages = Pages::default();
+    let config = Config { nodes: 2, partitions: 8, ..Config::new(dir.path(), Policy::default()) };
+    let path = dir.path().join("rebalance.json");
+    let (tier2, answers) = open(config.clone(), &pages);
+    tier2.submit(orders(0, add(&pages, 0, 2_000, 60))).unwrap();
+    tier2.flush_batch().unwrap();
+    let mut answered = 0;
+    while answered < 2_000 {
+        answered += answers.recv_timeout(LONG).unwrap().len();
+    }
+    come_to_rest(&tier2);
+    assert!(matches!(tier2.cancel(), Err(RebalanceError::NothingToCancel)));
+    let before = tier2.plan().unwrap();
+    drop(tier2);
+
+    // Without its thread nothing is begun: what is stored is what was answered.
+    let source = Source::new(&pages, drop);
+    let parts = open_parts(&config, &source);
+    let answer = parts.router.rebalance(RebalanceRequest::Drain { node: 1 }, false).unwrap();
+    let stored = request_file::read(&path).pop_front().unwrap();
+    let (plan, _) = stored.planned.unwrap();
+    assert_eq!((stored.request, plan.drained()), (RebalanceRequest::Drain { node: 1 }, &[1][..]));
+    let moved: Vec<u32> = answer.moves.iter().map(|one| one.partition).collect();
+    let changed = plan
+        .assignments()
+        .iter()
+        .filter(|assignment| !before.assignments().contains(assignment))
+        .map(|assignment| assignment.id);
+    assert_eq!(changed.collect::<Vec<_>>(), moved);
+    drop(parts);
+    let (tier2, _answers) = open(config.clone(), &pages);
+    come_to_rest(&tier2);
+    assert_eq!((tier2.plan().unwrap(), path.exists()), (plan.clone(), false));
+    assert_eq!(tier2.outcome().unwrap().unwrap().failed, None);
+    drop(tier2);
+
+    // One that is cancelled is gone, also from the disk.
+    let parts = open_parts(&config, &source);
+    parts.router.rebalance(RebalanceRequest::Join { node: 1 }, false).unwrap();
+    assert!(path.exists() && parts.router.progress().is_some());
+    let outcome = parts.router.cancel().unwrap();
+    assert_eq!(
+        (outcome.request, outcome.cancelled, outcome.copied),
+        (RebalanceRequest::Join { node: 1 }, true, 0)
+    );
+    assert_eq!(
+        (parts.router.outcome(), parts.router.requested(), path.exists()),
+        (Some(outcome), None, false)
+    );
+    assert!(matches!(parts.router.cancel(), Err(RebalanceError::NothingToCancel)));
+    drop(parts);
+    let (tier2, _answers) = open(config, &pages);
+    // The load alone would give the other node nothing: it is drained.
+    come_to_rest(&tier2);
+    assert_eq!((tier2.plan().unwrap(), by_node(&tier2, 2)), (plan, vec![2_000, 0]));
+}
+
+#[test]
+fn a_change_that_is_cancelled_half_way_leaves_everything_as_it_was() {
+    let policy = Policy::default();
+    let mut world = World::on_nodes(policy, 3, 6, 1);
+    let put = |world: &mut World, number: usize| {
+        world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
+    };
+    (0..400).for_each(|number| put(&mut world, number));
+    world.pass();
+    world.work(200);
+    let router = &world.parts.router;
+    let plan = router.plan();
+    router.request(Requested { request: RebalanceRequest::Learn, planned: None }).unwrap();
+    // Some of it is copied, and some of that changes.
+    while router.progress().is_some_and(|progress| progress.copied < 100) {
+        router.work();
+    }
+    (380..420).for_each(|number| put(&mut world, number));
+    world.pass();
+    let outcome = world.parts.router.cancel().unwrap();
+    assert!(outcome.cancelled && outcome.copied >= 100, "{outcome:?}");
+    assert_eq!((world.parts.router.plan(), world.parts.router.progress()), (plan, None));
+    world.work(200);
+    world.search_all();
+    world.pass();
+    for node in &world.parts.nodes {
+        assert!(!node.read().tables.is_changing(), "what came is dropped");
+    }
 }
 
 #[test]
@@ -153,26 +246,29 @@ fn a_rebalance_request_outlives_the_process() {
     let (tier2, answers) = open(config.clone(), &pages);
     let nothing = tier2.rebalance(RebalanceRequest::Learn, false).unwrap();
     assert!(!nothing.started && nothing.nothing.unwrap().contains("256 contents or more, and there are 0"));
-    tier2.submit(add(&pages, 0, 2_000, 60));
-    tier2.flush_batch();
+    tier2.submit(orders(0, add(&pages, 0, 2_000, 60))).unwrap();
+    tier2.flush_batch().unwrap();
     let mut answered = 0;
     while answered < 2_000 {
         answered += answers.recv_timeout(LONG).unwrap().len();
     }
     come_to_rest(&tier2);
     assert!(by_node(&tier2, 2)[1] > 0);
-    let partition = tier2.plan().assignments().iter().find(|assignment| assignment.node == 0).unwrap().id;
+    let partition =
+        tier2.plan().unwrap().assignments().iter().find(|assignment| assignment.node == 0).unwrap().id;
     tier2.stop();
     drop(tier2);
     // As a crash leaves them.
-    let path = dir.path().join("request.json");
+    let path = dir.path().join("rebalance.json");
     let start = |requests: &[RebalanceRequest], config: &Config| {
-        crate::rebalance_file::write(&path, &requests.iter().copied().collect()).unwrap();
+        let requests =
+            requests.iter().map(|request| Requested { request: *request, planned: None }).collect();
+        request_file::write(&path, &requests).unwrap();
         let (tier2, _answers) = open(config.clone(), &pages);
         come_to_rest(&tier2);
         assert!(!path.exists(), "{requests:?}");
-        let (plan, outcome) = (tier2.plan(), tier2.outcome());
-        assert_eq!(tier2.request(), None);
+        let (plan, outcome) = (tier2.plan().unwrap(), tier2.outcome().unwrap());
+        assert_eq!(tier2.request().unwrap(), None);
         let stored = by_node(&tier2, config.nodes as usize);
         assert_eq!(stored.iter().sum::<u64>(), 2_000);
         tier2.stop();

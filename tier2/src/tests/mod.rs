@@ -6,5 +6,7 @@ mod far;
 mod history;
 mod mapping;
 mod model;
+mod node;
 mod real;
 mod service;
+mod source;

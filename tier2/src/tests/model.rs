@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, stable_hash64};
-use doppel_partitioning::LengthVector;
-use doppel_protocol::{IndexCommand, Pair, Search, SearchResult};
+use doppel_protocol::index_node::IndexNode;
+use doppel_protocol::{ContentSource, IndexCommand, Pair, Search, SearchResult};
 use tempfile::TempDir;
 
-use crate::cluster::Address;
-use crate::service::Shared;
-use crate::{Config, any_plan, pass, rebuild};
-
-/// Tier 1 in small: the present signature of every page.
-pub(super) type Pages = Arc<Mutex<BTreeMap<PageId, Arc<Signature>>>>;
+pub(super) use super::source::Pages;
+use super::source::{Source, orders};
+use crate::Config;
+use crate::embedded::Parts;
+use crate::node::tables::EntryRef;
+use crate::router::Pass;
+use crate::router::scheduler::Step;
 
 pub(super) fn page(number: usize) -> PageId {
     PageId::of(&format!("https://example.org/{number}"))
@@ -42,7 +43,8 @@ pub(super) fn text(family: u32, member: u32) -> Vec<u32> {
 
 /// An index without its thread, the model, and every link that was answered.
 pub(super) struct World {
-    pub(super) shared: Shared,
+    pub(super) parts: Parts,
+    pub(super) source: Arc<Source>,
     pub(super) pages: Pages,
     pub(super) answers: Arc<Mutex<Vec<SearchResult>>>,
     pub(super) commands: Vec<IndexCommand>,
@@ -53,6 +55,8 @@ pub(super) struct World {
     /// Whether the mapping changes only when it is told to, and not after every pass until it is done.
     patient: bool,
     tickets: u32,
+    /// Orders handed over.
+    pub(super) handed: u64,
     /// Every pair that was answered since the index was opened.
     linked: BTreeSet<(Version, Version)>,
 }
@@ -81,13 +85,13 @@ impl World {
 
     /// Begins a change of the plan, unless there is one.
     pub(super) fn change_plan(&mut self, dice: u64) {
-        any_plan::begin(&self.shared, dice).unwrap();
+        self.parts.router.begin_any(dice).unwrap();
     }
 
     /// Steps of what changes the mapping.
     pub(super) fn work(&mut self, steps: usize) {
         for _ in 0..steps {
-            rebuild::work(&self.shared);
+            assert_ne!(self.parts.router.work(), Step::Later);
         }
         if self.commands.is_empty() {
             self.check_tables(&self.pages.lock().unwrap().clone());
@@ -97,9 +101,11 @@ impl World {
     fn open(config: Config, dir: TempDir, pages: Pages) -> Self {
         let answers = Arc::<Mutex<Vec<SearchResult>>>::default();
         let taken = Arc::clone(&answers);
-        let shared = open_shared(&config, &pages, move |results| taken.lock().unwrap().extend(results));
+        let source = Source::new(&pages, move |results| taken.lock().unwrap().extend(results));
+        let parts = open_parts(&config, &source);
         Self {
-            shared,
+            parts,
+            source,
             pages,
             answers,
             commands: Vec::new(),
@@ -108,20 +114,41 @@ impl World {
             unchecked: false,
             patient: false,
             tickets: 0,
+            handed: 0,
             linked: BTreeSet::new(),
         }
     }
 
     /// Closes the index and opens it again.
     pub(super) fn reopen(self) -> Self {
-        self.shared.flush();
-        let Self { shared, pages, config, dir, patient, .. } = self;
-        drop(shared);
+        self.flush();
+        let Self { parts, pages, config, dir, patient, .. } = self;
+        drop(parts);
         Self { patient, ..Self::open(config, dir, pages) }
     }
 
     pub(super) fn policy(&self) -> Policy {
         self.config.policy
+    }
+
+    pub(super) fn flush(&self) {
+        self.parts.nodes.iter().for_each(|node| node.flush());
+    }
+
+    /// Exact comparisons made on the first node.
+    pub(super) fn comparisons(&self) -> u64 {
+        self.parts.nodes[0].read().tables.partitions.iter().map(|p| p.comparisons).sum()
+    }
+
+    /// Bytes of the first node's file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.parts.nodes[0].read().file.bytes()
+    }
+
+    /// The node of a content, and where it is there.
+    pub(super) fn find(&self, content: ContentHash) -> (usize, EntryRef) {
+        let found = |node: usize| Some((node, self.parts.nodes[node].read().tables.find(content)?));
+        (0..self.parts.nodes.len()).find_map(found).unwrap()
     }
 
     fn ticket(&mut self) -> Search {
@@ -160,9 +187,15 @@ impl World {
     pub(super) fn pass(&mut self) -> Vec<SearchResult> {
         let asked: Vec<(PageId, ContentHash, u32)> = self.commands.iter().filter_map(asked).collect();
         self.answers.lock().unwrap().clear();
-        pass::run(&self.shared, std::mem::take(&mut self.commands));
-        let mut answers = self.answers.lock().unwrap().clone();
-        answers.retain(|answer| answer.ticket != Search::AGAIN);
+        self.source.repeats.lock().unwrap().clear();
+        let commands = std::mem::take(&mut self.commands);
+        let (after, count) = (self.handed, commands.len() as u64);
+        self.handed += count;
+        if count > 0 {
+            Pass::new(&self.parts.router, orders(after, commands)).run(&self.parts.router).unwrap();
+        }
+        self.parts.router.take_repeats().unwrap();
+        let answers = self.answers.lock().unwrap().clone();
         let pages = self.pages.lock().unwrap().clone();
         let due: Vec<_> = asked
             .into_iter()
@@ -181,7 +214,7 @@ impl World {
             self.check(answer, &pages, &linked);
         }
         if !self.patient {
-            rebuild::maintain(&self.shared, usize::MAX / 4);
+            self.parts.router.maintain(usize::MAX / 4);
         }
         self.check_tables(&pages);
         answers
@@ -206,9 +239,9 @@ impl World {
         }
         let has_copies = pages.iter().any(|(page, s)| *page != answer.page && s.content() == answer.content);
         assert_eq!(partners.contains(&answer.content), has_copies, "exact copies are linked");
-        let cluster = self.shared.read();
-        let Address { node, entry } = cluster.find(answer.content).unwrap();
-        let tables = &cluster.node(node).tables;
+        let (node, entry) = self.find(answer.content);
+        let core = self.parts.nodes[node].read();
+        let tables = &core.tables;
         let first = tables.partition(entry).columns.page(entry.slot);
         if first != answer.page {
             let named: Vec<PageId> = answer.pairs.iter().map(|pair| pair.page).collect();
@@ -218,9 +251,9 @@ impl World {
         }
         let query_order = tables.partition(entry).columns.query_order(entry.slot);
         let insert_seq =
-            |Address { node, entry }: Address| (node, cluster.node(node).tables.insert_seq(entry));
-        let insert_seqs: BTreeSet<(u32, u32)> =
-            partners.iter().map(|content| insert_seq(cluster.find(*content).unwrap())).collect();
+            |(node, entry): (usize, EntryRef)| (node, self.parts.nodes[node].read().tables.insert_seq(entry));
+        let insert_seqs: BTreeSet<(usize, u32)> =
+            partners.iter().map(|content| insert_seq(self.find(*content))).collect();
         for other in pages.values() {
             let content = other.content();
             if content == answer.content || partners.contains(&content) {
@@ -230,8 +263,9 @@ impl World {
             if !policy.similar(own, other) || !policy.linked(own, other) {
                 continue;
             }
-            let Address { node: there, entry: at } = cluster.find(content).unwrap();
-            let columns = &cluster.node(there).tables.partition(at).columns;
+            let (there, at) = self.find(content);
+            let core = self.parts.nodes[there].read();
+            let columns = &core.tables.partition(at).columns;
             let later = there == node && columns.query_order(at.slot) > query_order;
             let settled = insert_seqs.contains(&(there, columns.center(at.slot).insert_seq))
                 || partners.iter().any(|partner| linked.contains(&(content, *partner)));
@@ -241,23 +275,29 @@ impl World {
 
     /// The tables hold the model's contents and pages, and nothing else.
     fn check_tables(&self, pages: &BTreeMap<PageId, Arc<Signature>>) {
-        let cluster = self.shared.read();
+        let plan = self.parts.router.plan();
         let mut expected: BTreeMap<ContentHash, BTreeSet<PageId>> = BTreeMap::new();
         for (page, signature) in pages.iter().filter(|(_, s)| s.tokens() > 0) {
             expected.entry(signature.content()).or_default().insert(*page);
         }
-        assert_eq!(cluster.len(), expected.len());
-        let serving = cluster.nodes.iter().flat_map(|index| index.tables.serving());
-        let stored: usize = serving.map(|p| p.columns.len() + p.pages.len()).sum();
+        let (mut contents, mut stored) = (0, 0);
+        for node in &self.parts.nodes {
+            let core = node.read();
+            contents += core.tables.len();
+            stored += core.tables.serving().map(|p| p.columns.len() + p.pages.len()).sum::<usize>();
+        }
+        assert_eq!(contents, expected.len());
         assert_eq!(stored, expected.values().map(BTreeSet::len).sum::<usize>());
         for (content, pages) in expected {
-            let Address { node, entry } = cluster.find(content).unwrap();
-            let partition = cluster.node(node).tables.partition(entry);
+            let (node, entry) = self.find(content);
+            let core = self.parts.nodes[node].read();
+            let partition = core.tables.partition(entry);
             let has: BTreeSet<PageId> = partition.pages_of(entry.slot).collect();
             assert_eq!(has, pages);
-            let lengths = LengthVector::new(partition.columns.lengths(entry.slot)).unwrap();
-            let number = cluster.plan.map().home(&lengths);
-            let home = (cluster.plan.node(number), cluster.node(node).tables.local(number));
+            let assignment =
+                plan.assignments()[plan.map().home(&partition.columns.vector(entry.slot)) as usize];
+            let local = core.tables.local(doppel_model::PartitionId(assignment.id));
+            let home = (assignment.node as usize, local);
             assert_eq!(home, (node, Some(entry.partition)), "a content is at its home");
         }
     }
@@ -273,15 +313,9 @@ fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
     }
 }
 
-pub(super) fn open_shared(
-    config: &Config,
-    pages: &Pages,
-    answer: impl Fn(Vec<SearchResult>) + Send + Sync + 'static,
-) -> Shared {
-    let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
-    let tier1 = Arc::clone(pages);
-    let fetch = Arc::new(move |page: PageId| tier1.lock().unwrap().get(&page).cloned());
-    Shared::open(config.clone(), &mut contents.into_iter(), fetch, Box::new(answer)).unwrap()
+pub(super) fn open_parts(config: &Config, source: &Arc<Source>) -> Parts {
+    let source = Arc::clone(source) as Arc<dyn ContentSource>;
+    Parts::open(config.clone(), source, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap()
 }
 
 /// A pair is what it says.

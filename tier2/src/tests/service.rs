@@ -8,37 +8,32 @@ use std::time::{Duration, Instant};
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_protocol::{IndexCommand, MappingApi, Search, SearchResult, Tier2Api};
+use doppel_protocol::{IndexCommand, IndexError, MappingApi, Search, SearchResult, Tier2Api};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, check_pair, page, signature_of, text};
+use super::source::{Source, orders};
 use crate::reference::{Exhaustive, Rule};
 use crate::{Config, Error, Tier2};
 
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// Waits until the mapping changes no more: plans that the load asks for are made unseen, so it waits for a while.
+/// Waits until the mapping changes no more and nothing is planned.
 pub(super) fn come_to_rest(tier2: &Tier2) {
     let begin = Instant::now();
     let mut quiet = 0;
-    while quiet < 120 {
+    while quiet < 4 {
         assert!(begin.elapsed() < LONG, "the mapping goes on changing");
         std::thread::sleep(Duration::from_millis(5));
-        quiet = if tier2.progress().is_some() { 0 } else { quiet + 1 };
+        let rests = tier2.is_resting() && tier2.progress().unwrap().is_none();
+        quiet = if rests { quiet + 1 } else { 0 };
     }
 }
 
 pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<SearchResult>>) {
-    let contents: Vec<_> = pages.lock().unwrap().iter().map(|(p, s)| (*p, s.content())).collect();
-    let tier1 = Arc::clone(pages);
     let (sender, receiver) = mpsc::channel();
-    let tier2 = Tier2::open(
-        config,
-        &mut contents.into_iter(),
-        Arc::new(move |page| tier1.lock().unwrap().get(&page).cloned()),
-        Box::new(move |results| drop(sender.send(results))),
-    );
-    (tier2.unwrap(), receiver)
+    let source = Source::new(pages, move |results| drop(sender.send(results)));
+    (Tier2::open(config, source).unwrap(), receiver)
 }
 
 /// Puts of a collection of families, each with a search.
@@ -61,29 +56,39 @@ fn passes_start_by_count_by_age_and_on_a_flush() {
     let (pages, commands) = puts(25);
     let (tier2, answers) = open(config, &pages);
     let start = Instant::now();
-    tier2.submit(commands);
+    tier2.submit(orders(0, commands)).unwrap();
     let mut answered = 0;
     while answered < 25 {
         // The last 5 come with the first two tens: all are waiting when the pass is due.
         answered += answers.recv_timeout(LONG).unwrap().len();
     }
-    tier2.submit(vec![IndexCommand::Search {
+    let search = IndexCommand::Search {
         page: page(0),
         content: pages.lock().unwrap()[&page(0)].content(),
         search: Search { ticket: 99 },
-    }]);
-    tier2.flush_batch();
+    };
+    tier2.submit(orders(25, vec![search.clone()])).unwrap();
+    // What was handed over before is left out, and what is missing refused.
+    tier2.submit(orders(25, vec![search.clone()])).unwrap();
+    assert_eq!(tier2.submit(orders(27, vec![search])), Err(IndexError::Gap { expected: 27 }));
+    tier2.flush_batch().unwrap();
     assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 99);
     assert!(start.elapsed() < LONG);
+    assert!(answers.try_recv().is_err());
     tier2.stop();
-    tier2.submit(Vec::new());
-    tier2.flush_batch();
+    assert_eq!(tier2.submit(orders(26, Vec::new())), Err(IndexError::Stopping));
+    assert_eq!(tier2.flush_batch(), Err(IndexError::Stopping));
     drop(tier2);
 
     let config = Config { batch_age: Duration::from_millis(1), ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config, &pages);
     let content = pages.lock().unwrap()[&page(1)].content();
-    tier2.submit(vec![IndexCommand::Search { page: page(1), content, search: Search { ticket: 5 } }]);
+    tier2
+        .submit(orders(
+            0,
+            vec![IndexCommand::Search { page: page(1), content, search: Search { ticket: 5 } }],
+        ))
+        .unwrap();
     assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 5);
 }
 
@@ -97,9 +102,9 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     let taken = Arc::clone(&all);
     let reference =
         Exhaustive::new(policy, Rule::Linked, Box::new(move |results| taken.lock().unwrap().extend(results)));
-    reference.submit(commands.clone());
-    tier2.submit(commands);
-    tier2.flush_batch();
+    reference.submit(orders(0, commands.clone())).unwrap();
+    tier2.submit(orders(0, commands)).unwrap();
+    tier2.flush_batch().unwrap();
     let mut fast = Vec::new();
     while fast.len() < 1_000 {
         fast.extend(answers.recv_timeout(LONG).unwrap());
@@ -112,12 +117,12 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     let pages = pages.lock().unwrap();
     for member in 0..60 {
         let unseen = signature_of(&text(member % 40, 1_000 + member));
-        let pairs = tier2.probe(&unseen);
-        assert_eq!(pairs.is_empty(), reference.probe(&unseen).is_empty());
+        let pairs = tier2.probe(&unseen).unwrap();
+        assert_eq!(pairs.is_empty(), reference.probe(&unseen).unwrap().is_empty());
         for pair in &pairs {
             check_pair(policy, &unseen, pair, &pages);
         }
-        let lookup = tier2.locate(&unseen);
+        let lookup = tier2.locate(&unseen).unwrap();
         assert!(lookup.probed_partitions.contains(&lookup.home));
         assert_eq!(lookup.lengths[0], unseen.shingles());
     }
@@ -128,14 +133,14 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
         let (page, content, search) = (*page, signature.content(), Search { ticket: 1 });
         IndexCommand::Search { page, content, search }
     };
-    tier2.submit(pages.iter().map(search).collect());
+    tier2.submit(orders(1_000, pages.iter().map(search).collect())).unwrap();
     drop(pages);
-    tier2.flush_batch();
+    tier2.flush_batch().unwrap();
     let mut answered = 0;
     while answered < 1_000 {
         answered += answers.recv_timeout(LONG).unwrap().len();
     }
-    let load = tier2.load();
+    let load = tier2.load().unwrap();
     assert_eq!(load.plan_version, 1);
     assert_eq!(load.partitions.len(), 12);
     assert_eq!(load.partitions.iter().map(|p| p.pages).sum::<u64>(), 1_000);
@@ -148,11 +153,7 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
 #[test]
 fn settings_are_checked() {
     let dir = TempDir::new().unwrap();
-    let open = |config: Config| {
-        Tier2::open(config, &mut std::iter::empty(), Arc::new(|_| None), Box::new(drop))
-            .map(|_| ())
-            .unwrap_err()
-    };
+    let open = |config: Config| Tier2::open(config, Source::empty()).map(drop).unwrap_err();
     let config = || Config::new(dir.path(), Policy::default());
     assert!(matches!(open(Config { threads: 0, ..config() }), Error::Zero("threads")));
     assert!(matches!(open(Config { batch_max: 0, ..config() }), Error::Zero("batch_max")));

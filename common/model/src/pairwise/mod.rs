@@ -7,12 +7,11 @@
 //!
 //! ```
 //! use doppel_model::pairwise::Policy;
-//! use doppel_text::Extractor;
+//! use doppel_model::signature::Builder;
 //!
-//! let mut extractor = Extractor::new();
-//! let numbers: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-//! let a = extractor.text(&numbers.join(" ")).signature;
-//! let b = extractor.text(&numbers[..98].join(" ")).signature;
+//! let tokens: Vec<u64> = (1..=100_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+//! let mut builder = Builder::new();
+//! let (a, b) = (builder.build(&tokens), builder.build(&tokens[..98]));
 //! let comparison = Policy::default().compare(&a, &b);
 //! assert_eq!((comparison.shared, comparison.a, comparison.b), (94, 100, 98));
 //! assert!(comparison.similar);

@@ -23,6 +23,7 @@
 mod build;
 mod read;
 mod set;
+mod wire;
 
 use std::fmt;
 

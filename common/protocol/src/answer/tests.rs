@@ -130,10 +130,10 @@ fn the_load() {
 fn the_mapping() {
     let progress = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
     pinned::<Present>(&format!(
-        r#"{{"plan_version":4,"nodes":3,"drained":[2],"progress":{progress},"request":{{"action":"drain","node":2}},"outcome":{{"action":"move","partition":7,"node":1,"failed":null,"plan_version":4,"copied":3,"seconds":0.5}}}}"#
+        r#"{{"plan_version":4,"nodes":3,"drained":[2],"progress":{progress},"request":{{"action":"drain","node":2}},"outcome":{{"action":"move","partition":7,"node":1,"failed":null,"cancelled":false,"plan_version":4,"copied":3,"seconds":0.5}}}}"#
     ));
     pinned::<Present>(
-        r#"{"plan_version":4,"nodes":3,"drained":[],"progress":null,"request":null,"outcome":{"action":"learn","failed":"full","plan_version":4,"copied":0,"seconds":0.5}}"#,
+        r#"{"plan_version":4,"nodes":3,"drained":[],"progress":null,"request":null,"outcome":{"action":"learn","failed":"full","cancelled":false,"plan_version":4,"copied":0,"seconds":0.5}}"#,
     );
     let what_if = r#"{"dimensions":2,"nodes":4,"imbalance":1.5,"imbalance_floor":1.25,"fan_out_saved":0.5,"speed_up":3.5}"#;
     pinned::<WhatIfs>(&format!(r#"{{"sample":9,"present":{what_if},"rows":[{what_if}]}}"#));

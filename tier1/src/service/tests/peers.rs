@@ -4,8 +4,8 @@ use crossbeam::channel::bounded;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
-use crate::range::RangeId;
 use crate::txn::Row;
+use doppel_model::RangeId;
 
 /// Peers of which some posts are lost on the way, and some answers.
 struct Unreliable {
@@ -44,7 +44,7 @@ fn messages_go_again_until_they_are_confirmed_and_short_answers_are_read_on() {
     let between = |peers| Arc::new(Unreliable { peers, posts: AtomicUsize::new(0) }) as Arc<dyn Peers>;
     let tier1 = Tier1::over_stores(stores, &config, between).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
-    assert!(tier2.answer.set(tier1.answer()).is_ok());
+    assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).unwrap();
     for page in 0..12 {
         submit(&tier1, page, 1, content(page));

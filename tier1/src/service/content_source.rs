@@ -1,0 +1,91 @@
+//! Tier 1 as tier 2 sees it: the contents of every range, their signatures, and where results go.
+
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, Epoch, PageId, RangeId, ShardId};
+use doppel_protocol::{
+    CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, Search, SearchResult,
+    SourceError, Tier1Error,
+};
+
+use super::Tier1;
+use super::rows::PIECE_ROWS;
+use super::writer::Task;
+use crate::key::{self, Kind};
+use crate::machine::Command;
+use crate::record::{PageRecord, decode};
+
+/// The only epoch of the ranges of a process: tier 2 forgets their orders when the process ends.
+pub(super) const EPOCH: Epoch = Epoch(1);
+
+impl ContentSource for Tier1 {
+    fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
+        let page_range = |range| {
+            let first = PageId::first_of(ShardId(self.map.run(range).start), self.settings.shards);
+            PageRange { range, epoch: EPOCH, first }
+        };
+        Ok(self.map.ranges().map(page_range).collect())
+    }
+
+    fn contents(
+        &self,
+        range: RangeId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<ContentsPage, SourceError> {
+        let limit = limit.clamp(1, CONTENTS_MAX);
+        let run = self.map.run(range);
+        let mut contents: Vec<(PageId, ContentHash)> = Vec::new();
+        let first = after.map_or(run.start, |page| self.shard_of(page).0.max(run.start));
+        for shard in (first..run.end).map(ShardId) {
+            let (mut from, to) = key::all(shard, Kind::Page);
+            if let Some(page) = after.filter(|page| self.shard_of(*page) == shard) {
+                from = key::after(&key::page(shard, page));
+            }
+            loop {
+                let rows = self.rows.piece(&from, &to, PIECE_ROWS)?;
+                let Some((last, _)) = rows.last() else { break };
+                from = key::after(last);
+                for (key, bytes) in &rows {
+                    let record: PageRecord = decode(key, bytes).map_err(Tier1Error::from)?;
+                    let state = record.content().filter(|state| state.tokens > 0);
+                    contents.extend(key::last_page(key).zip(state.map(|state| state.content)));
+                    if contents.len() == limit {
+                        let next = contents.last().map(|(page, _)| *page);
+                        return Ok(ContentsPage { contents, next });
+                    }
+                }
+            }
+        }
+        Ok(ContentsPage { contents, next: None })
+    }
+
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        let some = pages.iter().take(SIGNATURES_MAX);
+        some.map(|page| Ok(self.rows.signature(*page)?)).collect()
+    }
+
+    fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
+        let mut by_range: Vec<Vec<Command>> = self.owners.iter().map(|_| Vec::new()).collect();
+        for result in results {
+            by_range[usize::from(self.map.of_page(result.page).0)].push(Command::Searched(result));
+        }
+        for (owner, commands) in self.owners.iter().zip(by_range) {
+            if !commands.is_empty() {
+                owner.tasks.send(Task::Commands(commands)).map_err(|_| Tier1Error::Stopping)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns after the commit that owes the searches.
+    fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), SourceError> {
+        let again = |Repeat { page, content, .. }| {
+            Command::Searched(SearchResult { page, content, ticket: Search::AGAIN, pairs: Vec::new() })
+        };
+        let owner = self.owners.get(usize::from(range.0));
+        let owner = owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))?;
+        Ok(self.apply(owner, repeats.into_iter().map(again).collect())?)
+    }
+}

@@ -1,0 +1,76 @@
+//! Settings of an index.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use doppel_model::pairwise::Policy;
+use doppel_partitioning::{MappingError, NODES_MAX, PARTITIONS_MAX};
+
+use crate::error::Error;
+
+/// Settings of an index.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where its files are; made if it is not there.
+    pub dir: PathBuf,
+    /// How contents are compared.
+    pub policy: Policy,
+    /// Nodes, each with tables and files of its own.
+    pub nodes: u32,
+    /// Partitions wanted, on all nodes together; at least one for each. There is one until there are enough contents to
+    /// learn a map from.
+    pub partitions: u32,
+    /// Sub-dictionaries of a length vector, N.
+    pub dimensions: usize,
+    /// Orders that make a pass start.
+    pub batch_max: usize,
+    /// How long the first order of a pass waits for more.
+    pub batch_age: Duration,
+    /// Threads that compare.
+    pub threads: usize,
+    /// Contents copied or dropped at a time when the mapping changes.
+    pub step: usize,
+}
+
+impl Config {
+    /// The defaults: one node, 16 partitions, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>, policy: Policy) -> Self {
+        Self {
+            dir: dir.into(),
+            policy,
+            nodes: 1,
+            partitions: 16,
+            dimensions: 3,
+            batch_max: 5_000,
+            batch_age: Duration::from_millis(50),
+            threads: thread::available_parallelism().map_or(1, usize::from),
+            step: 128,
+        }
+    }
+
+    /// Partitions wanted: at least one for each node.
+    pub(crate) fn wanted(&self) -> u32 {
+        self.partitions.max(self.nodes)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let settings = [
+            ("partitions", self.partitions as usize),
+            ("batch_max", self.batch_max),
+            ("threads", self.threads),
+            ("step", self.step),
+        ];
+        if let Some((name, _)) = settings.into_iter().find(|(_, value)| *value == 0) {
+            return Err(Error::Zero(name));
+        }
+        if self.partitions as usize > PARTITIONS_MAX {
+            return Err(MappingError::Partitions(self.partitions as usize).into());
+        }
+        if !(1..=NODES_MAX).contains(&self.nodes) {
+            return Err(MappingError::Nodes(self.nodes).into());
+        }
+        Ok(())
+    }
+}

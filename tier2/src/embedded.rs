@@ -1,0 +1,255 @@
+//! Tier 2 in one process: a router, its nodes, and the thread that makes passes. The one place that names both.
+
+use std::fs::{self, File, TryLockError};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::process;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use doppel_model::signature::Signature;
+use doppel_model::{Incarnation, NodeId};
+use doppel_partitioning::Plan;
+use doppel_protocol::index_node::IndexNode;
+use doppel_protocol::{
+    ContentSource, IndexError, LoadReport, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
+    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, Tier2Api,
+};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::node::{LocalNode, NodeConfig};
+use crate::router::{self, Message, Router};
+
+const LOCK: &str = "lock";
+
+/// The index, on one node or several.
+pub struct Tier2 {
+    router: Arc<Router>,
+    nodes: Vec<Arc<LocalNode>>,
+    messages: Sender<Message>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    /// Held for as long as the index is open.
+    _lock: File,
+}
+
+/// A router and its nodes, without a thread.
+pub(crate) struct Parts {
+    pub(crate) router: Router,
+    pub(crate) nodes: Vec<Arc<LocalNode>>,
+    pub(crate) lock: File,
+}
+
+impl Parts {
+    /// Opens the index of `config.dir`. `seen` gives the node that the router is to see in the place of a node.
+    pub(crate) fn open(
+        config: Config,
+        source: Arc<dyn ContentSource>,
+        seen: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
+    ) -> Result<Self, Error> {
+        config.check()?;
+        let pool = pool(&config)?;
+        fs::create_dir_all(&config.dir).map_err(|e| Error::io("create the directory", &config.dir, e))?;
+        let lock = lock(&config.dir)?;
+        let open = |id| {
+            let node = node_config(&config, NodeId(id), pool.clone(), incarnation());
+            LocalNode::open(node, Arc::clone(&source)).map(Arc::new)
+        };
+        let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
+        forget_nodes(&config);
+        let router = Router::open(config, nodes.iter().map(seen).collect(), source)?;
+        Ok(Self { router, nodes, lock })
+    }
+}
+
+/// What a node is opened with.
+pub(crate) fn node_config(
+    config: &Config,
+    id: NodeId,
+    pool: Option<Arc<rayon::ThreadPool>>,
+    incarnation: Incarnation,
+) -> NodeConfig {
+    NodeConfig { id, dir: config.dir.join(node_dir(id)), policy: config.policy, incarnation, pool }
+}
+
+fn pool(config: &Config) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
+    if config.threads == 1 {
+        return Ok(None);
+    }
+    let name = |i| format!("tier2-compare-{i}");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(config.threads).thread_name(name).build();
+    pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
+}
+
+/// Another number for every life, in this process and in all that follow.
+pub(crate) fn incarnation() -> Incarnation {
+    static LAST: Mutex<u64> = Mutex::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    *last = now.max(*last + 1);
+    Incarnation(*last)
+}
+
+/// The directory of a node within that of the index.
+pub(crate) fn node_dir(node: NodeId) -> String {
+    format!("node-{node}")
+}
+
+/// Removes the files of nodes that there are no more.
+fn forget_nodes(config: &Config) {
+    for node in (config.nodes..).map(NodeId) {
+        let dir = config.dir.join(node_dir(node));
+        if !dir.is_dir() {
+            break;
+        }
+        if let Err(error) = fs::remove_dir_all(&dir) {
+            tracing::warn!(dir = %dir.display(), %error, "cannot remove the files of a node that there is no more");
+        }
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(LOCK);
+    let fail = |e| Error::io("lock", &path, e);
+    let file = File::create(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(fail(error)),
+    }
+}
+
+impl Tier2 {
+    /// Opens the index of `config.dir` and makes it that of tier 1's contents: what is missing is fetched, what is not
+    /// among them is left out. Damaged files are made anew.
+    ///
+    /// # Errors
+    /// When a setting is out of range, the directory cannot be used, another process uses it, or tier 1 does not answer.
+    pub fn open(config: Config, source: Arc<dyn ContentSource>) -> Result<Arc<Self>, Error> {
+        let Parts { router, nodes, lock } =
+            Parts::open(config, source, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;
+        let router = Arc::new(router);
+        let (messages, received) = mpsc::channel();
+        let worker = {
+            let router = Arc::clone(&router);
+            let work = move || {
+                // Without this thread nothing is ever decided; a restart makes the index anew.
+                if panic::catch_unwind(AssertUnwindSafe(|| router::work(&router, &received))).is_err() {
+                    process::abort();
+                }
+            };
+            thread::Builder::new().name("tier2".to_owned()).spawn(work)
+        };
+        let worker = Mutex::new(Some(worker.map_err(|e| Error::Threads(e.to_string()))?));
+        Ok(Arc::new(Self { router, nodes, messages, worker, _lock: lock }))
+    }
+
+    /// Ends the index's thread and waits for it. A pass that has begun is broken off without an answer and
+    /// orders that wait are dropped: tier 1 has them.
+    pub fn stop(&self) {
+        self.router.stop();
+        self.nodes.iter().for_each(|node| node.stop());
+        // The worker is gone already if this fails.
+        let _ = self.messages.send(Message::Stop);
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last owner may be tier 1's end of a delivery, on the index's own thread.
+        if let Some(worker) = worker.filter(|w| w.thread().id() != thread::current().id()) {
+            if worker.join().is_err() {
+                tracing::error!("the thread of tier 2 ended in a panic");
+            }
+            self.nodes.iter().for_each(|node| node.flush());
+        }
+    }
+
+    /// Memory of all columns and tables, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.nodes.iter().map(|node| node.bytes()).sum()
+    }
+
+    /// Whether the thread has nothing to do until somebody asks.
+    #[cfg(test)]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.router.is_resting()
+    }
+
+    fn send(&self, message: Message) -> Result<(), IndexError> {
+        self.messages.send(message).map_err(|_| IndexError::Stopping)
+    }
+}
+
+impl Drop for Tier2 {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Tier2Api for Tier2 {
+    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
+        match self.router.accept(orders)? {
+            Some(orders) => self.send(Message::Orders(orders)),
+            None => Ok(()),
+        }
+    }
+
+    fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
+        Ok(self.router.probe(signature)?)
+    }
+
+    fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError> {
+        Ok(self.router.locate(signature))
+    }
+
+    fn load(&self) -> Result<LoadReport, IndexError> {
+        Ok(self.router.load()?)
+    }
+
+    fn waiting(&self) -> usize {
+        self.router.waiting()
+    }
+
+    fn mapping(&self) -> Option<&dyn MappingApi> {
+        Some(self)
+    }
+
+    fn flush_batch(&self) -> Result<(), IndexError> {
+        self.send(Message::Flush)
+    }
+}
+
+impl MappingApi for Tier2 {
+    fn plan(&self) -> Result<Plan, IndexError> {
+        Ok((*self.router.plan()).clone())
+    }
+
+    fn sample(&self, limit: usize) -> Result<Vec<Arc<Signature>>, IndexError> {
+        Ok(self.router.sample(limit)?)
+    }
+
+    fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
+        let planned = self.router.rebalance(request, dry_run)?;
+        // It is stored: where the worker has gone by now, the next start does it.
+        let _ = self.send(Message::Wake);
+        Ok(planned)
+    }
+
+    fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
+        let ended = self.router.cancel()?;
+        let _ = self.send(Message::Wake);
+        Ok(ended)
+    }
+
+    fn request(&self) -> Result<Option<RebalanceRequest>, IndexError> {
+        Ok(self.router.requested().map(|requested| requested.request))
+    }
+
+    fn outcome(&self) -> Result<Option<RebalanceOutcome>, IndexError> {
+        Ok(self.router.outcome())
+    }
+
+    fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError> {
+        Ok(self.router.progress())
+    }
+}

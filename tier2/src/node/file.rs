@@ -1,0 +1,248 @@
+//! The signatures on disk: one append-only file.
+//!
+//! The file is a header of 16 bytes, then records: the length of a signature in 4 bytes, little-endian,
+//! and its bytes. A signature carries its own version and checksum, and its length follows from it, so
+//! nothing else is stored and every read is checked.
+//!
+//! Nothing is synced: the file is derived, and what is missing at the next start is fetched from tier 1.
+//! Whatever does not check ends the file there. The end of it is kept in memory until there is a
+//! megabyte to write. A failed write leaves a hole: what was in it is fetched when it is needed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use doppel_model::signature::Signature;
+
+use super::columns::Record;
+use crate::error::Error;
+
+/// "doppel", tier 2, and the version of the layout.
+const MAGIC: [u8; 16] = *b"doppel tier2 v1\n";
+
+/// Bytes of a file without signatures.
+pub(crate) const HEADER_BYTES: u64 = MAGIC.len() as u64;
+
+/// Bytes of a record before the signature.
+const LENGTH_BYTES: usize = 4;
+
+/// A longer signature is taken for damage: 2^26 bytes are 13 million shingles.
+const SIGNATURE_BYTES_MAX: u32 = 1 << 26;
+
+/// What is kept in memory before it is written.
+const TAIL_BYTES: usize = 1 << 20;
+
+/// The file is written anew when more than half of it is dead, but not below this size.
+const COMPACT_BYTES_MIN: u64 = 1 << 22;
+
+/// An open signature file.
+#[derive(Debug)]
+pub(crate) struct SignatureFile {
+    path: PathBuf,
+    file: File,
+    /// Where the tail begins.
+    written: u64,
+    tail: Vec<u8>,
+    /// Bytes of records in use.
+    live: u64,
+}
+
+impl SignatureFile {
+    /// Opens or creates a file. Before anything else its [`records`](Self::records) are read and
+    /// [`resume`](Self::resume) is called.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|e| Error::io("open the signature file", path, e))?;
+        Ok(Self { path: path.to_owned(), file, written: 0, tail: Vec::new(), live: 0 })
+    }
+
+    /// The records of the file.
+    pub(crate) fn records(&self) -> Result<Records, Error> {
+        let fail = |e| Error::io("read the signature file", &self.path, e);
+        Records::of(self.file.try_clone().map_err(fail)?).map_err(fail)
+    }
+
+    /// A record that was read is in use.
+    pub(crate) fn retain(&mut self, record: Record) {
+        self.live += on_disk(record);
+    }
+
+    /// Goes on behind the last sound record; what is after it is cut off.
+    pub(crate) fn resume(&mut self, records: &Records) -> Result<(), Error> {
+        let fail = |e| Error::io("write the signature file", &self.path, e);
+        if let Some(damage) = &records.damage {
+            let (path, offset) = (self.path.display(), records.sound);
+            tracing::warn!(%path, offset, damage, "the signature file is damaged; what follows is fetched");
+        }
+        self.file.set_len(records.sound).map_err(fail)?;
+        self.written = records.sound;
+        if self.written == 0 {
+            self.file.write_all_at(&MAGIC, 0).map_err(fail)?;
+            self.written = MAGIC.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Adds a signature. One that is too long for the file is not in it: it is fetched when it is needed.
+    pub(crate) fn append(&mut self, signature: &Signature) -> Record {
+        let bytes = signature.as_bytes();
+        if bytes.len() > SIGNATURE_BYTES_MAX as usize {
+            return Record { offset: u64::MAX, bytes: 0 };
+        }
+        let offset = self.written + (self.tail.len() + LENGTH_BYTES) as u64;
+        let record = Record { offset, bytes: bytes.len() as u32 };
+        self.tail.extend(record.bytes.to_le_bytes());
+        self.tail.extend(bytes);
+        self.live += on_disk(record);
+        if self.tail.len() >= TAIL_BYTES {
+            self.flush();
+        }
+        record
+    }
+
+    /// Writes the tail. When that fails, what was in it is gone from here.
+    pub(crate) fn flush(&mut self) {
+        if let Err(error) = self.file.write_all_at(&self.tail, self.written) {
+            tracing::error!(path = %self.path.display(), %error, "cannot write signatures; they will be fetched");
+        }
+        self.written += self.tail.len() as u64;
+        self.tail.clear();
+    }
+
+    /// A record is no longer in use.
+    pub(crate) fn release(&mut self, record: Record) {
+        self.live = self.live.saturating_sub(on_disk(record));
+    }
+
+    /// The signature of a record. `buffer` is scratch.
+    pub(crate) fn read(&self, record: Record, buffer: &mut Vec<u8>) -> Result<Signature, Unreadable> {
+        if let Some(start) = record.offset.checked_sub(self.written) {
+            let start = usize::try_from(start).unwrap_or(usize::MAX);
+            let end = start.saturating_add(record.bytes as usize);
+            let bytes =
+                self.tail.get(start..end).ok_or(Unreadable::Io(io::ErrorKind::UnexpectedEof.into()))?;
+            return Ok(Signature::from_bytes(bytes)?);
+        }
+        buffer.resize(record.bytes as usize, 0);
+        self.file.read_exact_at(buffer, record.offset)?;
+        Ok(Signature::from_bytes(buffer)?)
+    }
+
+    /// Bytes on disk and waiting to be written.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.written + self.tail.len() as u64
+    }
+
+    /// Whether more than half of the file is dead.
+    pub(crate) fn wants_compaction(&self) -> bool {
+        self.bytes() > COMPACT_BYTES_MIN && self.bytes() > 2 * self.live
+    }
+
+    /// A new file beside this one, which takes its place with [`replace`](Self::replace).
+    pub(crate) fn successor(&self) -> Result<Self, Error> {
+        let path = self.path.with_extension("new");
+        let fail = |e| Error::io("write a signature file", &path, e);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .map_err(fail)?;
+        file.write_all_at(&MAGIC, 0).map_err(fail)?;
+        Ok(Self { path, file, written: MAGIC.len() as u64, tail: Vec::new(), live: 0 })
+    }
+
+    /// Puts `successor` in the place of this file.
+    pub(crate) fn replace(&mut self, mut successor: Self) -> Result<(), Error> {
+        successor.flush();
+        std::fs::rename(&successor.path, &self.path)
+            .map_err(|e| Error::io("replace the signature file", &self.path, e))?;
+        successor.path = std::mem::take(&mut self.path);
+        *self = successor;
+        Ok(())
+    }
+}
+
+/// The sound records of a file, in order.
+pub(crate) struct Records {
+    reader: BufReader<File>,
+    length: u64,
+    /// The end of what is sound.
+    sound: u64,
+    /// Why the file does not end there.
+    damage: Option<String>,
+    buffer: Vec<u8>,
+}
+
+impl Iterator for Records {
+    type Item = (Record, Signature);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.damage.is_some() || self.sound == self.length {
+            return None;
+        }
+        self.read().unwrap_or_else(|damage| {
+            self.damage = Some(damage.to_string());
+            None
+        })
+    }
+}
+
+impl Records {
+    /// Those of an open file.
+    pub(crate) fn of(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let reader = BufReader::with_capacity(TAIL_BYTES, file);
+        Ok(Self { reader, length, sound: 0, damage: None, buffer: Vec::new() })
+    }
+
+    /// Why what follows the last record is none, and where that begins.
+    pub(crate) fn damage(&self) -> Option<(u64, &str)> {
+        self.damage.as_deref().map(|damage| (self.sound, damage))
+    }
+
+    /// The next record; none where the file has no more than its head.
+    fn read(&mut self) -> Result<Option<(Record, Signature)>, Unreadable> {
+        if self.sound == 0 {
+            let mut magic = [0; MAGIC.len()];
+            self.reader.read_exact(&mut magic)?;
+            if magic != MAGIC {
+                return Err(Unreadable::Version);
+            }
+            self.sound = MAGIC.len() as u64;
+            if self.sound == self.length {
+                return Ok(None);
+            }
+        }
+        let mut length = [0; LENGTH_BYTES];
+        self.reader.read_exact(&mut length)?;
+        let record = Record { offset: self.sound + LENGTH_BYTES as u64, bytes: u32::from_le_bytes(length) };
+        if record.bytes > SIGNATURE_BYTES_MAX {
+            return Err(Unreadable::Length(record.bytes));
+        }
+        self.buffer.resize(record.bytes as usize, 0);
+        self.reader.read_exact(&mut self.buffer)?;
+        let signature = Signature::from_bytes(&self.buffer)?;
+        self.sound += on_disk(record);
+        Ok(Some((record, signature)))
+    }
+}
+
+/// Why a signature cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("it is of another version, or no signature file")]
+    Version,
+    #[error("a record of {0} bytes is longer than any signature")]
+    Length(u32),
+    #[error(transparent)]
+    Damaged(#[from] doppel_model::signature::SignatureError),
+}
+
+fn on_disk(record: Record) -> u64 {
+    u64::from(record.bytes) + LENGTH_BYTES as u64
+}

@@ -1,0 +1,156 @@
+//! What a node takes in: what there is, as a range tells it, and entries that come from elsewhere.
+
+use doppel_model::{ContentHash, InsertSeq, NodeId, PageId};
+use doppel_protocol::index_node::{
+    BATCH_MAX, ENTRIES_MAX, EntryCenter, Home, IngestBatch, Ingested, MovedEntry, NodeError,
+};
+use hashbrown::HashMap;
+
+use super::columns::Center;
+use super::core::Core;
+use super::fetched::with_fetched;
+use super::partition::State;
+use super::tables::EntryRef;
+use super::{LocalNode, bounded};
+use crate::seed::Seeded;
+
+/// The insertion numbers here of centers that came from elsewhere.
+pub(super) type Origins = HashMap<(NodeId, InsertSeq), u32, Seeded>;
+
+/// Claims that are taken under one lock.
+const CLAIMS: usize = 256;
+
+impl LocalNode {
+    pub(super) fn take_in(&self, origins: &mut Origins, batch: IngestBatch) -> Result<Ingested, NodeError> {
+        let mut missing = Vec::new();
+        match batch {
+            IngestBatch::Claims(claims) => {
+                bounded(claims.len(), BATCH_MAX)?;
+                missing = self.claim(&claims);
+            }
+            IngestBatch::Contents(contents) => {
+                bounded(contents.len(), ENTRIES_MAX)?;
+                for (page, signature, home) in contents {
+                    let mut core = self.write();
+                    let partition = core.tables.local(home.partition);
+                    let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
+                    core.put(page, &signature, (partition, home.lengths));
+                }
+            }
+            IngestBatch::Fed { range, epoch, index } => {
+                let is_fed = {
+                    let mut hosted = self.hosted_mut();
+                    // Told again, it does not go back.
+                    let position = hosted.positions.entry(range).or_insert((epoch, index));
+                    *position = (epoch.max(position.0), index.max(position.1));
+                    hosted.hungry().is_none()
+                };
+                if is_fed {
+                    self.drop_unclaimed()?;
+                }
+            }
+            IngestBatch::Entries { replaced, entries } => {
+                bounded(entries.len().max(replaced.len()), ENTRIES_MAX)?;
+                self.replace(&replaced, &entries)?;
+                for (entry, home) in &entries {
+                    self.write().store_moved(self.config.id, origins, entry, *home)?;
+                }
+            }
+        }
+        Ok(Ingested { missing, contents: self.read().tables.len() as u64 })
+    }
+
+    /// The positions of those whose content is not here.
+    fn claim(&self, claims: &[(PageId, ContentHash)]) -> Vec<u32> {
+        let mut missing = Vec::new();
+        for (first, some) in (0_u32..).step_by(CLAIMS).zip(claims.chunks(CLAIMS)) {
+            let mut core = self.write();
+            for (at, (page, content)) in (first..).zip(some) {
+                match core.tables.find(*content) {
+                    Some(entry) => core.tables.partition_mut(entry).add_page(entry.slot, *page),
+                    None => missing.push(at),
+                }
+            }
+        }
+        missing
+    }
+
+    /// What was read from the file and nobody has any more goes.
+    fn drop_unclaimed(&self) -> Result<(), NodeError> {
+        let mut unclaimed: Vec<EntryRef> = {
+            let core = self.read();
+            let is_unclaimed =
+                |entry: &EntryRef| core.tables.partition(*entry).columns.is_unclaimed(entry.slot);
+            core.tables.entries().filter(is_unclaimed).collect()
+        };
+        unclaimed.sort_unstable_by_key(|entry| self.read().record(*entry).offset);
+        for entry in unclaimed {
+            let band_keys = with_fetched(&*self.source, |fetched| {
+                self.read().tags_of(entry, fetched).map_err(|wanted| vec![wanted])
+            })?;
+            self.write().drop_entry(entry, band_keys);
+        }
+        Ok(())
+    }
+
+    /// The earlier copies of these contents in incoming partitions go.
+    fn replace(&self, replaced: &[ContentHash], entries: &[(MovedEntry, Home)]) -> Result<(), NodeError> {
+        // An entry that comes again after a lost answer replaces itself.
+        let again = entries.iter().map(|(entry, _)| entry.signature.content());
+        for content in replaced.iter().copied().chain(again) {
+            let Some(entry) = self.read().tables.find_in(State::Incoming, content) else { continue };
+            let band_keys = with_fetched(&*self.source, |fetched| {
+                self.read().tags_of(entry, fetched).map_err(|wanted| vec![wanted])
+            })?;
+            self.write().drop_entry(entry, band_keys);
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Stores an entry in an incoming partition.
+    fn store_moved(
+        &mut self,
+        node: NodeId,
+        origins: &mut Origins,
+        entry: &MovedEntry,
+        home: Home,
+    ) -> Result<(), NodeError> {
+        let MovedEntry { origin, signature, pages, center, is_center, searched } = entry;
+        let Some((first, further)) = pages.split_first() else { return Ok(()) };
+        let partition = self.tables.incoming(home.partition);
+        let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
+        // What stays on its node keeps its place in the file.
+        let here = self.tables.find(signature.content()).filter(|_| origin.0 == node);
+        let record = match here.map(|entry| self.record(entry)) {
+            Some(record) => {
+                self.file.retain(record);
+                record
+            }
+            None => self.file.append(signature),
+        };
+        let at = self.tables.insert((partition, home.lengths), *first, signature, record);
+        let center = match *center {
+            EntryCenter::Unknown => Center::UNKNOWN,
+            EntryCenter::Nobody => Center::NONE,
+            EntryCenter::Entry { seq, distance } => {
+                let stays = Center { insert_seq: seq.0, distance };
+                match origins.get(&(origin.0, seq)) {
+                    Some(insert_seq) => Center { insert_seq: *insert_seq, distance },
+                    None if origin.0 == node && !self.tables.has_left(stays) => stays,
+                    None => Center::UNKNOWN,
+                }
+            }
+        };
+        let partition = self.tables.partition_mut(at);
+        further.iter().for_each(|page| partition.add_page(at.slot, *page));
+        partition.columns.set_center(at.slot, center);
+        partition.columns.set_query_order(at.slot, (*searched).into());
+        if *is_center {
+            self.tables.keep_center(at);
+            origins.insert(*origin, self.tables.insert_seq(at));
+        }
+        Ok(())
+    }
+}

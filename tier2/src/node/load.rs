@@ -1,0 +1,27 @@
+//! What a node has and did.
+
+use doppel_protocol::index_node::{HostedLoad, NodeLoad};
+
+use super::core::Core;
+
+/// The load under the present plan.
+pub(super) fn of(core: &Core) -> NodeLoad {
+    let tables = &core.tables;
+    let load = |partition: &super::partition::Partition| {
+        let stored = partition.columns.len();
+        let directory = tables.contents.allocation_size() * stored / tables.contents.len().max(1);
+        HostedLoad {
+            id: partition.id,
+            contents: stored as u64,
+            pages: (stored + partition.pages.len()) as u64,
+            received: partition.received,
+            comparisons: partition.comparisons,
+            bytes: (partition.bytes() + directory) as u64,
+        }
+    };
+    NodeLoad {
+        partitions: tables.serving().map(load).collect(),
+        bytes: tables.bytes() as u64,
+        file_bytes: core.file.bytes(),
+    }
+}

@@ -1,0 +1,302 @@
+//! A node of tier 2: it has partitions and searches them, and knows no plan beyond the boxes it is told to host.
+//!
+//! | module | what |
+//! |---|---|
+//! | `orders` | puts and removals, each applied once |
+//! | `batch`, `search`, `found` | a batch of searches; one search: why its cost does not grow with a cluster |
+//! | `core`, `learning` | tables and signatures together; what they learn from a search |
+//! | `tables`, `roles`, `partition` | which content is where; who is compared for its copies |
+//! | `columns`, `pages`, `bands`, `buckets`, `truncated_minhash` | what a partition is made of |
+//! | `export`, `ingest` | entries that leave, and what is taken in |
+//! | `repeats` | pages that are to be searched for again |
+//! | `file`, `scan`, `fetched` | signatures on disk, at the start, and those that are not there |
+//! | `renewal`, `hosting`, `sample`, `load` | tables made anew and compaction; partitions that come and go; what is told |
+//!
+//! Invariants: one call at a time changes the node, and the lock is held for an entry or a few searches of it, so that a
+//! probe never waits for a batch; no lock is held while tier 1 is asked; before every range has told what there is,
+//! nothing is answered; no signature is used that does not check.
+
+pub(crate) mod bands;
+pub(crate) mod batch;
+pub(crate) mod buckets;
+pub(crate) mod columns;
+pub(crate) mod core;
+mod export;
+mod fetched;
+pub(crate) mod file;
+mod found;
+mod hosting;
+mod ingest;
+mod learning;
+mod load;
+mod orders;
+pub(crate) mod pages;
+pub(crate) mod partition;
+mod renewal;
+mod repeats;
+mod roles;
+mod sample;
+mod scan;
+mod search;
+pub(crate) mod tables;
+pub(crate) mod truncated_minhash;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use doppel_model::pairwise::Policy;
+use doppel_model::{Epoch, Incarnation, NodeId, PlanVersion, RangeId};
+use doppel_protocol::index_node::{
+    Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
+    NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, Searched,
+};
+use doppel_protocol::{ContentSource, PageRange, Repeat};
+
+use self::core::Core;
+use crate::error::Error;
+use export::Export;
+use file::Records;
+use ingest::Origins;
+use repeats::Repeats;
+
+/// The name of a node's signature file.
+pub(crate) const SIGNATURES: &str = "signatures.dat";
+
+/// What a node is opened with.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeConfig {
+    pub(crate) id: NodeId,
+    /// Where its file is; made if it is not there.
+    pub(crate) dir: PathBuf,
+    pub(crate) policy: Policy,
+    /// Another one for every life.
+    pub(crate) incarnation: Incarnation,
+    /// Of the comparison; none for a single thread.
+    pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
+}
+
+/// A node in this process.
+pub(crate) struct LocalNode {
+    config: NodeConfig,
+    source: Arc<dyn ContentSource>,
+    /// Held by the one call that changes the node.
+    change: Mutex<Change>,
+    core: RwLock<Core>,
+    hosted: RwLock<Hosted>,
+    repeats: Mutex<BTreeMap<RangeId, Repeats>>,
+    stopping: AtomicBool,
+}
+
+/// What the calls that change the node know of each other.
+#[derive(Default)]
+struct Change {
+    /// The records of the file, until it is known what they are for.
+    records: Option<Records>,
+    /// Entries that leave.
+    export: Option<Export>,
+    /// Entries that came.
+    origins: Origins,
+}
+
+/// What the node was told.
+#[derive(Debug, Clone, Default)]
+struct Hosted {
+    /// None before it was told anything.
+    plan: Option<PlanVersion>,
+    ranges: Vec<PageRange>,
+    /// The last order applied of each range that has fed the node.
+    positions: BTreeMap<RangeId, (Epoch, u64)>,
+}
+
+impl Hosted {
+    /// The range that has not fed the node.
+    fn hungry(&self) -> Option<RangeId> {
+        self.ranges.iter().map(|one| one.range).find(|range| !self.positions.contains_key(range))
+    }
+}
+
+impl LocalNode {
+    /// Opens the files of a node. It has nothing until it is told what to host.
+    ///
+    /// # Errors
+    /// When the directory cannot be used.
+    pub(crate) fn open(config: NodeConfig, source: Arc<dyn ContentSource>) -> Result<Self, Error> {
+        let (core, records) = scan::open(&config)?;
+        Ok(Self {
+            config,
+            source,
+            change: Mutex::new(Change { records: Some(records), ..Change::default() }),
+            core: RwLock::new(core),
+            hosted: RwLock::default(),
+            repeats: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// Breaks off what is being done; no call is answered any more.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes what is in memory alone to the file.
+    pub(crate) fn flush(&self) {
+        let _change = self.change();
+        self.write().file.flush();
+    }
+
+    /// Memory of all columns and tables, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.read().tables.bytes()
+    }
+
+    /// Pages of a range that are to be searched for again.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn waiting_repeats(&self, range: RangeId) -> Vec<Repeat> {
+        self.with_repeats(range, |repeats| repeats.after(0))
+    }
+
+    /// They were taken.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn forget_repeats(&self, range: RangeId, through: u64) {
+        self.with_repeats(range, |repeats| repeats.forget(through));
+    }
+
+    /// Reaches into the node.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn with_core(&self, work: impl FnOnce(&mut Core)) {
+        work(&mut self.write());
+    }
+
+    /// Never held across a call to tier 1.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Core> {
+        self.core.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Taken by whoever holds `change`.
+    fn write(&self) -> RwLockWriteGuard<'_, Core> {
+        self.core.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> MutexGuard<'_, Change> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hosted(&self) -> RwLockReadGuard<'_, Hosted> {
+        self.hosted.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hosted_mut(&self) -> RwLockWriteGuard<'_, Hosted> {
+        self.hosted.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_running(&self) -> Result<(), NodeError> {
+        let stops = self.stopping.load(Ordering::Relaxed);
+        if stops { Err(NodeError::Unavailable("it is stopping".to_owned())) } else { Ok(()) }
+    }
+
+    /// Whether the caller means this life of the node, and follows the plan that it was told.
+    fn check(&self, call: CallContext) -> Result<(), NodeError> {
+        self.check_running()?;
+        let present = self.config.incarnation;
+        if call.incarnation != present {
+            return Err(NodeError::WrongIncarnation { present });
+        }
+        match self.hosted().plan {
+            Some(plan) if plan == call.plan => Ok(()),
+            plan => Err(NodeError::StalePlan { present: plan.unwrap_or_default() }),
+        }
+    }
+
+    /// The same, and whether it knows all that it should have.
+    fn check_fed(&self, call: CallContext) -> Result<(), NodeError> {
+        self.check(call)?;
+        self.hosted().hungry().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
+    }
+
+    fn state_of(&self, range: RangeId) -> Applied {
+        let position = self.hosted().positions.get(&range).copied();
+        Applied { incarnation: self.config.incarnation, position, contents: self.read().tables.len() as u64 }
+    }
+}
+
+fn bounded(given: usize, most: usize) -> Result<(), NodeError> {
+    if given > most { Err(NodeError::TooMuch { given, most }) } else { Ok(()) }
+}
+
+impl IndexNode for LocalNode {
+    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+        self.check_running()?;
+        self.take_hosting(hosting)
+    }
+
+    fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
+        self.check_running()?;
+        Ok(self.state_of(range))
+    }
+
+    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
+        let mut change = self.change();
+        self.check_fed(call)?;
+        let range = batch.range;
+        self.carry_out(batch)?;
+        self.maintain(&mut change)?;
+        Ok(self.state_of(range))
+    }
+
+    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<Searched>, NodeError> {
+        if !batch.pass {
+            self.check_fed(call)?;
+            return self.search_batch(call, batch);
+        }
+        let mut change = self.change();
+        self.check_fed(call)?;
+        let searched = self.search_batch(call, batch)?;
+        self.maintain(&mut change)?;
+        Ok(searched)
+    }
+
+    fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError> {
+        let mut change = self.change();
+        self.check_fed(call)?;
+        self.export(&mut change.export, request)
+    }
+
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
+        let mut change = self.change();
+        self.check(call)?;
+        self.take_in(&mut change.origins, batch)
+    }
+
+    fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError> {
+        let mut change = self.change();
+        self.check(call)?;
+        let more = self.drop_some(limit);
+        if !more {
+            self.maintain(&mut change)?;
+        }
+        Ok(more)
+    }
+
+    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
+        self.check(call)?;
+        Ok(load::of(&self.read()))
+    }
+
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
+        self.check_fed(call)?;
+        sample::of(self, request)
+    }
+
+    fn repeats(&self, call: CallContext, range: RangeId, after: u64) -> Result<Vec<Repeat>, NodeError> {
+        self.check(call)?;
+        Ok(self.with_repeats(range, |repeats| repeats.after(after)))
+    }
+
+    fn acknowledge_repeats(&self, call: CallContext, range: RangeId, through: u64) -> Result<(), NodeError> {
+        self.check(call)?;
+        self.with_repeats(range, |repeats| repeats.forget(through));
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Some of what a node has, told while it goes on: the lock is given up between partitions and between a few reads.
+
+use doppel_model::ContentHash;
+use doppel_protocol::index_node::{ENTRIES_MAX, NodeError, SampleRequest, Sampled, VECTORS_MAX};
+
+use super::fetched::Fetched;
+use super::partition::State;
+use super::{LocalNode, bounded};
+
+pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, NodeError> {
+    match request {
+        SampleRequest::Lengths { partition, skip, step } => {
+            let core = node.read();
+            let local = core.tables.local(partition).ok_or(NodeError::NoPartition(partition))?;
+            let columns = &core.tables.partitions[local as usize].columns;
+            let slots = columns.slots().skip(skip as usize).step_by(step.max(1) as usize).take(VECTORS_MAX);
+            let lengths = slots.map(|slot| columns.vector(slot)).collect();
+            Ok(Sampled::Lengths(lengths, columns.len() as u64))
+        }
+        SampleRequest::Least(limit) => Ok(Sampled::Least(least(node, limit))),
+        SampleRequest::Signatures(contents) => {
+            bounded(contents.len(), ENTRIES_MAX)?;
+            let (core, mut buffer) = (node.read(), Vec::new());
+            // One that cannot be read is left out.
+            let read = |content| {
+                let entry = core.tables.find(content)?;
+                core.read(entry, &Fetched::default(), &mut buffer).ok().flatten().map(|read| read.signature)
+            };
+            Ok(Sampled::Signatures(contents.into_iter().filter_map(read).collect()))
+        }
+    }
+}
+
+/// The contents with the least hashes, ascending.
+fn least(node: &LocalNode, limit: usize) -> Vec<ContentHash> {
+    let mut chosen: Vec<ContentHash> = Vec::new();
+    for partition in 0.. {
+        let core = node.read();
+        let Some(here) = core.tables.partitions.get(partition) else { break };
+        if here.state != State::Serving {
+            continue;
+        }
+        chosen.extend(here.columns.slots().map(|slot| here.columns.content(slot)));
+        drop(core);
+        if chosen.len() > limit {
+            chosen.select_nth_unstable(limit);
+            chosen.truncate(limit);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}

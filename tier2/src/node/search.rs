@@ -1,0 +1,353 @@
+//! One search: candidates, rejection, exact comparison.
+//!
+//! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
+//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths or its
+//! truncated minima, or compared exactly.
+//!
+//! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
+//! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
+//! later search of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
+//! answered, for z is linked to y by a pair of its own. Because everybody tries the oldest first, the
+//! members of a cluster choose the same center, and a search verifies that one and passes over the rest; a
+//! run of a large bucket at one step. Centers themselves are always compared, or the entries around them
+//! would not be settled.
+//! An entry that was never searched for in this process has no center, and one whose center has left has none any
+//! more; the first search that verifies it gives it one, the oldest of the partners and the entry that searches, after
+//! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a search of both, and the
+//! two are linked at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named
+//! by its insertion sequence, so it is void as soon as that entry is gone or begins anew.
+//!
+//! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
+//! partner of x if d(x, y) - d(y, z) >= 1 - tau.
+//!
+//! **Query order.** All searches of a pass are numbered before the first of them. A search passes over the entries
+//! that search later in the same pass, have no center yet and one page: their search meets this one. So of a
+//! cluster that arrives in one pass nobody compares more than those before, and these have centers.
+//!
+//! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or its center
+//! is, or it searches later in the same pass.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
+
+use doppel_model::Tau;
+use doppel_model::pairwise::Comparison;
+use doppel_model::signature::Signature;
+use doppel_partitioning::{BoundingSpace, LengthVector};
+
+use super::bands::BandKeys;
+use super::columns::{Center, Columns};
+use super::core::Core;
+use super::fetched::{Fetched, Wanted};
+use super::found::{Found, Partner, Passed};
+use super::tables::EntryRef;
+use super::truncated_minhash::{self, TruncatedMinHash};
+
+/// The query order of a search that does not belong to a pass: it is after all others.
+const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
+
+/// Candidates passed between two offers to let other threads run: some tens of microseconds. A search in a giant cluster
+/// would take a processor for milliseconds, and a question to the service would wait for it.
+const STEPS: u32 = 512;
+
+/// A thread's scratch.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    buffer: Vec<u8>,
+}
+
+/// Who is searched for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) signature: &'a Signature,
+    pub(crate) lengths: LengthVector,
+    /// Where it is stored, if that is on this node.
+    pub(crate) own: Option<EntryRef>,
+}
+
+/// A place in a list of candidates.
+struct Cursor<'i> {
+    insert_seq: u32,
+    /// Core in the contacts.
+    probe: u32,
+    slots: &'i [u32],
+    center: Option<Center>,
+    /// Core in `passed`.
+    counted: Option<u32>,
+}
+
+impl Ord for Cursor<'_> {
+    /// The greatest is the oldest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.insert_seq.cmp(&self.insert_seq)
+    }
+}
+
+impl PartialOrd for Cursor<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Cursor<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.insert_seq == other.insert_seq
+    }
+}
+
+impl Eq for Cursor<'_> {}
+
+impl Core {
+    /// Searches the partitions of this node that its bounding space meets for the partners of a content.
+    ///
+    /// # Errors
+    /// The signatures that are neither here nor among `fetched`.
+    pub(crate) fn search(
+        &self,
+        subject: Subject<'_>,
+        fetched: &Fetched,
+        scratch: &mut Scratch,
+    ) -> Result<Found, Vec<Wanted>> {
+        let Subject { signature, lengths, own } = subject;
+        let space = BoundingSpace::new(lengths, self.tables.policy.tau);
+        let mut found = Found::default();
+        found.probed_partitions.extend(self.tables.probed(&space).map(|partition| (partition, 0)));
+        if !self.tables.policy.comparable(signature) {
+            return Ok(found);
+        }
+        found.band_keys = self.tables.band_keys(signature);
+        let mut search = NodeSearch {
+            index: self,
+            signature,
+            own: own.map(|entry| (entry, self.tables.partition(entry).columns.insert_seq(entry.slot))),
+            query_order: own.map_or(LAST_QUERY_ORDER, |entry| {
+                self.tables.partition(entry).columns.query_order(entry.slot)
+            }),
+            space,
+            truncated_minhash: truncated_minhash::pack(signature.sketch()),
+            oldest: None,
+            far: Vec::new(),
+            found,
+            fetched,
+            wanted: Vec::new(),
+            buffer: &mut scratch.buffer,
+        };
+        search.run();
+        if search.wanted.is_empty() { Ok(search.found) } else { Err(search.wanted) }
+    }
+}
+
+struct NodeSearch<'i, 's> {
+    index: &'i Core,
+    signature: &'s Signature,
+    /// Where it is stored, and its insertion sequence.
+    own: Option<(EntryRef, u32)>,
+    query_order: u32,
+    space: BoundingSpace,
+    truncated_minhash: TruncatedMinHash,
+    /// The signature of the oldest partner.
+    oldest: Option<Arc<Signature>>,
+    /// Entries compared in vain, oldest first, and at most their distance.
+    far: Vec<Center>,
+    found: Found,
+    fetched: &'s Fetched,
+    /// Signatures that have to be fetched.
+    wanted: Vec<Wanted>,
+    buffer: &'s mut Vec<u8>,
+}
+
+impl<'i> NodeSearch<'i, '_> {
+    fn run(&mut self) {
+        let mut lists = self.lists();
+        let (mut last, mut steps) = (0, 0_u32);
+        while let Some(mut cursor) = lists.peek_mut() {
+            steps += 1;
+            if steps.is_multiple_of(STEPS) {
+                std::thread::yield_now();
+            }
+            let (probe, insert_seq) = (cursor.probe as usize, cursor.insert_seq);
+            let partition = self.found.probed_partitions[probe].0;
+            if cursor.center.is_some_and(|center| self.is_settled(center)) {
+                PeekMut::pop(cursor);
+                continue;
+            }
+            let Some((slot, rest)) = cursor.slots.split_first() else {
+                PeekMut::pop(cursor);
+                continue;
+            };
+            if let Some(counted) = cursor.counted {
+                self.found.passed[counted as usize].steps += 1;
+            }
+            let slot = *slot;
+            match rest.first() {
+                Some(next) => {
+                    cursor.insert_seq = self.columns(partition).insert_seq(*next);
+                    cursor.slots = rest;
+                }
+                None => drop(PeekMut::pop(cursor)),
+            }
+            // The same entry in several lists comes up several times running.
+            if insert_seq != last {
+                last = insert_seq;
+                self.consider(probe, EntryRef { partition, slot }, insert_seq);
+            }
+        }
+        self.choose_center();
+    }
+
+    /// The lists of candidates in every contacted partition.
+    fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
+        let mut cursors = Vec::with_capacity(self.found.band_keys.len());
+        let (band_keys, probed_partitions, passed) =
+            (&self.found.band_keys, &self.found.probed_partitions, &mut self.found.passed);
+        for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
+            let host = &self.index.tables.partitions[*partition as usize];
+            for band_key in band_keys {
+                host.bands.lists(*band_key, |list| {
+                    let Some(first) = list.slots.first() else { return };
+                    let counted = list.counted.then(|| {
+                        passed.push(Passed { partition: *partition, band_key: *band_key, steps: 0 });
+                        passed.len() as u32 - 1
+                    });
+                    cursors.push(Cursor {
+                        insert_seq: host.columns.insert_seq(*first),
+                        probe: probe as u32,
+                        slots: list.slots,
+                        center: list.center,
+                        counted,
+                    });
+                });
+            }
+        }
+        BinaryHeap::from(cursors)
+    }
+
+    fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: u32) {
+        let columns = self.columns(entry.partition);
+        let (slot, center) = (entry.slot, columns.center(entry.slot));
+        // With copies, the page that searches later need not be the one that stays.
+        let searches_later = center == Center::UNKNOWN
+            && columns.query_order(slot) > self.query_order
+            && !self.index.tables.partition(entry).has_copies(slot);
+        if self.own.is_some_and(|(own, _)| own == entry)
+            || !columns.is_center(slot) && (searches_later || self.is_settled(center))
+            || truncated_minhash::agreeing(&self.truncated_minhash, columns.truncated_minhash(slot))
+                < self.index.least_agreeing
+            || !self.space.admits(columns.lengths(slot))
+        {
+            return;
+        }
+        let read = match self.index.read(entry, self.fetched, self.buffer) {
+            Ok(Some(read)) => read,
+            // No page has the content any more, and the order to remove it is under way.
+            Ok(None) => return,
+            Err(wanted) => return self.wanted.push(wanted),
+        };
+        if read.fetched {
+            self.found.fetched.push((entry, Arc::clone(&read.signature)));
+        }
+        self.found.probed_partitions[probe].1 += 1;
+        self.compare(entry, insert_seq, center, &read.signature);
+    }
+
+    fn compare(&mut self, entry: EntryRef, insert_seq: u32, center: Center, candidate: &Arc<Signature>) {
+        let policy = self.index.tables.policy;
+        let comparison = policy.compare(self.signature, candidate);
+        let (shared, a, b) = (comparison.shared, comparison.a, comparison.b);
+        if !comparison.similar {
+            self.far.push(Center { insert_seq, distance: distance(shared, a, b).0 });
+            return;
+        }
+        // Only hashes of keys are kept: two keys that differ may share a bucket.
+        if !self.meet(self.signature, candidate) {
+            return;
+        }
+        let tables = &self.index.tables;
+        let has_left = tables.has_left(center);
+        if (center == Center::UNKNOWN || has_left)
+            && let Some(center) = self.adopt(insert_seq, &comparison, candidate)
+        {
+            let band_keys = if has_left { tables.band_keys(candidate) } else { BandKeys::new() };
+            self.found.adopted.push((entry, center, band_keys));
+        }
+        self.oldest.get_or_insert_with(|| Arc::clone(candidate));
+        self.found.partners.push(Partner { entry, insert_seq, shared });
+    }
+
+    /// The center of a partner that never searched, or whose center has left: the oldest of the entry that searches
+    /// and its partners. None when it is that itself.
+    fn adopt(&self, insert_seq: u32, link: &Comparison, candidate: &Signature) -> Option<Center> {
+        let (_, own) = self.own?;
+        let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
+            None if own > insert_seq => return None,
+            Some((oldest, signature)) if own > oldest.insert_seq => (oldest.insert_seq, signature),
+            _ => return Some(center(own, link)),
+        };
+        let link = self.index.tables.policy.compare(signature, candidate);
+        let linked = link.similar && self.meet(signature, candidate);
+        Some(if linked { center(oldest, &link) } else { Center::NONE })
+    }
+
+    /// Whether two signatures have a band in common.
+    fn meet(&self, a: &Signature, b: &Signature) -> bool {
+        let bands = self.index.tables.bands;
+        bands.keys(a.sketch()).zip(bands.keys(b.sketch())).any(|(x, y)| x == y)
+    }
+
+    /// Whether an entry, or all of a run, of that center need not be compared.
+    #[inline]
+    fn is_settled(&self, center: Center) -> bool {
+        if !center.is_entry() {
+            return false;
+        }
+        // Both lists are in order of insertion.
+        if self.found.partners.binary_search_by_key(&center.insert_seq, |partner| partner.insert_seq).is_ok()
+        {
+            return true;
+        }
+        let far = self.far.binary_search_by_key(&center.insert_seq, |far| far.insert_seq);
+        far.is_ok_and(|at| {
+            let tau = self.index.tables.policy.tau.numerator();
+            let gap = u64::from(self.far[at].distance.saturating_sub(center.distance));
+            gap * Tau::DENOMINATOR >= (Tau::DENOMINATOR - tau) * 255
+        })
+    }
+
+    /// The oldest partner, if it is older than the entry itself. Whichever is the older is a center now.
+    fn choose_center(&mut self) {
+        let Some((own, own_insert_seq)) = self.own else { return };
+        let Some((partner, signature)) = self.found.partners.first().zip(self.oldest.as_ref()) else {
+            self.found.center = Some((own, Center::NONE));
+            return;
+        };
+        let (center, new_center, new_center_signature) = if partner.insert_seq < own_insert_seq {
+            let distance = distance(partner.shared, self.signature.shingles(), signature.shingles()).1;
+            (Center { insert_seq: partner.insert_seq, distance }, partner.entry, &**signature)
+        } else {
+            (Center::NONE, own, self.signature)
+        };
+        self.found.center = Some((own, center));
+        if !self.columns(new_center.partition).is_center(new_center.slot) {
+            self.found.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
+        }
+    }
+
+    #[inline]
+    fn columns(&self, partition: u32) -> &'i Columns {
+        &self.index.tables.partitions[partition as usize].columns
+    }
+}
+
+fn center(insert_seq: u32, link: &Comparison) -> Center {
+    Center { insert_seq, distance: distance(link.shared, link.a, link.b).1 }
+}
+
+/// The Jaccard distance of two sets in 255ths, rounded down and up.
+fn distance(shared: u32, a: u32, b: u32) -> (u8, u8) {
+    let union = (u64::from(a) + u64::from(b)).saturating_sub(u64::from(shared)).max(1);
+    let apart = 255 * union.saturating_sub(u64::from(shared));
+    let byte = |distance: u64| u8::try_from(distance).unwrap_or(u8::MAX);
+    (byte(apart / union), byte(apart.div_ceil(union)))
+}

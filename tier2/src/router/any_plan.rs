@@ -1,0 +1,54 @@
+//! Changes of the plan that nobody would ask for, for tests and the simulation.
+
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+use doppel_model::stable_hash64;
+use doppel_partitioning::{MappingError, Plan};
+
+use super::migration::Migration;
+use super::plan_file::LearnedFrom;
+use super::{Router, RouterError, sample};
+
+impl Router {
+    /// Begins a change that nobody asked for, unless there is one; whether it has begun.
+    pub(crate) fn begin_any(&self, dice: u64) -> Result<bool, RouterError> {
+        let mut migration = self.migration();
+        if migration.is_some() {
+            return Ok(false);
+        }
+        let sample = sample::take(self, usize::MAX)?;
+        let plan = any(&self.plan(), &sample, dice)?;
+        let learned = LearnedFrom { contents: self.contents() as usize, partitions: self.config.partitions };
+        *migration = Some(Migration::begin(self, plan, learned, None)?);
+        Ok(true)
+    }
+}
+
+/// A plan that can follow the present one: a few partitions split, joined and placed, or everything learned anew.
+fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, MappingError> {
+    let map = present.map();
+    let plan_version = map.version() + 1;
+    if dice.is_multiple_of(4) {
+        let size = (present.nodes(), 1 + (dice >> 8) as u32 % 8);
+        let plan = Plan::learn(sample, size, map.tau(), map.lexicon().dimensions(), plan_version)?;
+        return Ok(plan.after(present));
+    }
+    let mut plan = present.clone();
+    for query_order in 0..1 + dice % 5 {
+        let dice = stable_hash64(&dice.wrapping_add(query_order).to_le_bytes());
+        let partition = (dice >> 8) as u32 % plan.map().partitions() as u32;
+        match dice % 3 {
+            0 => plan.place(partition, (dice >> 40) as u32 % plan.nodes())?,
+            // Where there is no sibling, or too many, this is a smaller change.
+            1 => drop(plan.join(partition)),
+            _ => {
+                let total =
+                    sample.get((dice >> 20) as usize % sample.len().max(1)).map_or(40, |s| s.shingles());
+                drop(plan.split(partition, 0, i64::from(total)));
+            }
+        }
+    }
+    plan.set_version(plan_version);
+    Ok(plan)
+}

@@ -1,0 +1,54 @@
+//! Why the router does not get on.
+
+use doppel_model::NodeId;
+use doppel_partitioning::MappingError;
+use doppel_protocol::index_node::NodeError;
+use doppel_protocol::{IndexError, RebalanceError, SourceError};
+
+use crate::error::Error;
+
+/// Why something is not done.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum RouterError {
+    #[error("node {0}: {1}")]
+    Node(NodeId, NodeError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// The plan is another one than at the beginning.
+    #[error("the plan changes all the time")]
+    Replanned,
+    #[error("the index is stopping")]
+    Stopping,
+}
+
+impl From<RouterError> for IndexError {
+    fn from(error: RouterError) -> Self {
+        match error {
+            RouterError::Stopping => Self::Stopping,
+            RouterError::Node(_, NodeError::TooMuch { .. }) => Self::TooMuch(error.to_string()),
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}
+
+impl From<RouterError> for RebalanceError {
+    fn from(error: RouterError) -> Self {
+        match error {
+            RouterError::Mapping(error) => Self::Mapping(error),
+            other => Self::Unavailable(other.into()),
+        }
+    }
+}
+
+impl From<RouterError> for Error {
+    fn from(error: RouterError) -> Self {
+        match error {
+            RouterError::Node(node, error) => Self::Node(node, error),
+            RouterError::Source(error) => error.into(),
+            RouterError::Mapping(error) => error.into(),
+            other => Self::Threads(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Nodes that were started anew are told what they must have.
+//!
+//! A node offers what its file holds: of every content of tier 1, all nodes are asked first whether they have the
+//! signature. What nobody has is fetched. Then the node's position is that of the last order which all others have
+//! acknowledged: the contents are at least as new, and what follows is sent as always.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, Incarnation, NodeId, PageId, RangeId};
+use doppel_partitioning::Plan;
+use doppel_protocol::index_node::{
+    BATCH_BYTES_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch,
+};
+use doppel_protocol::{CONTENTS_MAX, PageRange, SIGNATURES_MAX};
+
+use super::{Router, RouterError, hosted, lock, version};
+
+/// Pages and what they have.
+type Contents = Vec<(PageId, ContentHash)>;
+
+impl Router {
+    /// Tells the nodes that need it what they have, and feeds those that have forgotten it.
+    pub(super) fn feed_lost(&self) -> Result<(), RouterError> {
+        let ranges = self.source.ranges()?;
+        let mut fresh = Vec::new();
+        for handle in self.nodes.iter().filter(|handle| lock(&handle.incarnation).is_none()) {
+            let node = handle.id;
+            let failed = |error| RouterError::Node(node, error);
+            let incarnation =
+                handle.node.host(self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges));
+            let incarnation = incarnation.map_err(failed)?;
+            let mut is_fed = true;
+            for PageRange { range, .. } in &ranges {
+                let applied = handle.node.applied(*range).map_err(failed)?;
+                is_fed &= applied.position.is_some() && applied.incarnation == incarnation;
+                handle.told(applied.contents);
+            }
+            handle.drops.store(true, Ordering::Relaxed);
+            if is_fed {
+                *lock(&handle.incarnation) = Some(incarnation);
+            } else {
+                fresh.push((node, incarnation));
+            }
+        }
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        for PageRange { range, epoch, .. } in &ranges {
+            let index = {
+                let mut positions = lock(&self.positions);
+                let position = positions.entry(*range).or_default();
+                position.epoch = position.epoch.max(*epoch);
+                position.acknowledged
+            };
+            self.feed_range(*range, &fresh)?;
+            for (node, incarnation) in &fresh {
+                let fed = IngestBatch::Fed { range: *range, epoch: *epoch, index };
+                self.give(*node, *incarnation, fed)?;
+            }
+        }
+        for (node, incarnation) in fresh {
+            *lock(&self.handle(node).incarnation) = Some(incarnation);
+        }
+        Ok(())
+    }
+
+    /// What a node has under a plan, and what comes to it from the next one.
+    pub(super) fn hosting(
+        &self,
+        plan: &Plan,
+        node: NodeId,
+        (next, incoming): (&Plan, Vec<HostedPartition>),
+        ranges: &[PageRange],
+    ) -> Hosting {
+        Hosting {
+            version: version(plan),
+            lexicon: Arc::new(plan.map().lexicon().clone()),
+            serving: hosted(plan, node),
+            incoming_dimensions: next.map().lexicon().dimensions(),
+            incoming,
+            ranges: ranges.to_vec(),
+        }
+    }
+
+    /// Offers all contents of a range, and fetches what nobody has.
+    fn feed_range(&self, range: RangeId, fresh: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
+        let is_fresh = |node: &NodeId| fresh.iter().any(|(one, _)| one == node);
+        let mut lives = fresh.to_vec();
+        // The others have what is theirs: what they have is not searched for at home.
+        for handle in self.nodes.iter().filter(|handle| !is_fresh(&handle.id)) {
+            lives.extend(lock(&handle.incarnation).map(|incarnation| (handle.id, incarnation)));
+        }
+        let (mut after, mut read, mut fetched) = (None, 0, 0);
+        loop {
+            self.check_running()?;
+            let page = self.source.contents(range, after, CONTENTS_MAX)?;
+            let all = page.contents.len();
+            let mut left = page.contents;
+            for (node, incarnation) in &lives {
+                if left.is_empty() {
+                    break;
+                }
+                let claims = IngestBatch::Claims(left.clone());
+                let missing = self.give(*node, *incarnation, claims)?;
+                left = missing.into_iter().filter_map(|at| left.get(at as usize).copied()).collect();
+            }
+            fetched += left.len();
+            read += all - left.len();
+            self.fetch(&left, &lives)?;
+            after = page.next;
+            if after.is_none() {
+                tracing::info!(%range, read, fetched, "tier 2 knows the contents of a range");
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fetches contents and stores them at home, where that is among these nodes.
+    fn fetch(&self, wanted: &Contents, lives: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
+        let plan = self.plan();
+        for some in wanted.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
+            let mut by_node: Vec<Vec<(PageId, Arc<Signature>, Home)>> = vec![Vec::new(); self.nodes.len()];
+            for (page, signature) in self.signatures(some)? {
+                let (node, home) = self.home(&plan, &signature);
+                by_node[node.0 as usize].push((page, signature, home));
+            }
+            for (node, incarnation) in lives {
+                for part in bounded(std::mem::take(&mut by_node[node.0 as usize])) {
+                    self.give(*node, *incarnation, IngestBatch::Contents(part))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The signatures of contents, asked for once for all pages of a content as far as they agree.
+    fn signatures(
+        &self,
+        wanted: &[(PageId, ContentHash)],
+    ) -> Result<Vec<(PageId, Arc<Signature>)>, RouterError> {
+        let mut known: HashMap<ContentHash, Arc<Signature>> = HashMap::new();
+        let mut left: Vec<(PageId, ContentHash)> = wanted.to_vec();
+        while !left.is_empty() {
+            let (mut asked, mut others) = (HashMap::new(), Vec::new());
+            for (page, content) in left {
+                match asked.entry(content) {
+                    Entry::Occupied(_) => others.push((page, content)),
+                    Entry::Vacant(free) => drop(free.insert(page)),
+                }
+            }
+            let pages: Vec<PageId> = asked.values().copied().collect();
+            let signatures = self.source.signatures(&pages)?;
+            known.extend(signatures.into_iter().flatten().map(|signature| (signature.content(), signature)));
+            left = others.into_iter().filter(|(_, content)| !known.contains_key(content)).collect();
+        }
+        let mut found = Vec::with_capacity(wanted.len());
+        for (page, content) in wanted {
+            match known.get(content) {
+                Some(signature) if signature.tokens() > 0 => found.push((*page, Arc::clone(signature))),
+                Some(_) => {}
+                None => tracing::warn!(%content, "no page has this content any more; it is left out"),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The node of a signature, and its home there.
+    pub(super) fn home(&self, plan: &Plan, signature: &Signature) -> (NodeId, Home) {
+        let lengths = plan.map().lexicon().lengths(signature);
+        let (node, partition) = Self::place(plan, plan.map().home(&lengths));
+        (node, Home { partition, lengths })
+    }
+
+    /// Gives a node something in a life that may not be fed yet; what it lacks.
+    fn give(
+        &self,
+        node: NodeId,
+        incarnation: Incarnation,
+        batch: IngestBatch,
+    ) -> Result<Vec<u32>, RouterError> {
+        let handle = self.handle(node);
+        let call = CallContext { plan: version(&self.plan()), incarnation };
+        let ingested = handle.node.ingest(call, batch).map_err(|error| {
+            handle.is_lost_by(&error, incarnation);
+            RouterError::Node(node, error)
+        })?;
+        handle.told(ingested.contents);
+        Ok(ingested.missing)
+    }
+
+    /// Stores pages that a node should have and has not: it has missed an order.
+    pub(super) fn make_good(
+        &self,
+        plan: &Plan,
+        pages: &[(PageId, ContentHash)],
+    ) -> Result<Vec<(PageId, ContentHash)>, RouterError> {
+        let mut good = Vec::new();
+        for some in pages.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
+            let ids: Vec<PageId> = some.iter().map(|(page, _)| *page).collect();
+            let signatures = self.source.signatures(&ids)?;
+            for ((page, content), signature) in some.iter().zip(signatures) {
+                let Some(signature) = signature.filter(|s| s.content() == *content && s.tokens() > 0) else {
+                    continue;
+                };
+                tracing::warn!(?page, "a page to search for was not in the index; it is now");
+                let (node, home) = self.home(plan, &signature);
+                let batch = IngestBatch::Contents(vec![(*page, signature, home)]);
+                self.call(node, plan, |node, call| node.ingest(call, batch))?;
+                good.push((*page, *content));
+            }
+        }
+        Ok(good)
+    }
+}
+
+/// Parts that a call may bring.
+fn bounded(all: Vec<(PageId, Arc<Signature>, Home)>) -> Vec<Vec<(PageId, Arc<Signature>, Home)>> {
+    let (mut parts, mut bytes) = (vec![Vec::new()], 0);
+    for one in all {
+        let more = one.1.as_bytes().len();
+        if bytes > 0 && bytes + more > BATCH_BYTES_MAX {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += more;
+        if let Some(part) = parts.last_mut() {
+            part.push(one);
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}

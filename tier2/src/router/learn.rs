@@ -1,0 +1,108 @@
+//! A map that is learned anew from the present contents, and what it takes to come to it.
+//!
+//! Nearly every content has another home under another lexicon. So that as few as can be change their node, too, the
+//! parts of the new map get the nodes that have most of their contents already.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use doppel_partitioning::{NextPlan, PARTITIONS_MAX, Plan, PlanChange, PlannedMove, fan_out_saved};
+
+use super::plan_file::LearnedFrom;
+use super::{Router, RouterError, sample};
+
+/// Contents a map is learned from, at most.
+const SAMPLE_MAX: usize = 20_000;
+
+/// A map is learned when there are this many contents per wanted partition, and not for fewer in all.
+const CONTENTS_PER_PARTITION: usize = 4;
+const CONTENTS_MIN: usize = 256;
+
+/// Contents that a map of so many partitions is learned from at least.
+pub(crate) fn contents_min(partitions: u32) -> usize {
+    CONTENTS_MIN.max(CONTENTS_PER_PARTITION * partitions as usize)
+}
+
+/// When and for what a map is learned that is learned now.
+pub(crate) fn learned_from(router: &Router) -> LearnedFrom {
+    LearnedFrom { contents: router.contents() as usize, partitions: router.config.wanted() }
+}
+
+/// The plan of the next version, for the nodes that serve.
+pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
+    let (present, by_node) = (router.plan(), router.node_contents());
+    let sample = sample::take(router, SAMPLE_MAX)?;
+    let serving: Vec<u32> = present.serving().collect();
+    let parts = serving.len() as u32;
+    let map = present.map();
+    let plan_version = map.version();
+    let each = router.config.wanted().div_ceil(parts).min(PARTITIONS_MAX as u32 / parts).max(1);
+    let mut plan =
+        Plan::learn(&sample, (parts, each), map.tau(), map.lexicon().dimensions(), plan_version + 1)?
+            .after(&present);
+    // The sample's contents by new partition and present node.
+    let mut flows: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for signature in &sample {
+        let to = plan.map().home(&plan.map().lexicon().lengths(signature));
+        let from = present.node(map.home(&map.lexicon().lengths(signature)));
+        *flows.entry((to, from)).or_default() += 1;
+    }
+    let nodes = nodes_of_parts(&plan, &flows, &serving);
+    plan.extend(present.nodes())?;
+    for number in 0..plan.map().partitions() as u32 {
+        plan.place(number, nodes[plan.node(number) as usize])?;
+    }
+    for node in present.drained() {
+        plan.set_drained(*node, true)?;
+    }
+    let contents: u64 = by_node.iter().sum();
+    let scaled = |count: u64| (count * contents).div_ceil(sample.len().max(1) as u64);
+    let mut after = vec![0; by_node.len()];
+    let mut moves = Vec::new();
+    for ((number, from), count) in flows {
+        let to = plan.node(number);
+        after[to as usize] += count;
+        if from != to {
+            let partition = plan.assignments()[number as usize].id;
+            moves.push(PlannedMove { partition, from, to, contents: scaled(count) });
+        }
+    }
+    let saved = |plan: &Plan| {
+        let lengths: Vec<_> =
+            sample.iter().map(|signature| plan.map().lexicon().lengths(signature)).collect();
+        let load = plan.measure(&lengths);
+        fan_out_saved(sample.len() as u64, load.received.iter().sum(), serving.len())
+    };
+    let change = PlanChange {
+        plan_version,
+        fan_out_saved_before: saved(&present),
+        fan_out_saved_after: saved(&plan),
+        contents_moved: moves.iter().map(|one| one.contents).sum(),
+        moves,
+        contents,
+        imbalance_before: present.imbalance(&by_node),
+        imbalance_after: plan.imbalance(&after),
+        ..PlanChange::default()
+    };
+    Ok(NextPlan { plan, change })
+}
+
+/// Which of the serving nodes gets each part of a plan: the pair with the most contents in common first.
+fn nodes_of_parts(plan: &Plan, flows: &BTreeMap<(u32, u32), u64>, serving: &[u32]) -> Vec<u32> {
+    let mut common: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for ((number, from), count) in flows {
+        *common.entry((plan.node(*number), *from)).or_default() += count;
+    }
+    let mut common: Vec<((u32, u32), u64)> = common.into_iter().collect();
+    common.sort_by_key(|(pair, count)| (Reverse(*count), *pair));
+    let mut nodes: Vec<Option<u32>> = vec![None; serving.len()];
+    let mut free: Vec<u32> = serving.to_vec();
+    for ((part, node), _) in common {
+        if let (None, Some(at)) = (nodes[part as usize], free.iter().position(|one| *one == node)) {
+            nodes[part as usize] = Some(free.remove(at));
+        }
+    }
+    let mut rest = free.into_iter();
+    // There are as many parts as nodes.
+    nodes.into_iter().filter_map(|node| node.or_else(|| rest.next())).collect()
+}

@@ -1,0 +1,342 @@
+//! The router of tier 2: it has the plan, and sees the nodes through [`IndexNode`] alone.
+//!
+//! | module | what |
+//! |---|---|
+//! | `worker` | collects orders by count or age, makes passes |
+//! | `pass` | one batch: store, search, answer; goes on where a failure left it |
+//! | `feed` | tells a node that was started anew what it must have |
+//! | `probe` | a content that is not stored |
+//! | `scheduler`, `requests` | what changes the mapping next: what was begun, an operator's request, the load |
+//! | `migration` | from one plan to the next while everything goes on |
+//! | `planning`, `learn`, `sample` | the next plan |
+//! | `start`, `plan_file`, `request_file`, `replace` | the plan of a start; what is on disk |
+//! | `load` | load per partition |
+//!
+//! Invariants: an order is done when every node has acknowledged it, and one that fails is sent again before any that
+//! follows it; a page is stored before anything of its pass is searched for (G4); a pass is made under one plan; a node
+//! is used in the life that was fed.
+
+mod error;
+mod feed;
+mod learn;
+mod load;
+pub(crate) mod migration;
+mod pass;
+pub(crate) mod plan_file;
+mod planning;
+mod probe;
+mod replace;
+pub(crate) mod request_file;
+pub(crate) mod requests;
+mod sample;
+pub(crate) mod scheduler;
+mod start;
+mod worker;
+
+#[cfg(any(test, feature = "simulation"))]
+pub(crate) mod any_plan;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use doppel_model::{Epoch, Incarnation, NodeId, PartitionId, PlanVersion, RangeId};
+use doppel_partitioning::Plan;
+use doppel_protocol::ContentSource;
+use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
+
+pub(crate) use error::RouterError;
+pub(crate) use pass::Pass;
+pub(crate) use worker::{Message, work};
+
+use crate::config::Config;
+use crate::error::Error;
+use migration::Migration;
+use plan_file::LearnedFrom;
+use requests::Requests;
+
+/// Names of the files: the plan, and what is requested of it.
+pub(crate) const PLAN: &str = "map.json";
+pub(crate) const REQUESTS: &str = "rebalance.json";
+
+/// The plan, the nodes, and what is under way between them.
+pub(crate) struct Router {
+    pub(crate) config: Config,
+    nodes: Vec<Handle>,
+    source: Arc<dyn ContentSource>,
+    plan: RwLock<Arc<Plan>>,
+    mapped: Mutex<Mapped>,
+    counts: Counts,
+    /// The change of the plan that is under way. Taken before the requests where both are.
+    migration: Mutex<Option<Migration>>,
+    requests: Mutex<Requests>,
+    positions: Mutex<BTreeMap<RangeId, Position>>,
+    /// Orders handed over and not yet carried out.
+    waiting: AtomicUsize,
+    /// Steps that failed, since the last one that was made.
+    failures: AtomicUsize,
+    /// The thread has nothing to do.
+    resting: AtomicBool,
+    stopping: AtomicBool,
+}
+
+/// A node as the router knows it.
+struct Handle {
+    id: NodeId,
+    node: Arc<dyn IndexNode>,
+    /// The life in which it was fed; none where it has to be told first what it has.
+    incarnation: Mutex<Option<Incarnation>>,
+    /// Contents of its serving partitions, when they were last told.
+    contents: AtomicU64,
+    /// It may have something that no plan says it has.
+    drops: AtomicBool,
+}
+
+/// How the present map came about.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mapped {
+    /// When and for what it was learned.
+    learned: Option<LearnedFrom>,
+    /// Contents when the load last asked for a plan in vain.
+    followed: u64,
+    /// What the load has moved for a while.
+    moved: Moved,
+}
+
+/// Contents that changed their node since there were `since` contents.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moved {
+    since: u64,
+    contents: u64,
+}
+
+/// Searches made under the present plan, and partitions and nodes they were sent to.
+#[derive(Debug, Default)]
+struct Counts {
+    searches: AtomicU64,
+    fan_out: AtomicU64,
+    node_fan_out: AtomicU64,
+}
+
+/// How far a range has come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Position {
+    epoch: Epoch,
+    /// Index of the last order that was handed over.
+    submitted: u64,
+    /// Index of the last order that every node has acknowledged.
+    acknowledged: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Router {
+    /// Takes the stored plan, or the one to begin with, and feeds all nodes what tier 1 has.
+    ///
+    /// # Errors
+    /// When tier 1 or a node does not answer.
+    pub(crate) fn open(
+        config: Config,
+        nodes: Vec<Arc<dyn IndexNode>>,
+        source: Arc<dyn ContentSource>,
+    ) -> Result<Self, Error> {
+        let (plan, learned, requests) = start::plan(&config)?;
+        let handle = |(id, node)| Handle {
+            id: NodeId(id),
+            node,
+            incarnation: Mutex::default(),
+            contents: AtomicU64::new(0),
+            drops: AtomicBool::new(false),
+        };
+        let router = Self {
+            nodes: (0..).zip(nodes).map(handle).collect(),
+            config,
+            source,
+            plan: RwLock::new(Arc::new(plan)),
+            mapped: Mutex::new(Mapped { learned, ..Mapped::default() }),
+            counts: Counts::default(),
+            migration: Mutex::default(),
+            requests: Mutex::new(requests),
+            positions: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            failures: AtomicUsize::new(0),
+            resting: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        };
+        router.feed_lost()?;
+        Ok(router)
+    }
+
+    /// The plan that is served.
+    pub(crate) fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends passes and steps that are under way.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    fn check_running(&self) -> Result<(), RouterError> {
+        if self.is_stopping() { Err(RouterError::Stopping) } else { Ok(()) }
+    }
+
+    fn migration(&self) -> MutexGuard<'_, Option<Migration>> {
+        lock(&self.migration)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        lock(&self.requests)
+    }
+
+    fn mapped(&self) -> Mapped {
+        *lock(&self.mapped)
+    }
+
+    fn handle(&self, node: NodeId) -> &Handle {
+        &self.nodes[node.0 as usize]
+    }
+
+    /// Calls a node under a plan, in the life that was fed.
+    fn call<T>(
+        &self,
+        node: NodeId,
+        plan: &Plan,
+        call: impl FnOnce(&dyn IndexNode, CallContext) -> Result<T, NodeError>,
+    ) -> Result<T, RouterError> {
+        self.check_running()?;
+        let handle = self.handle(node);
+        let Some(incarnation) = *lock(&handle.incarnation) else {
+            return Err(RouterError::Node(node, NodeError::Unavailable("it is not fed yet".to_owned())));
+        };
+        let answer = call(&*handle.node, CallContext { plan: version(plan), incarnation });
+        answer.map_err(|error| {
+            if handle.is_lost_by(&error, incarnation) {
+                tracing::warn!(%node, %error, "a node has to be told anew what it has");
+            }
+            RouterError::Node(node, error)
+        })
+    }
+
+    /// Finds out whether nodes were started anew.
+    pub(crate) fn check_nodes(&self) {
+        let ranges: Vec<RangeId> = lock(&self.positions).keys().copied().collect();
+        for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
+            let known = *lock(&handle.incarnation);
+            let (Some(known), Ok(applied)) = (known, handle.node.applied(range)) else { continue };
+            if applied.incarnation != known || applied.position.is_none() {
+                *lock(&handle.incarnation) = None;
+            }
+        }
+    }
+
+    /// Nodes that have to be told what they have.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.nodes.iter().any(|handle| lock(&handle.incarnation).is_none())
+    }
+
+    /// Contents of every node, as last told.
+    fn node_contents(&self) -> Vec<u64> {
+        self.nodes.iter().map(|handle| handle.contents.load(Ordering::Relaxed)).collect()
+    }
+
+    /// All contents.
+    fn contents(&self) -> u64 {
+        self.node_contents().iter().sum()
+    }
+
+    /// The node of a partition, by its index in the map, and its name.
+    fn place(plan: &Plan, index: u32) -> (NodeId, PartitionId) {
+        let assignment = plan.assignments()[index as usize];
+        (NodeId(assignment.node), PartitionId(assignment.id))
+    }
+
+    /// Every node has acknowledged the orders of a range up to this one.
+    fn acknowledge(&self, range: RangeId, epoch: Epoch, through: u64) {
+        let mut positions = lock(&self.positions);
+        let position = positions.entry(range).or_default();
+        position.epoch = position.epoch.max(epoch);
+        position.acknowledged = position.acknowledged.max(through);
+    }
+
+    /// Hands over what nodes say is to be searched for again, and has them forget it.
+    ///
+    /// # Errors
+    /// When a node or tier 1 does not answer: they keep it.
+    pub(crate) fn take_repeats(&self) -> Result<(), RouterError> {
+        let plan = self.plan();
+        let ranges: Vec<RangeId> = lock(&self.positions).keys().copied().collect();
+        for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
+            loop {
+                let repeats = self.call(handle.id, &plan, |node, call| node.repeats(call, range, 0))?;
+                let Some(last) = repeats.last().map(|repeat| repeat.number) else { break };
+                self.source.repeat(range, repeats)?;
+                self.call(handle.id, &plan, |node, call| node.acknowledge_repeats(call, range, last))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Index of the last order of a range that every node has acknowledged.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn acknowledged(&self, range: RangeId) -> u64 {
+        lock(&self.positions).get(&range).map_or(0, |position| position.acknowledged)
+    }
+}
+
+impl Counts {
+    fn add(&self, partitions: u64, nodes: u64) {
+        self.searches.fetch_add(1, Ordering::Relaxed);
+        self.fan_out.fetch_add(partitions, Ordering::Relaxed);
+        self.node_fan_out.fetch_add(nodes, Ordering::Relaxed);
+    }
+
+    fn reset(&self) {
+        for count in [&self.searches, &self.fan_out, &self.node_fan_out] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Handle {
+    fn told(&self, contents: u64) {
+        self.contents.store(contents, Ordering::Relaxed);
+    }
+
+    /// Whether a failure says that the node is not what it was; then it is told anew.
+    fn is_lost_by(&self, error: &NodeError, called: Incarnation) -> bool {
+        let lost = matches!(
+            error,
+            NodeError::WrongIncarnation { .. }
+                | NodeError::NotFed(_)
+                | NodeError::Gap { .. }
+                | NodeError::NoPartition(_)
+        );
+        let mut present = lock(&self.incarnation);
+        // Another thread may have fed it meanwhile.
+        let lost = lost && *present == Some(called);
+        if lost {
+            *present = None;
+        }
+        lost
+    }
+}
+
+/// The version of a plan.
+fn version(plan: &Plan) -> PlanVersion {
+    PlanVersion(plan.map().version())
+}
+
+/// The partitions of a plan that a node has.
+fn hosted(plan: &Plan, node: NodeId) -> Vec<HostedPartition> {
+    let all = plan.assignments().iter().zip(plan.map().bounds());
+    let here = all.filter(|(assignment, _)| assignment.node == node.0);
+    here.map(|(assignment, bounds)| HostedPartition { id: PartitionId(assignment.id), bounds: *bounds })
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! A content that is not stored, from outside: it never waits for a pass.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use doppel_model::signature::Signature;
+use doppel_model::{NodeId, PartitionId};
+use doppel_partitioning::{LengthVector, Plan};
+use doppel_protocol::index_node::{NodeError, NodeSearch, SearchBatch, Searched};
+use doppel_protocol::{Pair, PartitionLookup};
+
+use super::{Router, RouterError};
+
+/// How often a probe is made again while the plan changes, and what is waited between.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(5);
+
+impl Router {
+    /// Compares a signature that is not stored.
+    pub(crate) fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, RouterError> {
+        if signature.tokens() == 0 {
+            return Ok(Vec::new());
+        }
+        let signature = Arc::new(signature.clone());
+        for _ in 0..TRIES {
+            match self.probe_under(&self.plan(), &signature) {
+                // The nodes take a new plan one after the other.
+                Err(RouterError::Node(_, NodeError::StalePlan { .. } | NodeError::NoPartition(_))) => {
+                    thread::sleep(PAUSE);
+                }
+                probed => return probed,
+            }
+        }
+        Err(RouterError::Replanned)
+    }
+
+    fn probe_under(&self, plan: &Plan, signature: &Arc<Signature>) -> Result<Vec<Pair>, RouterError> {
+        let (home, at) = self.home(plan, signature);
+        let mut found = Vec::new();
+        // Where it is stored already, its home knows.
+        let others = self.nodes_to_probe(plan, &at.lengths).into_iter().filter(|node| *node != home);
+        for node in std::iter::once(home).chain(others) {
+            let search = NodeSearch::Foreign { signature: Arc::clone(signature), lengths: at.lengths };
+            let batch = SearchBatch { pass: false, searches: vec![search] };
+            match self.call(node, plan, |node, call| node.search(call, batch))?.pop() {
+                Some(Searched::Copy(pair)) => return Ok(vec![pair]),
+                Some(Searched::Compared { pairs, .. }) => found.push((node, pairs)),
+                Some(Searched::Absent) | None => {}
+            }
+        }
+        found.sort_unstable_by_key(|(node, _)| *node);
+        Ok(found.into_iter().flat_map(|(_, pairs)| pairs).collect())
+    }
+
+    /// The nodes that have a partition which contents of these lengths are compared in, ascending.
+    pub(super) fn nodes_to_probe(&self, plan: &Plan, lengths: &LengthVector) -> Vec<NodeId> {
+        if let [only] = &self.nodes[..] {
+            return vec![only.id];
+        }
+        let mut nodes = Vec::new();
+        plan.probed_nodes(lengths, &mut nodes);
+        nodes.into_iter().map(NodeId).collect()
+    }
+
+    /// Where a signature belongs.
+    pub(crate) fn locate(&self, signature: &Signature) -> PartitionLookup {
+        let plan = self.plan();
+        let lengths = plan.map().lexicon().lengths(signature);
+        let mut probed_partitions = Vec::new();
+        plan.map().probed_partitions(&lengths, &mut probed_partitions);
+        let id = |index: u32| -> PartitionId { Self::place(&plan, index).1 };
+        PartitionLookup {
+            home: id(plan.map().home(&lengths)),
+            lengths: lengths.as_slice().to_vec(),
+            probed_partitions: probed_partitions.into_iter().map(id).collect(),
+        }
+    }
+}

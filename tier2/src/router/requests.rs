@@ -1,0 +1,104 @@
+//! What is requested of the mapping, until it is done: stored with the plan that was answered, and that plan is carried
+//! out.
+
+use std::collections::VecDeque;
+
+use doppel_partitioning::Plan;
+use doppel_protocol::{RebalanceError, RebalanceOutcome, RebalanceRequest};
+use serde::{Deserialize, Serialize};
+
+use super::plan_file::LearnedFrom;
+use super::{REQUESTS, Router, request_file};
+use crate::error::Error;
+
+/// A request that was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Requested {
+    /// What is requested.
+    pub(crate) request: RebalanceRequest,
+    /// The plan that was answered; none of a start with another number of nodes, for which it is made in its turn.
+    pub(crate) planned: Option<(Plan, LearnedFrom)>,
+}
+
+/// Requests, the first one first: of an operator one at a time, and of a start with another number of nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    queue: VecDeque<Requested>,
+    /// How the last of them ended.
+    ended: Option<RebalanceOutcome>,
+}
+
+impl Requests {
+    pub(crate) fn new(queue: VecDeque<Requested>) -> Self {
+        Self { queue, ended: None }
+    }
+}
+
+impl Router {
+    /// What is requested and not done.
+    pub(crate) fn requested(&self) -> Option<Requested> {
+        self.requests().queue.front().cloned()
+    }
+
+    /// How the last request ended.
+    pub(crate) fn outcome(&self) -> Option<RebalanceOutcome> {
+        self.requests().ended.clone()
+    }
+
+    /// Stores a request, to be carried out as soon as no other change is under way; false where there is one already.
+    pub(crate) fn request(&self, requested: Requested) -> Result<bool, Error> {
+        let mut requests = self.requests();
+        if !requests.queue.is_empty() {
+            return Ok(false);
+        }
+        let one = VecDeque::from([requested]);
+        request_file::write(&self.config.dir.join(REQUESTS), &one)?;
+        requests.queue = one;
+        Ok(true)
+    }
+
+    /// The first request is done, or not possible. One that is to be tried `again` is left for the next start.
+    pub(crate) fn end_request(&self, ended: RebalanceOutcome, again: bool) {
+        let mut requests = self.requests();
+        requests.ended = Some(ended);
+        requests.queue.pop_front();
+        let stored = (!again).then(|| request_file::write(&self.config.dir.join(REQUESTS), &requests.queue));
+        if let Some(Err(error)) = stored {
+            tracing::error!(%error, "a request that is done stays stored; the next start searches at it again");
+        }
+    }
+
+    /// Ends the present request before it is done: the plan that is served stays.
+    pub(crate) fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
+        // No step is made meanwhile, and the switch is one.
+        let mut migration = self.migration();
+        let mut requests = self.requests();
+        let Some(first) = requests.queue.front().cloned() else {
+            return Err(RebalanceError::NothingToCancel);
+        };
+        let rest: VecDeque<Requested> = requests.queue.iter().skip(1).cloned().collect();
+        request_file::write(&self.config.dir.join(REQUESTS), &rest)
+            .map_err(|error| RebalanceError::Store(error.to_string()))?;
+        requests.queue = rest;
+        drop(requests);
+        let present = self.plan();
+        let failed = Some("it was cancelled".to_owned());
+        let begun = migration.take_if(|migration| migration.request().is_some());
+        if let Some(migration) = &begun {
+            migration.give_up(self);
+        }
+        let ended = begun.and_then(|migration| migration.ended(&present, failed.clone(), true));
+        let ended = ended.unwrap_or_else(|| RebalanceOutcome {
+            request: first.request,
+            failed,
+            cancelled: true,
+            plan_version: present.map().version(),
+            copied: 0,
+            seconds: 0.0,
+        });
+        self.requests().ended = Some(ended.clone());
+        tracing::info!(request = ?first.request, copied = ended.copied, "a request is cancelled");
+        Ok(ended)
+    }
+}

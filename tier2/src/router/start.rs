@@ -1,0 +1,52 @@
+//! The plan of a start.
+
+use doppel_partitioning::{PartitionMap, Plan};
+use doppel_protocol::RebalanceRequest;
+
+use super::plan_file::{self, LearnedFrom};
+use super::requests::{Requested, Requests};
+use super::{PLAN, REQUESTS, request_file};
+use crate::config::Config;
+use crate::error::Error;
+
+/// The stored plan where it is one for this configuration, or the one to begin with; and what is requested.
+pub(super) fn plan(config: &Config) -> Result<(Plan, Option<LearnedFrom>, Requests), Error> {
+    let mut queue = request_file::read(&config.dir.join(REQUESTS));
+    let usable = |plan: &Plan| {
+        let map = plan.map();
+        map.tau() == config.policy.tau && map.lexicon().dimensions() == config.dimensions
+    };
+    let map = PartitionMap::one(config.dimensions, config.policy.tau)?;
+    let (before, learned) = match plan_file::read(&config.dir.join(PLAN)) {
+        Some((plan, learned)) if usable(&plan) && plan.nodes() == config.nodes => {
+            return Ok((plan, Some(learned), Requests::new(queue)));
+        }
+        Some((plan, learned)) => (plan, learned),
+        None => return Ok((Plan::on_first(map, config.nodes)?, None, Requests::new(queue))),
+    };
+    // Nodes that are drained stay so, and another plan has another number.
+    let plan_version = before.map().version() + 1;
+    if !usable(&before) {
+        let mut plan = Plan::on_first(map, config.nodes)?;
+        for node in before.drained() {
+            // Of nodes that are no more, or of the last one, there is nothing to say.
+            let _ = plan.set_drained(*node, true);
+        }
+        let first = plan.serving().next().unwrap_or_default();
+        plan.place(0, first)?;
+        plan.set_version(plan_version);
+        return Ok((plan, None, Requests::new(queue)));
+    }
+    let mut plan = before.over_nodes(config.nodes)?;
+    plan.set_version(plan_version);
+    if !queue.iter().any(|requested| requested.request == RebalanceRequest::Balance) {
+        queue.push_back(Requested { request: RebalanceRequest::Balance, planned: None });
+    }
+    // The request is first, so that it is not missing where the plan is there.
+    let stored = request_file::write(&config.dir.join(REQUESTS), &queue)
+        .and_then(|()| plan_file::write(&config.dir.join(PLAN), &plan, learned));
+    if let Err(error) = stored {
+        tracing::error!(%error, "the plan for another number of nodes is not stored; the next start makes it again");
+    }
+    Ok((plan, Some(learned), Requests::new(queue)))
+}

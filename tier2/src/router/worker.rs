@@ -1,0 +1,189 @@
+//! The router's thread: it collects orders by count or age, and makes passes. Between them it changes the mapping, one
+//! step after the other.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use doppel_protocol::{IndexCommand, IndexError, Orders};
+
+use super::scheduler::Step;
+use super::{Pass, Router, RouterError, lock};
+use crate::config::Config;
+
+/// What waits for the thread.
+pub(crate) enum Message {
+    Orders(Orders),
+    /// Do not wait for more orders.
+    Flush,
+    /// There is something to do between passes.
+    Wake,
+    Stop,
+}
+
+/// How long a failed call waits before it is made again, at first and at most.
+const RETRY: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// How often nodes are asked whether they are what they were, when there is nothing else to do.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+impl Router {
+    /// Takes orders in their order: what was handed over before is left out.
+    pub(crate) fn accept(&self, mut orders: Orders) -> Result<Option<Orders>, IndexError> {
+        if self.is_stopping() {
+            return Err(IndexError::Stopping);
+        }
+        let mut positions = lock(&self.positions);
+        let position = positions.entry(orders.range).or_default();
+        if orders.epoch < position.epoch {
+            return Err(IndexError::StaleEpoch { present: position.epoch });
+        }
+        let expected = position.submitted + 1;
+        if orders.first > expected {
+            return Err(IndexError::Gap { expected });
+        }
+        let known = ((expected - orders.first) as usize).min(orders.commands.len());
+        orders.commands.drain(..known);
+        orders.first += known as u64;
+        if orders.commands.is_empty() {
+            return Ok(None);
+        }
+        position.epoch = orders.epoch;
+        position.submitted += orders.commands.len() as u64;
+        self.waiting.fetch_add(orders.commands.len(), Ordering::Relaxed);
+        Ok(Some(orders))
+    }
+
+    /// Whether there is nothing to do until somebody asks.
+    #[cfg(test)]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.resting.load(Ordering::Relaxed) && self.waiting() == 0
+    }
+
+    /// Orders accepted and not yet carried out.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Makes a pass, however often it has to be run.
+    fn make_pass(&self, orders: Orders) {
+        let mut pass = Pass::new(self, orders);
+        let (mut pause, mut times) = (RETRY, 0_u32);
+        loop {
+            match pass.run(self).and_then(|()| self.take_repeats()) {
+                Ok(()) => break,
+                Err(RouterError::Stopping) => return,
+                Err(error) => {
+                    if self.is_stopping() {
+                        return;
+                    }
+                    times += 1;
+                    // A node that stays away would fill the log.
+                    if times.is_power_of_two() {
+                        tracing::warn!(%error, times, "a pass waits");
+                    }
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(RETRY_MAX);
+                    if self.has_lost() {
+                        self.work();
+                    }
+                }
+            }
+        }
+        self.waiting.fetch_sub(pass.orders(), Ordering::Relaxed);
+    }
+}
+
+/// Orders that wait for a pass, in order.
+#[derive(Default)]
+struct Waiting {
+    /// Of one range and epoch each, without a gap.
+    runs: Vec<Orders>,
+    count: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, orders: Orders) {
+        self.count += orders.commands.len();
+        match self.runs.last_mut() {
+            Some(last) if last.range == orders.range && last.epoch == orders.epoch => {
+                last.commands.extend(orders.commands);
+            }
+            _ => self.runs.push(orders),
+        }
+    }
+
+    /// The first orders, of one range, at most `limit`.
+    fn take(&mut self, limit: usize) -> Option<Orders> {
+        let first = self.runs.first_mut()?;
+        let rest: Vec<IndexCommand> = first.commands.split_off(limit.min(first.commands.len()));
+        let next = Orders { first: first.first + first.commands.len() as u64, commands: rest, ..*first };
+        let taken =
+            if next.commands.is_empty() { self.runs.remove(0) } else { std::mem::replace(first, next) };
+        self.count -= taken.commands.len();
+        Some(taken)
+    }
+}
+
+/// The thread's work, until it is stopped.
+pub(crate) fn work(router: &Router, received: &Receiver<Message>) {
+    let mut waiting = Waiting::default();
+    router.maintain(0);
+    while collect(router, received, &mut waiting) {
+        let batch_max = router.config.batch_max;
+        while !router.is_stopping()
+            && let Some(orders) = waiting.take(batch_max)
+        {
+            let count = orders.commands.len();
+            router.make_pass(orders);
+            router.maintain(count);
+        }
+    }
+}
+
+/// Waits until a pass is due; false when it is time to stop.
+fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting) -> bool {
+    let Config { batch_max, batch_age, .. } = router.config;
+    let mut deadline: Option<Instant> = None;
+    while waiting.count < batch_max {
+        let message = match deadline {
+            Some(deadline) if deadline <= Instant::now() => Err(RecvTimeoutError::Timeout),
+            _ => match received.try_recv() {
+                Ok(message) => Ok(message),
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+                // Nobody waits for this.
+                Err(TryRecvError::Empty) => match (router.work(), deadline) {
+                    (Step::Made, _) => {
+                        std::thread::yield_now();
+                        continue;
+                    }
+                    (step, None) => {
+                        router.resting.store(step == Step::Idle, Ordering::Relaxed);
+                        let message = received.recv_timeout(HEARTBEAT);
+                        router.resting.store(false, Ordering::Relaxed);
+                        if matches!(message, Err(RecvTimeoutError::Timeout)) {
+                            router.check_nodes();
+                            continue;
+                        }
+                        message
+                    }
+                    (_, Some(deadline)) => {
+                        received.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+                    }
+                },
+            },
+        };
+        match message {
+            Ok(Message::Orders(orders)) => {
+                waiting.push(orders);
+                deadline = deadline.or_else(|| Instant::now().checked_add(batch_age));
+            }
+            Ok(Message::Wake) => {}
+            Ok(Message::Flush) if waiting.count == 0 => (),
+            Ok(Message::Flush) | Err(RecvTimeoutError::Timeout) => return true,
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,161 @@
+//! A node behind its trait: what it refuses, and what it does once.
+
+use std::sync::Arc;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::{Epoch, Incarnation, NodeId, PageId, PartitionId, PlanVersion, RangeId};
+use doppel_partitioning::PartitionMap;
+use doppel_protocol::index_node::{
+    CallContext, Home, HostedPartition, Hosting, IndexNode, IngestBatch, NodeError, NodeOrder, NodeSearch,
+    OrderBatch, SearchBatch, Searched,
+};
+use doppel_protocol::{ContentSource, PageRange};
+use tempfile::TempDir;
+
+use super::model::{Pages, page, signature_of};
+use super::source::Source;
+use crate::node::{LocalNode, NodeConfig};
+
+const RANGE: RangeId = RangeId(0);
+
+struct Alone {
+    node: LocalNode,
+    map: PartitionMap,
+    dir: TempDir,
+    call: CallContext,
+}
+
+fn open(dir: &TempDir, life: u64) -> LocalNode {
+    let config = NodeConfig {
+        id: NodeId(0),
+        dir: dir.path().join("node"),
+        policy: Policy::default(),
+        incarnation: Incarnation(life),
+        pool: None,
+    };
+    let source = Source::new(&Pages::default(), drop);
+    LocalNode::open(config, source as Arc<dyn ContentSource>).unwrap()
+}
+
+impl Alone {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let map = PartitionMap::one(3, Policy::default().tau).unwrap();
+        let call = CallContext { plan: PlanVersion(4), incarnation: Incarnation(7) };
+        let this = Self { node: open(&dir, 7), map, dir, call };
+        assert_eq!(this.node.host(this.hosting(4)), Ok(Incarnation(7)));
+        this
+    }
+
+    fn hosting(&self, version: u64) -> Hosting {
+        let first = PageId::from_bytes([0; 16]);
+        Hosting {
+            version: PlanVersion(version),
+            lexicon: Arc::new(self.map.lexicon().clone()),
+            serving: vec![HostedPartition { id: PartitionId(5), bounds: self.map.bounds()[0] }],
+            incoming_dimensions: 3,
+            incoming: Vec::new(),
+            ranges: vec![PageRange { range: RANGE, epoch: Epoch(1), first }],
+        }
+    }
+
+    fn feed(&self, index: u64) {
+        let fed = IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index };
+        self.node.ingest(self.call, fed).unwrap();
+    }
+
+    fn batch(&self, after: u64, orders: Vec<NodeOrder>) -> OrderBatch {
+        let through = after + orders.len() as u64;
+        let orders = (after + 1..).zip(orders).collect();
+        OrderBatch { range: RANGE, epoch: Epoch(1), after, through, orders }
+    }
+
+    fn put(&self, number: usize, words: u32) -> NodeOrder {
+        let signature = signature_of(&(0..words).collect::<Vec<_>>());
+        let lengths = self.map.lexicon().lengths(&signature);
+        NodeOrder::Put { page: page(number), signature, home: Home { partition: PartitionId(5), lengths } }
+    }
+
+    fn remove(number: usize, words: u32) -> NodeOrder {
+        let content = signature_of(&(0..words).collect::<Vec<_>>()).content();
+        NodeOrder::Remove { page: page(number), content }
+    }
+
+    fn contents(&self) -> u64 {
+        self.node.applied(RANGE).unwrap().contents
+    }
+
+    fn search(&self) -> Result<Vec<Searched>, NodeError> {
+        let signature = signature_of(&(0..61).collect::<Vec<_>>());
+        let lengths = self.map.lexicon().lengths(&signature);
+        let searches = vec![NodeSearch::Foreign { signature, lengths }];
+        self.node.search(self.call, SearchBatch { pass: false, searches })
+    }
+}
+
+#[test]
+fn nothing_is_answered_before_every_range_has_fed_the_node() {
+    let alone = Alone::new();
+    assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));
+    let orders = alone.batch(0, vec![alone.put(1, 60)]);
+    assert_eq!(alone.node.apply(alone.call, orders), Err(NodeError::NotFed(RANGE)));
+    alone.feed(0);
+    assert!(matches!(&alone.search().unwrap()[..], [Searched::Compared { pairs, .. }] if pairs.is_empty()));
+}
+
+#[test]
+fn an_order_is_applied_once_and_none_is_missing() {
+    let alone = Alone::new();
+    alone.feed(10);
+    let both = alone.batch(10, vec![alone.put(1, 60), alone.put(2, 60)]);
+    let applied = alone.node.apply(alone.call, both.clone()).unwrap();
+    assert_eq!((applied.position, applied.contents), (Some((Epoch(1), 12)), 1));
+    let gone = alone.batch(12, vec![Alone::remove(1, 60), Alone::remove(2, 60)]);
+    assert_eq!(alone.node.apply(alone.call, gone).unwrap().contents, 0);
+    // What comes again after its answer was lost puts nothing back.
+    assert_eq!(alone.node.apply(alone.call, both).unwrap().position, Some((Epoch(1), 14)));
+    assert_eq!(alone.contents(), 0);
+    let early = alone.batch(15, vec![alone.put(3, 60)]);
+    assert_eq!(alone.node.apply(alone.call, early), Err(NodeError::Gap { applied: 14 }));
+    let old = OrderBatch { epoch: Epoch(0), ..alone.batch(14, vec![alone.put(3, 60)]) };
+    assert_eq!(alone.node.apply(alone.call, old), Err(NodeError::StaleEpoch { present: Epoch(1) }));
+    let next = OrderBatch { epoch: Epoch(2), ..alone.batch(14, vec![alone.put(3, 60)]) };
+    assert_eq!(alone.node.apply(alone.call, next).unwrap().position, Some((Epoch(2), 15)));
+}
+
+#[test]
+fn another_plan_and_another_life_are_refused_with_the_present_one() {
+    let alone = Alone::new();
+    alone.feed(0);
+    let stale = NodeError::StalePlan { present: PlanVersion(4) };
+    let old = CallContext { plan: PlanVersion(3), ..alone.call };
+    assert_eq!(alone.node.load(old).unwrap_err(), stale);
+    assert_eq!(alone.node.host(alone.hosting(3)), Err(stale));
+    assert_eq!(alone.node.host(alone.hosting(5)), Ok(Incarnation(7)));
+    assert_eq!(alone.search(), Err(NodeError::StalePlan { present: PlanVersion(5) }));
+
+    // It comes back with its file, and has forgotten what that was for.
+    let call = CallContext { plan: PlanVersion(5), ..alone.call };
+    let one = alone.batch(0, vec![alone.put(1, 60), alone.put(2, 70)]);
+    alone.node.apply(call, one).unwrap();
+    alone.node.flush();
+    let Alone { dir, map, node, .. } = alone;
+    drop(node);
+    let call = CallContext { plan: PlanVersion(5), incarnation: Incarnation(8) };
+    let alone = Alone { node: open(&dir, 8), map, dir, call };
+    alone.node.host(alone.hosting(5)).unwrap();
+    let dead = CallContext { incarnation: Incarnation(7), ..call };
+    assert_eq!(alone.node.load(dead).unwrap_err(), NodeError::WrongIncarnation { present: Incarnation(8) });
+    assert_eq!(alone.node.applied(RANGE).unwrap().position, None);
+    // What is claimed stays, the rest goes.
+    let content = |words: u32| signature_of(&(0..words).collect::<Vec<_>>()).content();
+    let claims = IngestBatch::Claims(vec![(page(9), content(60)), (page(8), content(80))]);
+    assert_eq!(alone.node.ingest(call, claims).unwrap().missing, [1]);
+    alone.feed(20);
+    assert_eq!(alone.contents(), 1);
+    let found = alone.search().unwrap();
+    assert!(
+        matches!(&found[..], [Searched::Compared { pairs, .. }] if pairs[0].page == page(9)),
+        "{found:?}"
+    );
+}

@@ -1,0 +1,70 @@
+//! Tier 1 in small: the present signature of every page, and what it is told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, Epoch, PageId, RangeId};
+use doppel_protocol::{
+    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, SearchResult, SourceError,
+};
+
+/// The present signature of every page.
+pub(super) type Pages = Arc<Mutex<BTreeMap<PageId, Arc<Signature>>>>;
+
+/// Takes results.
+type Take = Box<dyn Fn(Vec<SearchResult>) + Send + Sync>;
+
+pub(super) struct Source {
+    pub(super) pages: Pages,
+    pub(super) take: Take,
+    pub(super) repeats: Mutex<Vec<Repeat>>,
+}
+
+impl Source {
+    pub(super) fn new(pages: &Pages, take: impl Fn(Vec<SearchResult>) + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { pages: Arc::clone(pages), take: Box::new(take), repeats: Mutex::default() })
+    }
+
+    /// Nothing is there, and nobody listens.
+    pub(super) fn empty() -> Arc<dyn ContentSource> {
+        Self::new(&Pages::default(), drop)
+    }
+}
+
+/// Orders of the one range, after so many.
+pub(super) fn orders(after: u64, commands: Vec<IndexCommand>) -> Orders {
+    Orders { range: RangeId(0), epoch: Epoch(1), first: after + 1, commands }
+}
+
+impl ContentSource for Source {
+    fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
+        Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
+    }
+
+    fn contents(&self, _: RangeId, after: Option<PageId>, limit: usize) -> Result<ContentsPage, SourceError> {
+        let pages = self.pages.lock().unwrap();
+        let later = pages.iter().filter(|(page, _)| after.is_none_or(|after| **page > after));
+        // In small pieces, so that there are several.
+        let limit = limit.min(100);
+        let contents: Vec<(PageId, ContentHash)> =
+            later.map(|(page, signature)| (*page, signature.content())).take(limit).collect();
+        let next = contents.last().map(|(page, _)| *page).filter(|_| contents.len() == limit);
+        Ok(ContentsPage { contents, next })
+    }
+
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        let known = self.pages.lock().unwrap();
+        Ok(pages.iter().map(|page| known.get(page).cloned()).collect())
+    }
+
+    fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
+        (self.take)(results);
+        Ok(())
+    }
+
+    fn repeat(&self, _: RangeId, repeats: Vec<Repeat>) -> Result<(), SourceError> {
+        self.repeats.lock().unwrap().extend(repeats);
+        Ok(())
+    }
+}
