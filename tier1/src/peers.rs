@@ -46,13 +46,13 @@ pub(crate) enum PeerError {
     #[error("message {found} from shard {} to {} came where message {expected} should", .from.0, .to.0)]
     Gap { from: ShardId, to: ShardId, expected: u64, found: u64 },
     /// A post of the same range is still being applied.
-    #[error("an earlier post of {0} is being applied")]
+    #[error("an earlier post of range {0} is being applied")]
     Busy(RangeId),
     /// A message is for a shard that the range does not have, or from one that its sender does not have.
-    #[error("a message from shard {} to {} is not one from {sender} to {receiver}", .from.0, .to.0)]
+    #[error("a message from shard {} to {} is not one from range {sender} to range {receiver}", .from.0, .to.0)]
     Misdirected { from: ShardId, to: ShardId, sender: RangeId, receiver: RangeId },
     /// It does not answer.
-    #[error("{0} does not answer")]
+    #[error("range {0} does not answer")]
     Unreachable(RangeId),
     /// It takes no writes, or a row is damaged.
     #[error(transparent)]

@@ -193,7 +193,7 @@ impl<'s> Checker<'s> {
         if self.map.of_shard(shard) != range {
             let row = self.named(&row_key);
             let detail =
-                format!("is in the database of {range} and of shard {}, which is not there", shard.0);
+                format!("is in the database of range {range} and of shard {}, which is not there", shard.0);
             return self.find(Invariant::Ownership, row, detail);
         }
         let owner = row_key.owner(shard, self.shards);

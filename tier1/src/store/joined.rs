@@ -31,7 +31,7 @@ impl<'s> Joined<'s> {
     fn of(&self, key: &[u8]) -> Result<&'s dyn Store, StoreError> {
         let range = self.map.of_key(key);
         let store = self.stores.get(usize::from(range.0)).copied();
-        store.ok_or_else(|| StoreError::Engine(format!("{range} has no database here")))
+        store.ok_or_else(|| StoreError::Engine(format!("range {range} has no database here")))
     }
 }
 
