@@ -223,21 +223,6 @@ impl Manifest {
         Ok(serde_json::to_string_pretty(&Sealed { manifest, checksum })? + "\n")
     }
 
-    /// Reads what a backup has of it. The rows of a directory without ranges are those of one range.
-    ///
-    /// # Errors
-    /// When it is damaged or of another version.
-    pub(crate) fn of_backup(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
-        let mut manifest = Self::unseal(bytes, path)?;
-        if let Some(fields) = manifest.as_object_mut()
-            && fields.get("format").and_then(serde_json::Value::as_u64) == Some(FORMAT_WITHOUT_RANGES)
-        {
-            fields.insert("format".to_owned(), FORMAT.into());
-            fields.insert("ranges".to_owned(), 1.into());
-        }
-        Self::parse(manifest, path)
-    }
-
     /// Reads a file; `path` is where it is from.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ impl Restore {
         let file = File::open(&self.backup).with_context(of)?;
         let mut file = BufReader::with_capacity(1 << 20, file);
         let reader = Reader::open(&mut file).with_context(of)?;
-        let manifest = Manifest::of_backup(reader.head().manifest.as_bytes(), &self.backup)?;
+        let manifest = Manifest::read(reader.head().manifest.as_bytes(), &self.backup)?;
         clear(dir)?;
         let cannot = || format!("cannot write {}", dir.display());
         let aside = dir.join(ASIDE);

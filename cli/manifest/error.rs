@@ -45,8 +45,8 @@ pub(crate) enum ManifestError {
     },
     /// An earlier layout, and the way out of it.
     #[error(
-        "{} has format {FORMAT_WITHOUT_RANGES}, and this program reads format {FORMAT}; back it up with the program that \
-         made it and restore the backup with this one, or load the pages into a new directory",
+        "{} has format {FORMAT_WITHOUT_RANGES}, and this program reads format {FORMAT}; load the pages into a \
+         new directory, or go on with the program that made it",
         path.display()
     )]
     WithoutRanges {

@@ -16,7 +16,7 @@ use crate::key::{self, Kind};
 use crate::record::{PageRecord, RedirectState, Resolution, State, TargetLine};
 use crate::store::StoreError;
 
-/// Redirects followed at most (DESIGN: redirect q → t).
+/// The most redirects that are followed; a longer chain is unresolved.
 pub(crate) const HOPS_MAX: u8 = 20;
 
 impl RedirectState {
