@@ -219,7 +219,7 @@ pub enum Searched {
 /// Where to go on among the entries that leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntriesFrom {
-    /// At the beginning. From now on changes are noted.
+    /// At the beginning. From now on changes are noted; asked for again, none that was noted is forgotten.
     Start,
     /// After this entry.
     After(InsertSeq),

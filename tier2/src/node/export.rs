@@ -1,6 +1,8 @@
 //! Entries that leave: handed out oldest first, then again those that have changed meanwhile.
 //!
-//! The order is fixed when the export begins; changes are noted from then on, so nothing is missed between the two.
+//! The order is fixed when the export begins; changes are noted from then on, so nothing is missed between the two. A
+//! beginning that is asked for again fixes the order anew and keeps the notes: the first answer may be stored in part,
+//! and an entry of it that is removed since is in no answer but that of the changes.
 
 use doppel_model::{ContentHash, InsertSeq, PartitionId};
 use doppel_protocol::index_node::{
@@ -54,7 +56,7 @@ impl LocalNode {
             let mut core = self.write();
             for id in &partitions {
                 let local = core.tables.local(*id).ok_or(NodeError::NoPartition(*id))?;
-                core.tables.partitions[local as usize].changed = Some(HashSet::default());
+                core.tables.partitions[local as usize].changed.get_or_insert_default();
             }
         }
         let core = self.read();

@@ -6,8 +6,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{Epoch, Incarnation, NodeId, PageId, PartitionId, PlanVersion, RangeId};
 use doppel_partitioning::PartitionMap;
 use doppel_protocol::index_node::{
-    CallContext, Home, HostedPartition, Hosting, IndexNode, IngestBatch, NodeError, NodeOrder, NodeSearch,
-    OrderBatch, SearchBatch, Searched,
+    CallContext, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, Hosting, IndexNode,
+    IngestBatch, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
 };
 use doppel_protocol::{ContentSource, PageRange};
 use tempfile::TempDir;
@@ -79,6 +79,22 @@ impl Alone {
     fn remove(number: usize, words: u32) -> NodeOrder {
         let content = signature_of(&(0..words).collect::<Vec<_>>()).content();
         NodeOrder::Remove { page: page(number), content }
+    }
+
+    fn entries(&self, from: EntriesFrom) -> EntriesPage {
+        let request = EntriesRequest { partitions: vec![PartitionId(5)], from, limit: 2 };
+        self.node.entries(self.call, request).unwrap()
+    }
+
+    /// Stores a page of entries in the partition that comes.
+    fn place(&self, page: EntriesPage) {
+        let home = |lengths| Home { partition: PartitionId(6), lengths };
+        let entries = page.entries.into_iter().map(|entry| {
+            let lengths = self.map.lexicon().lengths(&entry.signature);
+            (entry, home(lengths))
+        });
+        let batch = IngestBatch::Entries { replaced: page.changed, entries: entries.collect() };
+        self.node.ingest(self.call, batch).unwrap();
     }
 
     fn contents(&self) -> u64 {
@@ -158,4 +174,37 @@ fn another_plan_and_another_life_are_refused_with_the_present_one() {
         matches!(&found[..], [Searched::Compared { pairs, .. }] if pairs[0].page == page(9)),
         "{found:?}"
     );
+}
+
+#[test]
+fn what_is_removed_before_an_export_begins_again_is_among_the_changes() {
+    let alone = Alone::new();
+    let comes = HostedPartition { id: PartitionId(6), bounds: alone.map.bounds()[0] };
+    alone.node.host(Hosting { incoming: vec![comes], ..alone.hosting(4) }).unwrap();
+    alone.feed(0);
+    let puts = (1..=4).map(|number| alone.put(number, 60 + number as u32)).collect();
+    alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
+
+    // The first entries are stored, but for the router the step has failed: it makes it again after the next pass.
+    alone.place(alone.entries(EntriesFrom::Start));
+    alone.node.apply(alone.call, alone.batch(4, vec![Alone::remove(1, 61)])).unwrap();
+    let mut next = Some(EntriesFrom::Start);
+    while let Some(from) = next {
+        let page = alone.entries(from);
+        next = page.next;
+        alone.place(page);
+    }
+    // What is removed after that was noted all along.
+    alone.node.apply(alone.call, alone.batch(5, vec![Alone::remove(3, 63)])).unwrap();
+    let changes = alone.entries(EntriesFrom::Changes(0));
+    let content = |words: u32| signature_of(&(0..words).collect::<Vec<_>>()).content();
+    let mut gone = vec![content(61), content(63)];
+    gone.sort_unstable();
+    assert_eq!((&changes.changed, changes.entries.len(), changes.left), (&gone, 0, 0));
+    alone.place(changes);
+
+    alone.node.host(Hosting { serving: vec![comes], ..alone.hosting(5) }).unwrap();
+    let core = alone.node.read();
+    let there = |words: u32| core.tables.find(content(words)).is_some();
+    assert_eq!([61, 62, 63, 64].map(there), [false, true, false, true]);
 }
