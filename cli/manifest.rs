@@ -25,7 +25,7 @@ pub(crate) use error::ManifestError;
 
 /// The layout of the data directory that this program reads and writes.
 const FORMAT: u32 = 2;
-/// The one before it: all shards in one database, in `tier1` itself. A backup of it has the same rows.
+/// The one before it: all shards in one database, in `tier1` itself.
 const FORMAT_WITHOUT_RANGES: u64 = 1;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
