@@ -139,7 +139,7 @@ impl Machine<'_, '_> {
         if !is_current {
             return self.give_back(page, record);
         }
-        let Some(Membership { entered, settled, .. }) = state.membership.take() else {
+        let Some(Membership { entered, settled, content, .. }) = state.membership.take() else {
             return self.give_back(page, record);
         };
         // A refresh may be on its way to the owner; this ends what it would leave behind.
@@ -148,11 +148,15 @@ impl Machine<'_, '_> {
             Message::Leave { group: entered, page, membership_number, unsettled: !settled },
         );
         record.membership_number += 1;
-        let in_decision = state.search == SearchState::Pending;
-        // A content without tokens has no partners to search for.
-        if compare && !in_decision && state.tokens > 0 {
+        if state.search == SearchState::Pending {
+            // Whoever has found this content relied on the group; the search under way may be older than they are.
+            if state.content == content {
+                self.owe_search(page, &mut record);
+            }
+        } else if compare && state.tokens > 0 {
+            // A content without tokens has no partners to search for.
             self.search_as_new(page, &mut record);
-        } else if !in_decision {
+        } else {
             if record.inbound_redirects > 0 {
                 self.mint(page, &mut record)?;
             }

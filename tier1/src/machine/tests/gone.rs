@@ -275,3 +275,34 @@ fn a_merged_group_that_owes_a_recomputation_hands_that_on() {
     world.is_settled_group(&[&small[0], &small[1], &page, &large[1]]);
     world.check();
 }
+
+#[test]
+fn a_page_put_out_before_its_decision_is_compared_anew() {
+    let mut world = World::on_three_shards();
+    let small = world.group_of(0, &[0, 1]);
+    // The index answers before anybody else has a partner for it, and the answer is slow.
+    let undecided = world.url_at(1, 0);
+    world.give(&undecided, 3);
+    while !world.orders.is_empty() {
+        world.index_step();
+    }
+    let slow: Vec<Command> = world.commands.drain(..).collect();
+    // A page that ties it to the others is on its way to their group, and they merge meanwhile.
+    let page = world.url_at(2, 0);
+    world.decide_only(&page, 2);
+    let enroll = world.delay(|message| matches!(message, Message::Enroll { via: Some(_), .. }));
+    while world.shards.undelivered() > 0 {
+        world.commit(Vec::new(), usize::MAX);
+    }
+    // Without that page nothing ties the undecided one to the group, which is recomputed.
+    world.regroup_step();
+    let recomputed: Vec<Command> = world.commands.drain(..).collect();
+    world.commit(recomputed, usize::MAX);
+    let record = world.record(PageId::of(&undecided)).unwrap();
+    assert_eq!(record.content().unwrap().membership, None);
+    world.commit(slow, usize::MAX);
+    world.arrive(enroll);
+    world.settle();
+    world.check();
+    world.is_settled_group(&[&small[0], &small[1], &page, &undecided]);
+}
