@@ -1,8 +1,15 @@
 //! The house rules that a compiler does not check.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod tidy {
+    pub(crate) mod imports;
+    pub(crate) mod source;
+}
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
 const CRATES: [(&str, &str, &[&str]); 10] = [
@@ -62,12 +69,9 @@ fn is_test(path: &Path) -> bool {
     path.strip_prefix(root()).unwrap().iter().any(named)
 }
 
-/// The lines of a file that are neither comments nor its test module at the end.
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-    lines
-        .take_while(|(_, line)| line.trim() != "#[cfg(test)]")
-        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+/// The lines of the product's code in a file, with their numbers.
+fn code(path: &Path) -> Vec<(usize, String)> {
+    source::product(&read(path)).lines().enumerate().map(|(at, line)| (at + 1, line.to_owned())).collect()
 }
 
 /// Fails with all that broke the rule.
@@ -120,7 +124,7 @@ fn dependencies_run_one_way() {
                 broken.push(format!("{folder}/Cargo.toml depends on {other}"));
             }
             for path in rust_files(&format!("{folder}/src")).iter().filter(|path| !is_test(path)) {
-                if code(&read(path)).any(|(_, line)| line.contains(&format!("doppel_{other}::"))) {
+                if code(path).iter().any(|(_, line)| line.contains(&format!("doppel_{other}::"))) {
                     broken.push(format!("{} names {other}", shown(path)));
                 }
             }
@@ -138,6 +142,41 @@ fn dependencies_run_one_way() {
     none("dependencies run one way, and roles never name each other", &broken);
 }
 
+/// The module that a file is, below the folder of its crate's root.
+fn module(path: &Path, folder: &Path) -> Vec<String> {
+    let mut parts: Vec<String> = path
+        .strip_prefix(folder)
+        .unwrap()
+        .with_extension("")
+        .iter()
+        .map(|part| part.to_string_lossy().into())
+        .collect();
+    parts.pop_if(|last| last == "mod" || last == "lib" || last == "main");
+    parts
+}
+
+#[test]
+fn modules_name_each_other_in_no_circle() {
+    let crates = CRATES.iter().map(|(_, folder, _)| format!("{folder}/src"));
+    let mut broken = Vec::new();
+    for folder in crates.chain(["cli".to_owned()]) {
+        let mut paths = rust_files(&folder);
+        let folder = root().join(folder);
+        if folder.join("lib.rs").exists() {
+            // The binary is a crate of its own, and nothing names it.
+            paths.retain(|path| *path != folder.join("main.rs"));
+        }
+        let file = |path: &PathBuf| imports::File {
+            module: module(path, &folder),
+            shown: shown(path),
+            code: source::product(&read(path)),
+        };
+        let files: Vec<_> = paths.iter().filter(|path| !is_test(path)).map(file).collect();
+        broken.extend(imports::circles(&files).iter().map(|circle| circle.join("\n  ") + "\n"));
+    }
+    none("modules name each other in no circle, but for a module and its parent", &broken);
+}
+
 #[test]
 fn router_and_node_meet_in_their_trait_alone() {
     let mut broken = Vec::new();
@@ -148,8 +187,7 @@ fn router_and_node_meet_in_their_trait_alone() {
                 line.match_indices(&path)
                     .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
             };
-            let text = read(&path);
-            let lines = code(&text).filter(|(_, line)| names(line));
+            let lines = code(&path).into_iter().filter(|(_, line)| names(line));
             broken.extend(lines.map(|(at, line)| format!("{}:{at}: {}", shown(&path), line.trim())));
         }
     }
@@ -163,7 +201,7 @@ fn one_module_names_the_store() {
         let before = |(at, _): (usize, &str)| line[..at].chars().next_back();
         line.match_indices("sled::").any(|hit| before(hit).is_none_or(|c| !c.is_alphanumeric() && c != '_'))
     };
-    let names_it = |path: &PathBuf| code(&read(path)).any(|(_, line)| is_path(line));
+    let names_it = |path: &PathBuf| code(path).iter().any(|(_, line)| is_path(line));
     let naming: Vec<_> =
         sources().filter(|path| !is_test(path)).filter(names_it).map(|path| shown(&path)).collect();
     assert!(
@@ -176,8 +214,7 @@ fn one_module_names_the_store() {
 fn nothing_unwraps_outside_tests() {
     let mut broken = Vec::new();
     for path in sources().filter(|path| !is_test(path)) {
-        let text = read(&path);
-        let lines = code(&text).filter(|(_, line)| line.contains(".unwrap()"));
+        let lines = code(&path).into_iter().filter(|(_, line)| line.contains(".unwrap()"));
         broken.extend(lines.map(|(at, line)| format!("{}:{at}: {}", shown(&path), line.trim())));
     }
     none("errors are handled outside tests", &broken);
