@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::warc::HeadError;
 use doppel_model::{TimeError, Timestamp, UrlError};
 use doppel_protocol::page::ItemError;
 
@@ -97,6 +96,29 @@ pub enum Reason {
     /// A JSON line that is not a valid page item.
     #[error("{0}")]
     Item(#[from] ItemError),
+}
+
+/// Why the head of a WARC record is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// Something other than a record begins here.
+    #[error("no WARC record; it begins with {0:?}")]
+    Version(String),
+    /// Longer than the limit, which is in bytes.
+    #[error("the record head is longer than {0} bytes")]
+    TooLong(usize),
+    /// A line without a colon.
+    #[error("a line of the record head is no field: {0:?}")]
+    Line(String),
+    /// A required field is missing.
+    #[error("the record has no {0}")]
+    Missing(&'static str),
+    /// A field is given twice, with different values.
+    #[error("the record has two {0}")]
+    Twice(&'static str),
+    /// A field has an invalid value.
+    #[error("bad {0}: {1:?}")]
+    Bad(&'static str, String),
 }
 
 /// Why a valid record or file gives no page. Skipped items are counted by reason.

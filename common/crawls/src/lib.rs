@@ -37,9 +37,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use clock::CrawlClock;
-pub use error::{InputError, Place, Reason, Skip};
+pub use error::{HeadError, InputError, Place, Reason, Skip};
 pub use limits::Limits;
-pub use warc::HeadError;
 
 use doppel_model::{PageUrl, Timestamp};
 use format::Format;

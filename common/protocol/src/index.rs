@@ -6,6 +6,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, PartitionId, RangeId};
 use serde::{Deserialize, Serialize};
 
+use super::index_error::IndexError;
 use super::mapping::MappingApi;
 use super::report::LoadReport;
 
@@ -105,32 +106,6 @@ pub struct Orders {
     pub first: u64,
     /// The commands.
     pub commands: Vec<IndexCommand>,
-}
-
-/// Why tier 2 does not do what it is asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum IndexError {
-    /// A node cannot be reached, or is being fed; later it can.
-    #[error("the index cannot answer now: {0}")]
-    Unavailable(String),
-    /// It is stopping.
-    #[error("the index is stopping")]
-    Stopping,
-    /// Orders before these are missing.
-    #[error("orders from {expected} on are missing")]
-    Gap {
-        /// The index that comes next.
-        expected: u64,
-    },
-    /// The range has another owner by now.
-    #[error("the range is in epoch {present}")]
-    StaleEpoch {
-        /// The present one.
-        present: Epoch,
-    },
-    /// It is too much for one call.
-    #[error("this is too much for one call: {0}")]
-    TooMuch(String),
 }
 
 /// Tier 2 as tier 1 and the coordinator see it.

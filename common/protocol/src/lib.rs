@@ -10,17 +10,23 @@ mod backup;
 #[cfg(feature = "client")]
 pub mod client;
 mod content_source;
+mod group_view;
 mod index;
+mod index_error;
 pub mod index_node;
 mod mapping;
 mod market;
 mod node_load;
 pub mod page;
+mod page_view;
 mod rank;
 mod record;
 mod repair;
 mod report;
 mod status;
+mod submission;
+mod tier1_error;
+mod totals;
 mod winner_order;
 pub mod words;
 
@@ -28,21 +34,24 @@ pub use backup::{BackupError, BackupSummary};
 pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, SourceError,
 };
-pub use index::{IndexCommand, IndexError, Orders, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
+pub use group_view::{GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView};
+pub use index::{IndexCommand, Orders, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
+pub use index_error::IndexError;
 pub use mapping::{
     MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,
     RebalanceRequest,
 };
 pub use market::{HostSuffix, Market, MarketError, Markets};
+pub use page_view::{PageView, WinnerView};
 pub use rank::{Rank, Rule};
-pub use record::{
-    Backlog, Body, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState, GroupSummary,
-    GroupView, MemberView, Outcome, PageView, Submission, Tier1Api, Tier1Error, WinnerView,
-};
+pub use record::{Change, Changes, Tier1Api};
 pub use repair::{
     NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
     RepairReport, RepairTrail, within,
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use status::{Line, Status, Unresolved};
+pub use submission::{Body, Outcome, Submission};
+pub use tier1_error::Tier1Error;
+pub use totals::{Backlog, Counters};
 pub use winner_order::{OrderError, WinnerOrder};

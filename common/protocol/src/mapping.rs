@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::index::IndexError;
+use super::index_error::IndexError;
 
 use doppel_model::signature::Signature;
 use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};

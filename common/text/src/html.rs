@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use html5gum::{Emitter, Error, State, Tokenizer};
 
 use super::foreign::Foreign;
-use super::redirect;
+use super::refresh;
 use doppel_model::PageUrl;
 
 /// The longest attribute value taken; a longer one is as if it were absent.
@@ -258,7 +258,7 @@ impl Reader<'_> {
             b"base" => (&mut self.document.base, Some(target)),
             b"link" if is_canonical() => (&mut self.document.canonical, Some(target)),
             b"meta" if self.small && kind.eq_ignore_ascii_case("refresh") => {
-                (&mut self.document.refresh, redirect::refresh_target(target))
+                (&mut self.document.refresh, refresh::target(target))
             }
             _ => return,
         };

@@ -13,6 +13,7 @@ mod language;
 mod letter;
 mod prescan;
 mod redirect;
+mod refresh;
 mod script;
 mod token;
 

@@ -6,9 +6,6 @@ use doppel_model::PageUrl;
 /// Pages of this many bytes or more are content, whatever they say.
 pub(super) const HTML_BYTES: usize = 4_000;
 
-/// A refresh that waits longer is content, in seconds.
-const DELAY_S_MAX: u32 = 10;
-
 /// Where a small page leads, if it is a redirect: to another URL than its own.
 pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
     let other = |link: &str| {
@@ -26,39 +23,6 @@ pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
         return None;
     }
     location(std::str::from_utf8(&document.script).ok()?).and_then(other)
-}
-
-/// The URL in the `content` of a meta refresh, if the delay is at most [`DELAY_S_MAX`]: WHATWG HTML,
-/// 4.2.5.3, "shared declarative refresh steps". Empty when it names none, which is the page itself.
-pub(super) fn refresh_target(content: &str) -> Option<&str> {
-    let rest = content.trim_ascii_start();
-    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    if digits == 0 && !rest.starts_with('.') {
-        return None;
-    }
-    let seconds = if digits == 0 { 0 } else { rest[..digits].parse().unwrap_or(u32::MAX) };
-    if seconds > DELAY_S_MAX {
-        return None;
-    }
-    let rest = rest[digits..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if !rest.starts_with(|c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace()) && !rest.is_empty() {
-        return None;
-    }
-    let rest = rest.trim_ascii_start();
-    let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_ascii_start();
-    let rest = after_url(rest).unwrap_or(rest);
-    let url = match rest.chars().next() {
-        Some(quote @ ('"' | '\'')) => rest[1..].split(quote).next().unwrap_or_default(),
-        _ => rest,
-    };
-    Some(url.trim_ascii())
-}
-
-/// What follows `url =`, if that is there.
-fn after_url(rest: &str) -> Option<&str> {
-    let (name, rest) = rest.split_at_checked(3)?;
-    let rest = rest.trim_ascii_start().strip_prefix('=')?;
-    name.eq_ignore_ascii_case("url").then(|| rest.trim_ascii_start())
 }
 
 /// The string literal that a script sets the location to: `window.location = "x"`,

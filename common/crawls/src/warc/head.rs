@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::str;
 
+use crate::error::HeadError;
 use doppel_model::{TimeError, Timestamp};
 
 /// The longest head, in bytes.
@@ -10,29 +11,6 @@ pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// The first bytes of every record of WARC 1.0 and 1.1.
 pub(super) const VERSION: &[u8] = b"WARC/1.";
-
-/// Why a record head is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HeadError {
-    /// Something other than a record begins here.
-    #[error("no WARC record; it begins with {0:?}")]
-    Version(String),
-    /// Longer than 64 KiB.
-    #[error("the record head is longer than {HEAD_BYTES_MAX} bytes")]
-    TooLong,
-    /// A line without a colon.
-    #[error("a line of the record head is no field: {0:?}")]
-    Line(String),
-    /// A required field is missing.
-    #[error("the record has no {0}")]
-    Missing(&'static str),
-    /// A field is given twice, with different values.
-    #[error("the record has two {0}")]
-    Twice(&'static str),
-    /// A field has an invalid value.
-    #[error("bad {0}: {1:?}")]
-    Bad(&'static str, String),
-}
 
 /// The fields that are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

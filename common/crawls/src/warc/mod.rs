@@ -12,9 +12,7 @@ mod record;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use head::HeadError;
-
-use super::error::{InputError, Place, Reason, Skip};
+use super::error::{HeadError, InputError, Place, Reason, Skip};
 use super::limits::Limits;
 use super::stream::Stream;
 use super::{Fetched, FetchedBody, Item};

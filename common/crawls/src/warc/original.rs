@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::head::{Field, HeadError};
+use super::head::Field;
 use super::record::{Record, Records};
+use crate::error::HeadError;
 use crate::error::Reason;
 use crate::limits::Limits;
 use crate::stream::Stream;

@@ -4,8 +4,8 @@
 //! file, the reader continues at the next version line that follows a blank line. In a plain file this search
 //! begins one byte after the beginning of the broken record.
 
-use super::head::{HEAD_BYTES_MAX, Head, HeadError, VERSION, shown};
-use crate::error::Reason;
+use super::head::{HEAD_BYTES_MAX, Head, VERSION, shown};
+use crate::error::{HeadError, Reason};
 use crate::limits::Limits;
 use crate::stream::Stream;
 
@@ -152,7 +152,7 @@ impl Records {
             }
             let line = memchr::memchr(b'\n', data).map_or(data.len(), |at| at + 1);
             if self.head_bytes.len() + line > HEAD_BYTES_MAX {
-                return Err(HeadError::TooLong.into());
+                return Err(HeadError::TooLong(HEAD_BYTES_MAX).into());
             }
             self.head_bytes.extend_from_slice(&data[..line]);
             self.stream.consume(line);
