@@ -1,0 +1,237 @@
+//! The fake as tier 1.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_protocol::{
+    Backlog, BackupError, BackupSummary, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState,
+    GroupSummary, GroupView, Line, MemberView, Outcome, PageView, RepairDetails, RepairId, RepairPosition,
+    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier1Error,
+};
+
+use super::{Fake, Page};
+
+impl Tier1Api for Fake {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        let mut state = self.state();
+        if let Some((calls, refused)) = &state.refuse
+            && state.submitted.len() >= *calls
+        {
+            return Err(refused.clone());
+        }
+        state.submitted.push(submissions.iter().map(|one| one.url.to_string()).collect());
+        let mut outcomes: Vec<Outcome> = submissions.into_iter().map(|one| state.record(one)).collect();
+        match state.miscount {
+            Some(true) => drop(outcomes.pop()),
+            Some(false) => outcomes.push(Outcome::Unchanged),
+            None => {}
+        }
+        self.changed.notify_all();
+        Ok(outcomes)
+    }
+
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
+        self.gate.pass("pages");
+        let state = self.state();
+        Ok(pages.iter().map(|id| state.pages.get(id).map(|page| page.view.clone())).collect())
+    }
+
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
+        let mut state = self.state();
+        if let Some(mut on_signature) = state.on_signature.take() {
+            on_signature(&mut state);
+            state.on_signature = Some(on_signature);
+        }
+        Ok(state.pages.get(&page).and_then(|page| page.signature.clone()))
+    }
+
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+        Ok(self.state().groups.get(&group).map(|(summary, _)| summary.clone()))
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Result<Option<GroupView>, Tier1Error> {
+        let state = self.state();
+        let Some((summary, members)) = state.groups.get(&group) else { return Ok(None) };
+        let mut all = Vec::new();
+        for member in members {
+            let ends_here = |(_, page): &(&PageId, &Page)| redirects && page.view.target == Some(*member);
+            let inbound_redirects = state.pages.iter().filter(ends_here).map(|(id, _)| Some(*id));
+            for redirect in std::iter::once(None).chain(inbound_redirects) {
+                all.push(GroupPosition { member: *member, redirect });
+            }
+        }
+        let begin = after.map_or(0, |after| 1 + all.iter().position(|at| *at == after).unwrap());
+        let some: Vec<GroupPosition> = all[begin..].iter().take(limit).copied().collect();
+        let next = some.last().copied().filter(|_| begin + some.len() < all.len());
+        let view = |at: GroupPosition| {
+            let page = &state.pages[&at.redirect.unwrap_or(at.member)];
+            MemberView { line: page.view.line.clone(), content: page.view.content }
+        };
+        let views = some.into_iter().map(view).collect();
+        Ok(Some(GroupView { summary: summary.clone(), members: views, next }))
+    }
+
+    fn groups(
+        &self,
+        filter: GroupFilter,
+        after: Option<GroupId>,
+        limit: usize,
+    ) -> Result<Vec<GroupSummary>, Tier1Error> {
+        self.gate.pass("groups");
+        let state = self.state();
+        let wanted = |summary: &&GroupSummary| {
+            summary.state == GroupState::Active
+                && match filter {
+                    GroupFilter::All => true,
+                    GroupFilter::Suspicious { percent } => {
+                        summary.quarantined
+                            || summary.dissimilar * 100 >= summary.members * u64::from(percent)
+                    }
+                }
+        };
+        let later =
+            state.groups.values().map(|(summary, _)| summary).filter(|s| after.is_none_or(|a| s.group > a));
+        Ok(later.filter(wanted).take(limit).cloned().collect())
+    }
+
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error> {
+        let at = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let at: Option<usize> = cursor.strip_prefix('c').and_then(|n| n.parse().ok());
+                at.ok_or(Tier1Error::CursorGone)?
+            }
+        };
+        let state = self.state();
+        let (state, _) = self.changed.wait_timeout_while(state, wait, |state| state.log.len() <= at).unwrap();
+        let end = state.log.len().min(at + limit);
+        let changes = state.log.get(at..end).unwrap_or_default().to_vec();
+        Ok(Changes { changes, cursor: format!("c{}", end.max(at)), at_end: end >= state.log.len() })
+    }
+
+    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error> {
+        self.gate.pass("scan");
+        let state = self.state();
+        if state.damaged {
+            return Err(Tier1Error::Damaged("page p1".to_owned()));
+        }
+        for page in state.pages.values().filter(|page| page.view.line.status != Status::Dead) {
+            each(page.view.line.clone()).map_err(|error| Tier1Error::ReadOnly(error.to_string()))?;
+        }
+        Ok(format!("c{}", state.log.len()))
+    }
+
+    fn cursor(&self) -> String {
+        format!("c{}", self.state().log.len())
+    }
+
+    fn counters(&self) -> Counters {
+        let mut state = self.state();
+        if std::mem::take(&mut state.panic) {
+            drop(state);
+            panic!("as the test asked for");
+        }
+        let live = state.pages.values().filter(|page| page.view.line.status != Status::Dead).count() as u64;
+        Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() }
+    }
+
+    fn backlog(&self) -> Backlog {
+        let pending =
+            self.state().pages.values().filter(|page| page.view.line.status == Status::Pending).count();
+        Backlog { pending: pending as u64, ..Backlog::default() }
+    }
+
+    fn writable(&self) -> Result<(), Tier1Error> {
+        self.state().refuse.as_ref().map_or(Ok(()), |(_, refused)| Err(refused.clone()))
+    }
+
+    fn pending_limit(&self) -> u64 {
+        1_000
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {
+        self.gate.pass("repair");
+        let mut state = self.state();
+        state.repairs.push((group, dry_run, by.to_owned()));
+        let Some((_, members)) = state.groups.get(&group) else { return Ok(None) };
+        let before: Vec<PageUrl> = members.iter().map(|id| state.pages[id].view.rank.url.clone()).collect();
+        Ok(Some(RepairReport { group, components: vec![before.clone()], before, applied: !dry_run }))
+    }
+
+    /// From a place on whose first number counts those that are still to come.
+    fn repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Result<RepairTrail, Tier1Error> {
+        let state = self.state();
+        let all: Vec<_> =
+            state.trail.iter().filter(|one| group.is_none_or(|g| one.entry.group == g)).collect();
+        let end = before.map_or(all.len(), |before| all.len().min(before.numbers()[0] as usize));
+        let begin = end.saturating_sub(limit);
+        let repairs = all[begin..end].iter().rev().map(|one| one.entry.clone()).collect();
+        let next = (begin > 0).then(|| RepairPosition::new(vec![begin as u64, 0]));
+        Ok(RepairTrail { repairs, next })
+    }
+
+    fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error> {
+        Ok(self.state().trail.iter().find(|one| one.entry.id == id).cloned())
+    }
+
+    fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
+        let mut state = self.state();
+        Ok(pages.iter().filter(|id| state.pages.remove(id).is_some()).count() as u64)
+    }
+
+    fn purge_host(&self, host: &str) -> Result<u64, Tier1Error> {
+        let mut state = self.state();
+        let before = state.pages.len();
+        state.pages.retain(|_, page| page.view.rank.url.host() != host);
+        Ok((before - state.pages.len()) as u64)
+    }
+
+    /// A line for every page; breaks off when submissions are refused.
+    fn backup(&self, _dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError> {
+        self.gate.pass("backup");
+        let state = self.state();
+        for page in state.pages.values() {
+            writeln!(out, "{}", page.view.rank.url)?;
+        }
+        match &state.refuse {
+            Some((_, refused)) => Err(refused.clone().into()),
+            None => Ok(BackupSummary::default()),
+        }
+    }
+
+    /// Decides everything and logs every page whose line changed.
+    fn flush(&self, limit: Duration) -> Result<bool, Tier1Error> {
+        if limit.is_zero() {
+            return Ok(false);
+        }
+        let mut state = self.state();
+        state.decide(Policy::default());
+        let events: Vec<Change> = state
+            .pages
+            .values()
+            .map(|page| Change { line: page.view.line.clone(), fetched_at: page.view.fetched_at })
+            .filter(|change| {
+                state.log.iter().rev().find(|old| old.line.url == change.line.url) != Some(change)
+            })
+            .collect();
+        state.log.extend(events);
+        self.changed.notify_all();
+        Ok(true)
+    }
+}

@@ -1,0 +1,269 @@
+//! `doppel dedup`: its data directory, its summary, and what an interruption leaves behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::harness::pages::{ndjson, rounds, text};
+use crate::harness::{PATIENCE, Server, doppel, meaning, run, run_ok, wait_until};
+use crate::{A, code, errors, finished, interrupt};
+
+/// The files of a crawl in two rounds.
+fn crawl_files(home: &Path) -> Vec<String> {
+    let write = |(round, pages): (usize, &Vec<Value>)| {
+        let path = home.join(format!("round-{round}.jsonl"));
+        fs::write(&path, ndjson(pages)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    rounds(5, 80, 2).iter().enumerate().map(write).collect()
+}
+
+#[test]
+fn a_collection_outlives_its_commands() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let data = home.path().join("data");
+    let dedup = |options: &[&str], inputs: &[&String]| {
+        let mut arguments = vec!["dedup", "--out", "-"];
+        arguments.extend(options);
+        arguments.extend(inputs.iter().map(|path| path.as_str()));
+        run_ok(arguments)
+    };
+    let whole = dedup(&[], &[&files[0], &files[1]]);
+    let kept = ["--data", data.to_str().unwrap(), "--shards", "2"];
+    dedup(&kept, &[&files[0]]);
+    let kept = &kept[..2];
+    let after = dedup(kept, &[&files[1]]);
+    assert_eq!(meaning(&after), meaning(&whole));
+    assert_eq!(dedup(kept, &[&files[0], &files[1]]), after, "the same files again change nothing");
+    let server = Server::start(&data, &[]);
+    assert_eq!(server.export(), after);
+}
+
+#[test]
+fn the_temporary_directory_is_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let temporary = home.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let output = doppel().env("TMPDIR", &temporary).arg("dedup").args(&files).output().unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+#[test]
+fn an_interrupted_run_removes_the_temporary_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = home.path().join("crawl.jsonl");
+    let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 200).join(" ")});
+    fs::write(&crawl, ndjson(&(0..20_000).map(page).collect::<Vec<_>>())).unwrap();
+    let temporary = home.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    // Under `nohup` SIGHUP is ignored, as it should be.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
+    let hangs_up = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
+    for signal in if hangs_up { &["INT", "HUP"][..] } else { &["INT"] } {
+        let mut dedup = doppel().env("TMPDIR", &temporary).arg("dedup").arg(&crawl).spawn().unwrap();
+        // The storage engine has begun to write.
+        wait_until("the engine to open", PATIENCE, || {
+            let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
+            made.join("tier2").is_dir().then_some(())
+        });
+        interrupt(&dedup, signal);
+        let status = wait_until("the run to end", PATIENCE, || dedup.try_wait().unwrap());
+        assert_eq!(status.code(), Some(130));
+        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    }
+    let data = home.path().join("data");
+    let mut command = doppel();
+    command.args(["dedup", "--data"]).arg(&data).arg(&crawl).stderr(Stdio::piped());
+    let dedup = command.spawn().unwrap();
+    wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
+    // The command installs its signal handlers slightly later.
+    wait_until("something to be recorded", PATIENCE, || {
+        let size = fs::metadata(data.join("tier2/node-0/signatures.dat")).map_or(0, |file| file.len());
+        (size > 10_000).then_some(())
+    });
+    interrupt(&dedup, "INT");
+    let output = finished(dedup);
+    assert_eq!(
+        (code(&output), errors(&output).as_str()),
+        (130, "doppel: interrupted; the same command goes on\n")
+    );
+}
+
+#[test]
+fn a_directory_is_opened_as_it_was_made() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let data = home.path().join("data");
+    let dedup = |options: &[&str]| {
+        run(["dedup", "--data", data.to_str().unwrap()].iter().chain(options).chain([&files[0].as_str()]))
+    };
+    assert_eq!(code(&dedup(&["--tau", "0.9"])), 0);
+    let other = dedup(&["--tau", "0.8"]);
+    assert_eq!(code(&other), 1);
+    assert!(errors(&other).contains("was made with --tau 0.9, not 0.8"), "{}", errors(&other));
+    let other = dedup(&["--shards", "7"]);
+    assert!(errors(&other).contains("was made with --shards 16, not 7"), "{}", errors(&other));
+    let other = dedup(&["--ranges", "2"]);
+    assert!(errors(&other).contains("was made with --ranges 1, not 2"), "{}", errors(&other));
+    let many = run(["dedup", "--shards", "2", "--ranges", "3", &files[0]]);
+    assert_eq!(code(&many), 1);
+    assert!(errors(&many).contains("3 ranges of 2 shards"), "{}", errors(&many));
+
+    let manifest = data.join("manifest.json");
+    let sound = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, sound.replace("0.9", "0.7")).unwrap();
+    let damaged = dedup(&[]);
+    assert_eq!(code(&damaged), 1);
+    assert!(errors(&damaged).contains("manifest.json is damaged"), "{}", errors(&damaged));
+    fs::remove_file(&manifest).unwrap();
+    let foreign = dedup(&[]);
+    assert!(errors(&foreign).contains("is not empty and has no manifest.json"), "{}", errors(&foreign));
+}
+
+#[test]
+fn a_directory_that_is_in_use_or_damaged_says_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let data = home.path().join("data");
+    let dedup = || run(["dedup", "--data", data.to_str().unwrap(), &files[0]]);
+    assert_eq!(code(&dedup()), 0);
+    let server = Server::start(&data, &[]);
+    let serve = || run(["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    for used in [dedup(), serve()] {
+        assert_eq!(code(&used), 1);
+        let expected = format!("doppel: cannot open {}: another process uses it: ", data.display());
+        assert!(errors(&used).starts_with(&expected), "{}", errors(&used));
+        assert_eq!(errors(&used).lines().count(), 1, "{}", errors(&used));
+    }
+    assert!(server.terminate());
+    let database = data.join("tier1/range-0/db");
+    let mut bytes = fs::read(&database).unwrap();
+    bytes.fill(0xaa);
+    fs::write(&database, bytes).unwrap();
+    let damaged = dedup();
+    let said = errors(&damaged);
+    assert_eq!(code(&damaged), 1, "{said}");
+    assert!(said.contains("the database is damaged ("), "{said}");
+    assert!(said.contains("restore it from a backup"), "{said}");
+    // An empty collection must not silently replace one that was lost.
+    fs::remove_dir_all(data.join("tier1")).unwrap();
+    fs::create_dir(data.join("tier1")).unwrap();
+    let emptied = dedup();
+    assert_eq!(code(&emptied), 1);
+    let lost = format!("doppel: {} has lost its pages: restore ", data.join("tier1").display());
+    assert!(errors(&emptied).starts_with(&lost), "{}", errors(&emptied));
+    fs::remove_dir_all(data.join("tier1")).unwrap();
+    let lost = dedup();
+    assert_eq!(code(&lost), 1);
+    let missing = format!("{} is missing: restore", data.join("tier1").display());
+    assert!(errors(&lost).contains(&missing), "{}", errors(&lost));
+    assert!(!data.join("tier1").exists());
+    // The error of the operating system appears only once.
+    let file = run(["dedup", "--data", &files[0], &files[0]]);
+    assert_eq!(errors(&file).matches("Not a directory").count(), 1, "{}", errors(&file));
+}
+
+#[test]
+fn pages_whose_file_is_gone_are_reported_and_pruned() {
+    let home = tempfile::tempdir().unwrap();
+    let (site, data) = (home.path().join("site"), home.path().join("data"));
+    fs::create_dir_all(site.join("sub")).unwrap();
+    let same = text(1, 100).join(" ");
+    for name in ["a.txt", "sub/b.txt", "sub/c.txt"] {
+        fs::write(site.join(name), &same).unwrap();
+    }
+    // Not in the directory, although its URL has the same prefix.
+    let beside = home.path().join("site.txt");
+    fs::write(&beside, &same).unwrap();
+    let dedup = |options: &[&str], inputs: &[&Path]| -> (Value, String) {
+        let arguments = ["dedup", "--data", data.to_str().unwrap()];
+        let inputs = inputs.iter().map(|path| path.to_str().unwrap());
+        let options = arguments.iter().chain(options).copied();
+        let human = run_ok(options.clone().chain(inputs.clone()));
+        let json = run_ok(options.chain(["--json"]).chain(inputs));
+        (serde_json::from_str(&json).unwrap(), human)
+    };
+    dedup(&[], &[&site, &beside]);
+    fs::remove_file(site.join("a.txt")).unwrap();
+    fs::remove_dir_all(site.join("sub")).unwrap();
+    fs::remove_file(&beside).unwrap();
+    fs::write(site.join("sub"), "not a directory any more").unwrap();
+    let (summary, human) = dedup(&[], &[&site]);
+    assert_eq!([&summary["gone"], &summary["pruned"]], [&json!(3), &json!(false)], "{summary}");
+    assert_eq!(summary["pages"]["live"], 5);
+    assert!(human.contains("they stay live, --prune records them as dead"), "{human}");
+    // An empty directory prunes nothing, because it may be one that is not mounted.
+    let empty = home.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let options = ["dedup", "--prune", "--data", data.to_str().unwrap(), empty.to_str().unwrap()];
+    assert_eq!(code(&run(options)), 5);
+    let (summary, human) = dedup(&["--prune"], &[&site]);
+    assert!(human.contains("their files have gone: dead now"), "{human}");
+    assert_eq!([&summary["pages"]["live"], &summary["pages"]["dead"]], [2, 3], "{summary}");
+    assert_eq!(summary["gone"], 0, "the first of the two runs has pruned them");
+    assert_eq!(code(&run(["dedup", "--prune", site.to_str().unwrap()])), 2, "there is nothing to prune");
+}
+
+#[test]
+fn the_summary_counts_stale_and_unchanged_pages() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let crawl = |name: &str, date: &str| {
+        let path = home.path().join(name);
+        fs::write(&path, ndjson(&[json!({"url": A, "text": format!("from {date}"), "fetched_at": date})]))
+            .unwrap();
+        path
+    };
+    let (new, old) = (crawl("new.jsonl", "2024-05-02T00:00:00Z"), crawl("old.jsonl", "2024-05-01T00:00:00Z"));
+    let dedup = |input: &Path| run_ok(["dedup", "--data", data.to_str().unwrap(), input.to_str().unwrap()]);
+    let first = dedup(&new);
+    assert!(!first.contains("stale") && !first.contains("unchanged"), "{first}");
+    assert!(dedup(&old).contains("stale         1  older than what is on record: not taken"));
+    assert!(dedup(&new).contains("unchanged     1  as on record"));
+}
+
+#[test]
+fn the_summary_counts_what_was_found() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("crawl.jsonl");
+    let copy = text(1, 100);
+    let mut near = copy.clone();
+    near[50] = "another".to_owned();
+    let other = text(2, 100).join(" ");
+    let page = |url: &str, text: String| json!({"url": url, "text": text});
+    let pages = [
+        page("http://a.example/1", copy.join(" ")),
+        page("http://a.example/2", near.join(" ")),
+        page("http://b.example/1", other.clone()),
+        page("http://b.example/2", other.clone()),
+        page("http://b.example/3", other),
+        page("http://c.example/1", text(3, 100).join(" ")),
+        page("http://d.example/1", text(4, 100).join(" ")),
+        json!({"url": "http://d.example/2", "redirect_to": "http://d.example/1"}),
+        json!({"url": "http://e.example/", "dead": true}),
+        json!({"url": "http://f.example/"}),
+    ];
+    fs::write(&path, ndjson(&pages)).unwrap();
+    let summary: Value = serde_json::from_str(&run_ok(["dedup", "--json", path.to_str().unwrap()])).unwrap();
+    assert_eq!(summary["groups"], json!({"exact": 1, "near": 1, "redirects": 1}), "{summary}");
+    assert_eq!(summary["input"]["records"], 9);
+    assert_eq!(summary["input"]["bad"], json!({"JSON line that is no page": 1}));
+    let pages = &summary["pages"];
+    assert_eq!([&pages["live"], &pages["duplicates"], &pages["dead"]], [8, 4, 1], "{summary}");
+    let largest = &summary["largest"][0];
+    assert_eq!(
+        [&largest["pages"], &largest["winner"]],
+        [&json!(3), &json!("http://b.example/1")],
+        "{summary}"
+    );
+    let human = run_ok(["dedup", path.to_str().unwrap()]);
+    for line in ["live pages    8", "exact groups  1", "3 pages  exact  http://b.example/1"] {
+        assert!(human.contains(line), "{human}");
+    }
+}

@@ -1,0 +1,50 @@
+//! What an exit code and its message say about a failure.
+
+use std::net::TcpListener;
+
+use crate::harness::{OwnServer, doppel, run, run_ok};
+use crate::{A, ask, code, errors};
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let wrong = run(["dedup"]);
+    assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    let wrong = run(["status", "--server", "ftp://a.example/", A]);
+    assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+    for wrong in
+        ["127.0.0.1:7700", "localhost:7700", "http://127.0.0.1:7700/doppel", "http://a@b/", "https://a"]
+    {
+        let wrong = run(["status", "--server", wrong, A]);
+        assert_eq!(code(&wrong), 2, "{}", errors(&wrong));
+        assert!(errors(&wrong).contains("a URL such as http://127.0.0.1:7700 "), "{}", errors(&wrong));
+    }
+    for (option, value, says) in [
+        ("--listen", "localhost:80", "an IP address and a port are expected, such as 127.0.0.1:7700"),
+        ("--listen", "203.0.113.7:7702", "--listen takes an address of this machine"),
+        ("--pending-max", "0", "a number of at least 1000 is expected"),
+    ] {
+        let wrong = run(["serve", "--data", "none", option, value]);
+        assert!(errors(&wrong).contains(says), "{}", errors(&wrong));
+    }
+    // A port that was free a moment ago.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unset = doppel().env("DOPPEL_SERVER", "").args(["group", "nonsense"]).output().unwrap();
+    assert!(!errors(&unset).contains("--server"), "{}", errors(&unset));
+    let nobody = run(["status", "--server", &format!("http://{free}"), A]);
+    assert_eq!(code(&nobody), 3, "{}", errors(&nobody));
+    assert!(errors(&nobody).contains("doppel serve --data DIR"), "{}", errors(&nobody));
+    let server = OwnServer::start(&[]);
+    let refused = ask(&server, &["group", "g999999-0"]);
+    assert_eq!(code(&refused), 4);
+    assert!(errors(&refused).contains("there is no group g999999-0"), "{}", errors(&refused));
+    let refused = ask(&server, &["explain", "nonsense", A]);
+    assert!(errors(&refused).contains("a: not an absolute URL"), "{}", errors(&refused));
+    for (cursor, says) in [("foo", "400"), ("1.2", "410")] {
+        let refused = ask(&server, &["changes", "--cursor", cursor]);
+        assert!(errors(&refused).contains(says), "{}", errors(&refused));
+    }
+    let help = run_ok(["--help"]);
+    for line in ["Exit codes:", "3  the server cannot be reached", "5  done, but"] {
+        assert!(help.contains(line), "{help}");
+    }
+}

@@ -1,0 +1,101 @@
+//! `doppel load` against servers that are late, refuse pages or do not respond.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::fake_server::{Responder, fake_server, taken};
+use crate::harness::{PATIENCE, Server, doppel, run, wait_until};
+use crate::{code, errors, fifo, finished, numbered};
+
+#[test]
+fn a_load_reports_that_it_waits_for_the_server() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 5);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = doppel();
+    command.args(["load", "--patience", "60", "--server", &format!("http://{free}")]).arg(&crawl);
+    let mut load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(load.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("no server answers at ") && line.ends_with("trying for 60 s\n"), "{line}");
+    let server = Server::start_on(&free.to_string(), &home.path().join("data"), &[]);
+    assert!(wait_until("the load to end", PATIENCE, || load.try_wait().unwrap()).success());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "doppel: the server answers\n");
+    assert_eq!(server.status("http://a.example/4")["url"], "http://a.example/4");
+}
+
+#[test]
+fn a_page_too_large_for_the_server_is_named_and_the_others_are_accepted() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 20);
+    let url = fake_server(|_, body| {
+        let large = body.lines().any(|line| line.contains("/13\""));
+        let problem =
+            json!({"type": "urn:doppel:problem:too-large", "title": "", "status": 413, "detail": "too long"});
+        Some(if large { (413, problem.to_string()) } else { taken(body) })
+    });
+    let load = |options: &[&str]| {
+        let mut command = doppel();
+        command.args(["load", "--json", "--lanes", "1", "--server", &url]).args(options).arg(&crawl);
+        command.output().unwrap()
+    };
+    let output = load(&[]);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert!(errors(&output).contains("http://a.example/13: "), "{}", errors(&output));
+    assert!(errors(&output).contains("too long"), "{}", errors(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["outcomes"], json!({"pending": 19, "refused": 1}));
+    let strict = load(&["--strict"]);
+    assert_eq!(code(&strict), 5, "{}", errors(&strict));
+    assert!(errors(&strict).contains("1 page was refused"), "{}", errors(&strict));
+}
+
+#[test]
+fn a_refusal_names_the_pages() {
+    let home = tempfile::tempdir().unwrap();
+    let url = fake_server(|_, _| Some((507, "{\"detail\":\"the disk is full\"}".to_owned())));
+    for (pages, named) in [(1, "http://a.example/0: "), (3, "http://a.example/0 and 2 pages after it: ")] {
+        let crawl = numbered(home.path(), pages);
+        let output = run(["load", "--lanes", "1", "--server", &url, crawl.to_str().unwrap()]);
+        assert_eq!(code(&output), 4, "{}", errors(&output));
+        assert!(errors(&output).contains(named), "{}", errors(&output));
+        assert!(errors(&output).contains("the disk is full"), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn a_silent_server_is_given_up() {
+    let home = tempfile::tempdir().unwrap();
+    let crawl = numbered(home.path(), 1);
+    let silent: [Responder; 2] = [|_, _| None, |line, body| line.contains("/v1/pages").then(|| taken(body))];
+    for silent in silent {
+        let url = fake_server(silent);
+        let mut command = doppel();
+        command.args(["load", "--flush", "--patience", "1", "--server", &url]).arg(&crawl);
+        let load = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let output = finished(load);
+        assert_eq!(code(&output), 3, "{}", errors(&output));
+        assert!(errors(&output).contains("no server answers"), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn acknowledgements_that_cannot_be_written_are_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let (crawl, fifo) = (numbered(home.path(), 2_000), fifo(home.path()));
+    let url = fake_server(|_, body| Some(taken(body)));
+    let mut command = doppel();
+    command.args(["load", "--lanes", "1", "--batch", "10", "--server", &url, "--acknowledged"]).arg(&fifo);
+    let load = command.arg(&crawl).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    fs::File::open(&fifo).unwrap().read_exact(&mut [0]).unwrap();
+    let output = finished(load);
+    assert_eq!(code(&output), 1, "{}", errors(&output));
+    assert!(errors(&output).contains("cannot write the acknowledged pages"), "{}", errors(&output));
+}
