@@ -1,12 +1,6 @@
 //! A collection of any size: real pages first, then families of pages made from them.
 //!
-//! - A family's text is a *recombination*: stretches of 10 to 80 words of random real pages, one after the
-//!   other, until it has the length of a random real page. Recombinations share shingles with the pages
-//!   they come from and with each other, and are not near-duplicates.
-//! - Three of four families have one page, the others 2 to 11, evenly, whatever the size of the collection:
-//!   it grows as when a crawl reaches more sites. A page is that text with each word replaced by a random
-//!   other one with probability p; p is drawn for each page, evenly from 0 to 0.07. So J with the text, about
-//!   s / (2 - s) for s = (1 - p)^5, goes from 1 down to 0.5, and many pairs are near tau on either side.
+//! - The families (see `families`) have the same sizes in a collection of any size, as when a crawl reaches more sites.
 //! - An update of any page replaces words in the same way, with p evenly from 0 to 0.04 (J with the version
 //!   before: 1 to 0.69).
 //! - Pages of all families come in random order.
@@ -18,10 +12,12 @@ use std::sync::Arc;
 use doppel_model::Random;
 use doppel_model::signature::{Builder, Signature};
 
-const FAMILY_RATE: f64 = 0.07;
+use super::families;
+
+/// The highest probability with which an update replaces a word.
 const UPDATE_RATE: f64 = 0.04;
 
-/// Where a page's first version comes from.
+/// The origin of a page's first version.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     Real(usize),
@@ -32,13 +28,13 @@ enum Origin {
 pub(crate) struct Generator {
     real: Vec<Vec<u64>>,
     seed: u64,
-    /// Where the pages come from, in order of arrival, and how often each was updated.
+    /// The origins of the pages, in order of arrival, and the number of updates of each.
     pages: Vec<(Origin, u32)>,
     builder: Builder,
 }
 
 impl Generator {
-    /// `pages` pages from real ones, each given as the hashes of its tokens.
+    /// Makes `pages` pages from real ones, which are given as the hashes of their tokens.
     pub(crate) fn new(real: Vec<Vec<u64>>, pages: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut made = Vec::new();
@@ -47,7 +43,7 @@ impl Generator {
             if made.len() >= wanted || real.is_empty() {
                 break;
             }
-            let members = if random.index(4) > 0 { 1 } else { 2 + random.below(10) };
+            let members = families::size(&mut random);
             made.extend((0..members).map(|member| Origin::Member { family, member }));
         }
         random.shuffle(&mut made);
@@ -57,7 +53,7 @@ impl Generator {
         Self { real, seed, pages, builder: Builder::new() }
     }
 
-    /// How many pages there are.
+    /// The number of pages.
     pub(crate) fn len(&self) -> usize {
         self.pages.len()
     }
@@ -79,39 +75,19 @@ impl Generator {
         let mut words = match origin {
             Origin::Real(number) => self.real[number].clone(),
             Origin::Member { family, member } => {
-                let mut words = self.family(family);
-                replace(&mut words, FAMILY_RATE, &mut Random::of(self.seed, [1, family, member]));
+                let mut words = families::text(&self.real, &mut Random::of(self.seed, [0, family, 0]));
+                families::replace(
+                    &mut words,
+                    families::RATE,
+                    &mut Random::of(self.seed, [1, family, member]),
+                );
                 words
             }
         };
         for update in 0..u64::from(updates) {
-            replace(&mut words, UPDATE_RATE, &mut Random::of(self.seed, [2, page as u64, update]));
+            families::replace(&mut words, UPDATE_RATE, &mut Random::of(self.seed, [2, page as u64, update]));
         }
         words
-    }
-
-    fn family(&self, family: u64) -> Vec<u64> {
-        let mut random = Random::of(self.seed, [0, family, 0]);
-        let real = &self.real;
-        let length = real[random.index(real.len())].len();
-        let mut words = Vec::with_capacity(length);
-        while words.len() < length {
-            let from = &real[random.index(real.len())];
-            let start = random.index(from.len());
-            let stretch = (10 + random.index(71)).min(from.len() - start).min(length - words.len());
-            words.extend_from_slice(&from[start..start + stretch]);
-        }
-        words
-    }
-}
-
-/// Replaces words with a probability from 0 to `rate_max`.
-fn replace(words: &mut [u64], rate_max: f64, random: &mut Random) {
-    let rate = random.unit() * rate_max;
-    for word in words {
-        if random.unit() < rate {
-            *word = random.number();
-        }
     }
 }
 

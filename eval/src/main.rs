@@ -9,7 +9,7 @@
 //! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
 //! | `replay` | crawls read once, for the engine and for the baseline |
 //! | `from_scratch` | the whole collection compared anew |
-//! | `generator` | a collection of any size, made from real pages |
+//! | `generator`, `families` | a collection of any size, made from real pages |
 //! | `drive` | the engine, fed in batches and read at chosen moments |
 //! | `processor` | processor time |
 //! | `compare` | two partitions into groups, compared |
@@ -22,6 +22,7 @@ mod accuracy;
 mod collection;
 mod compare;
 mod drive;
+mod families;
 mod from_scratch;
 mod generator;
 mod incremental;

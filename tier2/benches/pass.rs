@@ -6,16 +6,11 @@
 //!
 //! # The collection
 //! First all distinct pages of the corpora `mid` and `trace` (without the corpora: made-up texts of
-//! Zipf-distributed words), then families made from them, all shuffled; the last 5,000 are the new ones.
+//! Zipf-distributed words), then families made from them (see `families`), all shuffled; the last 5,000 are the new
+//! ones.
 //!
-//! - A family's text is a *recombination*: stretches of 10 to 80 words of random real pages, one after the
-//!   other, until it has the length of a random real page. Recombinations share shingles with the pages
-//!   they come from, and with each other, and are not near-duplicates.
-//! - Its members are that text with each word replaced by a random other one with probability p; p is
-//!   drawn for each member, evenly from 0 to 0.07. So J with the text, which is about s / (2 - s) for
-//!   s = (1 - p)^5, goes from 1 down to 0.5, and many pairs are near tau on either side.
-//! - *steady*: three of four families have one member, the others 2 to 11, evenly. The same at every size, as
-//!   when a crawl reaches more sites. The cost of a page should hardly grow.
+//! - *steady*: families have the same sizes whatever the size of the collection, as when a crawl reaches more sites.
+//!   The cost of a page should hardly grow.
 //! - *growing*: families are so many times larger as the collection is larger than 10,000 pages, so there are
 //!   as many as there, as when the same sites are crawled in ever more versions. The number of pages to
 //!   search grows as much; the cost of a page should not.
@@ -40,6 +35,8 @@ use tempfile::TempDir;
 
 #[path = "../../common/text/tests/crawl/mod.rs"]
 mod crawl;
+#[path = "../../eval/src/families.rs"]
+mod families;
 
 /// Pages of a pass.
 const PASS: usize = 5_000;
@@ -110,11 +107,11 @@ impl Collection {
         let mut order: Vec<Result<usize, Member>> = (0..real).map(Ok).collect();
         let factor = match families {
             Families::Steady => 1,
-            Families::Growing => stored.div_ceil(SIZES[0]),
+            Families::Growing => stored.div_ceil(SIZES[0]) as u64,
         };
         for family in 0.. {
-            let size = if random.index(4) > 0 { 1 } else { 2 + random.index(10) };
-            order.extend((0..size * factor).map(|member| Err((family, member as u64))));
+            let size = families::size(&mut random) * factor;
+            order.extend((0..size).map(|member| Err((family, member))));
             if order.len() >= wanted {
                 break;
             }
@@ -134,23 +131,8 @@ impl Collection {
 
 /// The words of a member of a family.
 fn text((family, member): Member) -> Vec<u64> {
-    let real = real_pages();
-    let mut random = Random::new(family << 32);
-    let length = real[random.index(real.len())].len();
-    let mut words = Vec::with_capacity(length);
-    while words.len() < length {
-        let from = &real[random.index(real.len())];
-        let start = random.index(from.len());
-        let stretch = (10 + random.index(71)).min(from.len() - start).min(length - words.len());
-        words.extend_from_slice(&from[start..start + stretch]);
-    }
-    let mut random = Random::new((family << 32) | (member + 1));
-    let rate = random.unit() * 0.07;
-    for word in &mut words {
-        if random.unit() < rate {
-            *word = random.number();
-        }
-    }
+    let mut words = families::text(real_pages(), &mut Random::new(family << 32));
+    families::replace(&mut words, families::RATE, &mut Random::new((family << 32) | (member + 1)));
     words
 }
 
