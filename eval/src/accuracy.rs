@@ -19,8 +19,8 @@ use crate::drive::Driver;
 use crate::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};
 
-/// What the paper states in its table 1, over all its sizes and numbers of partitions, in percent, and in its
-/// figure 8.
+/// The figures of the paper: those of its table 1, over all its sizes and numbers of partitions, in percent, and those
+/// of its figure 8.
 const PAPER: &str = "the paper: REP 0.8 to 1.3 %, RER 1.5 to 1.74 %, about 30 % of updates confirmed";
 
 /// Compare the groups with an exact baseline while crawls come in.
@@ -48,20 +48,20 @@ pub(crate) struct Accuracy {
     #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', default_value = "10,20,30,50,75,100",
         value_parser = clap::value_parser!(u8).range(1..=100))]
     milestones: Vec<u8>,
-    /// Pages of a batch.
+    /// The number of pages in a batch.
     #[arg(long, value_name = "PAGES", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
 }
 
-/// By which rules, and when the groups are read.
+/// The rules, and the moment at which the groups are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 enum Mode {
-    /// The paper's rules, when all they ask for is done.
+    /// The paper's rules, when all work that they demand is done.
     Paper,
-    /// Ours, the moment nothing is pending.
+    /// Our rules, at the moment when nothing is pending.
     AtOnce,
-    /// Ours, when nothing is left to do.
+    /// Our rules, when nothing is left to do.
     Quiescent,
 }
 
@@ -70,7 +70,7 @@ enum Mode {
 pub(crate) struct Result {
     rounds: Vec<String>,
     fetches: usize,
-    /// Fetches that gave a page with content another set of shingles.
+    /// The number of fetches that changed the set of shingles of a page.
     updates: u64,
     runs: Vec<Run>,
     seconds: f64,
@@ -82,7 +82,7 @@ struct Run {
     rules: Mode,
     tau: Tau,
     partitions: u32,
-    /// Partitions in force at the end: there is one until there are enough contents to learn a map from.
+    /// The number of partitions at the end. There is one until there are enough contents to learn a map from.
     partitions_learned: usize,
     milestones: Vec<Milestone>,
     /// Share of the updates that tier 1 settled without waiting for tier 2.
@@ -138,7 +138,7 @@ impl Accuracy {
         Ok(result)
     }
 
-    /// How many of `fetches` a milestone stands behind.
+    /// The number of `fetches` before a milestone.
     fn until(percent: u8, fetches: usize) -> usize {
         fetches * usize::from(percent) / 100
     }
@@ -210,7 +210,7 @@ impl Accuracy {
 /// Compares the engine's groups with the baseline's.
 ///
 /// # Errors
-/// When the two do not have the same live pages: one of them has lost a fetch.
+/// When the two do not have the same live pages, because one of them has lost a fetch.
 fn compare(
     groups: &HashMap<PageUrl, Option<GroupId>>,
     truth: &HashMap<PageUrl, Label>,

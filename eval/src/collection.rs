@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use doppel_baseline::{self as baseline, ContentId, Contents};
 use doppel_model::{PageUrl, Tau, Timestamp};
 
-/// Most redirects followed from one page.
+/// The maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;
 
-/// What a fetch of a page gave.
+/// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Version {
     Content(ContentId),
@@ -27,13 +27,13 @@ pub(crate) struct Collection {
 pub(crate) enum Label {
     /// The component of this content.
     Component(ContentId),
-    /// A page that is like no other: without tokens, or a redirect that ends nowhere.
+    /// A page that is similar to no other: without tokens, or a redirect that ends nowhere.
     Alone(PageUrl),
 }
 
 impl Collection {
-    /// Takes a fetch over unless a newer one is known; of two at one time the later one stays. Gives the
-    /// version that it replaced.
+    /// Records a fetch unless a newer one is known. If two have the same time, the later one replaces the earlier.
+    /// Returns the version that was replaced.
     pub(crate) fn fetch(&mut self, url: &PageUrl, at: Timestamp, version: &Version) -> Taken {
         match self.pages.get_mut(url) {
             None => {
@@ -50,7 +50,7 @@ impl Collection {
         self.pages.iter().filter(|(_, (_, version))| *version != Version::Dead).map(|(url, _)| url)
     }
 
-    /// Where a live page ends: the page and its content; none where its redirects end nowhere.
+    /// The page at the end of a live page's redirects, with its content; none if they end nowhere.
     pub(crate) fn resolve<'c>(&'c self, url: &'c PageUrl) -> Option<(&'c PageUrl, ContentId)> {
         let mut at = url;
         for _ in 0..=HOPS_MAX {
@@ -63,8 +63,8 @@ impl Collection {
         None
     }
 
-    /// The group of every live page, for the pairs of all contents with F true: connected components of
-    /// the contents that live pages have, and redirects with their target.
+    /// The group of every live page, from the pairs of all contents for which F is true. The groups are the connected
+    /// components of the contents that live pages have; a redirect is in the group of its target.
     pub(crate) fn groups(
         &self,
         contents: &Contents,
@@ -90,18 +90,18 @@ impl Collection {
     }
 }
 
-/// What became of a fetch.
+/// The outcome of a fetch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// The first of its URL.
+    /// The first fetch of its URL.
     New,
     /// A newer version is known.
     Stale,
-    /// It replaced this.
+    /// It replaced this version.
     Replaced(Version),
 }
 
-/// Every pair of different contents with F true.
+/// Every pair of different contents for which F is true.
 pub(crate) fn all_pairs(contents: &Contents, tau: Tau) -> Vec<(ContentId, ContentId)> {
     let pairs = baseline::similar_contents(contents.all(), exact(tau)).above;
     pairs.into_iter().map(|(a, b)| (ContentId::at(a), ContentId::at(b))).collect()
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(groups[&url("a")], groups[&url("to-c")]);
         assert_ne!(groups[&url("loop")], groups[&url("loop2")]);
         assert_ne!(groups[&url("empty")], groups[&url("empty2")]);
-        // What linked the others is gone.
+        // The content that linked the others is gone.
         let gone = pages.fetch(&url("b"), Timestamp::from_millis(5), &Version::Dead);
         assert_eq!(gone, Taken::Replaced(Version::Content(b)));
         let groups = pages.groups(&contents, &pairs);

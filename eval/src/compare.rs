@@ -1,4 +1,4 @@
-//! Two partitions of the same pages into groups, compared.
+//! Compares two partitions of the same pages into groups.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -60,7 +60,7 @@ impl Agreement {
     }
 }
 
-/// A share, 0 of nothing.
+/// A share; 0 if the whole is 0.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -13,20 +13,20 @@ use doppel_model::{GroupId, PageUrl, Tau};
 use doppel_protocol::{GroupState, Outcome, Submission, Tier1Api};
 use doppel_tier1::Rules;
 
-/// How often it is looked whether anything is pending.
+/// The pause between two checks whether anything is pending.
 const POLL: Duration = Duration::from_millis(1);
-/// How long one wait for quiescence may take before it is begun again.
+/// The maximum duration of one wait for quiescence, before the next one begins.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
-/// Forwards followed from a group; they lead to ever smaller ids.
+/// The maximum number of forwards that are followed from a group. They lead to ever smaller ids.
 const FORWARDS_MAX: usize = 64;
 
-/// An engine that goes with its directory.
+/// An engine in a temporary directory that is removed with it.
 pub(crate) struct Driver {
     pub(crate) engine: Engine,
     pub(crate) scratch: Scratch,
 }
 
-/// The engine as it is when nothing is said.
+/// The default configuration of the engine.
 #[derive(Parser)]
 struct Defaults {
     #[command(flatten)]
@@ -34,17 +34,17 @@ struct Defaults {
 }
 
 impl Driver {
-    /// Starts an empty collection. Nothing of it is flushed to disk, as in `doppel dedup` without --data.
+    /// Starts an empty collection. Nothing is flushed to disk, as in `doppel dedup` without --data.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// When the engine cannot be opened.
     pub(crate) fn new(tau: Tau, partitions: u32, rules: Rules) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
         let defaults = Defaults::parse_from(["doppel"]).engine;
         let args = EngineArgs {
             tau: Some(tau),
             partitions,
-            // The driver waits by itself, and wants no group left out of the comparison.
+            // The driver limits the pending pages itself, and no group may be left out of the comparison.
             pending_max: u64::MAX,
             group_members_max: u64::MAX,
             low_cohesion_percent: if rules.recomputation { defaults.low_cohesion_percent } else { 0 },
@@ -54,7 +54,7 @@ impl Driver {
         Ok(Self { engine, scratch })
     }
 
-    /// Hands a batch over; what became of each.
+    /// Hands over a batch. Returns the outcome of each submission.
     ///
     /// # Errors
     /// When tier 1 failed.
@@ -83,7 +83,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Every live page with its group, merged ones followed; none for a page on its own.
+    /// Every live page with its group after following merges; none for a page without a group.
     ///
     /// # Errors
     /// When a record is damaged.

@@ -1,5 +1,5 @@
-//! The whole collection compared as if nothing were known: tier 2's pass over all signatures, and the
-//! connected components of what it finds, in memory.
+//! Compares the whole collection as if nothing were known: one pass of tier 2 over all signatures, then the connected
+//! components of the pairs, in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use doppel_tier2::{Config, Tier2};
 
 use crate::processor;
 
-/// What comparing everything took, in seconds, and how many groups of two pages or more it found.
+/// The time that a comparison of everything took, in seconds, and the number of groups of two pages or more.
 #[derive(Debug)]
 pub(crate) struct FromScratch {
     pub(crate) seconds: f64,
@@ -33,7 +33,7 @@ pub(crate) struct FromScratch {
 /// When the index fails.
 pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> anyhow::Result<FromScratch> {
     let scratch = Scratch::new()?;
-    // One partition is the fastest in one process: no map is learned.
+    // One partition is the fastest in one process, because no map is learned.
     let config = Config { partitions: 1, ..Config::new(scratch.path(), Policy { tau }) };
     let (sender, answers) = channel();
     let index = Tier2::open(config, Arc::new(Nobody(sender)))?;
@@ -64,7 +64,7 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
     Ok(FromScratch { seconds, processor, groups })
 }
 
-/// A tier 1 that has nothing, and collects results.
+/// A tier 1 without contents that collects results.
 struct Nobody(Sender<Vec<SearchResult>>);
 
 impl ContentSource for Nobody {
@@ -106,7 +106,7 @@ impl Components {
         *self.numbers.entry(page).or_insert_with(|| self.sets.add())
     }
 
-    /// Components; a page that was never linked is not among them.
+    /// The number of components. Pages that were never linked are not counted.
     fn count(&self) -> u64 {
         self.sets.components() as u64
     }

@@ -1,4 +1,4 @@
-//! `doppel-eval incremental`: what deciding a batch costs beside comparing the whole collection again.
+//! `doppel-eval incremental`: the cost of deciding a batch, compared with comparing the whole collection again.
 
 mod report;
 
@@ -24,16 +24,16 @@ use crate::generator::Generator;
 use crate::processor;
 use crate::replay::{Replay, ReplayArgs, batches};
 
-/// Partitions of the engine, as in a new data directory.
+/// The number of partitions of the engine, as in a new data directory.
 const PARTITIONS: u32 = 16;
-/// Pages handed over at a time while the collection grows to the next size.
+/// The number of pages handed over at a time while the collection grows to the next size.
 const GROW_PAGES: usize = 5_000;
-/// Of ten pages of a batch so many are updates, the others are new: about the mix of fetches with another
-/// content in a real re-crawl.
+/// The number of updates among ten pages of a batch; the others are new. This is about the mix of fetches with a
+/// changed content in a real re-crawl.
 const UPDATES_OF_TEN: usize = 6;
-/// Times that the whole collection is compared at each size; the quickest counts.
+/// How often the whole collection is compared at each size. The fastest run counts.
 const FROM_SCRATCH: usize = 3;
-/// Batches of the same replay as in `accuracy`.
+/// The number of pages in a batch of the replay, as in `accuracy`.
 const REPLAY_BATCH: usize = 1_000;
 
 /// Measure what incremental work saves as the collection grows.
@@ -62,7 +62,7 @@ pub(crate) struct Incremental {
     /// Batches decided at each size; the quickest counts.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     batches: u32,
-    /// Of the made pages.
+    /// Seed of the generated pages.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 }
@@ -81,17 +81,17 @@ pub(crate) struct Result {
 #[derive(Debug, Serialize)]
 struct Size {
     pages: usize,
-    /// Milliseconds a page of the batch: all compared again, decided, answered.
+    /// Milliseconds per page of the batch: until everything is compared again, decided, or answered.
     non_incremental: f64,
     incremental: f64,
     answered: f64,
     /// Non-incremental over incremental.
     ratio: f64,
-    /// The same of processor time, means of all runs: other work on the machine changes it less.
+    /// The same in processor time, as the mean of all runs. Other work on the machine affects it less.
     non_incremental_processor: f64,
     incremental_processor: f64,
     ratio_processor: f64,
-    /// Groups of two pages or more, by either.
+    /// The number of groups of two pages or more, the same by both ways.
     groups: u64,
     /// Share of the updates that the representative confirmed.
     confirmed: f64,
@@ -157,11 +157,11 @@ struct Growth {
     /// The present version of each page.
     pages: Vec<(PageUrl, Arc<Signature>)>,
     random: Random,
-    /// Milliseconds; every batch is a moment later.
+    /// The time of the next batch, in milliseconds. Every batch is a moment later.
     clock: i64,
 }
 
-/// What a batch took, in seconds.
+/// The time that a batch took, in seconds.
 struct Took {
     answered: f64,
     decided: f64,
@@ -203,11 +203,11 @@ impl Growth {
         let took = (0..batches).map(|_| self.decide(batch)).collect::<anyhow::Result<Vec<Took>>>()?;
         let (updates, confirmed) = took.iter().fold((0, 0), |(u, c), t| (u + t.updates, c + t.confirmed));
         let a_page = 1_000.0 / batch as f64;
-        // Other work on the machine only adds to a time, so the least of several counts.
+        // Other work on the machine only lengthens a time, so the shortest of several counts.
         let least = |of: fn(&Took) -> f64| took.iter().map(of).fold(f64::INFINITY, f64::min) * a_page;
         let (incremental, answered) = (least(|took| took.decided), least(|took| took.answered));
-        // The least of many short times is lower than that of a few long ones on a busy machine, and would
-        // favour the batches; of processor time it is the mean on both sides.
+        // On a busy machine the minimum of many short times is lower than that of a few long ones, which would favour
+        // the batches. For processor time, both sides use the mean.
         let incremental_processor =
             took.iter().map(|took| took.processor).sum::<f64>() / took.len() as f64 * a_page;
         let mut scratch = from_scratch(&self.pages, tau)?;
@@ -243,7 +243,7 @@ impl Growth {
         let (before, mut updated) = (self.pages.len(), HashSet::new());
         for place in 0..batch {
             let known = self.random.index(before);
-            // A page comes once in a batch.
+            // A page occurs only once in a batch.
             if place % 10 < UPDATES_OF_TEN && updated.insert(known) {
                 self.pages[known].1 = self.generator.update(known);
                 submissions.push(self.submission(known));
@@ -253,7 +253,7 @@ impl Growth {
         }
         let (begin, processor) = (Instant::now(), processor::seconds());
         let outcomes = self.driver.submit(submissions)?;
-        // The batch is complete: nothing is gained by waiting for more.
+        // The batch is complete, so waiting for more pages gains nothing.
         self.driver.engine.tier2.flush_batch()?;
         self.driver.answered()?;
         let answered = begin.elapsed().as_secs_f64();

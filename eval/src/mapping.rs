@@ -1,4 +1,4 @@
-//! `doppel-eval mapping`: how evenly contents lie on nodes, what is sent and compared, and what is lost.
+//! `doppel-eval mapping`: how evenly contents are distributed to nodes, what is sent and compared, and what is lost.
 
 mod collection;
 mod later;
@@ -28,10 +28,10 @@ use tolerance::Tolerance;
 /// is learned from all of them and applied to them: ours (learned cuts, exact bound), the control (one
 /// dimension, cut at equal depth as well as it can be, exact bound), and the paper's (each dimension cut for
 /// itself from fine intervals, a grid of boxes that are dealt to the nodes, intervals widened by rho), each with
-/// the same numbers of partitions, or boxes, of a node. Every pair of contents with F
-/// true, found by separate exact code, is searched for: lost is what is not compared. Rho is sampled as the paper does,
-/// and swept. Then mappings are learned from a random part, and ten data sets are made of the rest. A pair that ours
-/// or the control loses makes the command fail.
+/// the same numbers of partitions, or boxes, per node. Separate exact code finds every pair of contents for
+/// which F is true; a pair is lost if the mapping does not compare it. Rho is sampled as in the paper, and
+/// swept. Then mappings are learned from a random part of the contents, and ten data sets are made from the
+/// rest. The command fails if ours or the control loses a pair.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,17 +48,17 @@ pub(crate) struct Mapping {
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "2,4,8,16,32,64",
         value_parser = clap::value_parser!(u32).range(1..=4096))]
     nodes: Vec<u32>,
-    /// Dimensions: of ours all from 2, of the paper's all up to 4.
+    /// Dimensions: for ours all from 2, for the paper's all up to 4.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = args::dimensions)]
     dimensions: Vec<usize>,
-    /// Partitions of a node, or boxes in the paper's; fewer where there would be more than 4096 in all.
+    /// Partitions per node, or boxes for the paper's; fewer if there would be more than 4096 in all.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,8,16",
         value_parser = clap::value_parser!(u32).range(1..=4096))]
     partitions_per_node: Vec<u32>,
-    /// By how much the paper's intervals are widened, 1 to 10.
+    /// The factor by which the paper's intervals are widened, 1 to 10.
     #[arg(long, value_name = "RHO", default_value = RHO_DEFAULT)]
     rho: Rho,
-    /// By how much they are widened in a sweep on the most nodes with the most boxes.
+    /// The factors of a sweep on the most nodes with the most boxes.
     #[arg(
         long,
         value_name = "RHO,...",
@@ -66,23 +66,23 @@ pub(crate) struct Mapping {
         default_value = "1,1.05,1.1,1.15,1.2,1.25,1.3"
     )]
     rho_sweep: Vec<Rho>,
-    /// Nodes for the later data sets.
+    /// Number of nodes for the later data sets.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(2..=4096))]
     later_nodes: u32,
-    /// Share of the contents, in percent, that is learned from before the later data sets come. A map knows
-    /// no more of the shares than its sample tells it: with less, no mapping can be as even on later data as
-    /// a random deal.
+    /// Share of the contents, in percent, from which the mapping for the later data sets is learned. The smaller
+    /// the sample, the less a map can know about later data; with too small a one no mapping can be as even on
+    /// later data as a random distribution.
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=99))]
     learned_percent: u8,
-    /// Random splits of which the figures of later data sets are means; 0 for none.
+    /// Number of random splits. The figures of later data sets are means over them; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     splits: u32,
-    /// Of the splits.
+    /// Seed of the splits.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 }
 
-/// The most dimensions of the paper's.
+/// The maximum number of dimensions of the paper's mapping.
 const PAPERS_DIMENSIONS_MAX: usize = 4;
 
 /// A kind of mapping.
@@ -97,7 +97,7 @@ enum Design {
     Ours,
 }
 
-/// A design in so many dimensions.
+/// A design with a number of dimensions and of partitions per node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Variant {
     design: Design,
@@ -105,27 +105,27 @@ struct Variant {
     partitions_per_node: u32,
 }
 
-/// A mapping, measured on what it was learned from.
+/// A mapping, measured on the contents that it was learned from.
 #[derive(Debug, Serialize)]
 struct Run {
     tau: Tau,
     #[serde(flatten)]
     variant: Variant,
     nodes: u32,
-    /// By how much the paper's intervals are widened.
+    /// The factor by which the paper's intervals are widened.
     rho: Rho,
-    /// Most over mean stored, and the same of contents dealt at random.
+    /// The largest number of contents on a node, divided by the mean; and the same for contents distributed at random.
     imbalance: f64,
     imbalance_floor: f64,
-    /// Share of fan-out saved against comparing everything everywhere.
+    /// Share of fan-out saved in relation to comparing everything everywhere.
     fan_out_saved: f64,
-    /// All pairs over the work of the busiest node (stored x received).
+    /// The number of all pairs, divided by the work of the busiest node (stored x received).
     speed_up: f64,
-    /// Searches for one content of a pair that do not reach the other; a pair has two searches.
+    /// The number of searches for one content of a pair that do not reach the other. A pair has two searches.
     lost: u64,
 }
 
-/// Pairs of contents with F true.
+/// The number of pairs of contents for which F is true.
 #[derive(Debug, Serialize)]
 struct Pairs {
     tau: Tau,
@@ -141,15 +141,15 @@ pub(crate) struct Result {
     lengths: Vec<Bin>,
     pairs: Vec<Pairs>,
     runs: Vec<Run>,
-    /// The paper's, by rho.
+    /// The runs of the paper's mapping, by rho.
     sweep: Vec<Run>,
-    /// What rho comes to by the paper's definition.
+    /// The values of rho by the paper's definition.
     tolerances: Vec<Tolerance>,
     later_nodes: u32,
     learned_percent: u8,
     splits: u32,
     later: Vec<Later>,
-    /// What should be known before the figures are believed.
+    /// Reasons to doubt the figures.
     warnings: Vec<String>,
     seconds: f64,
 }

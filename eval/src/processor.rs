@@ -1,8 +1,8 @@
-//! Processor time of this process: what work costs, whatever else runs on the machine meanwhile.
+//! Processor time of this process. It shows the cost of work even if other programs run at the same time.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds that all threads have spent on processors so far, those that have ended among them.
+/// The seconds that all threads have spent on processors so far, including threads that have ended.
 pub(crate) fn seconds() -> f64 {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9

@@ -18,9 +18,9 @@ use doppel_text::{Extractor, HtmlText};
 
 use crate::collection::{Collection, Taken, Version};
 
-/// Pages that are read while those before are extracted.
+/// The number of pages that are read ahead while earlier ones are extracted.
 const AHEAD: usize = 1_024;
-/// Time between two versions that are replayed as crawls.
+/// The time between two versions that are replayed as crawls.
 const WEEK_MS: i64 = 7 * Timestamp::DAY_MS;
 
 /// What to replay.
@@ -64,7 +64,7 @@ impl Replay {
     /// Reads everything that is to be replayed. It is kept in memory as signatures and sets.
     ///
     /// # Errors
-    /// When an input is not there, or nothing in it is a page.
+    /// When an input does not exist or contains no page.
     pub(crate) fn read(args: &ReplayArgs) -> anyhow::Result<Self> {
         let mut reader = Reader::new()?;
         let (tally, rounds) = match &args.versions {
@@ -79,7 +79,8 @@ impl Replay {
     }
 }
 
-/// Fetches in batches of at most `pages`; a batch is of one round, for no crawl fetches a page twice.
+/// Splits fetches into batches of at most `pages`. A batch belongs to one round, because a page occurs only once in a
+/// round.
 pub(crate) fn batches(fetches: &[Fetch], pages: usize) -> impl Iterator<Item = &[Fetch]> {
     fetches.chunk_by(|a, b| a.round == b.round).flat_map(move |round| round.chunks(pages))
 }
@@ -161,7 +162,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads what waits: the engine's extractors and the baseline side by side.
+    /// Extracts the pages read so far, by the engine's extractors and by the baseline in parallel.
     fn end(&mut self) -> anyhow::Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let batch: Batch =
@@ -203,7 +204,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The version that a URL names behind `prefix`, and the URL without it.
+/// The version that a URL names after `prefix`, and the URL without it.
 fn unversioned<'u>(url: &'u PageUrl, prefix: &str) -> Option<(&'u str, PageUrl)> {
     let (version, rest) = url.as_str().strip_prefix(prefix)?.split_once('/')?;
     if version.is_empty() {
@@ -212,7 +213,7 @@ fn unversioned<'u>(url: &'u PageUrl, prefix: &str) -> Option<(&'u str, PageUrl)>
     Some((version, PageUrl::parse(&format!("{prefix}{rest}")).ok()?))
 }
 
-/// The name of a version; ordered by its numbers, and behind all numbers by the text.
+/// The name of a version. Versions are ordered by their numbers; those without come last, in the order of their texts.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VersionName {
     numberless: bool,

@@ -11,14 +11,14 @@ use serde::Serialize;
 pub(crate) trait Report: Serialize {
     /// The figures.
     fn tables(&self) -> Vec<Table>;
-    /// What else there is to say, a line each.
+    /// Notes, one line each.
     fn notes(&self) -> Vec<String>;
     /// The figures as plots.
     fn panels(&self) -> Vec<Panel>;
-    /// Whether what must hold did.
+    /// Checks what the measure must fulfil.
     ///
     /// # Errors
-    /// What did not.
+    /// When it is not fulfilled.
     fn verdict(&self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -66,7 +66,7 @@ pub(crate) enum Form {
 /// Prints a report, and draws it into a file where one is given.
 ///
 /// # Errors
-/// When that cannot be written, or what must hold did not.
+/// When the report cannot be written, or the measure does not fulfil what it must.
 pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>) -> anyhow::Result<()> {
     if let Some(plot) = plot {
         plot.write(|out| Ok(out.write_all(svg::document(&report.panels()).as_bytes())?))?;
@@ -86,7 +86,7 @@ pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>)
     report.verdict()
 }
 
-/// A share in percent, with as many digits as tell it from 0.
+/// A share in percent, with enough digits to distinguish it from 0.
 pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0".to_owned(),

@@ -1,4 +1,4 @@
-//! `doppel-eval served`: is every page that is called a duplicate one, at that moment?
+//! `doppel-eval served`: checks that every page that is reported as a duplicate is one at that moment.
 
 mod door;
 mod history;
@@ -27,11 +27,11 @@ use door::{Answer, Door};
 use history::{History, Span, Verdict};
 
 const PARTITIONS: u32 = 16;
-/// Pages of one question.
+/// The number of pages in one query.
 const ASKED: usize = 100;
-/// Wrong answers that are kept as examples.
+/// The number of wrong answers that are kept as examples.
 const EXAMPLES: usize = 10;
-/// Points of the plot.
+/// The number of points of the plot.
 const SLICES: usize = 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -49,13 +49,13 @@ pub(crate) struct Served {
     /// Threshold.
     #[arg(long, default_value = "0.8")]
     tau: Tau,
-    /// Pages of a batch.
+    /// Number of pages in a batch.
     #[arg(long, value_name = "PAGES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
     /// Pause after each batch, so that there are more questions to a batch.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pause: u64,
-    /// Of the choice of pages to ask about.
+    /// Seed of the choice of pages to query.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
 }
@@ -67,27 +67,27 @@ pub(crate) struct Result {
     fetches: usize,
     streaming: Answers,
     quiescent: Answers,
-    /// Comparisons of members with their winner in the engine, and those below tau.
+    /// The number of comparisons of members with their winner in the engine, and of those that were not above tau.
     engine_verified: u64,
     engine_rejected: u64,
     /// The streaming answers in slices of the fetches.
     slices: Vec<Slice>,
-    /// Some answers that are wrong.
+    /// Examples of wrong answers.
     examples: Vec<String>,
 }
 
-/// Answers by what they say and how they stand the check.
+/// The number of answers by status and by the result of the check.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Answers {
     answers: u64,
     duplicates: u64,
-    /// Of the duplicates: F holds for the only contents there were; for some of several; for none.
+    /// The duplicates by check: F holds for the only possible contents, for some of several, or for none.
     hold: u64,
     may_hold: u64,
     wrong: u64,
-    /// In a group, and not like its winner or not yet verified.
+    /// Pages that are in a group, but dissimilar to its winner or not yet verified.
     members: u64,
-    /// Of these, F holds with the winner all the same.
+    /// Those of these for which F holds with the winner nevertheless.
     understated: u64,
 }
 
@@ -99,7 +99,7 @@ struct Slice {
     members: u64,
 }
 
-/// What feeder and asker share.
+/// The state that feeder and asker share.
 struct Stage<'r> {
     served: &'r Served,
     replay: &'r Replay,
@@ -179,8 +179,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Asks until the feeder has ended: about the batch that is on its way or was the last, and about random
-    /// pages, in turn.
+    /// Queries until the feeder has ended: in turn the pages of the latest batch and random pages.
     fn ask_on(&self) -> anyhow::Result<()> {
         let http = client()?;
         let mut random = Random::new(self.served.seed);
@@ -201,7 +200,7 @@ impl Stage<'_> {
             let slice = &mut slices[slice];
             for answer in &answers {
                 self.count(answer, span, streaming, examples);
-                // Of redirects there is no similarity.
+                // Redirects have no similarity.
                 if answer.similarity.is_some() {
                     slice.duplicates += u64::from(answer.status == Status::Duplicate);
                     slice.members += u64::from(answer.status == Status::Member);

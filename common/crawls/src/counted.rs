@@ -1,21 +1,21 @@
-//! A file that knows how far it was read.
+//! A file that counts how many of its bytes have been read.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A file that counts what was read of it.
+/// A file that counts how many of its bytes have been read.
 pub(super) struct Counted {
     file: File,
     read: u64,
 }
 
 impl Counted {
-    /// A file that nothing was read of.
+    /// Wraps a file of which nothing has been read.
     pub(super) fn new(file: File) -> Self {
         Self { file, read: 0 }
     }
 
-    /// The offset in the file of the next byte read.
+    /// The file offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.read
     }

@@ -11,7 +11,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 use super::counted::Counted;
 use super::error::Reason;
 
-/// A file name or a comment in a header is shorter than this, in bytes, its end included.
+/// The maximum length of a file name or comment in a header, in bytes, including its terminator.
 const TEXT_MAX: u64 = 4 << 10;
 
 /// The longest header of a member, in bytes: the fixed part, the extra field, both texts and the checksum.
@@ -20,8 +20,8 @@ const HEADER_MAX: usize = 10 + 2 + u16::MAX as usize + 2 * TEXT_MAX as usize + 2
 /// The number of bytes that are searched for a member at a time.
 const SEARCH: usize = 256 << 10;
 
-/// The bytes of a search that a member may need to be told: its header, and the code lengths and first
-/// symbols of a deflate block.
+/// The number of bytes that may be needed to recognise a member: its header, and the code lengths and first symbols of
+/// a deflate block.
 const EDGE: usize = HEADER_MAX + (1 << 10);
 
 /// The first three bytes of a member: the magic number and the deflate method.
@@ -147,7 +147,7 @@ impl Gzip {
             let wanted = (SEARCH - bytes.len()) as u64;
             (&mut self.file).take(wanted).read_to_end(&mut bytes).map_err(Reason::Io)?;
             let last = bytes.len() < SEARCH;
-            // A member that begins too near the end of what is here waits for the next round.
+            // A member that begins too close to the end of the window is left to the next round.
             let searched = if last { bytes.len() } else { SEARCH - EDGE };
             for at in memchr::memmem::find_iter(&bytes, &MAGIC).take_while(|at| *at < searched) {
                 if self.unpacks_to(&bytes[at..], prefix) {

@@ -1,12 +1,12 @@
-//! Identifiers of what a cluster is made of: ranges, nodes, partitions, and the numbers that order their work.
+//! Identifiers of the parts of a cluster (ranges, nodes, partitions), and the numbers that order their work.
 //!
-//! In JSON each is a plain number.
+//! In JSON each of them is a plain number.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares a number that is a type of its own.
+/// Declares a newtype of a number.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
@@ -23,31 +23,31 @@ macro_rules! number {
 }
 
 number! {
-    /// A run of shards with one database, one writer and one log. From 0.
+    /// A run of shards with one database, one writer and one log, counted from 0.
     RangeId(u16)
 }
 number! {
-    /// Number of a range's ownership; grows with every owner.
+    /// The number of a range's ownership. It grows with every new owner.
     Epoch(u64)
 }
 number! {
-    /// A node of tier 2, by its number in the plan. From 0.
+    /// A node of tier 2, by its number in the plan, counted from 0.
     NodeId(u32)
 }
 number! {
-    /// A partition: names its box for as long as that is the same, and is never given to another one.
+    /// A partition. The id names a box for as long as the box is the same, and is never given to another one.
     PartitionId(u32)
 }
 number! {
-    /// Number of a published plan; grows by one with every change.
+    /// The version of a published plan. It grows by one with every change.
     PlanVersion(u64)
 }
 number! {
-    /// One life of a node: another number after every start.
+    /// The number of a start of a node, so that a restart is noticed.
     Incarnation(u64)
 }
 number! {
-    /// Position of an entry in the order in which a node stored its entries. It names the entry for as long as that
-    /// lives and is never used twice in one life of the node.
+    /// The position of an entry in the order in which a node stored its entries. It names the entry, and within one
+    /// incarnation of the node it is never used again.
     InsertSeq(u32)
 }

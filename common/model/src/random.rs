@@ -1,5 +1,5 @@
-//! Repeatable pseudo-random numbers: a seed gives a run. For simulation, evaluation, tests and benchmarks; nothing
-//! that must not be guessed is made of them.
+//! Repeatable pseudo-random numbers for simulation, evaluation, tests and benchmarks. They depend on the seed alone, so
+//! they are not fit for secrets.
 
 use crate::sketch::mix;
 use crate::stable_hash64;
@@ -17,7 +17,7 @@ impl Random {
         Self(seed)
     }
 
-    /// The sequence of one thing among many.
+    /// The sequence of one item among many, such as a page.
     #[must_use]
     pub fn of(seed: u64, thing: [u64; 3]) -> Self {
         let bytes: Vec<u8> =
@@ -36,17 +36,17 @@ impl Random {
         self.number() % end
     }
 
-    /// A place in a list of `len` things, of which there is at least one.
+    /// An index into a list of `len` items; `len` is not 0.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number from 0 to 1, without 1.
+    /// A number from 0 up to, but not including, 1.
     pub fn unit(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Puts things in random order.
+    /// Puts items in random order.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for at in (1..things.len()).rev() {
             things.swap(at, self.index(at + 1));

@@ -1,27 +1,27 @@
-//! Connected components of numbered things.
+//! Connected components of numbered items.
 
-/// Which things are connected. Roots are the least members of their components.
+/// Which items are connected. The root of a component is its least member.
 #[derive(Debug, Clone, Default)]
 pub struct UnionFind {
-    /// Each thing leads to another of its component or, at the end, to itself.
+    /// Each item leads to another item of its component or, at the root, to itself.
     parents: Vec<usize>,
 }
 
 impl UnionFind {
-    /// So many things, none of them connected.
+    /// Creates this many items, none of them connected.
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self { parents: (0..count).collect() }
     }
 
-    /// Adds a thing; gives its number.
+    /// Adds an item and returns its number.
     pub fn add(&mut self) -> usize {
         let number = self.parents.len();
         self.parents.push(number);
         number
     }
 
-    /// The root of a thing's component.
+    /// The root of an item's component.
     pub fn root(&mut self, mut thing: usize) -> usize {
         while self.parents[thing] != thing {
             // Each step halves the path for the next search.
@@ -31,13 +31,13 @@ impl UnionFind {
         thing
     }
 
-    /// Connects two things.
+    /// Connects two items.
     pub fn union(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         self.parents[a.max(b)] = a.min(b);
     }
 
-    /// Number of components.
+    /// The number of components.
     #[must_use]
     pub fn components(&self) -> usize {
         self.parents.iter().enumerate().filter(|(thing, parent)| thing == *parent).count()

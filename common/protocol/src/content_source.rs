@@ -1,6 +1,6 @@
-//! What tier 2 asks of tier 1: the contents it must have, their signatures, and somebody who takes its results.
+//! What tier 2 needs from tier 1: the contents that it must have, their signatures, and a receiver for its results.
 //!
-//! Every call is bounded, gives owned data and can fail. Tier 2 makes none while it holds a lock.
+//! Every call is bounded, returns owned data and can fail. Tier 2 makes no call while it holds a lock.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use super::{SearchResult, Tier1Error};
 
-/// Contents of a page of [`ContentSource::contents`] at most.
+/// The maximum number of contents that [`ContentSource::contents`] returns at a time.
 pub const CONTENTS_MAX: usize = 4_096;
 
-/// Pages whose signatures are asked for in one call at most.
+/// The maximum number of pages in one call of [`ContentSource::signatures`].
 pub const SIGNATURES_MAX: usize = 1_024;
 
-/// A range, and the pages that are its own: from the first one to the first of the next range.
+/// A range with its pages: from its first page up to the first page of the next range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRange {
     /// The range.
     pub range: RangeId,
-    /// Number of its present ownership.
+    /// The epoch of its present owner.
     pub epoch: Epoch,
-    /// The least page id that belongs to it.
+    /// The smallest page id that belongs to it.
     pub first: PageId,
 }
 
 impl PageRange {
-    /// The range of a page; `all` are in the order of their first pages.
+    /// Finds the range of a page. `all` is in the order of the first pages.
     #[must_use]
     pub fn of(all: &[Self], page: PageId) -> Option<RangeId> {
         let after = all.partition_point(|range| range.first <= page);
@@ -39,17 +39,17 @@ impl PageRange {
 /// Some of the contents of a range.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentsPage {
-    /// Pages with content, and what they have.
+    /// Pages with content, and the content of each.
     pub contents: Vec<(PageId, ContentHash)>,
     /// Where the next page begins; none at the end.
     pub next: Option<PageId>,
 }
 
-/// A content that is to be searched for again although nobody asked: the first of its pages has left, and this one is
-/// the first now. Its copies are linked to the one that left.
+/// A page that has to be searched for again although nobody asked. The first page of its content has left, and this
+/// page is now the first. The copies are linked to the page that left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Counted by the node for the page's range, from 1.
+    /// The number of this entry, which the node counts from 1 for each range.
     pub number: u64,
     /// The page.
     pub page: PageId,
@@ -60,10 +60,10 @@ pub struct Repeat {
 /// Why tier 1 does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum SourceError {
-    /// It cannot be reached, or is stopping.
+    /// Tier 1 cannot be reached or is stopping.
     #[error("tier 1 does not answer: {0}")]
     Unavailable(String),
-    /// A record cannot be read.
+    /// A record is damaged.
     #[error("a record of tier 1 is damaged: {0}")]
     Damaged(String),
 }
@@ -82,11 +82,11 @@ pub trait ContentSource: Send + Sync {
     /// All ranges, in the order of their first pages.
     ///
     /// # Errors
-    /// See [`SourceError`]; so of all calls.
+    /// See [`SourceError`].
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError>;
 
-    /// The next contents of a range after a page, at most `limit` and [`CONTENTS_MAX`]: of all live pages that have
-    /// tokens, in an order that does not change.
+    /// The next contents of a range after a page, at most `limit` and [`CONTENTS_MAX`]. They are those of all live
+    /// pages with tokens, in an order that does not change.
     ///
     /// # Errors
     /// See [`SourceError`].
@@ -97,19 +97,19 @@ pub trait ContentSource: Send + Sync {
         limit: usize,
     ) -> Result<ContentsPage, SourceError>;
 
-    /// The present signature of each of at most [`SIGNATURES_MAX`] pages; none of a page without content.
+    /// The present signatures of at most [`SIGNATURES_MAX`] pages. The entry of a page without content is `None`.
     ///
     /// # Errors
     /// See [`SourceError`].
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError>;
 
-    /// Takes the results of searches. One that is lost with its range is asked for again, under another ticket.
+    /// Takes the results of searches. If a result is lost with its range, the range asks again under another ticket.
     ///
     /// # Errors
     /// See [`SourceError`].
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError>;
 
-    /// Takes pages of a range that are to be searched for again. When this returns they are durable: the node forgets
+    /// Takes pages of a range that have to be searched for again. On return they are durable, so the node may forget
     /// them.
     ///
     /// # Errors

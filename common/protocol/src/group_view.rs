@@ -6,36 +6,36 @@ use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
 
 use super::Line;
 
-/// What a group id stands for.
+/// The state of a group id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupState {
     /// In use.
     Active,
-    /// Its members went to another group.
+    /// The group was merged into another one.
     MergedInto {
-        /// The group that has them.
+        /// The group that has its members now.
         group: GroupId,
     },
 }
 
-/// A page of a group's members.
+/// A group with one page of the list of its members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupView {
-    /// In use or merged.
+    /// The group's own record.
     pub summary: GroupSummary,
     /// Some members, in order of page id, each followed by the redirects that end at it.
     pub members: Vec<MemberView>,
-    /// Where to go on; none at the end.
+    /// Where the next page begins; none at the end.
     pub next: Option<GroupPosition>,
 }
 
-/// A place in the listing of a group's pages: behind a member, or behind one of the redirects that end at
-/// it. As text two page ids in hexadecimal, or one.
+/// A place in the list of a group's pages: after a member, or after one of the redirects that end at it. The text form
+/// is one or two page ids in hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupPosition {
     /// The last member listed.
     pub member: PageId,
-    /// The last of its redirects listed; none before the first.
+    /// The last redirect listed of those that end at it; none before the first.
     pub redirect: Option<PageId>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for GroupPosition {
     }
 }
 
-/// Not a place in a group's listing.
+/// The text is not a place in a group's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not what an earlier answer gave as next")]
 pub struct NoGroupPosition;
@@ -71,23 +71,23 @@ impl std::str::FromStr for GroupPosition {
 /// A group's own record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSummary {
-    /// Its id.
+    /// The id of the group.
     pub group: GroupId,
-    /// In use or merged.
+    /// Whether the group is in use or merged.
     pub state: GroupState,
-    /// Pages with content.
+    /// The number of pages with content.
     pub members: u64,
-    /// Members found dissimilar to the winner.
+    /// The number of members that were found dissimilar to the winner.
     pub dissimilar: u64,
     /// The winner.
     pub winner: Option<PageUrl>,
-    /// Lost or changed a member and owes a recomputation.
+    /// Whether the group lost or changed a member and has to be recomputed.
     pub dirty: bool,
-    /// Past the size limit: its members are not advised as duplicates until it is repaired.
+    /// Whether the group is above the size limit. Its members are not reported as duplicates until it is repaired.
     pub quarantined: bool,
 }
 
-/// A member.
+/// A member of a group, or a redirect that ends at one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberView {
     /// Its state.
@@ -99,11 +99,11 @@ pub struct MemberView {
 /// Which groups to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupFilter {
-    /// All in use.
+    /// All groups in use.
     All,
-    /// Quarantined, or at least this share (in percent) of members dissimilar to the winner.
+    /// Groups that are quarantined, or in which at least this share of the members is dissimilar to the winner.
     Suspicious {
-        /// 1 to 100.
+        /// The share in percent, 1 to 100.
         percent: u8,
     },
 }

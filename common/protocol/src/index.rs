@@ -1,4 +1,4 @@
-//! The seam of tier 2: what tier 1 tells it, what it answers.
+//! The interface of tier 2: the orders that tier 1 gives it, and its answers.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::report::LoadReport;
 
 /// One order to tier 2. Orders about one page are carried out in the order they are given.
 ///
-/// Tier 2 is a derived index: an order that is lost with the process is found again when the index
-/// is compared with tier 1 at the next start.
+/// Tier 2 is a derived index. If an order is lost with the process, the next start finds the difference when it
+/// compares the index with tier 1.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IndexCommand {
-    /// `page` now has this content. With `search`, compare it as soon as it is stored (G4).
+    /// `page` now has this content. With `search`, it is compared as soon as it is stored (G4).
     Put {
         /// The page.
         page: PageId,
         /// Its current signature.
         signature: Arc<Signature>,
-        /// Whether, and under which ticket, to compare it.
+        /// The ticket of the comparison; none if it is not to be compared now.
         search: Option<Search>,
     },
     /// `page` no longer has this content.
@@ -32,32 +32,32 @@ pub enum IndexCommand {
         /// The content it had.
         content: ContentHash,
     },
-    /// Compare a page whose content was put before (deferred search).
+    /// Compares a page whose content was put before (deferred search).
     Search {
         /// The page.
         page: PageId,
-        /// The content it is believed to have; another one makes the order void.
+        /// The content that the page is believed to have. If it has another one, the order is void.
         content: ContentHash,
-        /// The ticket to answer under.
+        /// The ticket of the answer.
         search: Search,
     },
 }
 
-/// The ticket of a comparison: it comes back with the answer, so that tier 1 knows an old one.
+/// The ticket of a comparison. It comes back with the answer, so that tier 1 recognises an outdated one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
-    /// Counted by the page's shard.
+    /// A number from a counter of the page's shard.
     pub ticket: u32,
 }
 
 impl Search {
-    /// The ticket of an answer that was not asked for: the first of a content's pages has left, and this one
-    /// is the first now. Its copies were linked to the one that left, so it is to be compared again.
+    /// The ticket of an answer that nobody asked for. The first page of a content has left, and this page is now the
+    /// first. The copies were linked to the page that left, so this one has to be compared again.
     pub const AGAIN: u32 = u32::MAX;
 }
 
-/// The answer to one search, when every partition that meets the bounding space has answered; or, under
-/// [`Search::AGAIN`], the request that the page be searched for.
+/// The answer to one search, complete from every partition that meets the bounding space. Under [`Search::AGAIN`] it
+/// is instead the request to search for the page again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The page that was compared.
@@ -66,43 +66,42 @@ pub struct SearchResult {
     pub content: ContentHash,
     /// The ticket of the order.
     pub ticket: u32,
-    /// Its verified partners. A partner linked to one of them by a pair that was reported earlier,
-    /// with that one at its end, may be left out (see `tier2`).
+    /// Its verified partners. A partner may be left out if an earlier answer linked it to one of these (see `tier2`).
     pub pairs: Vec<Pair>,
 }
 
-/// A verified partner: same content, or F by exact comparison.
+/// A verified partner: it has the same content, or F holds by exact comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
-    /// A page with the partner content.
+    /// A page with the partner's content.
     pub page: PageId,
-    /// The partner content.
+    /// The partner's content.
     pub content: ContentHash,
-    /// Shingles in common.
+    /// The number of shingles that both contents have.
     pub shared: u32,
-    /// Distinct shingles of the partner.
+    /// The number of distinct shingles of the partner.
     pub shingles: u32,
 }
 
-/// Where a signature belongs under the present map.
+/// The partitions of a signature under the present map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionLookup {
-    /// Distinct shingles per sub-dictionary.
+    /// The number of distinct shingles per sub-dictionary.
     pub lengths: Vec<u32>,
     /// The id of the partition that stores it.
     pub home: PartitionId,
-    /// The ids of the partitions it is compared in, neighbours in order, the home among them.
+    /// The ids of the partitions it is compared in, including the home, in the order of the map.
     pub probed_partitions: Vec<PartitionId>,
 }
 
-/// Orders of one range, in the order of its log.
+/// Consecutive orders of one range.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Orders {
     /// The range.
     pub range: RangeId,
-    /// Number of its ownership.
+    /// The epoch of the range's present owner.
     pub epoch: Epoch,
-    /// Index of the first command; the others follow it one by one. Indexes begin at 1 and go on over the epochs.
+    /// The index of the first command; the others follow without a gap. Indexes begin at 1 and continue across epochs.
     pub first: u64,
     /// The commands.
     pub commands: Vec<IndexCommand>,
@@ -110,40 +109,40 @@ pub struct Orders {
 
 /// Tier 2 as tier 1 and the coordinator see it.
 pub trait Tier2Api: Send + Sync {
-    /// Hands orders over; returns at once. The caller bounds how many are under way. What was handed over before is
-    /// ignored; what was accepted is carried out in its order, however often a node has to be asked.
+    /// Hands over orders and returns at once. The caller limits how many are under way. Orders that were handed over
+    /// before are ignored. Accepted orders are carried out in their order, however often a node has to be asked.
     ///
     /// # Errors
-    /// See [`IndexError`]; so of all calls.
+    /// See [`IndexError`].
     fn submit(&self, orders: Orders) -> Result<(), IndexError>;
 
-    /// Compares a signature that is not stored.
+    /// Compares a signature without storing it.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError>;
 
-    /// Where a signature belongs.
+    /// Looks up the partitions of a signature.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError>;
 
-    /// Load per partition.
+    /// The load of each partition.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn load(&self) -> Result<LoadReport, IndexError>;
 
-    /// Orders handed over and not yet carried out, as far as the caller's side knows.
+    /// The number of orders that were handed over and are not yet carried out, as far as this side knows.
     fn waiting(&self) -> usize;
 
-    /// The mapping, where there is one that can be changed.
+    /// The mapping, if there is one that can be changed.
     fn mapping(&self) -> Option<&dyn MappingApi> {
         None
     }
 
-    /// Starts the pass that is being collected without waiting for its count or age.
+    /// Starts the pass that is being collected, without waiting until it is full or old enough.
     ///
     /// # Errors
     /// See [`IndexError`].

@@ -1,8 +1,9 @@
-//! The seam between tier 2's router and its nodes.
+//! The interface between tier 2's router and its nodes.
 //!
-//! A node has partitions and searches them; it knows the boxes it is told to host and no plan. Every call gives and takes
-//! owned data within bounds, is made under a plan version and for one incarnation of the node, and can fail. After a
-//! failure nobody knows whether it was carried out, so the same call is made again: all calls may be repeated.
+//! A node has partitions and searches them. It knows the boxes that it is told to host, but not the plan. Every call
+//! passes owned, bounded data, is made under a plan version and for one incarnation of the node, and can fail. After a
+//! failure the router does not know whether the call was carried out, so it makes the same call again: every call may
+//! be repeated.
 
 use std::sync::Arc;
 
@@ -17,69 +18,69 @@ use super::content_source::{PageRange, Repeat};
 use super::index::Pair;
 pub use super::node_load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
 
-/// Orders or searches of one call, at most.
+/// The maximum number of orders or searches in one call.
 pub const BATCH_MAX: usize = 8_192;
 
-/// Entries or signatures of one call, at most.
+/// The maximum number of entries or signatures in one call.
 pub const ENTRIES_MAX: usize = 1_024;
 
-/// Bytes of the signatures of one call, about, at most.
+/// The approximate maximum size of the signatures in one call, in bytes.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
-/// What a call is made under.
+/// The plan and the incarnation that a call assumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallContext {
     /// The plan that the caller follows.
     pub plan: PlanVersion,
-    /// The life of the node that the caller means.
+    /// The incarnation of the node that the caller knows.
     pub incarnation: Incarnation,
 }
 
-/// Why a node does not do what it is asked.
+/// Why a node does not carry out a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum NodeError {
-    /// The caller follows a plan that is not the node's.
+    /// The caller follows another plan than the node.
     #[error("the plan is version {present}")]
     StalePlan {
-        /// The node's.
+        /// The plan version of the node.
         present: PlanVersion,
     },
-    /// The node was started anew, and has forgotten what the caller believes it knows.
+    /// The node was restarted and has lost what the caller assumes it knows.
     #[error("the node is in its incarnation {present}")]
     WrongIncarnation {
-        /// The present one.
+        /// The present incarnation.
         present: Incarnation,
     },
-    /// A range has not told the node yet what it is to have.
+    /// A range has not yet told the node which contents it has to store.
     #[error("range {0} has not fed the node yet")]
     NotFed(RangeId),
-    /// The range has another owner by now.
+    /// The range has a newer owner.
     #[error("the range is in epoch {present}")]
     StaleEpoch {
-        /// The present one.
+        /// The present epoch.
         present: Epoch,
     },
-    /// Orders before these are missing.
+    /// Orders before the given ones are missing.
     #[error("orders after {applied} are missing")]
     Gap {
-        /// The last one that was applied.
+        /// The index of the last applied order.
         applied: u64,
     },
     /// The node has no such partition.
     #[error("the node does not have partition {0}")]
     NoPartition(PartitionId),
-    /// It is more than a call may bring or ask for.
+    /// The call brings or requests more than the limit.
     #[error("{given} are more than the {most} of a call")]
     TooMuch {
-        /// How many there were.
+        /// The number in the call.
         given: usize,
-        /// The bound.
+        /// The limit.
         most: usize,
     },
-    /// The node cannot be reached, is stopping, or lacks what it needs; later it can.
+    /// The node cannot be reached, is stopping or lacks what it needs. The call may succeed later.
     #[error("the node cannot answer now: {0}")]
     Unavailable(String),
-    /// The node's files cannot be used.
+    /// The files of the node are damaged.
     #[error("the node's files are damaged: {0}")]
     Damaged(String),
 }
@@ -87,63 +88,64 @@ pub enum NodeError {
 /// A partition that a node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostedPartition {
-    /// Its name.
+    /// The id of the partition.
     pub id: PartitionId,
     /// Its box.
     pub bounds: Bounds,
 }
 
-/// Everything a node has to know of a plan. What it has beyond that is to be dropped.
+/// Everything that a node has to know about a plan. It drops whatever else it has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hosting {
-    /// The plan's version. A later one takes the place of the present one, an earlier one is refused.
+    /// The version of the plan. A later version replaces the present one; an earlier one is refused.
     pub version: PlanVersion,
-    /// Words to sub-dictionaries of the serving partitions.
+    /// Assigns words to the sub-dictionaries of the serving partitions.
     pub lexicon: Arc<Lexicon>,
-    /// Partitions that are searched.
+    /// The partitions that are searched.
     pub serving: Vec<HostedPartition>,
-    /// Dimensions of the lexicon that the incoming partitions are filled under.
+    /// The number of dimensions of the next plan, under which the incoming partitions are filled.
     pub incoming_dimensions: usize,
-    /// Partitions that are being filled for the next plan.
+    /// The partitions that are being filled for the next plan.
     pub incoming: Vec<HostedPartition>,
-    /// All ranges. The node answers once each of them has fed it.
+    /// All ranges. The node answers searches once each of them has fed it.
     pub ranges: Vec<PageRange>,
 }
 
-/// How far a node has come.
+/// The position of a node in the orders of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
-    /// Its present life.
+    /// The present incarnation of the node.
     pub incarnation: Incarnation,
-    /// The version and index of the last order applied; none until the range has fed it.
+    /// The epoch and index of the last applied order; none until the range has fed the node.
     pub position: Option<(Epoch, u64)>,
-    /// Contents of its serving partitions.
+    /// The number of contents in its serving partitions.
     pub contents: u64,
 }
 
-/// Where a content is stored.
+/// The place where a content is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     /// The partition.
     pub partition: PartitionId,
-    /// Its length vector.
+    /// The length vector of the content.
     pub lengths: LengthVector,
 }
 
-/// A change of what is stored. Those of one range are applied in their order: a removal that overtakes the page's return
-/// would lose it.
+/// A change of the stored contents. The orders of one range are applied in sequence: otherwise a removal that arrives
+/// late could delete a page that has returned meanwhile.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum NodeOrder {
-    /// A page has a content.
+    /// A page now has this content.
     Put {
         /// The page.
         page: PageId,
-        /// The content's signature.
+        /// The signature of the content.
         signature: Arc<Signature>,
-        /// Where it goes.
+        /// The place where it is to be stored.
         home: Home,
     },
-    /// A page no longer has a content. Every node is told, for nobody else knows which one has it.
+    /// A page no longer has this content. Every node gets this order, because only the node itself knows whether it has
+    /// the content.
     Remove {
         /// The page.
         page: PageId,
@@ -152,35 +154,35 @@ pub enum NodeOrder {
     },
 }
 
-/// Orders of a range for one node: puts and removals.
+/// Orders of a range for one node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OrderBatch {
     /// The range.
     pub range: RangeId,
-    /// Number of its ownership.
+    /// The epoch of the range's present owner.
     pub epoch: Epoch,
-    /// The index that must be applied already: nothing is missing between it and the first order.
+    /// The index that must be applied already. Between it and the first order there is none for this node.
     pub after: u64,
-    /// The node's position afterwards. Orders for other nodes are counted, too.
+    /// The position of the node afterwards. It also counts orders for other nodes.
     pub through: u64,
-    /// The orders with their indexes, ascending. Those that are applied already are skipped.
+    /// The orders with their indexes, in ascending order. Orders that are applied already are skipped.
     pub orders: Vec<(u64, NodeOrder)>,
 }
 
 /// A comparison by one node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum NodeSearch {
-    /// Of a page that is stored on this node, in the node's partitions that its bounding space meets. The searches of one
-    /// call know of each other.
+    /// Compares a page that is stored on this node, in those of the node's partitions that its bounding space meets.
+    /// The searches of one call take each other into account.
     Own {
         /// The page.
         page: PageId,
-        /// The content it is believed to have.
+        /// The content that the page is believed to have.
         content: ContentHash,
-        /// Its signature, where the caller has it.
+        /// The signature, if the caller has it.
         signature: Option<Arc<Signature>>,
     },
-    /// Of a content that is stored elsewhere, or nowhere.
+    /// Compares a content that is stored on another node or nowhere.
     Foreign {
         /// Its signature.
         signature: Arc<Signature>,
@@ -189,10 +191,10 @@ pub enum NodeSearch {
     },
 }
 
-/// Comparisons that belong together.
+/// Comparisons that are made in one call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SearchBatch {
-    /// Whether they belong to a pass: then they are counted, and the node learns from them.
+    /// Whether they belong to a pass. If so, they are counted, and the node learns from them.
     pub pass: bool,
     /// The searches.
     pub searches: Vec<NodeSearch>,
@@ -201,56 +203,57 @@ pub struct SearchBatch {
 /// What one search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Searched {
-    /// The page does not have the content here.
+    /// The page does not have this content on this node.
     Absent,
-    /// The content is stored already, under another page that is compared for all of them: the pair with that page.
+    /// Another page has the same content and is compared on behalf of all of them. This is the pair with that page.
     Copy(Pair),
-    /// It was compared.
+    /// The content was compared.
     Compared {
         /// Its partners on this node.
         pairs: Vec<Pair>,
-        /// Partitions it was compared in.
+        /// The number of partitions in which it was compared.
         probed: u32,
-        /// Of an own search: what another node needs to compare it, too.
+        /// For an [`Own`](NodeSearch::Own) search: what another node needs to compare the content as well.
         subject: Option<(Arc<Signature>, LengthVector)>,
     },
 }
 
-/// Where to go on among the entries that leave.
+/// Where to continue among the entries that leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntriesFrom {
-    /// At the beginning. From now on changes are noted; asked for again, none that was noted is forgotten.
+    /// At the beginning. From now on the node notes changes. If the call is repeated, it keeps the changes noted so
+    /// far.
     Start,
     /// After this entry.
     After(InsertSeq),
-    /// With those that have changed since they were handed out, and were not part of an answer up to this number. The
+    /// At the contents that changed after they were handed out, without those in the answers up to this number. The
     /// first answer has number 1.
     Changes(u64),
 }
 
-/// Asks for entries of partitions that go elsewhere, or are cut anew.
+/// Requests entries of partitions that move to another node or are cut anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntriesRequest {
     /// The partitions, the same in all calls.
     pub partitions: Vec<PartitionId>,
-    /// Where to go on.
+    /// Where to continue.
     pub from: EntriesFrom,
-    /// Entries at most, and never more than [`ENTRIES_MAX`].
+    /// The maximum number of entries, at most [`ENTRIES_MAX`].
     pub limit: usize,
 }
 
-/// The partner through which an entry was linked to its cluster.
+/// The partner that linked an entry to its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryCenter {
-    /// The entry was not searched for yet.
+    /// The entry was not yet searched for.
     Unknown,
-    /// It was, and has no older partner.
+    /// The entry was searched for and has no older partner.
     Nobody,
     /// An older entry of the same node.
     Entry {
-        /// Which one.
+        /// The older entry.
         seq: InsertSeq,
-        /// At least the Jaccard distance to it, in 255ths.
+        /// An upper bound of the Jaccard distance to it, in 255ths.
         distance: u8,
     },
 }
@@ -258,17 +261,17 @@ pub enum EntryCenter {
 /// An entry as it is handed from one partition to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MovedEntry {
-    /// Its name at the node it comes from.
+    /// The node that it comes from, and its number there.
     pub origin: (NodeId, InsertSeq),
-    /// Its content.
+    /// The signature of its content.
     pub signature: Arc<Signature>,
-    /// Its pages; the first is the one that is named in answers.
+    /// Its pages. Answers name the first one.
     pub pages: Vec<PageId>,
     /// Its center.
     pub center: EntryCenter,
     /// Whether it is a center.
     pub is_center: bool,
-    /// Whether it was searched for.
+    /// Whether it has been searched for.
     pub searched: bool,
 }
 
@@ -277,45 +280,47 @@ pub struct MovedEntry {
 pub struct EntriesPage {
     /// The entries, oldest first.
     pub entries: Vec<MovedEntry>,
-    /// Contents that have changed: their earlier copies are void. Those that are still there are among the entries.
+    /// Contents that have changed, so that earlier copies of them are void. Those that still exist are among the
+    /// entries.
     pub changed: Vec<ContentHash>,
-    /// What is left of this kind: entries, or changed contents.
+    /// The number of entries or changed contents that are left, whichever was requested.
     pub left: u64,
-    /// Where to go on; none where there is nothing more of this kind.
+    /// Where to continue; none if nothing is left.
     pub next: Option<EntriesFrom>,
 }
 
-/// What a node is to take in.
+/// Contents that a node has to take in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IngestBatch {
-    /// Pages and their contents: taken where the node's own file has the signature, and the home is here.
+    /// Pages and their contents. The node takes those whose signature is in its own file and whose home is on the node.
     Claims(Vec<(PageId, ContentHash)>),
-    /// Pages with their signatures: those that no node has, or has lost.
+    /// Pages with their signatures, for contents that no node has.
     Contents(Vec<(PageId, Arc<Signature>, Home)>),
-    /// The range has told everything up to this index. Once all ranges have, what nobody claimed goes.
+    /// The range has fed the node with everything up to this index. After the last range the node drops the contents
+    /// that no range has claimed.
     Fed {
         /// The range.
         range: RangeId,
-        /// Number of its ownership.
+        /// The epoch of the range's present owner.
         epoch: Epoch,
         /// The index.
         index: u64,
     },
     /// Entries for incoming partitions.
     Entries {
-        /// Contents whose earlier copies in incoming partitions go first.
+        /// Contents whose earlier copies in the incoming partitions are deleted first.
         replaced: Vec<ContentHash>,
         /// The entries with their homes under the next plan.
         entries: Vec<(MovedEntry, Home)>,
     },
 }
 
-/// What became of it.
+/// The result of an [`IngestBatch`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ingested {
-    /// Positions of the claims that were not taken.
+    /// The positions of the claims that were not taken.
     pub missing: Vec<u32>,
-    /// Contents of the serving partitions.
+    /// The number of contents in the serving partitions.
     pub contents: u64,
 }
 
@@ -324,36 +329,36 @@ pub struct Ingested {
 /// Every call fails with [`NodeError`].
 #[expect(clippy::missing_errors_doc, reason = "said once for all")]
 pub trait IndexNode: Send + Sync {
-    /// Tells the node what it has under a plan. The answer names its present life, for all other calls.
+    /// Tells the node what it hosts under a plan. Returns its present incarnation, which all other calls need.
     fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError>;
 
-    /// How far it has come with the orders of a range.
+    /// The position of the node in the orders of a range.
     fn applied(&self, range: RangeId) -> Result<Applied, NodeError>;
 
-    /// Puts and removes. When it returns the orders are acknowledged.
+    /// Puts and removes contents. On return the orders are acknowledged.
     fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError>;
 
-    /// Searches; an answer for each, in their order.
+    /// Carries out searches. Returns one answer for each, in their order.
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<Searched>, NodeError>;
 
-    /// Entries of partitions that go.
+    /// Returns entries of partitions that leave.
     fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError>;
 
-    /// Takes contents in.
+    /// Takes in contents.
     fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError>;
 
-    /// Drops up to `limit` entries of what no plan says that the node has; whether there may be more.
+    /// Drops up to `limit` entries that the node no longer has to host. Returns whether there may be more.
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError>;
 
-    /// Its load.
+    /// The load of the node.
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError>;
 
-    /// Some of what it has.
+    /// A sample of its contents.
     fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError>;
 
-    /// Pages of a range that are to be searched for again, unasked, after a number, at most [`ENTRIES_MAX`].
+    /// At most [`ENTRIES_MAX`] pages of a range that have to be searched for again, with numbers above `after`.
     fn repeats(&self, call: CallContext, range: RangeId, after: u64) -> Result<Vec<Repeat>, NodeError>;
 
-    /// The range has taken them up to this number: the node forgets them.
+    /// Tells the node that the range has taken these pages up to a number. The node forgets them.
     fn acknowledge_repeats(&self, call: CallContext, range: RangeId, through: u64) -> Result<(), NodeError>;
 }

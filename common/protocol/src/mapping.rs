@@ -1,4 +1,4 @@
-//! The seam of tier 2's mapping: how its partitions lie on nodes, and how that is changed while it serves.
+//! The interface of tier 2's mapping: which node has which partition, and how this is changed during operation.
 
 use std::sync::Arc;
 
@@ -10,74 +10,74 @@ use super::index_error::IndexError;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};
 
-/// What is requested of the mapping.
+/// A requested change of the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum RebalanceRequest {
-    /// Even load with few moves.
+    /// Balances the load with few moves.
     Balance,
-    /// A map learned anew from the present contents: less fan-out, for which nearly everything moves.
+    /// Learns a new map from the present contents. This reduces the fan-out, but nearly everything moves.
     Learn,
-    /// Nothing on this node any more.
+    /// Moves everything away from a node.
     Drain {
         /// The node, from 0.
         node: u32,
     },
-    /// One partition goes to another node.
+    /// Moves one partition to another node.
     Move {
         /// The partition's id.
         partition: u32,
         /// The node, from 0.
         node: u32,
     },
-    /// This node may have partitions again, and gets its part.
+    /// Lets a node have partitions again and moves its share there.
     Join {
         /// The node, from 0.
         node: u32,
     },
 }
 
-/// What a change of the mapping would do, or does now.
+/// What a change of the mapping would do, or is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RebalancePlan {
     /// The version of the present plan.
     pub plan_version: u64,
-    /// Whether it is being carried out.
+    /// Whether the change is being carried out.
     pub started: bool,
-    /// Why there is nothing to do; null where there is something.
+    /// Why there is nothing to do; null if there is something to do.
     pub nothing: Option<String>,
-    /// Partitions that are cut in two.
+    /// The number of partitions that are cut in two.
     pub splits: u32,
-    /// Pairs of partitions that become one.
+    /// The number of pairs of partitions that are joined into one.
     pub joins: u32,
-    /// Partitions that go to another node, in the order of the map.
+    /// The partitions that move to another node, in the order of the map.
     pub moves: Vec<PartitionMove>,
-    /// Contents that change their node, about. Those of partitions that are split or joined where they are have to be
-    /// copied as well, so [`RebalanceProgress`] has more.
+    /// About how many contents change their node. [`RebalanceProgress`] counts more, because the contents of a
+    /// partition that is split or joined on its node are copied as well.
     pub contents_moved: u64,
-    /// All contents.
+    /// The number of all contents.
     pub contents: u64,
-    /// Most over mean of contents per serving node, before.
+    /// Imbalance before the change: the largest number of contents on a serving node, divided by the mean.
     pub imbalance_before: f64,
-    /// The same, of the nodes that serve then.
+    /// Imbalance after the change, over the nodes that serve then.
     pub imbalance_after: f64,
-    /// Share of fan-out to nodes saved against comparing every content on every serving node, 0 to 1, before; null but
-    /// for a map that is learned anew.
+    /// Share of fan-out saved before the change, 0 to 1, in relation to comparing every content on every serving node;
+    /// null unless the map is learned anew.
     pub fan_out_saved_before: Option<f64>,
-    /// The same, after.
+    /// The same after the change.
     pub fan_out_saved_after: Option<f64>,
 }
 
-/// A box that goes to another node.
+/// A partition that moves to another node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionMove {
     /// The partition's id in the new plan.
     pub partition: u32,
-    /// The node it is on.
+    /// The node that has it now.
     pub from: u32,
-    /// The node it goes to.
+    /// The node that it moves to.
     pub to: u32,
-    /// Its contents, about.
+    /// About how many contents it has.
     pub contents: u64,
 }
 
@@ -89,7 +89,7 @@ impl From<PlannedMove> for PartitionMove {
 }
 
 impl From<PlanChange> for RebalancePlan {
-    /// Not started.
+    /// The change, not started.
     fn from(change: PlanChange) -> Self {
         Self {
             plan_version: change.plan_version,
@@ -108,103 +108,104 @@ impl From<PlanChange> for RebalancePlan {
     }
 }
 
-/// How far a change of the mapping is.
+/// The progress of a change of the mapping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RebalanceProgress {
-    /// The version of the plan that is served until the end.
+    /// The version of the plan that is in force until the change is complete.
     pub plan_version: u64,
-    /// The version of the plan that comes after it.
+    /// The version of the plan that follows.
     pub next_version: u64,
-    /// Contents copied so far.
+    /// The number of contents copied so far.
     pub copied: u64,
-    /// Contents to copy.
+    /// The number of contents to copy.
     pub contents: u64,
-    /// Contents that changed after they were copied, and are copied again.
+    /// The number of contents that changed after they were copied and are copied again.
     pub changed: u64,
-    /// Seconds since the beginning.
+    /// Seconds since the change began.
     pub seconds: f64,
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RebalanceOutcome {
-    /// What was requested.
+    /// The request.
     #[serde(flatten)]
     pub request: RebalanceRequest,
-    /// Why it was not carried out; null where it was.
+    /// Why it was not carried out; null if it was.
     pub failed: Option<String>,
-    /// Whether that is because somebody cancelled it.
+    /// Whether it was not carried out because somebody cancelled it.
     #[serde(default)]
     pub cancelled: bool,
-    /// The version of the plan that was served at its end.
+    /// The version of the plan in force when the request ended.
     pub plan_version: u64,
-    /// Contents copied.
+    /// The number of contents copied.
     pub copied: u64,
-    /// Seconds since it was begun.
+    /// Seconds from the beginning to the end.
     pub seconds: f64,
 }
 
 /// Why the mapping is not changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RebalanceError {
-    /// One change at a time.
+    /// Another change is under way; there is only one at a time.
     #[error("a change of the mapping is under way (to plan {0}); wait for its end")]
     Busy(u64),
-    /// There is no such plan.
+    /// No valid plan fulfils the request.
     #[error(transparent)]
     Mapping(#[from] MappingError),
     /// The request cannot be stored.
     #[error("the request cannot be stored: {0}")]
     Store(String),
-    /// Nothing is requested that is not done.
+    /// There is no unfinished request.
     #[error("there is no request to cancel: none is under way")]
     NothingToCancel,
-    /// The index does not answer now.
+    /// The index cannot answer now.
     #[error(transparent)]
     Unavailable(#[from] IndexError),
 }
 
 /// Tier 2's mapping as the coordinator sees it.
 pub trait MappingApi: Send + Sync {
-    /// The plan that is served.
+    /// The plan in force.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn plan(&self) -> Result<Plan, IndexError>;
 
-    /// Signatures of at most `limit` contents, those with the least hashes: the same for the same collection.
+    /// Signatures of at most `limit` contents. They are those with the smallest hashes, so the sample depends on the
+    /// collection alone.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn sample(&self, limit: usize) -> Result<Vec<Arc<Signature>>, IndexError>;
 
-    /// Plans what is requested, and unless `dry_run` begins to carry that plan out while everything goes on. What has
-    /// begun is not forgotten when the process ends.
+    /// Plans a requested change and, unless `dry_run`, begins to carry it out during normal operation. The request is
+    /// stored, so that it is continued after a restart.
     ///
     /// # Errors
-    /// See [`RebalanceError`]. While there is a change under way also of a dry run: the plan it would start from is
-    /// about to go.
+    /// See [`RebalanceError`]. While a change is under way, a dry run fails as well, because the plan that it would
+    /// start from is about to be replaced.
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError>;
 
-    /// Ends the present request before it is done: the plan that is served stays.
+    /// Cancels the present request. The plan in force stays.
     ///
     /// # Errors
-    /// [`RebalanceError::NothingToCancel`] where there is none, or it is done already.
+    /// [`RebalanceError::NothingToCancel`] if there is no request or it is already done.
     fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError>;
 
-    /// How far the present change is; none when there is none.
+    /// The progress of the present change, if there is one.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError>;
 
-    /// The request that is being carried out or comes next.
+    /// The request that is being carried out or is next.
     ///
     /// # Errors
     /// See [`IndexError`].
     fn request(&self) -> Result<Option<RebalanceRequest>, IndexError>;
 
-    /// How the last request ended since the start; none where there was none.
+    /// The outcome of the last request that ended since the start of the process, if there was one.
     ///
     /// # Errors
     /// See [`IndexError`].

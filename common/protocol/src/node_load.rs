@@ -1,4 +1,4 @@
-//! What a node of tier 2 tells of itself: its load, and samples of what it has.
+//! What a node of tier 2 reports about itself: its load, and samples of its contents.
 
 use std::sync::Arc;
 
@@ -7,50 +7,50 @@ use doppel_model::{ContentHash, PartitionId};
 use doppel_partitioning::LengthVector;
 use serde::{Deserialize, Serialize};
 
-/// Length vectors of one answer, at most.
+/// The maximum number of length vectors in one answer.
 pub const VECTORS_MAX: usize = 200_000;
 
-/// Asks for some of what a node has.
+/// Requests a sample of a node's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SampleRequest {
-    /// Every `step`-th length vector of a partition, the first `skip` left out.
+    /// Every `step`-th length vector of a partition, after the first `skip`.
     Lengths {
         /// The partition.
         partition: PartitionId,
-        /// Left out before the first.
+        /// The number of contents to skip at the beginning.
         skip: u64,
-        /// One of so many.
+        /// The distance from one selected content to the next.
         step: u64,
     },
-    /// The least content hashes, so many at most.
+    /// The smallest content hashes, up to this number.
     Least(usize),
-    /// The signatures of these contents, at most [`ENTRIES_MAX`](super::index_node::ENTRIES_MAX).
+    /// The signatures of these contents, which are at most [`ENTRIES_MAX`](super::index_node::ENTRIES_MAX).
     Signatures(Vec<ContentHash>),
 }
 
-/// Some of what a node has.
+/// A sample of a node's contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Sampled {
-    /// Length vectors, and the number of contents they stand for.
+    /// Length vectors, and the number of contents that they represent.
     Lengths(Vec<LengthVector>, u64),
     /// Content hashes, ascending.
     Least(Vec<ContentHash>),
-    /// Signatures, of those contents that are still there.
+    /// The signatures of those contents that still exist.
     Signatures(Vec<Arc<Signature>>),
 }
 
 /// The load of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostedLoad {
-    /// Which one.
+    /// The partition.
     pub id: PartitionId,
-    /// Contents stored.
+    /// The number of contents.
     pub contents: u64,
-    /// Pages stored.
+    /// The number of pages.
     pub pages: u64,
-    /// Searches that reached it under the present plan.
+    /// The number of searches that reached it under the present plan.
     pub received: u64,
-    /// Exact comparisons made in it.
+    /// The number of exact comparisons made in it.
     pub comparisons: u64,
     /// Memory, in bytes.
     pub bytes: u64,
@@ -59,10 +59,10 @@ pub struct HostedLoad {
 /// The load of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeLoad {
-    /// Of every serving partition.
+    /// The load of every serving partition.
     pub partitions: Vec<HostedLoad>,
-    /// Memory of everything, also of what comes and goes.
+    /// Memory of all partitions, including incoming and leaving ones, in bytes.
     pub bytes: u64,
-    /// Bytes of the signature file.
+    /// The size of the signature file, in bytes.
     pub file_bytes: u64,
 }

@@ -4,36 +4,36 @@ use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
 
 use super::{Line, Rank, Unresolved};
 
-/// A page's record.
+/// The record of a page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageView {
-    /// Its state as the feed has it.
+    /// Its state, as in the feed.
     pub line: Line,
-    /// Newest fetch; none for a URL that was purged.
+    /// The time of the newest fetch.
     pub fetched_at: Timestamp,
-    /// What the winner order looks at.
+    /// The attributes that the winner order compares.
     pub rank: Rank,
-    /// The content, when it has one.
+    /// The content, if it has one.
     pub content: Option<ContentHash>,
-    /// Language of the content.
+    /// The language of the content.
     pub language: Option<Box<str>>,
-    /// `<link rel=canonical>`.
+    /// The target of `<link rel=canonical>`.
     pub canonical: Option<PageUrl>,
-    /// Where it redirects to.
+    /// The URL that it redirects to.
     pub redirect_to: Option<PageUrl>,
-    /// The page at the end of its redirects, when that has a content.
+    /// The page at the end of its redirects, if that page has a content.
     pub target: Option<PageId>,
     /// Why its redirect is unresolved.
     pub unresolved: Option<Unresolved>,
-    /// The winner as last told to this page's shard.
+    /// The winner, as this page's shard last heard.
     pub winner: Option<WinnerView>,
 }
 
-/// A group's winner as a member's shard knows it.
+/// The winner of a group, as the shard of a member knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WinnerView {
     /// The page.
     pub page: PageId,
-    /// Its content when it was told.
+    /// Its content at the time when the shard heard of it.
     pub content: ContentHash,
 }

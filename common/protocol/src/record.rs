@@ -1,4 +1,4 @@
-//! The seam of tier 1: the system of record as the coordinator sees it.
+//! The interface of tier 1: the system of record as the coordinator sees it.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,33 +19,33 @@ use super::{
 pub struct Change {
     /// Its state.
     pub line: Line,
-    /// Newest fetch.
+    /// The time of the newest fetch.
     pub fetched_at: Timestamp,
 }
 
-/// A piece of the feed.
+/// A section of the feed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changes {
-    /// Events, ordered per URL.
+    /// The events. Those of one URL are in order.
     pub changes: Vec<Change>,
-    /// Opaque; where to go on.
+    /// Where to continue; an opaque text.
     pub cursor: String,
     /// Whether the feed had nothing more at that moment.
     pub at_end: bool,
 }
 
-/// Tier 1 as the coordinator sees it. Calls block on the store; call them off the async runtime.
+/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread.
 pub trait Tier1Api: Send + Sync {
-    /// Records submissions, in order; returns when they are durable. There is exactly one outcome for each submission,
-    /// and the outcomes are in the order of the submissions; the coordinator takes another number for a fault.
+    /// Records submissions in order, and returns when they are durable. There is exactly one outcome for each
+    /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
     ///
     /// # Errors
-    /// When too much is pending, the disk is full or the store failed. A part of them may be recorded then, and to
-    /// send all of them again changes nothing of it.
+    /// When too much is pending, the disk is full or the store failed. Some of the submissions may have been recorded;
+    /// it is safe to send all of them again.
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
-    /// Records of pages, exactly one entry for each and in their order; none where a URL was never heard of or was
-    /// purged.
+    /// The records of pages: exactly one entry for each, in the same order. The entry is `None` if the URL is unknown
+    /// or was purged.
     ///
     /// # Errors
     /// When a record is damaged.
@@ -54,17 +54,17 @@ pub trait Tier1Api: Send + Sync {
     /// The current signature of a page with content.
     ///
     /// # Errors
-    /// When it is damaged.
+    /// When the signature is damaged.
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error>;
 
-    /// A group's record alone, without following merges; none for ids never given or dissolved.
+    /// The record of a group, without following merges. `None` if the id was never assigned or the group was dissolved.
     ///
     /// # Errors
     /// When a record is damaged.
     fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error>;
 
-    /// A group and up to `limit` of its pages after `after`: members and, with `redirects`, the redirects
-    /// that end at each.
+    /// A group and up to `limit` of its pages after `after`: its members and, with `redirects`, the redirects that end
+    /// at each of them.
     ///
     /// # Errors
     /// When a record is damaged.
@@ -87,48 +87,47 @@ pub trait Tier1Api: Send + Sync {
         limit: usize,
     ) -> Result<Vec<GroupSummary>, Tier1Error>;
 
-    /// Up to `limit` events after `cursor` (from the start without one); waits up to `wait` for the
-    /// first.
+    /// Up to `limit` events after `cursor`, or from the start without a cursor. If there is none yet, waits up to
+    /// `wait` for the first one.
     ///
     /// # Errors
-    /// [`Tier1Error::CursorGone`] when the cursor is of another collection.
+    /// [`Tier1Error::CursorGone`] when the feed cannot be continued from this cursor.
     fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error>;
 
-    /// Every live page in no particular order, and the feed cursor from before the first.
+    /// Passes every live page to `each`, in no particular order. Returns the feed cursor from before the first page.
     ///
     /// # Errors
     /// When a record is damaged, or `each` fails with its own error as text.
     fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error>;
 
-    /// The feed's present end, to continue from after a scan that begins now.
+    /// The present end of the feed, to continue from after a scan that begins now.
     fn cursor(&self) -> String;
 
-    /// Totals.
+    /// The totals of the collection.
     fn counters(&self) -> Counters;
 
-    /// Work not yet done.
+    /// The work that is not yet done.
     fn backlog(&self) -> Backlog;
 
-    /// Whether writes are taken: the refusal that every submission would meet, whatever is pending.
+    /// Checks whether writes are accepted, apart from the limit of pending pages.
     ///
     /// # Errors
-    /// When the store failed, the disk is full or the service is ending.
+    /// When the store failed, the disk is full or the service is shutting down.
     fn writable(&self) -> Result<(), Tier1Error> {
         Ok(())
     }
 
-    /// The limit of pages pending.
+    /// The maximum number of pending pages.
     fn pending_limit(&self) -> u64;
 
-    /// Recomputes a group by exact comparison; applies it unless `dry_run`, and writes down that it was,
-    /// by whom and what came of it.
+    /// Recomputes a group by exact comparison. Unless `dry_run`, applies the result and records it in the audit trail,
+    /// with `by` as the name of the person. `None` if there is no such group.
     ///
     /// # Errors
-    /// When the store failed. `Ok(None)` when there is no such group.
+    /// When the store failed.
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error>;
 
-    /// Up to `limit` repairs that were applied, of the group with this id or of all, newest first, from
-    /// `before` on.
+    /// Up to `limit` applied repairs of one group or of all groups, newest first, from `before` on.
     ///
     /// # Errors
     /// When a record is damaged.
@@ -139,33 +138,33 @@ pub trait Tier1Api: Send + Sync {
         limit: usize,
     ) -> Result<RepairTrail, Tier1Error>;
 
-    /// A repair that was applied, with its URLs; none for ids never given or dropped.
+    /// An applied repair with its URLs. `None` if the id was never assigned or the entry was dropped.
     ///
     /// # Errors
     /// When a record is damaged.
     fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error>;
 
-    /// Forgets pages altogether; returns how many there were.
+    /// Deletes all records of pages. Returns how many of the pages were on record.
     ///
     /// # Errors
     /// When the store failed.
     fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error>;
 
-    /// Forgets every page of a host.
+    /// Deletes all records of the pages of a host. Returns how many there were.
     ///
     /// # Errors
     /// When the store failed.
     fn purge_host(&self, host: &str) -> Result<u64, Tier1Error>;
 
-    /// Writes a backup of everything at some moment of the call. What changes meanwhile is kept in a file
-    /// without a name in `dir`; submissions do not wait for `out`.
+    /// Writes a backup of the whole collection as it is at one moment during the call. Changes during the backup are
+    /// kept in an unnamed file in `dir`; submissions do not wait for `out`.
     ///
     /// # Errors
-    /// When a record is damaged, the store failed, too much changes meanwhile, or `out` fails. What was
-    /// written so far is then no backup, and cannot be taken for one.
+    /// When a record is damaged, the store failed, too much changes during the backup, or `out` fails. The data written
+    /// so far are then incomplete and cannot be mistaken for a backup.
     fn backup(&self, dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError>;
 
-    /// Decides everything accepted so far; true when nothing is left, false when `limit` ran out.
+    /// Waits until everything accepted so far is decided. Returns false if that takes longer than `limit`.
     ///
     /// # Errors
     /// When the store failed.

@@ -1,18 +1,18 @@
-//! Load of tier 2, per partition and node.
+//! The load of tier 2 per partition and node.
 
 use serde::{Deserialize, Serialize};
 
-/// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total; feature m is what the m-th half
-/// of the dictionary has in a page, less what the other half has.
+/// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total. For the m-th division of the
+/// dictionary into two halves, feature m is the number of a page's shingles in the one half minus that in the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LengthBox {
-    /// Smallest value of each feature; null is no limit.
+    /// The smallest value of each feature; null means no limit.
     pub lo: Vec<Option<i64>>,
-    /// Largest value of each feature; null is no limit.
+    /// The largest value of each feature; null means no limit.
     pub hi: Vec<Option<i64>>,
 }
 
-/// One partition's load.
+/// The load of one partition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PartitionLoad {
     /// Its id.
@@ -22,48 +22,49 @@ pub struct PartitionLoad {
     /// Its box.
     #[serde(rename = "box")]
     pub bounds: LengthBox,
-    /// Contents stored.
+    /// The number of contents stored.
     pub contents: u64,
-    /// Pages stored (a content may have several).
+    /// The number of pages stored. A content may have several.
     pub pages: u64,
-    /// Pages received for comparison since the start or the last change of the plan.
+    /// The number of pages received for comparison since the start or the last change of the plan.
     pub received: u64,
-    /// Exact comparisons made in it.
+    /// The number of exact comparisons made in it.
     pub comparisons: u64,
     /// Memory of its columns and tables, in bytes.
     pub bytes: u64,
 }
 
-/// Load of tier 2.
+/// The load of tier 2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LoadReport {
-    /// Number of the plan; grows by one with every change of the cuts, of the partitions' nodes, or of the nodes that
-    /// may have partitions.
+    /// The version of the plan. It grows by one whenever the cuts, the nodes of the partitions, or the nodes that may
+    /// have partitions change.
     pub plan_version: u64,
-    /// Sub-dictionaries of the map (N).
+    /// The number of sub-dictionaries of the map (N).
     pub dimensions: u32,
-    /// Every partition.
+    /// All partitions.
     pub partitions: Vec<PartitionLoad>,
-    /// Searches made since the start or the last change of the plan.
+    /// The number of searches since the start or the last change of the plan.
     pub searches: u64,
-    /// Partitions those searches were sent to, together.
+    /// The number of partitions that these searches were sent to, summed over the searches.
     pub fan_out: u64,
-    /// Largest over mean of contents per partition; 1 is even.
+    /// The largest number of contents in a partition, divided by the mean; 1 is even.
     pub imbalance: f64,
-    /// The same contents dealt at random to as many partitions: the noise floor of `imbalance`.
+    /// The noise floor of `imbalance`: its value if the same contents were distributed to as many partitions at random.
     pub imbalance_floor: f64,
-    /// Share of fan-out saved against comparing every page in every partition, 0 to 1; null without searches.
+    /// Share of fan-out saved in relation to comparing every page in every partition, 0 to 1; null without searches.
     pub fan_out_saved: Option<f64>,
-    /// Nodes that may have partitions.
+    /// The number of nodes that may have partitions.
     pub serving: u32,
-    /// Nodes those searches were sent to, together: a node with several of the partitions has a search once.
+    /// The number of nodes that these searches were sent to, summed over the searches. A node with several of the
+    /// partitions gets a search once.
     pub node_fan_out: u64,
-    /// Largest over mean of contents per serving node; 1 is even.
+    /// The largest number of contents on a serving node, divided by the mean; 1 is even.
     pub node_imbalance: f64,
-    /// The same contents dealt at random to as many nodes: the noise floor of `node_imbalance`.
+    /// The noise floor of `node_imbalance`: its value if the same contents were distributed to as many nodes at random.
     pub node_imbalance_floor: f64,
-    /// Share of fan-out saved against comparing every page on every serving node, 0 to 1; null without searches.
+    /// Share of fan-out saved in relation to comparing every page on every serving node, 0 to 1; null without searches.
     pub node_fan_out_saved: Option<f64>,
-    /// Bytes of the signature file on disk.
+    /// The size of the signature file on disk, in bytes.
     pub file_bytes: u64,
 }

@@ -12,39 +12,39 @@ use serde::{Deserialize, Serialize};
 pub struct Submission {
     /// The page.
     pub url: PageUrl,
-    /// When it was fetched. A version older than the one on record is stale.
+    /// The time of the fetch. A version older than the recorded one is stale.
     pub fetched_at: Timestamp,
-    /// Larger is better; none leaves what is known.
+    /// The popularity; larger is better. If there is none, the known value stays.
     pub popularity: Option<f64>,
-    /// Language of the content.
+    /// The language of the content.
     pub language: Option<Box<str>>,
-    /// `<link rel=canonical>`, recorded only.
+    /// The target of `<link rel=canonical>`. It is only recorded.
     pub canonical: Option<PageUrl>,
-    /// What was fetched.
+    /// The result of the fetch.
     pub body: Body,
 }
 
-/// What was fetched.
+/// The result of a fetch.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// A content.
     Content(Arc<Signature>),
-    /// A redirect, by HTTP or in content.
+    /// A redirect, by HTTP or in the content.
     Redirect(PageUrl),
-    /// Gone.
+    /// The page is gone.
     Dead,
 }
 
-/// What became of a submission, durably.
+/// The durable outcome of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Nothing but dates changed.
     Unchanged,
-    /// Settled at once: still a near-duplicate of its group's representative (a page on its own: of
-    /// its last content), or dead, or without tokens.
+    /// Decided at once. The page is still a near-duplicate of its group's representative, or, for a page without a
+    /// group, of its own last content; or it is dead, or has no tokens.
     Confirmed,
-    /// Accepted; to be compared.
+    /// Accepted, and still to be compared.
     Pending,
     /// A newer version is on record.
     Stale,

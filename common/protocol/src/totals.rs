@@ -1,38 +1,38 @@
-//! What tier 1 counts: the work that is left, and totals of the collection.
+//! The numbers that tier 1 keeps: remaining work, and totals of the collection.
 
 use serde::{Deserialize, Serialize};
 
-/// Work that is accepted and not yet done.
+/// Accepted work that is not yet done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Backlog {
     /// Pages waiting for tier 2 or for partners' answers.
     pub pending: u64,
-    /// Confirmed pages that are still to be compared.
+    /// Confirmed pages that still have to be compared.
     pub deferred_searches: u64,
-    /// Groups that owe a recomputation.
+    /// Groups that have to be recomputed.
     pub dirty_groups: u64,
-    /// Members that are still to be verified against their winner.
+    /// Members that still have to be verified against their winner.
     pub unverified: u64,
     /// Messages between shards.
     pub messages: u64,
 }
 
 impl Backlog {
-    /// Nothing to do: the groups are final for what was accepted.
+    /// Whether nothing is left to do, so that the groups are final for all accepted submissions.
     #[must_use]
     pub fn is_quiescent(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Totals since the collection was created (`live` to `groups`: at present).
+/// Totals. `live` to `members` count the present state, the others everything since the collection was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Counters {
-    /// Live pages, redirects among them.
+    /// Live pages, including redirects.
     pub live: u64,
     /// Live pages that redirect.
     pub redirects: u64,
-    /// Redirects that do not end at a content.
+    /// Redirects that do not end at a page with content.
     pub unresolved: u64,
     /// Dead pages on record.
     pub dead: u64,
@@ -44,7 +44,7 @@ pub struct Counters {
     pub duplicates: u64,
     /// Pages with status member.
     pub members: u64,
-    /// Submissions taken.
+    /// Submissions that were accepted.
     pub submissions: u64,
     /// Submissions that were unchanged.
     pub unchanged: u64,
@@ -56,13 +56,13 @@ pub struct Counters {
     pub compared_updates: u64,
     /// Comparisons of members with their winner.
     pub verified: u64,
-    /// Of those, below tau.
+    /// Those of these comparisons that were not above tau.
     pub rejected: u64,
     /// Groups merged into another.
     pub merges: u64,
     /// Groups recomputed because many members differed from the winner.
     pub rechecks: u64,
-    /// Members that a recomputation put out of a group.
+    /// Members that a recomputation removed from their group.
     pub splits: u64,
     /// Searches of tier 2 that were answered.
     pub searches: u64,

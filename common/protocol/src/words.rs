@@ -2,7 +2,7 @@
 
 use crate::{Rule, Unresolved};
 
-/// How the way of a redirect ends that ends at no content.
+/// Says where a redirect ends that does not reach a content.
 #[must_use]
 pub fn unresolved(reason: Unresolved) -> &'static str {
     match reason {
@@ -13,7 +13,7 @@ pub fn unresolved(reason: Unresolved) -> &'static str {
     }
 }
 
-/// What a winner has over another page.
+/// Says by what advantage a winner stands before another page.
 #[must_use]
 pub fn rule(rule: Rule) -> &'static str {
     match rule {

@@ -1,9 +1,9 @@
-//! Pages to signatures on one core: the whole way, and what its stages cost.
+//! From pages to signatures on one core: the whole way and its stages.
 //!
-//! The pages are the first half of the `mid` crawl where the corpora are present, else generated. All figures
-//! but those of `text` are in bytes of HTML, so that times add up: `html` without language is about
-//! `stage_charset` + `stage_html_tokenizer` + the time of `text` without language, the rest being what is
-//! done at each tag; `text` without language is the tokens and `stage_build`, which holds `stage_sketch`.
+//! The pages are the first half of the `mid` crawl if the corpora are present, otherwise generated. All figures except
+//! those of `text` are in bytes of HTML, so that times add up. `html` without language is about `stage_charset` +
+//! `stage_html_tokenizer` + the time of `text` without language; the rest is the work at each tag. `text` without
+//! language is the tokens and `stage_build`, which includes `stage_sketch`.
 //!
 //! `cargo bench -p doppel-text --bench text`
 #![allow(clippy::unwrap_used)]
@@ -62,7 +62,7 @@ fn generated() -> Vec<Html> {
     (0..5_000).map(&mut page).collect()
 }
 
-/// The text of a page, script and style left out.
+/// The text of a page without script and style.
 fn text_of(html: &[u8]) -> String {
     let mut text = String::new();
     let mut dropped = false;
@@ -190,7 +190,7 @@ fn shared_of_neighbours(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Receives what the tokenizer finds and does nothing but what it needs to go on.
+/// Receives the tokens and does only what the tokenizer needs to continue.
 struct Nothing;
 
 impl Emitter for Nothing {

@@ -1,18 +1,18 @@
-//! Bytes of any charset to UTF-8.
+//! Converts bytes in any charset to UTF-8.
 //!
-//! In order: byte order mark; the charset declared with the response; `<meta>` in the first
-//! [`PRESCAN_BYTES`] bytes (WHATWG HTML, "prescan a byte stream to determine its encoding"); UTF-8 if
-//! the bytes are valid UTF-8; else a guess from the bytes. Valid UTF-8 is not copied.
+//! The charset is taken from the first of these that is there: the byte order mark; the declaration of the response; a
+//! `<meta>` in the first [`PRESCAN_BYTES`] bytes (WHATWG HTML, "prescan a byte stream to determine its encoding").
+//! Without any, it is UTF-8 if the bytes are valid UTF-8, or else a guess from the bytes. Valid UTF-8 is not copied.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 use super::prescan::prescan;
 
-/// How far `<meta>` is looked for, in bytes.
+/// The number of bytes in which a `<meta>` is searched for.
 const PRESCAN_BYTES: usize = 1024;
 
-/// How much of a page the guess looks at, in bytes.
+/// The number of bytes that the guess examines.
 const GUESS_BYTES: usize = 64 * 1024;
 
 /// `html` as text: in place if it is valid UTF-8, else decoded into `buffer`. `declared` is the charset of
@@ -39,7 +39,7 @@ pub fn decode<'a>(html: &'a [u8], declared: Option<&str>, buffer: &'a mut String
     buffer
 }
 
-/// The charset a `<meta>` names. A page that can be prescanned is no UTF-16, whatever it says.
+/// The charset that a `<meta>` names. A page in which it can be found is not UTF-16, even if it says so.
 fn meta(html: &[u8]) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label(prescan(&html[..html.len().min(PRESCAN_BYTES)])?)?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {

@@ -2,32 +2,32 @@
 //! `<style>` hold ordinary markup and CDATA sections are text (WHATWG HTML, 13.2.6.5, "the rules for
 //! parsing tokens in foreign content").
 //!
-//! Only changes between HTML and foreign content are kept, so ordinary nesting costs nothing. So it is not
-//! known which elements are open around an unclosed `<svg>`: the end tag of any element that only HTML
-//! has is taken to close it. Two rules are left out because they hang on attributes: `font` that ends
-//! foreign content, and `annotation-xml` that holds HTML.
+//! Only changes between HTML and foreign content are kept, so ordinary nesting costs nothing. Therefore the elements
+//! around an unclosed `<svg>` are unknown, and the end tag of any HTML-only element is taken to close it. Two rules are
+//! left out because they depend on attributes: a `font` that ends foreign content, and an `annotation-xml` that
+//! contains HTML.
 
 /// A change of content that is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     /// `svg`, with the number of them nested directly.
     Svg(u32),
-    /// `math`, likewise.
+    /// `math`, with the number of them nested directly.
     Math(u32),
-    /// An element of foreign content that holds HTML.
+    /// An element of foreign content that contains HTML.
     Html(&'static str),
 }
 
-/// The changes of content that are open.
+/// The open changes between HTML and foreign content.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     open: Vec<Open>,
 }
 
-/// SVG elements that hold HTML.
+/// SVG elements that contain HTML.
 const IN_SVG: [&str; 3] = ["foreignobject", "desc", "title"];
 
-/// MathML elements that hold HTML.
+/// MathML elements that contain HTML.
 const IN_MATH: [&str; 5] = ["mi", "mo", "mn", "ms", "mtext"];
 
 impl Foreign {
@@ -36,8 +36,8 @@ impl Foreign {
         matches!(self.open.last(), Some(Open::Svg(_) | Open::Math(_)))
     }
 
-    /// A start tag. The place that counts for the tag itself is [`inside`](Self::inside) afterwards,
-    /// except that an element which holds HTML is itself foreign: then the answer is true.
+    /// Takes a start tag. Returns whether the tag itself is foreign. This is the same as [`inside`](Self::inside)
+    /// afterwards, except for a foreign element that contains HTML.
     pub(super) fn start(&mut self, name: &[u8], self_closing: bool) -> bool {
         let holds_html = |names: &[&'static str]| names.iter().find(|n| n.as_bytes() == name).copied();
         match self.open.last_mut() {
@@ -66,7 +66,7 @@ impl Foreign {
         true
     }
 
-    /// An end tag.
+    /// Takes an end tag.
     pub(super) fn end(&mut self, name: &[u8]) {
         let closed = match self.open.last_mut() {
             None => return,
@@ -91,7 +91,7 @@ impl Foreign {
         }
     }
 
-    /// Out to the innermost HTML.
+    /// Leaves the foreign content up to the innermost HTML.
     fn leave(&mut self) {
         while self.inside() {
             self.open.pop();

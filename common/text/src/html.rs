@@ -1,11 +1,11 @@
 //! HTML to text, by the WHATWG tokenizer and without a tree.
 //!
-//! It is read as by a browser with scripting off that knows no frames: `frameset`, `frame`, `iframe` and
-//! `noframes` are elements without a meaning of their own, and what they hold is markup like any other.
+//! A page is read as by a browser without scripts and frames: `frameset`, `frame`, `iframe` and `noframes` have no
+//! meaning of their own, and their content is ordinary markup.
 //!
-//! Beside the text it notes what the page says about itself: `<base>`, the canonical link, and, for
-//! small pages, what a redirect in content is told from. No token of the HTML is built: text, names and
-//! the few attributes of interest go to buffers that are kept.
+//! Besides the text, [`Document`] records what the page says about itself: `<base>`, the canonical link and, for small
+//! pages, the signs of a redirect in the content. No HTML tokens are built: text, names and the few attributes of
+//! interest go to buffers that are reused.
 
 use std::convert::Infallible;
 
@@ -15,13 +15,13 @@ use super::foreign::Foreign;
 use super::refresh;
 use doppel_model::PageUrl;
 
-/// The longest attribute value taken; a longer one is as if it were absent.
+/// The maximum length of an attribute value. A longer value counts as absent.
 const VALUE_BYTES: usize = PageUrl::BYTES_MAX;
 
-/// What was read of a page. Buffers are kept from one page to the next.
+/// What was read from a page. The buffers are reused for the next page.
 #[derive(Debug, Default)]
 pub(super) struct Document {
-    /// The text in UTF-8, a space for every tag.
+    /// The text in UTF-8, with a space for every tag.
     pub(super) text: Vec<u8>,
     base: Option<String>,
     canonical: Option<String>,
@@ -29,14 +29,14 @@ pub(super) struct Document {
     pub(super) refresh: Option<String>,
     /// The text of all scripts. Small pages only.
     pub(super) script: Vec<u8>,
-    /// Whether there is a letter, a digit, a form or another document outside of title and noscript. Small
+    /// Whether there is a letter, a digit, a form or an embedded document outside of title and noscript. Small
     /// pages only.
     pub(super) has_body: bool,
     attributes: Attributes,
 }
 
 impl Document {
-    /// Reads `html` and forgets the page before. `small` pages may be redirects.
+    /// Reads `html` in place of the previous page. `small` pages may be redirects.
     pub(super) fn read(&mut self, html: &str, small: bool) {
         self.text.clear();
         self.base = None;
@@ -57,19 +57,19 @@ impl Document {
         let Ok(()) = Tokenizer::new_with_emitter(html, reader).finish();
     }
 
-    /// Resolves a link of this page: against `<base>` if there is a usable one.
+    /// Resolves a link on this page, against `<base>` if it has a valid one.
     pub(super) fn resolve(&self, url: &PageUrl, link: &str) -> Option<PageUrl> {
         let base = self.base.as_deref().and_then(|base| url.join(base).ok());
         base.as_ref().unwrap_or(url).join(link).ok()
     }
 
-    /// The canonical URL it names.
+    /// The canonical URL that the page names.
     pub(super) fn canonical(&self, url: &PageUrl) -> Option<PageUrl> {
         self.resolve(url, self.canonical.as_deref()?)
     }
 }
 
-/// A tag's or attribute's name as far as it matters: none of interest is longer.
+/// The name of a tag or attribute. No name of interest is longer than this.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Name {
     bytes: [u8; 16],
@@ -81,7 +81,7 @@ impl Name {
         if let Some(room) = self.bytes.get_mut(self.len..self.len + piece.len()) {
             room.copy_from_slice(piece);
         }
-        // Past the end it is the name of nothing.
+        // A name that is too long equals no name of interest.
         self.len += piece.len();
     }
 
@@ -98,10 +98,10 @@ struct Tag {
     self_closing: bool,
 }
 
-/// The attributes of a meta, link or base; of all other tags they are not read.
+/// The attributes of a meta, link or base tag. Those of other tags are not read.
 #[derive(Debug, Default)]
 struct Attributes {
-    /// Whether one is being read.
+    /// Whether an attribute is being read.
     open: bool,
     name: Name,
     value: Value,
@@ -111,7 +111,7 @@ struct Attributes {
     target: Value,
 }
 
-/// The value of an attribute. Too long or repeated it is as if it were absent.
+/// The value of an attribute. A value that is too long counts as absent.
 #[derive(Debug, Default)]
 struct Value {
     bytes: Vec<u8>,
@@ -149,7 +149,7 @@ impl Attributes {
         self.value.begin();
     }
 
-    /// Keeps the attribute that was read, if any and if it is wanted of a tag of this name.
+    /// Keeps the attribute that was read, if there is one and a tag of this name needs it.
     fn end(&mut self, tag: &[u8]) {
         if !std::mem::take(&mut self.open) {
             return;
@@ -165,7 +165,7 @@ impl Attributes {
     }
 }
 
-/// Which element's text is being dropped.
+/// The element whose text is being dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dropped {
     Nothing,
@@ -191,9 +191,9 @@ struct Reader<'a> {
     last_start: Name,
     foreign: Foreign,
     dropped: Dropped,
-    /// Whether this is in title or noscript.
+    /// Whether the current place is in title or noscript.
     aside: bool,
-    /// Number of templates this is in: what they hold is no part of the page yet.
+    /// The number of templates around the current place. Their content is not part of the page yet.
     templates: u32,
 }
 
@@ -221,13 +221,12 @@ impl Reader<'_> {
             _ => {}
         }
         if self.dropped == Dropped::Nothing || was_foreign {
-            // A style or script of foreign content ends with it.
+            // A style or script in foreign content ends with the foreign content.
             self.dropped = Dropped::by(name.get());
         }
         match name.get() {
             b"title" | b"textarea" => Some(State::RcData),
-            // `iframe` and `noframes` are no raw text here: what they hold is read as it is by a browser
-            // without frames, which knows neither of them.
+            // `iframe` and `noframes` are not raw text here: a browser without frames reads their content as markup.
             b"style" | b"xmp" | b"noembed" => Some(State::RawText),
             b"script" => Some(State::ScriptData),
             b"plaintext" => Some(State::PlainText),
@@ -249,7 +248,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A meta, link or base.
+    /// Evaluates a meta, link or base tag.
     fn note(&mut self) {
         let Some(target) = self.document.attributes.target.get() else { return };
         let kind = self.document.attributes.kind.get().unwrap_or_default();

@@ -4,13 +4,13 @@
 use std::char::ToLowercase;
 use std::sync::LazyLock;
 
-/// Up to and with Kana and Bopomofo.
+/// The end of the table, after Kana and Bopomofo.
 const TABLE_END: usize = 0x3130;
 
-/// Not alphanumeric.
+/// Marks a character that is not alphanumeric.
 const NONE: u16 = 0;
 
-/// Alphanumeric, and its lower case does not fit here.
+/// Marks an alphanumeric character whose lower case does not fit into the table.
 const OTHER: u16 = u16::MAX;
 
 /// The lower case of each character below [`TABLE_END`] that is alphanumeric.
@@ -27,13 +27,13 @@ fn entry(code: u32) -> u16 {
 
 /// The lower case of a letter or digit.
 pub(super) enum Lower {
-    /// One character, as almost always.
+    /// One character, the usual case.
     One(char),
-    /// Several, or one that the table does not hold.
+    /// Several characters, or one that is not in the table.
     All(ToLowercase),
 }
 
-/// How characters read.
+/// The lower case of letters and digits, from the table or the standard library.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Letters(&'static [u16]);
 

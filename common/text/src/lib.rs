@@ -1,9 +1,9 @@
 //! Pages to signatures: charset, HTML, tokens, redirects in content, language.
 //!
-//! What counts as text: every tag separates; entities are decoded and comments dropped, and neither
-//! separates; script and style are dropped; title, textarea, noscript, noframes, iframe and template text
-//! stays; attributes are not text. Nothing of a page is refused: whatever the bytes are, they have a
-//! signature. Time and memory are linear in the bytes given, whatever their nesting.
+//! The text of a page: every tag separates words. Entities are decoded and comments are dropped, and neither separates.
+//! Script and style are dropped; the text of title, textarea, noscript, noframes, iframe and template stays. Attributes
+//! are not text. No page is refused: any bytes have a signature. Time and memory are linear in the size of the page,
+//! however deep it is nested.
 #![forbid(unsafe_code)]
 
 mod charset;
@@ -28,7 +28,7 @@ use html::Document;
 use language::language;
 use token::Tokeniser;
 
-/// What a page's bytes are.
+/// The result of reading a page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Extracted {
     /// Content.
@@ -37,28 +37,27 @@ pub enum Extracted {
     Redirect(PageUrl),
 }
 
-/// What an HTML page says before it is cut into tokens.
+/// An HTML page before it is split into tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HtmlText<'a> {
-    /// Its text, a space for every tag.
+    /// Its text, with a space for every tag.
     Text(Cow<'a, str>),
     /// A redirect in the content: its target, resolved and without a fragment.
     Redirect(PageUrl),
 }
 
-/// A content.
+/// A page with content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// All that is compared.
+    /// Everything that is compared.
     pub signature: Signature,
-    /// The ISO 639-3 code of the language its text begins in, where that can be told reliably.
+    /// The ISO 639-3 code of the language at the beginning of the text, if it can be determined reliably.
     pub language: Option<Box<str>>,
-    /// What the page names as its canonical URL (`<link rel=canonical>`), resolved.
+    /// The canonical URL that the page names (`<link rel=canonical>`), resolved.
     pub canonical: Option<PageUrl>,
 }
 
-/// Reads pages; keeps its buffers, which grow to the size of the largest page, from one to the next. One
-/// per worker thread.
+/// Reads pages. It reuses its buffers, which grow to the size of the largest page. Each worker thread has its own.
 ///
 /// ```
 /// use doppel_model::PageUrl;
@@ -82,13 +81,13 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// With empty buffers.
+    /// Creates an extractor with empty buffers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, but leaves [`Page::language`] unknown: telling it takes longer than all the rest.
+    /// The same, but leaves [`Page::language`] unknown, because detecting it takes longer than everything else.
     #[must_use]
     pub fn without_language(mut self) -> Self {
         self.skip_language = true;
@@ -104,8 +103,7 @@ impl Extractor {
         Extracted::Page(self.page(canonical))
     }
 
-    /// Reads an HTML page like [`html`](Self::html), and stops before the tokens: for programs that make
-    /// their own.
+    /// Reads an HTML page like [`html`](Self::html), but stops before the tokens, for programs that make their own.
     pub fn html_text(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> HtmlText<'_> {
         match self.read(url, html, declared) {
             Some(target) => HtmlText::Redirect(target),
@@ -113,14 +111,14 @@ impl Extractor {
         }
     }
 
-    /// Reads a plain text or Markdown.
+    /// Reads plain text or Markdown.
     pub fn text(&mut self, text: &str) -> Page {
         self.document.text.clear();
         self.document.text.extend_from_slice(text.as_bytes());
         self.page(None)
     }
 
-    /// Reads an HTML page into the document; its target if it is a redirect.
+    /// Reads an HTML page into the document. Returns the target if the page is a redirect.
     fn read(&mut self, url: &PageUrl, html: &[u8], declared: Option<&str>) -> Option<PageUrl> {
         let small = html.len() < redirect::HTML_BYTES;
         self.document.read(decode(html, declared, &mut self.decoded), small);

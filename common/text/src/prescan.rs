@@ -9,7 +9,7 @@ pub(super) fn prescan(html: &[u8]) -> Option<&[u8]> {
     while at < html.len() {
         let rest = &html[at..];
         if rest.starts_with(b"<!--") {
-            // The two dashes that open may also close: `<!-->`.
+            // The two opening dashes may also close the comment: `<!-->`.
             at += 2 + memchr::memmem::find(&rest[2..], b"-->")? + 2;
         } else if is_meta(rest) {
             at += 5;
@@ -22,7 +22,7 @@ pub(super) fn prescan(html: &[u8]) -> Option<&[u8]> {
         } else if matches!(rest, [b'<', b'!' | b'/' | b'?', ..]) {
             at += memchr::memchr(b'>', rest)?;
         } else {
-            // Nothing begins before the next bracket.
+            // No tag begins before the next bracket.
             at += memchr::memchr(b'<', &rest[1..])?;
         }
         at += 1;
@@ -43,7 +43,7 @@ fn is_tag(rest: &[u8]) -> bool {
     }
 }
 
-/// The label in one `<meta>` tag whose attributes begin at `at`. Of a repeated attribute the first counts.
+/// The label in one `<meta>` tag whose attributes begin at `at`. If an attribute is repeated, the first one counts.
 fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     let (mut http_equiv, mut content, mut charset) = (None, None, None);
     while let Some((name, value)) = attribute(html, at) {
@@ -66,8 +66,8 @@ fn meta<'a>(html: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
     Encoding::for_label(label).map(|_| label)
 }
 
-/// "Get an attribute": its name and value; `at` is left after it. None, and `at` at the bracket, at the end
-/// of the tag; None, and `at` at the end, where the bytes end before.
+/// "Get an attribute": returns its name and value and sets `at` behind it. At the end of the tag returns `None` and
+/// sets `at` to the bracket; if the bytes end earlier, returns `None` and sets `at` to the end.
 fn attribute<'a>(html: &'a [u8], at: &mut usize) -> Option<(&'a [u8], &'a [u8])> {
     let found = whole_attribute(html, at);
     if found.is_none() && html.get(*at) != Some(&b'>') {

@@ -1,12 +1,12 @@
-//! Redirects in content: a small page that is nothing but a meta refresh or a script that sets the location.
+//! Redirects in content: small pages with nothing but a meta refresh or a script that sets the location.
 
 use super::html::Document;
 use doppel_model::PageUrl;
 
-/// Pages of this many bytes or more are content, whatever they say.
+/// Pages of this many bytes or more are never redirects.
 pub(super) const HTML_BYTES: usize = 4_000;
 
-/// Where a small page leads, if it is a redirect: to another URL than its own.
+/// The target of a small page, if it redirects to another URL than its own.
 pub(super) fn target(url: &PageUrl, document: &Document) -> Option<PageUrl> {
     let other = |link: &str| {
         if link.is_empty() {
@@ -39,7 +39,7 @@ fn location(script: &str) -> Option<&str> {
     }
 }
 
-/// Whether what comes before `location` leaves it the page's own.
+/// Whether `location` after this text is the location of the page itself.
 fn standalone(before: &str) -> bool {
     let name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     let Some(owner) = before.strip_suffix('.') else {
@@ -49,7 +49,7 @@ fn standalone(before: &str) -> bool {
     matches!(&owner[start..], "window" | "document" | "self" | "top" | "parent")
 }
 
-/// The string literal after `location` that it is set to.
+/// The string literal that `location` is set to in the text after it.
 fn assigned(after: &str) -> Option<&str> {
     let after = after.trim_ascii_start();
     let called = ["replace", "assign"]
@@ -65,7 +65,7 @@ fn assigned(after: &str) -> Option<&str> {
     let value = value.trim_ascii_start();
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'))?;
     let literal = value[1..].split_once(quote)?.0;
-    // An escape or a placeholder is more than a plain literal.
+    // A literal with an escape or a placeholder is not taken.
     let plain = !literal.contains(['\\', '\n']) && (quote != '`' || !literal.contains("${"));
     plain.then_some(literal)
 }

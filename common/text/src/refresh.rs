@@ -30,7 +30,7 @@ pub(super) fn target(content: &str) -> Option<&str> {
     Some(url.trim_ascii())
 }
 
-/// What follows `url =`, if that is there.
+/// The text after `url =`, if it begins like this.
 fn after_url(rest: &str) -> Option<&str> {
     let (name, rest) = rest.split_at_checked(3)?;
     let rest = rest.trim_ascii_start().strip_prefix('=')?;

@@ -5,11 +5,11 @@ use unicode_script::{Script, UnicodeScript};
 /// A class of letters. A run of letters is split where the class changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Class {
-    /// Every script that separates words; such a run is one token.
+    /// All scripts that separate words. A run of them is one token.
     #[default]
     Spaced,
     Han,
-    /// Hiragana and Katakana, with the marks they share.
+    /// Hiragana and Katakana, with the marks that they share.
     Kana,
     Thai,
     Lao,
@@ -17,8 +17,8 @@ pub(super) enum Class {
     Myanmar,
 }
 
-/// The Thai block, the first of any script without spaces. Before it stand letters of many scripts at
-/// once, such as the modifier apostrophe, which are no more Thai than Latin.
+/// The beginning of the Thai block, the first block of a script without spaces. Letters that belong to many scripts,
+/// such as the modifier apostrophe, come before it and do not count as Thai.
 const FIRST: char = '\u{e00}';
 
 impl Class {

@@ -51,12 +51,12 @@ fn frames_hold_markup() {
         ("<noframes><h2>a</h2><a href=b>c</a></noframes>d", "a c d"),
         ("<frameset cols=1>a<frame src=b><noframes><body>c</body></noframes></frameset>d", "a c d"),
         ("a<iframe><script>b</script><style>c</style><textarea><i></textarea></iframe>d", "a i d"),
-        // An end that markup hides is none, and neither is one that is missing.
+        // An end tag inside other markup does not count, and an end tag may be missing.
         ("a<iframe><b title='</iframe>c'>d<!-- </iframe>e --></iframe>f", "a d f"),
         ("a<iframe>b<p>c<script>d</script>e", "a b c e"),
         ("a<noframes>b<i>c", "a b c"),
         ("<iframe>a<iframe>b</iframe><p>c</iframe><noframes><iframe><i>d</noframes></iframe>e", "a b c d e"),
-        // What is open inside ends with it.
+        // The elements that are open inside end with the frame.
         ("<iframe><svg><title><i>a</i></title></iframe><![CDATA[b]]><style>c</style>d", "a d"),
         ("<noframes><math><mi>a</mi></noframes><![CDATA[b]]>c", "a c"),
         ("<noscript><iframe src=a><p>b</iframe></noscript><template><noframes><p>c</template>d", "b c d"),

@@ -5,17 +5,17 @@
 //! ([`Class`]), split where the class changes, give overlapping bigrams instead; a single such
 //! character is itself a token. A token is known by its [`stable_hash64`].
 //!
-//! What this says is [`TOKENISER_VERSION`](super::TOKENISER_VERSION); any change of it needs a new version.
-//! Which characters are letters is Unicode's as the standard library has it; a newer one only adds some.
+//! Any change of these rules needs a new [`TOKENISER_VERSION`](super::TOKENISER_VERSION). The standard library's
+//! version of Unicode defines the letters; a newer version only adds some.
 
 use super::letter::{Letters, Lower};
 use super::script::Class;
 use doppel_model::stable_hash64;
 
-/// Bytes looked at together.
+/// The number of bytes that are examined together.
 const BLOCK: usize = 64;
 
-/// Turns one text after the other into token hashes; keeps its buffers.
+/// Turns texts into token hashes. It reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Tokeniser {
     hashes: Vec<u64>,
@@ -23,11 +23,11 @@ pub(super) struct Tokeniser {
 }
 
 impl Tokeniser {
-    /// The hashes of the tokens of `text`, which is lower-cased in place as far as it is ASCII. Bytes that
-    /// are no UTF-8 separate.
+    /// The hashes of the tokens of `text`. Its ASCII letters are changed to lower case in place. Bytes that are not
+    /// UTF-8 separate tokens.
     ///
-    /// Text is cut into segments of ASCII letters, digits and bytes above ASCII; what lies between
-    /// always separates. Almost all segments are ASCII throughout, and such a one is a token.
+    /// The text is cut into segments of ASCII letters, digits and bytes above ASCII; all other characters separate
+    /// tokens. Almost all segments are pure ASCII, and each of these is one token.
     pub(super) fn tokens(&mut self, text: &mut [u8]) -> &[u64] {
         self.hashes.clear();
         text.make_ascii_lowercase();
@@ -73,7 +73,7 @@ impl Tokeniser {
         }
     }
 
-    /// A segment with characters above ASCII.
+    /// Reads a segment with characters above ASCII.
     fn mixed(&mut self, segment: &[u8]) {
         let mut run = Run {
             letters: Letters::new(),
@@ -92,17 +92,17 @@ impl Tokeniser {
     }
 }
 
-/// Bit i of the first: byte i is a lower-case ASCII letter, a digit or above ASCII. Of the second: it is
-/// above ASCII. Bits past the end are clear.
+/// Classifies bytes. Bit i of the first number says whether byte i is a lower-case ASCII letter, a digit or above
+/// ASCII. Bit i of the second number says whether it is above ASCII. Bits past the end are clear.
 #[inline]
 fn classify(block: &[u8]) -> (u64, u64) {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    /// Sets the high bit of each byte, below 0x80, that is at least `low`.
+    /// Sets the high bit of each byte that is at least `low`. All bytes are below 0x80.
     const fn at_least(bytes: u64, low: u8) -> u64 {
         bytes + ONES * (0x80 - low as u64)
     }
-    /// The high bits of the eight bytes, together.
+    /// Collects the high bits of the eight bytes.
     const fn gather(bytes: u64) -> u64 {
         ((bytes & HIGH) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
     }
@@ -130,7 +130,7 @@ fn classify(block: &[u8]) -> (u64, u64) {
 struct Run<'a> {
     letters: Letters,
     hashes: &'a mut Vec<u64>,
-    /// Lower-cased: the open token if it is spaced, else the last character of the run.
+    /// In lower case: the open token in a script with spaces, otherwise the last character of the run.
     word: &'a mut Vec<u8>,
     class: Class,
     /// Whether the open run of a script without spaces has given a bigram.

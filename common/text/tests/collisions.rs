@@ -1,4 +1,4 @@
-//! What the 40 bits of a shingle hash cost: Jaccard coefficients of real pairs by hashes, against those by
+//! The error from the 40 bits of a shingle hash: Jaccard coefficients of real pairs by hashes, compared with those by
 //! the shingles themselves.
 //!
 //! `cargo test -p doppel-text --release --test collisions -- --ignored --nocapture`
@@ -32,7 +32,7 @@ impl Shingles {
             })
             .collect();
         let count = tokens.len();
-        // The word 0 is no word: it stands for the dummy tokens.
+        // The number 0 stands for the dummy tokens, not for a word.
         tokens.resize(count + SHINGLE_TOKENS - 1, 0);
         let mut set: Vec<u32> = tokens
             .windows(SHINGLE_TOKENS)

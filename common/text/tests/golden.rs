@@ -37,7 +37,7 @@ fn versions() {
     assert_eq!((FORMAT, TOKENISER_VERSION), (0xd1, 2), "new versions need new vectors beside the old");
 }
 
-/// Version 1 took the tags inside `noframes` and `iframe` for words.
+/// Version 1 read the tags inside `noframes` and `iframe` as words.
 #[test]
 fn signatures_of_the_first_tokeniser_are_refused() {
     let mut bytes = Extractor::new().text("...").signature.as_bytes().to_vec();

@@ -34,14 +34,14 @@ fn fetches(file: &Path) -> Vec<Fetch> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// As the descriptions write a URL: an index page as its directory, no fragment.
+/// A URL as the descriptions write it: an index page as its directory, and without a fragment.
 fn described(url: &str) -> String {
     let url = PageUrl::parse(url).unwrap().join("").unwrap();
     let directory = url.as_str().strip_suffix("index.html").filter(|directory| directory.ends_with('/'));
     directory.unwrap_or(url.as_str()).to_owned()
 }
 
-/// Reads all `pages`; gives the number of redirects that are right and the differences.
+/// Reads all `pages`. Returns the number of correct redirects, and the differences.
 fn check(pages: &[Html], truth: &HashMap<&str, &str>) -> (usize, Vec<String>) {
     let mut extractor = Extractor::new().without_language();
     let mut right = 0;

@@ -1,6 +1,6 @@
 //! Connected components.
 
-/// The component of each of `count` things that `links` connect, named by the least of its members.
+/// The component of each of `count` items that `links` connect. Its name is its least member.
 #[must_use]
 pub fn components(count: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut parents: Vec<usize> = (0..count).collect();

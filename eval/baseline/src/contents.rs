@@ -1,14 +1,14 @@
-//! Contents as exact sets: equal ids are equal words, shingles and contents, and no others are.
+//! Contents as exact sets. Words, shingles and contents have ids, and two of them are equal exactly if their ids are.
 
 use std::collections::HashMap;
 
 use crate::tokens::each_token;
 
-/// Words in a shingle (k).
+/// The number of words in a shingle (k).
 pub const SHINGLE_WORDS: usize = 5;
-/// Contents of fewer tokens are duplicates by equal content or redirect alone.
+/// Contents of fewer tokens are duplicates only by equal content or redirect.
 pub const TOKENS_MIN: usize = 20;
-/// Stands behind the end of a text; no word has it.
+/// The dummy word after the end of a text. No word has this id.
 const DUMMY: u32 = 0;
 
 /// A distinct token sequence.
@@ -16,37 +16,37 @@ const DUMMY: u32 = 0;
 pub struct ContentId(u32);
 
 impl ContentId {
-    /// Its place among [all contents](Contents::all).
+    /// Its index among [all contents](Contents::all).
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The content at a place.
+    /// The content at an index.
     #[must_use]
     pub fn at(index: usize) -> Self {
         Self(index as u32)
     }
 }
 
-/// What is kept of a content.
+/// The data of a content.
 #[derive(Debug)]
 pub struct Content {
-    /// Number of tokens.
+    /// The number of tokens.
     pub tokens: usize,
-    /// Ids of its distinct shingles, ascending.
+    /// The ids of its distinct shingles, ascending.
     pub shingles: Box<[u32]>,
 }
 
 impl Content {
-    /// Its shingles where it is long enough to be compared, else none.
+    /// Its shingles if it is long enough to be compared, otherwise none.
     #[must_use]
     pub fn comparable(&self) -> &[u32] {
         if self.tokens < TOKENS_MIN { &[] } else { &self.shingles }
     }
 }
 
-/// All contents that were read, by words.
+/// All contents that were read.
 #[derive(Debug, Default)]
 pub struct Contents {
     words: HashMap<Box<str>, u32>,

@@ -31,7 +31,7 @@ pub fn similar_contents(contents: &[Content], tau: Tau) -> Similar {
     similar(&contents.iter().map(Content::comparable).collect::<Vec<_>>(), tau)
 }
 
-/// Joins sets of ascending, distinct elements with themselves. Empty sets are like nothing.
+/// Finds all pairs of similar sets. Their elements are ascending and distinct. An empty set is similar to no other.
 #[must_use]
 pub fn similar(sets: &[&[u32]], tau: Tau) -> Similar {
     let ranks = ranks(sets);
@@ -66,7 +66,7 @@ pub fn similar(sets: &[&[u32]], tau: Tau) -> Similar {
     found
 }
 
-/// Number of elements that two ascending sets share.
+/// The number of elements that two ascending sets share.
 #[must_use]
 pub fn shared(a: &[u32], b: &[u32]) -> usize {
     let (mut i, mut j, mut count) = (0, 0, 0);
@@ -78,7 +78,7 @@ pub fn shared(a: &[u32], b: &[u32]) -> usize {
     count
 }
 
-/// The place of each element when the rarest come first.
+/// The rank of each element, the rarest first.
 fn ranks(sets: &[&[u32]]) -> Vec<u32> {
     let last = sets.iter().filter_map(|set| set.last()).max();
     let mut frequency: Vec<(u32, u32)> =

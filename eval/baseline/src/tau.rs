@@ -11,7 +11,7 @@ pub struct Tau {
     denominator: u64,
 }
 
-/// Why a text or a fraction is no threshold.
+/// Why a text or a fraction is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("tau is above 0 and below 1, written 0.d with one to six decimals, not {0}")]
 pub struct TauError(String);

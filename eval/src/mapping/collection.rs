@@ -14,21 +14,21 @@ use serde::Serialize;
 use crate::collection::{Version, all_pairs};
 use crate::replay::{Fetch, Replay};
 
-/// Bins of the length distribution to a doubling.
+/// The number of bins of the length distribution per doubling of the length.
 const BINS: f64 = 2.0;
 
 /// Each distinct content that is live in the end.
 pub(super) struct Collection {
     /// In the order of their hashes.
     pub(super) contents: Vec<Arc<Signature>>,
-    /// Their places, by the baseline's ids.
+    /// Their indices, by the baseline's ids.
     places: HashMap<ContentId, u32>,
 }
 
 /// Contents of about the same length.
 #[derive(Debug, Serialize)]
 pub(super) struct Bin {
-    /// Least number of distinct shingles.
+    /// The least number of distinct shingles.
     pub(super) from: u32,
     pub(super) contents: usize,
 }
@@ -60,14 +60,14 @@ impl Collection {
         Ok(Self { contents: distinct.into_values().map(|(signature, _)| signature).collect(), places })
     }
 
-    /// Every pair of contents with F true, by their places.
+    /// Every pair of contents for which F is true, by their indices.
     pub(super) fn pairs(&self, replay: &Replay, tau: Tau) -> Vec<(u32, u32)> {
         let place = |id: &ContentId| self.places.get(id).copied();
         let pairs = all_pairs(&replay.contents, tau);
         pairs.iter().filter_map(|(a, b)| Some((place(a)?, place(b)?))).collect()
     }
 
-    /// How many contents there are of each length.
+    /// The number of contents of each length.
     pub(super) fn lengths(&self) -> Vec<Bin> {
         let mut bins: Vec<Bin> = Vec::new();
         let mut lengths: Vec<u32> = self.contents.iter().map(|content| content.shingles()).collect();

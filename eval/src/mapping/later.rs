@@ -1,9 +1,9 @@
-//! Data that come after a mapping was learned: how even they lie, and how that varies.
+//! Data that come after a mapping was learned: how evenly they are distributed, and how much that varies.
 //!
-//! A random part of the contents is learned from, the rest is dealt into ten data sets. The floor is what
-//! chance alone gives: the same data sets dealt at random to nodes of equal shares. No mapping can know
-//! the shares better than its sample tells them, so there is a *limit* above the floor: contents on a line,
-//! each at a random place, and the line cut into parts with the same number of the sample in each.
+//! A mapping is learned from a random part of the contents; the rest is split into ten data sets. The *floor* is the
+//! imbalance by chance alone: the same data sets distributed at random to nodes of equal shares. A mapping knows the
+//! shares only from its sample, so there is a *limit* above the floor: the contents are at random places on a line, and
+//! the line is cut into parts that contain the same number of contents of the sample.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use serde::Serialize;
 
 use super::{Design, Mapping, Variant};
 
-/// Data sets of a split.
+/// The number of data sets in a split.
 const SETS: usize = 10;
-/// How often a split's rest is dealt into data sets, and these to nodes at random: the deviation of ten
-/// imbalances is itself uncertain by a quarter.
+/// How often the rest of a split is divided into data sets, and these are distributed at random. One time is not
+/// enough, because the deviation of ten imbalances is itself uncertain by a quarter.
 const DEALS: usize = 10;
-/// Places on the line.
+/// The number of places on the line.
 const LINE: usize = 1 << 53;
 
 /// A mapping on later data sets: means over all splits.
@@ -29,26 +29,26 @@ pub(super) struct Later {
     pub(super) tau: Tau,
     #[serde(flatten)]
     pub(super) variant: Variant,
-    /// Of the contents that it was learned from.
+    /// The imbalance of the contents that it was learned from.
     pub(super) learned: f64,
     pub(super) ours: Spread,
-    /// Dealt at random.
+    /// The data sets distributed at random.
     pub(super) floor: Spread,
-    /// On a line that is cut at the quantiles of the sample.
+    /// The data sets on a line that is cut at the quantiles of the sample.
     pub(super) limit: Spread,
 }
 
-/// Imbalance of ten data sets.
+/// The imbalance of ten data sets.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Spread {
     /// Mean.
     pub(super) imbalance: f64,
-    /// Standard deviation over mean.
+    /// Standard deviation, divided by the mean.
     pub(super) variation: f64,
 }
 
 /// Measures the paper's mapping in one and three dimensions, the control, and ours in three, with each number of
-/// partitions of a node.
+/// partitions per node.
 pub(super) fn measure(args: &Mapping, contents: &[Arc<Signature>], tau: Tau) -> anyhow::Result<Vec<Later>> {
     let variants = [(Design::Paper, 1), (Design::Paper, 3), (Design::Control, 1), (Design::Ours, 3)];
     let variants = variants.iter().flat_map(|(design, dimensions)| {
@@ -124,7 +124,7 @@ fn deal(sizes: &[usize], nodes: usize, mut node: impl FnMut() -> usize) -> Sprea
 }
 
 impl Spread {
-    /// Of the imbalances of data sets.
+    /// The mean and variation of the imbalances of data sets.
     fn of(values: &[f64]) -> Self {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -1,9 +1,9 @@
-//! What rho comes to by the paper's definition: delta and epsilon, sampled from the contents.
+//! The value of rho by the paper's definition: from delta and epsilon, sampled from the contents.
 //!
-//! The paper bounds how unevenly a page is dealt to the sub-dictionaries (delta) and how far its number of distinct
-//! shingles is from its length (epsilon), says that both are sampled "with an approximation", and that there is room
-//! below the worst case. It does not say which approximation, so here are quantiles: so large are delta and epsilon
-//! for a share of the contents.
+//! In the paper, delta bounds how unevenly the words of a page fall into the sub-dictionaries, and epsilon bounds how
+//! far the number of its distinct shingles is from its length. Both are sampled "with an approximation" that stays
+//! below the worst case. The paper does not define the approximation, so quantiles are measured here: the delta and
+//! epsilon that a share of the contents does not exceed.
 
 use anyhow::Result;
 use doppel::output::NO_FIGURE;
@@ -22,24 +22,24 @@ const SHARES: [u8; 5] = [25, 50, 75, 90, 99];
 #[derive(Debug, Serialize)]
 pub(super) struct Tolerance {
     dimensions: usize,
-    /// Of the contents that deviate no more, in percent.
+    /// The share of the contents that deviate no more, in percent.
     share: u8,
-    /// None where it is infinite: some sub-dictionary has nothing of a content.
+    /// None if it is infinite, because a content has nothing in some sub-dictionary.
     delta: Option<f64>,
     epsilon: f64,
-    /// None where there is no such rho, or it is above 10.
+    /// None if there is no such rho or it is above 10.
     rho: Option<Rho>,
 }
 
 impl Mapping {
-    /// By the number of dimensions.
+    /// The tolerances for each number of dimensions.
     ///
     /// # Errors
     /// When there are too many dimensions.
     pub(super) fn tolerances(&self, collection: &Collection) -> Result<Vec<Tolerance>> {
         let mut tolerances = Vec::new();
         for dimensions in self.papers_dimensions() {
-            // Neither tau nor nodes matter to the sub-dictionaries.
+            // The sub-dictionaries depend neither on tau nor on the nodes.
             let map = PaperMap::learn(&collection.contents, (1, 1), Tau::DEFAULT, dimensions, self.rho)?;
             let deviations: Vec<Deviation> =
                 collection.contents.iter().map(|content| map.deviation(content)).collect();

@@ -1,4 +1,4 @@
-//! The public front door over an engine of this process, on a port of its own, and how it is asked.
+//! The public front door to an engine in this process, on its own port, and queries to it.
 
 use std::thread::{self, JoinHandle};
 
@@ -21,7 +21,7 @@ pub(super) struct Door {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What it says of a page, as far as it is checked.
+/// The part of an answer about a page that is checked.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Answer {
     pub(super) url: String,
@@ -41,10 +41,10 @@ struct Answers {
 }
 
 impl Door {
-    /// Opens it.
+    /// Opens the front door.
     ///
     /// # Errors
-    /// When there is no port or thread for it.
+    /// When no port or thread is available.
     pub(super) fn open(driver: &Driver) -> anyhow::Result<Self> {
         let temp_dir = driver.scratch.path().join("tmp");
         std::fs::create_dir_all(&temp_dir).context("cannot make a temporary directory")?;
@@ -57,7 +57,7 @@ impl Door {
         let serve = move || {
             let shutdown = async { drop(closed.await) };
             if let Err(error) = runtime.block_on(doppel_coordinator::serve(listener, app, shutdown)) {
-                // Whoever asks is told that nobody answers.
+                // A query will report that nobody answers.
                 tracing::error!(%error, "the front door closed");
             }
         };
@@ -68,7 +68,7 @@ impl Door {
     /// Asks for the status of pages.
     ///
     /// # Errors
-    /// When it does not answer every one of them.
+    /// When there is not an answer for every page.
     pub(super) fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<Vec<Answer>> {
         let request = http.post(format!("{}/v1/status", self.address)).json(&Question { urls });
         let Answers { pages } = request.send()?.error_for_status()?.json()?;

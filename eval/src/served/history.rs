@@ -1,4 +1,4 @@
-//! Which versions a page may have had at a moment, seen from outside, and whether an answer holds for them.
+//! The versions that a page may have had at a moment, as seen from outside, and whether an answer is right for them.
 //!
 //! A version may be the current one from the moment it is sent until the next one is acknowledged. While
 //! nothing changes there is exactly one, and an answer has to hold for it.
@@ -14,10 +14,10 @@ use super::door::Answer;
 use crate::collection::{Version, near_duplicate};
 use crate::replay::Fetch;
 
-/// Most redirects followed from one page.
+/// The maximum number of redirects that are followed from a page.
 const HOPS_MAX: usize = 20;
 
-/// What was sent of every page.
+/// The versions that were sent of every page.
 #[derive(Default)]
 pub(super) struct History {
     pages: HashMap<PageUrl, Vec<Sent>>,
@@ -30,34 +30,34 @@ struct Sent {
     acknowledged: Option<Instant>,
 }
 
-/// From before a question to after its answer.
+/// The time from before a query to after its answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Instant,
     pub(super) to: Instant,
 }
 
-/// What comes of the check of an answer.
+/// The result of the check of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// F holds for the only contents that page and winner can have had.
     Holds,
-    /// F holds for some of several that they can have had: one of them changed meanwhile.
+    /// F holds for some of several contents that they can have had, because one of them changed meanwhile.
     MayHold,
     /// F does not hold.
     Wrong,
 }
 
-/// Where a page may end.
+/// The possible end of a page's redirects.
 struct Ends {
     ends: Vec<(PageUrl, ContentId)>,
-    /// Whether there was but one possibility at every step.
+    /// Whether there was only one possibility at every step.
     certain: bool,
 }
 
 impl History {
-    /// Notes that a batch is about to be sent. Versions that are older than what was sent are not taken,
-    /// by the engine either.
+    /// Records that a batch is about to be sent. Versions that are older than an earlier one are ignored, as the engine
+    /// ignores them.
     pub(super) fn send(&mut self, batch: &[Fetch]) {
         let sent = Instant::now();
         for Fetch { submission, version, .. } in batch {
@@ -69,7 +69,7 @@ impl History {
         }
     }
 
-    /// Notes that it was acknowledged.
+    /// Records that the batch was acknowledged.
     pub(super) fn acknowledge(&mut self, batch: &[Fetch]) {
         let now = Instant::now();
         for Fetch { submission, .. } in batch {
@@ -79,7 +79,7 @@ impl History {
         }
     }
 
-    /// Whether what `answer` calls a duplicate is one; none for any other status.
+    /// Checks an answer that reports a duplicate; none for any other status.
     pub(super) fn check(
         &self,
         contents: &Contents,
@@ -216,13 +216,13 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
         let update = [fetch("b", 1, Version::Content(other))];
         history.send(&update);
-        // Sent and not yet acknowledged: both are possible. For the question of before, one is.
+        // The new version is sent and not yet acknowledged, so both are possible. For the earlier query only one is.
         assert_eq!(check(&history, "b", "a", now()), Some(Verdict::MayHold));
         assert_eq!(check(&history, "b", "a", before), Some(Verdict::Holds));
         history.acknowledge(&update);
         std::thread::sleep(Duration::from_millis(2));
         assert_eq!(check(&history, "b", "a", now()), Some(Verdict::Wrong));
-        // What is older than the known version changes nothing.
+        // A version older than the known one changes nothing.
         let stale = [fetch("b", 0, Version::Content(near))];
         history.send(&stale);
         history.acknowledge(&stale);

@@ -1,4 +1,4 @@
-//! A signature on the wire: its bytes, checked as those of a file are.
+//! Serialises a signature as its bytes, and checks them when they are read.
 
 use std::fmt;
 

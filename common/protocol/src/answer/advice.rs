@@ -6,13 +6,13 @@ use utoipa::ToSchema;
 
 use crate::{PageView, Rule, Status, Unresolved};
 
-/// What Doppel says of a page.
+/// What Doppel says about a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Advice {
     /// The page, as asked for; empty for a probe without one.
     #[schema(value_type = String)]
     pub url: String,
-    /// What it is.
+    /// Its status.
     pub status: Status,
     /// The group it is in, if any, such as `g12-0`.
     pub group: Option<String>,
@@ -21,7 +21,7 @@ pub struct Advice {
     pub winner: Option<PageUrl>,
     /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
     pub similarity: Option<f64>,
-    /// Newest fetch, RFC 3339.
+    /// The time of the newest fetch, RFC 3339.
     pub fetched_at: Option<String>,
     /// The rule of the winner order by which the winner stands before this page.
     pub rule: Option<Rule>,
@@ -37,7 +37,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    /// Nothing is known of this page.
+    /// The advice for a page that is not on record.
     #[must_use]
     pub fn unknown(url: String) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Advice {
         }
     }
 
-    /// What the record says, without verification; a caller verifies before it says `duplicate`.
+    /// The advice by the record alone. The caller has to verify it before it answers `duplicate`.
     #[must_use]
     pub fn on_record(view: &PageView) -> Self {
         Self {

@@ -27,9 +27,9 @@ pub struct Explanation {
 pub struct Side {
     /// Advice about it at this moment.
     pub advice: Advice,
-    /// The page whose content is compared: it itself, or the end of its redirects.
+    /// The page whose content is compared: the page itself, or the one at the end of its redirects.
     pub compared: Option<String>,
-    /// What of that content is compared.
+    /// The content that is compared.
     pub content: Option<Content>,
 }
 
@@ -67,7 +67,7 @@ pub struct Measures {
     pub only_b: u32,
     /// The Jaccard coefficient, exact.
     pub jaccard: f64,
-    /// The same as the sketches estimate it, which decides nothing.
+    /// The Jaccard coefficient as estimated by the sketches. It decides nothing.
     pub sketch_estimate: f64,
     /// Bands of the sketch that are equal: at least one makes the pair a candidate.
     pub equal_bands: usize,

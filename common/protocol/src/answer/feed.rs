@@ -16,7 +16,7 @@ pub struct ExportLine<'l> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     pub url: Cow<'l, str>,
-    /// What it is.
+    /// Its status.
     pub status: Status,
     /// The group it is in, if any, such as `g12-0`.
     #[serde(serialize_with = "write_group", deserialize_with = "read_group")]
@@ -34,7 +34,7 @@ pub struct ExportLine<'l> {
 pub struct ChangeLine {
     /// The page.
     pub url: String,
-    /// What it is.
+    /// Its status.
     pub status: Status,
     /// The group it is in, if any, such as `g12-0`.
     pub group: Option<String>,
@@ -44,16 +44,16 @@ pub struct ChangeLine {
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved.
     pub reason: Option<Unresolved>,
-    /// Newest fetch, RFC 3339.
+    /// The time of the newest fetch, RFC 3339.
     pub fetched_at: String,
 }
 
-/// A piece of the feed.
+/// A section of the feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesAnswer {
     /// Events, ordered per URL.
     pub changes: Vec<ChangeLine>,
-    /// Opaque; where to go on.
+    /// Where to continue; an opaque text.
     pub cursor: String,
     /// Whether the feed had nothing more at that moment.
     pub at_end: bool,

@@ -10,6 +10,6 @@ use crate::Backlog;
 pub struct Flushed {
     /// Whether everything accepted before the call is decided.
     pub done: bool,
-    /// Accepted and not yet done, pages that came during the call among them.
+    /// Accepted work that is not yet done, including pages that came during the call.
     pub backlog: Backlog,
 }

@@ -10,7 +10,7 @@ use crate::{GroupState, GroupSummary, MemberView, Status};
 pub struct Group {
     /// Its id.
     pub group: String,
-    /// The group that has its members now, when it was merged away.
+    /// The group that has its members now, if it was merged.
     pub merged_into: Option<String>,
     /// Its winner.
     pub winner: Option<String>,
@@ -18,9 +18,9 @@ pub struct Group {
     pub members: u64,
     /// Members found dissimilar to the winner.
     pub dissimilar: u64,
-    /// It owes a recomputation.
+    /// Whether it has to be recomputed.
     pub dirty: bool,
-    /// It is past the size limit: its members are not advised as duplicates until it is repaired.
+    /// Whether it is above the size limit. Its members are not reported as duplicates until it is repaired.
     pub quarantined: bool,
 }
 
@@ -41,7 +41,7 @@ impl From<GroupSummary> for Group {
     }
 }
 
-/// A piece of the list of groups.
+/// A section of the list of groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupList {
     /// In order of shard and id.
@@ -67,7 +67,7 @@ pub struct GroupPage {
 pub struct Member {
     /// The page.
     pub url: String,
-    /// What it is.
+    /// Its status.
     pub status: Status,
     /// Jaccard coefficient with the winner.
     pub similarity: Option<f64>,
@@ -89,9 +89,9 @@ impl From<MemberView> for Member {
 /// Sizes of the groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupSizes {
-    /// Groups looked at.
+    /// The number of groups that were examined.
     pub groups: u64,
-    /// Whether there are more, which were not looked at.
+    /// Whether there are more groups, which were not examined.
     pub cut: bool,
     /// Groups that are quarantined for their size.
     pub quarantined: u64,

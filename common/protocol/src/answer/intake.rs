@@ -1,19 +1,18 @@
-//! What became of pages that were sent: the answers of `/v1/pages` and `/v1/purge`.
+//! The outcomes of submitted pages: the answers of `/v1/pages` and `/v1/purge`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Outcome;
 
-/// A page that was taken.
+/// A page that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Taken {
     /// The page: its URL as given, without the fragment.
     pub url: String,
-    /// What became of it, durably. `unchanged`: nothing but dates changed. `confirmed`: settled at once, as it
-    /// is still like its group's winner (a page on its own: like its last content), or is dead, or has no
-    /// words. `pending`: accepted, and to be compared. `stale`: a newer version is on record, and it was not
-    /// taken.
+    /// The durable outcome. `unchanged`: nothing but dates changed. `confirmed`: decided at once, because the page is
+    /// still like its group's winner (without a group: like its own last content), is dead or has no words. `pending`:
+    /// accepted, and still to be compared. `stale`: not accepted, because a newer version is on record.
     pub outcome: Outcome,
 }
 
@@ -21,33 +20,33 @@ pub struct Taken {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum LineAnswer {
-    /// It was taken.
+    /// The line was accepted.
     Taken(Taken),
-    /// It was not.
+    /// The line was not accepted.
     NotTaken(NotTaken),
 }
 
-/// A line that was not taken.
+/// A line that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotTaken {
-    /// Its number, the first line of the body being 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// Its page, where that can be told.
+    /// The URL of its page, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// What is wrong.
     pub error: LineError,
 }
 
-/// Why a line was not taken.
+/// Why a line was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LineError {
-    /// Whether the line is at fault or the moment.
+    /// The kind of error.
     pub code: LineCode,
     /// The field that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// In words.
+    /// The reason in words.
     pub reason: String,
 }
 
@@ -55,17 +54,17 @@ pub struct LineError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LineCode {
-    /// The line is no page.
+    /// The line is not a valid page.
     Invalid,
-    /// The service takes no more at the moment; send the line again later.
+    /// The service accepts no more at the moment. Send the line again later.
     Retry,
-    /// The service failed on this line; its log says more.
+    /// The service failed on this line. Its log says more.
     Internal,
 }
 
-/// What a purge did.
+/// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Purged {
-    /// Pages that were on record and are not any more.
+    /// The number of pages that were deleted from the record.
     pub purged: u64,
 }

@@ -1,11 +1,11 @@
-//! Who has how much to do, now and in the last hours: the answer of `GET /v1/reports/load-balance`.
+//! The load of nodes and partitions, now and in the last hours: the answer of `GET /v1/reports/load-balance`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{LoadReport, RebalanceProgress};
 
-/// Load per partition and node, and who owns which shard.
+/// The load per partition and node, and the owner of each shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadBalance {
     /// The load of the partitions.
@@ -13,15 +13,15 @@ pub struct LoadBalance {
     pub load: LoadReport,
     /// The partitions' figures added up per tier-2 node.
     pub nodes: Vec<NodeLoad>,
-    /// Nodes that are to have no partitions.
+    /// The drained nodes, which get no partitions.
     pub drained: Vec<u32>,
     /// The change of the mapping that is under way.
     pub progress: Option<RebalanceProgress>,
-    /// A point per minute for as long as the service runs, the last 24 hours of it, oldest first.
+    /// One point per minute since the service started, at most of the last 24 hours, oldest first.
     pub history: Vec<LoadPoint>,
-    /// Standard deviation over mean of `node_imbalance` in the history; null where there is none.
+    /// Standard deviation of `node_imbalance` in the history, divided by its mean; null without a history.
     pub variation: Option<f64>,
-    /// Number of the table of shards.
+    /// The version of the table of shards.
     pub shard_map_version: u64,
     /// The tier-1 node of every shard.
     pub shards: Vec<ShardAssignment>,
@@ -49,17 +49,17 @@ pub struct NodeLoad {
 /// The load at some moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoadPoint {
-    /// When.
+    /// The time, RFC 3339.
     pub at: String,
-    /// Number of the map.
+    /// The version of the plan.
     pub plan_version: u64,
     /// All contents.
     pub contents: u64,
-    /// Largest over mean of contents per serving node.
+    /// The largest number of contents on a serving node, divided by the mean.
     pub node_imbalance: f64,
-    /// The same contents dealt at random.
+    /// The same for the contents distributed at random.
     pub node_imbalance_floor: f64,
-    /// Share of fan-out to nodes saved against a broadcast; null where there were no searches under the plan.
+    /// Share of fan-out to nodes saved in relation to a broadcast; null if there were no searches under the plan.
     pub node_fan_out_saved: Option<f64>,
 }
 

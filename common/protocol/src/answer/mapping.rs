@@ -1,4 +1,4 @@
-//! The mapping at present, and what another would be: the answers of `GET /v1/rebalance` and of the what-if report.
+//! The present mapping and possible others: the answers of `GET /v1/rebalance` and of the what-if report.
 
 use doppel_partitioning::WhatIf;
 use serde::{Deserialize, Serialize};
@@ -6,27 +6,27 @@ use utoipa::ToSchema;
 
 use crate::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
-/// The mapping at present.
+/// The present mapping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Present {
-    /// Number of the plan that is served.
+    /// The version of the plan in force.
     pub plan_version: u64,
-    /// Nodes, those that are drained among them.
+    /// The number of nodes, including drained ones.
     pub nodes: u32,
-    /// Nodes that are to have no partitions.
+    /// The drained nodes, which get no partitions.
     pub drained: Vec<u32>,
-    /// The change that is under way; null where there is none.
+    /// The change that is under way, or null.
     pub progress: Option<RebalanceProgress>,
-    /// The request that is being carried out, or comes next; null where there is none.
+    /// The request that is being carried out or is next, or null.
     pub request: Option<RebalanceRequest>,
-    /// How the last request ended since the start; null where there was none.
+    /// The outcome of the last request that ended since the service started, or null.
     pub outcome: Option<RebalanceOutcome>,
 }
 
-/// What other numbers of sub-dictionaries and nodes would make of the present contents.
+/// The mapping of the present contents with other numbers of sub-dictionaries and nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfs {
-    /// Contents that the figures are from, those with the least hashes: all, or 100,000.
+    /// The number of contents that the figures are computed from: all, or the 100,000 with the smallest hashes.
     pub sample: u64,
     /// The present plan on the same contents.
     pub present: WhatIf,

@@ -1,9 +1,8 @@
 //! The answers of the public HTTP contract in JSON, typed once for the server that writes them and the programs that
 //! read them.
 //!
-//! Invariants: a field is never renamed or reordered unnoticed, for the tests pin the text of each answer; a reader takes
-//! no notice of fields that it does not know, so it understands a newer server; what may be absent is optional or has a
-//! default.
+//! Invariants: tests pin the text of each answer, so no field is renamed or reordered unnoticed. A reader ignores
+//! unknown fields, so it understands a newer server. A field that may be absent is optional or has a default.
 
 mod advice;
 mod explanation;

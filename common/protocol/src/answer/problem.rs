@@ -1,9 +1,9 @@
-//! An error as the world sees it: `application/problem+json` (RFC 9457).
+//! The public form of an error: `application/problem+json` (RFC 9457).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An answer that is an error. One that a proxy made may have its detail alone.
+/// An error as an answer. If a proxy made it, it may have nothing but a detail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// A stable name of the kind of error, `urn:doppel:problem:<name>`.
@@ -26,7 +26,7 @@ pub struct Problem {
     /// Seconds after which to try again, also sent as `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
-    /// The id of the request, which the service's log has, too: that of the header `x-request-id`.
+    /// The id of the request, as in the header `x-request-id` and in the service's log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! Repairs: what one did, and the trail of those that were applied.
+//! The result of a repair, and the audit trail of applied repairs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{RepairDetails, RepairEntry};
 
-/// What a repair did, or would do.
+/// The result of a repair or of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Repair {
-    /// The group that was looked at, after following merges.
+    /// The group that was repaired, after following merges.
     pub group: String,
     /// Members before.
     pub before: Vec<String>,
@@ -16,45 +16,44 @@ pub struct Repair {
     pub components: Vec<Vec<String>>,
     /// Whether it was applied.
     pub applied: bool,
-    /// Whether URLs were left out, because an answer has at most 10,000 in `components` and as many in
-    /// `before`; absent where all are there. The winner's set gives way to the others, and the last set
-    /// listed may be a part.
+    /// Whether URLs were left out, because `components` and `before` have at most 10,000 each; absent if none were left
+    /// out. The winner's set is shortened in favour of the others, and the last set may be incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub truncated: bool,
-    /// The number of members before; absent where `before` has them all.
+    /// The number of members before; absent if `before` lists them all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_members: Option<usize>,
-    /// The number of sets; absent where `components` has them all.
+    /// The number of sets; absent if `components` lists them all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_components: Option<usize>,
 }
 
-/// What the repairs of several groups did.
+/// The results of the repairs of several groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Repairs {
-    /// One report per group that exists, in order. The limit of 10,000 URLs is for all of them together.
+    /// One report per existing group, in order. The limit of 10,000 URLs applies to all of them together.
     pub repairs: Vec<Repair>,
     /// Groups that do not exist.
     pub unknown: Vec<String>,
 }
 
-/// A repair that was applied.
+/// An applied repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepair {
-    /// Names it.
+    /// The id of the repair.
     pub id: String,
-    /// When, RFC 3339.
+    /// The time at which it was applied, RFC 3339.
     pub at: String,
-    /// Who asked for it, as they said.
+    /// Who requested it, as given by the caller.
     pub by: String,
     /// The group, under the id that it had then.
     pub group: String,
     /// Members before.
     pub members: u64,
-    /// Sets that they fell into, one when nothing was wrong; where `truncated` those that were written down.
+    /// The number of resulting sets; 1 if nothing was wrong. If `truncated`, the number of sets that were stored.
     pub sets: u64,
-    /// Whether not all URLs were written down, because there were more than 10,000.
+    /// Whether there were more than 10,000 URLs, so that not all were stored.
     pub truncated: bool,
 }
 
@@ -66,17 +65,17 @@ impl From<RepairEntry> for AppliedRepair {
     }
 }
 
-/// A piece of the trail.
+/// A section of the audit trail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trail {
-    /// Newest first.
+    /// The repairs, newest first.
     pub repairs: Vec<AppliedRepair>,
     /// What to pass as `before` to go on; none at the end. A search for the repairs of one group may stop in
     /// between with few of them or none.
     pub next: Option<String>,
 }
 
-/// A repair that was applied, with its URLs.
+/// An applied repair with its URLs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AppliedRepairUrls {
     /// The repair itself.
@@ -84,10 +83,11 @@ pub struct AppliedRepairUrls {
     pub repair: AppliedRepair,
     /// Members before, at most 10,000.
     pub before: Vec<String>,
-    /// The sets they fell into, the winner's first, with at most 10,000 URLs. The winner's set gives way to
-    /// the others. A set is empty when all its pages are forgotten.
+    /// The resulting sets, the winner's first, with at most 10,000 URLs. The winner's set is shortened in favour of the
+    /// others. A set is empty if none of its pages are on record any more.
     pub components: Vec<Vec<String>>,
-    /// Pages whose URLs are not listed any more: they were purged, or were dead and are on record no more.
+    /// The number of pages that are no longer on record, because they were purged or have long been dead. Their URLs
+    /// are not listed.
     pub forgotten: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Why a call to a server has no answer.
+//! Why a call to a server failed.
 
 use std::io::Read;
 
@@ -7,16 +7,16 @@ use reqwest::blocking::Response;
 
 use crate::answer::Problem;
 
-/// The most bytes of an error that are read.
+/// The maximum number of bytes that are read of an error.
 const PROBLEM_BYTES_MAX: u64 = 64 << 10;
 
-/// Why a call to a server has no answer.
+/// Why a call to a server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Not the URL of a server.
     #[error("{0}: a URL such as http://127.0.0.1:7700 is expected, without a path")]
     Base(String),
-    /// The system gives no HTTP client.
+    /// The HTTP client cannot be created.
     #[error("cannot start the HTTP client")]
     Start(#[source] reqwest::Error),
     /// Nothing answers.
@@ -24,7 +24,7 @@ pub enum ClientError {
     Unreachable {
         /// The server's URL.
         url: String,
-        /// What the connection said.
+        /// The error of the connection.
         reason: String,
     },
     /// The server answered with an error.
@@ -32,13 +32,13 @@ pub enum ClientError {
     Refused {
         /// The status of the answer.
         status: StatusCode,
-        /// It in words.
+        /// The error in words.
         text: String,
     },
-    /// The answer is not what was asked for.
+    /// The answer is not of the expected type.
     #[error("the answer of {url} is not what this program expects; is it the same version?")]
     Answer {
-        /// Whose answer.
+        /// The server's URL.
         url: String,
         /// The reason.
         source: serde_json::Error,
@@ -49,11 +49,11 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// What an answer with an error status says.
+    /// The error of an answer with an error status.
     pub(super) fn of(response: Response) -> Self {
         let status = response.status();
         let mut text = String::new();
-        // What cannot be read adds nothing to the status.
+        // If the body cannot be read, the status must suffice.
         let _ = response.take(PROBLEM_BYTES_MAX).read_to_string(&mut text);
         Self::refused(status, &text)
     }
@@ -74,7 +74,7 @@ impl ClientError {
         Self::Refused { status, text: format!("the server refused it ({status}): {said}") }
     }
 
-    /// Whether the server takes no request that is as large; it may take a part of it.
+    /// Whether the request is too large for the server. It may accept a smaller part.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         matches!(self, Self::Refused { status: StatusCode::PAYLOAD_TOO_LARGE, .. })

@@ -1,8 +1,8 @@
-//! The HTTP client of the public contract (feature `client`): one server, typed answers, errors that tell what to do,
+//! The HTTP client of the public contract (feature `client`): one server, typed answers, errors that say what to do,
 //! bounded retries. It blocks.
 //!
-//! Invariants: an answer in JSON is read up to a limit; whoever sends patiently has an answer or an error within twice
-//! the time that was given; every error of the server comes with the server's own words.
+//! Invariants: a JSON answer is read up to a limit. A patient call returns an answer or an error within twice the given
+//! time. Every error of the server contains the server's own words.
 
 mod error;
 mod notice;
@@ -27,7 +27,7 @@ pub use reqwest::blocking::{RequestBuilder, Response};
 pub use reqwest::header::CONTENT_TYPE;
 pub use reqwest::{Method, StatusCode};
 
-/// An answer in JSON is at most this long, in bytes; longer ones are paged or streamed.
+/// The maximum length of a JSON answer, in bytes. Longer answers are paged or streamed.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ pub struct Client {
     base: Url,
     http: reqwest::blocking::Client,
     notify: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
-    /// Whether it was noted that the server does not answer.
+    /// Whether the caller was told that the server does not answer.
     is_away: Arc<AtomicBool>,
 }
 
@@ -49,12 +49,12 @@ impl fmt::Debug for Client {
     }
 }
 
-/// An answer as the server wrote it, and read.
+/// An answer as the server wrote it, and as it was read.
 #[derive(Debug)]
 pub struct Answer<T> {
     /// The server's own text.
     pub text: Box<RawValue>,
-    /// What it says.
+    /// The value that was read from it.
     pub value: T,
 }
 
@@ -80,7 +80,7 @@ impl Client {
         Ok(Self { base, http, notify: Arc::new(|_| {}), is_away: Arc::default() })
     }
 
-    /// Has `notify` told when a patient call begins to wait for a server, and when the server is back.
+    /// Calls `notify` when a patient call begins to wait for the server, and when the server is back.
     #[must_use]
     pub fn with_notices(self, notify: impl Fn(&Notice<'_>) + Send + Sync + 'static) -> Self {
         Self { notify: Arc::new(notify), ..self }
@@ -107,7 +107,7 @@ impl Client {
     /// Sends once and reads the JSON of the answer.
     ///
     /// # Errors
-    /// The same, and when the answer is another.
+    /// The same, and when the answer is not of the expected type.
     pub fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
         let response = self.send(request)?;
         let url = response.url().to_string();
@@ -115,7 +115,7 @@ impl Client {
             .map_err(|source| ClientError::Answer { url, source })
     }
 
-    /// Sends once and reads the JSON of the answer, which is kept as the server wrote it, too.
+    /// Sends once and reads the JSON of the answer. Also returns it as the server wrote it.
     ///
     /// # Errors
     /// The same.
@@ -129,7 +129,7 @@ impl Client {
     /// Sends until the server takes it and reads the JSON of the answer; see [`send_patiently`](Self::send_patiently).
     ///
     /// # Errors
-    /// The same, and when the answer is another.
+    /// The same, and when the answer is not of the expected type.
     pub fn ask_patiently<T: DeserializeOwned>(
         &self,
         request: &RequestBuilder,
@@ -141,13 +141,13 @@ impl Client {
             .map_err(|source| ClientError::Answer { url: self.base.to_string(), source })
     }
 
-    /// Sends until the server takes it and reads the answer: waits as long as a 429 or 503 asks for,
-    /// and with growing pauses while nothing answers, for `patience` at most; and as long again for an
-    /// answer to what was sent last.
+    /// Sends until the server accepts the request, and reads the answer. It waits as long as a 429 or 503 demands, and
+    /// with growing pauses while no server answers. It repeats the request for `patience` at most, and waits as long
+    /// again for the answer to the last attempt.
     ///
     /// # Errors
-    /// When the server did not take it within that time, or refuses it for good; and when the body of the request is a
-    /// stream.
+    /// When the server did not accept the request within that time or refuses it for good, and when the body of the
+    /// request is a stream.
     pub fn send_patiently(
         &self,
         request: &RequestBuilder,
@@ -205,7 +205,7 @@ impl<T: DeserializeOwned> Answer<T> {
     }
 }
 
-/// Copies an answer as it comes.
+/// Copies an answer while it arrives.
 ///
 /// # Errors
 /// When the answer breaks off, or `out` fails.

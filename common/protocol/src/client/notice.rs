@@ -1,17 +1,17 @@
-//! What a patient client tells while it waits.
+//! Notices of a patient client while it waits.
 
 use std::time::Duration;
 
-/// What a patient client tells while it waits.
+/// A notice of a patient client while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice<'n> {
-    /// Nothing answers; it is tried again for as long as `patience`. Told once until the server is back.
+    /// No server answers; the client tries again for `patience`. There is one notice until the server is back.
     Away {
         /// The server's URL.
         url: &'n str,
-        /// What the connection said.
+        /// The error of the connection.
         reason: &'n str,
-        /// The time from the first try.
+        /// How long the client tries, from the first attempt on.
         patience: Duration,
     },
     /// The server answers again.

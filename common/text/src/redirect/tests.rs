@@ -28,7 +28,7 @@ fn meta_refresh() {
     assert_eq!(redirect(&meta("0;javascript:go()")), None);
     assert_eq!(redirect(&format!("<template>{}</template>", meta("0;x"))), None);
     assert_eq!(redirect(&format!("<!--{}-->", meta("0;x"))), None);
-    // A browser without frames goes where the rest of such a page says.
+    // A browser without frames follows the redirect in the rest of such a page.
     for frames in ["<frameset><frame src=y><noframes>", "<noframes>", "<iframe src=y>", "<iframe><noframes>"]
     {
         assert_eq!(to(format!("{frames}{}", meta("0;x"))), "http://a.org/d/x", "{frames}");

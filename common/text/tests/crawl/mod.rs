@@ -13,11 +13,11 @@ pub struct Html {
     pub bytes: Vec<u8>,
 }
 
-/// The directory of the corpora: `DOPPEL_DATA`, or `../shared/data` beside the repository. None, with a
-/// printed line, where it is absent.
+/// The directory of the corpora: `DOPPEL_DATA`, or `../shared/data` beside the repository. If it is absent, prints a
+/// line and returns `None`.
 ///
 /// # Panics
-/// When it is absent on a machine that says it is the gate (`CI=true`).
+/// When it is absent and `CI=true` says that no test may be left out.
 pub fn data() -> Option<PathBuf> {
     // Crates lie at different depths of the repository.
     let candidates =

@@ -1,7 +1,7 @@
 //! Generated HTML: pieces of every kind that changes how the bytes after them are read.
 //!
-//! Left out is what only a tree can tell: markup that its place makes the parser ignore (columns), and
-//! elements of SVG or MathML that are closed out of order.
+//! Some markup is left out because only a tree shows its meaning: elements that the parser ignores in the wrong place
+//! (columns), and elements of SVG or MathML that are closed out of order.
 
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -10,7 +10,7 @@ mod crawl;
 mod generator;
 mod oracle;
 
-/// The content that is read from `html`, and the one of the oracle's text. None for a redirect.
+/// The content that is read from `html`, and the content of the oracle's text. `None` for a redirect.
 fn contents(extractor: &mut Extractor, html: &[u8], charset: Option<&str>) -> Option<[ContentHash; 2]> {
     let url = PageUrl::parse("http://example.org/").unwrap();
     let text = oracle::text(decode(html, charset, &mut String::new()));

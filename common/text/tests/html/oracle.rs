@@ -1,5 +1,5 @@
-//! The text of HTML by a full parser: what it puts into the tree outside of script and style, with a
-//! space for every tag. The parser knows no frames: it is told of other elements in their place.
+//! The text of HTML by a full parser: the text in the tree outside of script and style, with a space for every tag. The
+//! parser is to know no frames, so frame elements are renamed before it sees them.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -11,7 +11,7 @@ use html5ever::tokenizer::{BufferQueue, Token, TokenSink, TokenSinkResult, Token
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, ExpandedName, LocalName, QualName, ns};
 
-/// The text of `html`, scripting off.
+/// The text of `html`, without scripting.
 pub(crate) fn text(html: &str) -> String {
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let tree = Tree { text: RefCell::default(), document: node("") };
@@ -33,7 +33,7 @@ impl TokenSink for Tags {
         if let Token::TagToken(tag) = &mut token
             && matches!(&*tag.name, "frameset" | "frame" | "iframe" | "noframes")
         {
-            // An element of a name that no rule is about, one for each of them.
+            // Each of these elements gets its own name to which no rule applies.
             tag.name = LocalName::from(format!("x-{}", tag.name));
         }
         let is_tag = matches!(token, Token::TagToken(_));
@@ -53,7 +53,7 @@ impl TokenSink for Tags {
     }
 }
 
-/// An element, as far as its text needs it.
+/// The part of an element that its text depends on.
 pub(crate) struct Node {
     name: QualName,
     parent: RefCell<Option<Rc<Node>>>,
@@ -69,7 +69,7 @@ fn node(name: &str) -> Rc<Node> {
 }
 
 impl Drop for Node {
-    /// Lets long chains of parents go one by one.
+    /// Drops long chains of parents one by one, so that the drop does not recurse.
     fn drop(&mut self) {
         let mut parent = self.parent.take();
         while let Some(mut node) = parent.and_then(Rc::into_inner) {
@@ -78,7 +78,7 @@ impl Drop for Node {
     }
 }
 
-/// Takes the builder's orders and keeps the text alone.
+/// Receives the calls of the tree builder and keeps only the text.
 struct Tree {
     text: RefCell<String>,
     document: Rc<Node>,
