@@ -18,13 +18,13 @@ use tracing::Span;
 
 use crate::advise::Advisor;
 use crate::body::{self, Held};
+use crate::group_report::GroupReport;
+use crate::history::History;
 use crate::ingest::Ingest;
 use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
-use crate::load::History;
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
-use crate::reports::CachedGroups;
 use crate::request_id::RequestIds;
 use crate::shard_map::ShardMap;
 
@@ -86,7 +86,7 @@ struct Inner {
     planners: Arc<Semaphore>,
     samples: Arc<Semaphore>,
     history: History,
-    group_report: Arc<Mutex<CachedGroups>>,
+    group_report: Arc<Mutex<GroupReport>>,
     request_ids: RequestIds,
     draining: watch::Sender<bool>,
 }
@@ -264,7 +264,7 @@ impl App {
         &self.0.temp_dir
     }
 
-    pub(crate) fn group_report(&self) -> &Arc<Mutex<CachedGroups>> {
+    pub(crate) fn group_report(&self) -> &Arc<Mutex<GroupReport>> {
         &self.0.group_report
     }
 

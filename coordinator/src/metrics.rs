@@ -5,12 +5,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
-use axum::middleware::Next;
-use axum::response::Response;
 use doppel_protocol::answer::LineCode;
 use doppel_protocol::{Backlog, Counters, Outcome, PartitionLoad, Tier1Api, Tier2Api};
 use prometheus_client::collector::Collector;
@@ -22,10 +18,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::app::App;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
-use crate::reports::unique;
 
 /// The media type of a scrape.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -113,6 +107,15 @@ impl Metrics {
         }
     }
 
+    /// Counts a request that was answered.
+    pub(crate) fn answered(&self, method: &str, route: &str, status: u16, took: Duration) {
+        let (method, route) = (method.to_owned(), route.to_owned());
+        self.latency
+            .get_or_create(&RouteLabels { method: method.clone(), route: route.clone() })
+            .observe(took.as_secs_f64());
+        self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
+    }
+
     /// Counts a line that was not taken.
     pub(crate) fn not_taken(&self, code: LineCode) {
         let outcome = match code {
@@ -124,42 +127,6 @@ impl Metrics {
     }
 }
 
-/// Counts and times every request. Routes are labelled by their pattern, other paths all alike.
-pub(crate) async fn track(
-    State(app): State<App>,
-    matched: Option<MatchedPath>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let begin = Instant::now();
-    let route = matched.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
-    let method = method_name(request.method()).to_owned();
-    let response = next.run(request).await;
-    let (status, seconds) = (response.status().as_u16(), begin.elapsed().as_secs_f64());
-    tracing::debug!(method, route, status, seconds, "answered");
-    let metrics = app.metrics();
-    metrics
-        .latency
-        .get_or_create(&RouteLabels { method: method.clone(), route: route.clone() })
-        .observe(seconds);
-    metrics.requests.get_or_create(&RequestLabels { method, route, status }).inc();
-    response
-}
-
-/// The name of a method, where it is one of those that are known: others would be as many labels as a client likes.
-pub(crate) fn method_name(method: &Method) -> &str {
-    let known = [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::DELETE,
-        Method::PATCH,
-        Method::OPTIONS,
-    ];
-    if known.contains(method) { method.as_str() } else { "other" }
-}
-
 /// The registry in text form.
 pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
     let mut out = String::new();
@@ -168,6 +135,13 @@ pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
         Problem::internal()
     })?;
     Ok(out)
+}
+
+/// Live pages that are nothing else.
+pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
+    let Counters { winners, duplicates, members, unresolved, .. } = counters;
+    let others = winners + duplicates + members + unresolved + backlog.pending;
+    counters.live.saturating_sub(others)
 }
 
 /// One of a partition's figures.

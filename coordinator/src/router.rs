@@ -1,11 +1,7 @@
-//! The routes and the document that describes them, from one source; what surrounds every request.
+//! The routes and the document that describes them, from one source.
 
-use std::any::Any;
-
-use axum::extract::{Request, State};
-use axum::http::{HeaderName, Method, Uri};
-use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::http::{Method, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -16,8 +12,8 @@ use crate::app::App;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
-    backup, changes, explain, groups, load, mapping, metrics, operations, pages, repair, repairs, reports,
-    request_id, sample, status, winners,
+    backup, changes, explain, groups, load, mapping, middleware, operations, pages, repair, repairs, reports,
+    sample, status, winners,
 };
 
 /// The public contract.
@@ -88,10 +84,10 @@ pub fn app(state: App) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(OpenApiJson(document.into())))
-        .layer(middleware::from_fn_with_state(state.clone(), guard))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(middleware::from_fn_with_state(state.clone(), metrics::track))
-        .layer(middleware::from_fn_with_state(state.clone(), request_id::identify))
+        .layer(from_fn_with_state(state.clone(), middleware::guard))
+        .layer(CatchPanicLayer::custom(middleware::panicked))
+        .layer(from_fn_with_state(state.clone(), middleware::measure))
+        .layer(from_fn_with_state(state.clone(), middleware::identify))
         .with_state(state)
 }
 
@@ -101,26 +97,4 @@ async fn no_route(uri: Uri) -> Problem {
 
 async fn no_method(method: Method, uri: Uri) -> Problem {
     Problem::method_not_allowed(format!("{method} is not for {}; /openapi.json lists what is", uri.path()))
-}
-
-/// Bounds the requests in work, and keeps other sites' pages in an operator's browser from changing
-/// anything. Health and metrics are always answered.
-async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
-    if !request.uri().path().starts_with("/v1/") {
-        return next.run(request).await;
-    }
-    let site = request.headers().get(HeaderName::from_static("sec-fetch-site"));
-    if site.is_some_and(|site| site == "cross-site" || site == "same-site") && !request.method().is_safe() {
-        return Problem::cross_site().into_response();
-    }
-    match app.enter() {
-        Ok(_place) => next.run(request).await,
-        Err(busy) => busy.into_response(),
-    }
-}
-
-/// The message of a panic is in the log by the panic hook; the caller learns that there was one.
-fn panicked(_: Box<dyn Any + Send>) -> Response {
-    tracing::error!("a handler panicked");
-    Problem::internal().into_response()
 }

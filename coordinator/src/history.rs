@@ -1,0 +1,87 @@
+//! The load of the index over the last hours: a point a minute, of which a fixed number is kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use doppel_model::Timestamp;
+use doppel_protocol::LoadReport;
+use doppel_protocol::answer::LoadPoint;
+
+use crate::limits::HISTORY_POINTS;
+
+/// The points of the last hours.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History(Arc<Mutex<VecDeque<LoadPoint>>>);
+
+impl History {
+    /// Adds a point, once there are contents; the oldest one goes when there are too many.
+    pub(crate) fn note(&self, at: Timestamp, load: &LoadReport) {
+        if load.partitions.iter().all(|partition| partition.contents == 0) {
+            return;
+        }
+        let point = LoadPoint {
+            at: at.to_string(),
+            plan_version: load.plan_version,
+            contents: load.partitions.iter().map(|partition| partition.contents).sum(),
+            node_imbalance: load.node_imbalance,
+            node_imbalance_floor: load.node_imbalance_floor,
+            node_fan_out_saved: load.node_fan_out_saved,
+        };
+        let mut points = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if points.len() >= HISTORY_POINTS {
+            points.pop_front();
+        }
+        points.push_back(point);
+    }
+
+    /// All points, the oldest first.
+    pub(crate) fn points(&self) -> Vec<LoadPoint> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_protocol::{LengthBox, PartitionLoad};
+
+    use super::*;
+
+    #[test]
+    fn the_history_is_bounded() {
+        let history = History::default();
+        let partition = PartitionLoad {
+            partition: 0,
+            node: 0,
+            bounds: LengthBox { lo: Vec::new(), hi: Vec::new() },
+            contents: 1,
+            pages: 1,
+            received: 0,
+            comparisons: 0,
+            bytes: 0,
+        };
+        let load = |plan_version| LoadReport {
+            plan_version,
+            dimensions: 3,
+            partitions: vec![partition.clone()],
+            searches: 0,
+            fan_out: 0,
+            imbalance: 1.0,
+            imbalance_floor: 1.0,
+            fan_out_saved: None,
+            serving: 1,
+            node_fan_out: 0,
+            node_imbalance: 1.0,
+            node_imbalance_floor: 1.0,
+            node_fan_out_saved: None,
+            file_bytes: 0,
+        };
+        let count = HISTORY_POINTS as u64 + 10;
+        for plan_version in 0..count {
+            history.note(Timestamp::from_millis(plan_version as i64), &load(plan_version));
+        }
+        history.note(Timestamp::from_millis(0), &LoadReport { partitions: Vec::new(), ..load(1) });
+        let points = history.points();
+        assert_eq!(points.len(), HISTORY_POINTS);
+        assert_eq!((points[0].plan_version, points[HISTORY_POINTS - 1].plan_version), (10, count - 1));
+    }
+}

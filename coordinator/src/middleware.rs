@@ -1,0 +1,93 @@
+//! What surrounds every request: its id, its measurement, the limit on requests in work, and the answer to a panic.
+//!
+//! Invariants: every answer of the routes has exactly one id, and a problem document has the same one; every request is
+//! counted once.
+
+use std::any::Any;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
+
+use crate::app::App;
+use crate::problem::Problem;
+use crate::request_id::REQUEST_ID;
+
+/// Gives a request its id: in the span of what it logs, in the header of its answer, and in a problem document.
+pub(crate) async fn identify(
+    State(app): State<App>,
+    matched: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = app.request_ids().id_of(request.headers());
+    let (method, route) = (method_name(request.method()), route(matched.as_ref()));
+    let span = tracing::info_span!("request", id = id.as_str(), method, route);
+    let response = next.run(request).instrument(span).await;
+    let mut response = Problem::of_request(response, &id);
+    response.headers_mut().insert(REQUEST_ID, id.into_header());
+    response
+}
+
+/// Counts and times a request.
+pub(crate) async fn measure(
+    State(app): State<App>,
+    matched: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let begin = Instant::now();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let (method, route) = (method_name(&method), route(matched.as_ref()));
+    let (status, took) = (response.status().as_u16(), begin.elapsed());
+    tracing::debug!(method, route, status, seconds = took.as_secs_f64(), "answered");
+    app.metrics().answered(method, route, status, took);
+    response
+}
+
+/// The pattern of the route that a request took. All paths without a route have one name, because every name is a label
+/// of the metrics.
+fn route(matched: Option<&MatchedPath>) -> &str {
+    matched.map_or("unmatched", MatchedPath::as_str)
+}
+
+/// The name of a method, if it is one of the usual ones. All others have one name, because a client can invent as many
+/// as it likes, and every name is a label of the metrics.
+fn method_name(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::OPTIONS,
+    ];
+    if known.contains(method) { method.as_str() } else { "other" }
+}
+
+/// Bounds the requests in work, and keeps other sites' pages in an operator's browser from changing
+/// anything. Health and metrics are always answered.
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    if !request.uri().path().starts_with("/v1/") {
+        return next.run(request).await;
+    }
+    let site = request.headers().get(HeaderName::from_static("sec-fetch-site"));
+    if site.is_some_and(|site| site == "cross-site" || site == "same-site") && !request.method().is_safe() {
+        return Problem::cross_site().into_response();
+    }
+    match app.enter() {
+        Ok(_place) => next.run(request).await,
+        Err(busy) => busy.into_response(),
+    }
+}
+
+/// The message of a panic is in the log by the panic hook; the caller learns that there was one.
+pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("a handler panicked");
+    Problem::internal().into_response()
+}
