@@ -25,8 +25,6 @@ pub(crate) use error::ManifestError;
 
 /// The layout of the data directory that this program reads and writes.
 const FORMAT: u32 = 2;
-/// The one before it: all shards in one database, in `tier1` itself.
-const FORMAT_WITHOUT_RANGES: u64 = 1;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
 pub(crate) const NAME: &str = "manifest.json";
@@ -228,26 +226,15 @@ impl Manifest {
     /// # Errors
     /// When it is damaged or of another version.
     pub(crate) fn read(bytes: &[u8], path: &Path) -> Result<Self, ManifestError> {
-        Self::parse(Self::unseal(bytes, path)?, path)
-    }
-
-    fn unseal(bytes: &[u8], path: &Path) -> Result<serde_json::Value, ManifestError> {
         let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
-        let sealed: Sealed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
-        if sealed.checksum != checksum(&sealed.manifest) {
+        let Sealed { manifest, checksum: sealed } =
+            serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        if sealed != checksum(&manifest) {
             return Err(damaged("its checksum does not fit".to_owned()));
         }
-        Ok(sealed.manifest)
-    }
-
-    fn parse(manifest: serde_json::Value, path: &Path) -> Result<Self, ManifestError> {
-        let damaged = |reason: String| ManifestError::Damaged { path: path.to_owned(), reason };
         // Another format may have other fields, so its number is read before the rest.
         match manifest.get("format").and_then(serde_json::Value::as_u64) {
             Some(found) if found == u64::from(FORMAT) => {}
-            Some(FORMAT_WITHOUT_RANGES) => {
-                return Err(ManifestError::WithoutRanges { path: path.to_owned() });
-            }
             Some(found) => return Err(ManifestError::Format { path: path.to_owned(), found }),
             None => return Err(damaged("it names no format".to_owned())),
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use doppel_protocol::WinnerOrder;
 use doppel_tier1::RangeMapError;
 
-use super::{FORMAT, FORMAT_WITHOUT_RANGES, NAME};
+use super::{FORMAT, NAME};
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,23 +35,17 @@ pub(crate) enum ManifestError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Another program version's.
-    #[error("{} has format {found}, and this program reads format {FORMAT}; use the program that made it", path.display())]
+    /// Another program version's, with a layout that this one does not read.
+    #[error(
+        "{} has format {found}, and this program reads format {FORMAT}; load the pages into a new directory, or use \
+         the program that made it",
+        path.display()
+    )]
     Format {
         /// The manifest.
         path: PathBuf,
         /// Its format.
         found: u64,
-    },
-    /// An earlier layout, and the way out of it.
-    #[error(
-        "{} has format {FORMAT_WITHOUT_RANGES}, and this program reads format {FORMAT}; load the pages into a \
-         new directory, or go on with the program that made it",
-        path.display()
-    )]
-    WithoutRanges {
-        /// The manifest.
-        path: PathBuf,
     },
     /// Numbers of shards and ranges that do not go together.
     #[error("{0}: give another --ranges or --shards")]

@@ -44,19 +44,6 @@ fn ranges_are_kept_and_bring_their_shards() {
 }
 
 #[test]
-fn the_layout_without_ranges_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let made = Manifest::open_or_create(dir.path(), Wanted::default(), DEFAULTS).unwrap();
-    let mut manifest = serde_json::to_value(&made).unwrap();
-    let fields = manifest.as_object_mut().unwrap();
-    fields.insert("format".to_owned(), 1.into());
-    fields.remove("ranges");
-    let bytes = serde_json::to_vec(&Sealed { checksum: checksum(&manifest), manifest }).unwrap();
-    let path = Path::new("a");
-    assert!(matches!(Manifest::read(&bytes, path), Err(ManifestError::WithoutRanges { .. })));
-}
-
-#[test]
 fn the_order_of_winners_is_kept_and_the_usual_one_not_written() {
     let home = tempfile::tempdir().unwrap();
     let [usual, other] = ["usual", "other"].map(|name| home.path().join(name));
