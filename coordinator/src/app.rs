@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -11,17 +11,16 @@ use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::{Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
-use tracing::Span;
 
 use crate::advise::Advisor;
 use crate::body::{self, Held};
+use crate::calls::{Calls, permit};
 use crate::group_report::GroupReport;
 use crate::history::History;
 use crate::ingest::Ingest;
-use crate::limits::{BACKUPS, HEALTH_CALLS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
+use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
@@ -76,8 +75,7 @@ struct Inner {
     limits: Limits,
     memory: BodyMemory,
     requests: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-    health_calls: Arc<Semaphore>,
+    calls: Calls,
     long_polls: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     backups: Arc<Semaphore>,
@@ -133,8 +131,7 @@ impl App {
             temp_dir,
             memory,
             requests: Arc::new(Semaphore::new(limits.requests)),
-            calls: Arc::new(Semaphore::new(limits.requests)),
-            health_calls: Arc::new(Semaphore::new(HEALTH_CALLS)),
+            calls: Calls::new(limits.requests),
             long_polls: Arc::new(Semaphore::new(limits.long_polls)),
             exports: Arc::new(Semaphore::new(HEAVY_CALLS)),
             backups: Arc::new(Semaphore::new(BACKUPS)),
@@ -150,58 +147,43 @@ impl App {
         }))
     }
 
-    /// Runs a call that blocks, on a thread where that is allowed. At most as many are under way as
-    /// requests may be in work; those whose callers have gone count until they end.
+    /// Runs a call that blocks, within the usual time for a call.
+    ///
+    /// # Errors
+    /// See [`Calls::run`].
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let permit = permit(&self.0.calls, "too many calls are under way; try again later")?;
-        self.on_thread(permit, call).await
+        self.blocking_within(self.0.limits.call_time, call).await
     }
 
-    /// The same for health and metrics: they wait for one of a few permits that no other call takes.
+    /// The same within another time.
+    pub(crate) async fn blocking_within<T: Send + 'static>(
+        &self,
+        time: Duration,
+        call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let app = self.clone();
+        self.0.calls.run(time, move || call(&app)).await
+    }
+
+    /// The same for health and metrics. See [`Calls::run_for_health`].
     pub(crate) async fn blocking_for_health<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let permit = self.0.health_calls.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
-        self.on_thread(permit, call).await
+        let app = self.clone();
+        self.0.calls.run_for_health(self.0.limits.health_time, move || call(&app)).await
     }
 
-    /// Runs a short call that blocks where it is, and leaves what else this thread has to do to another: a
-    /// question about one page costs less than the wait for a thread of its own.
+    /// The same for a question about one page. See [`Calls::run_in_place`].
     pub(crate) async fn in_place<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return self.blocking(call).await;
-        }
-        let _permit = permit(&self.0.calls, "too many calls are under way; try again later")?;
-        tokio::task::block_in_place(|| call(self))
-    }
-
-    /// The thread holds the permit, for it outlives a caller who goes, and logs under the caller's span.
-    async fn on_thread<T: Send + 'static>(
-        &self,
-        permit: OwnedSemaphorePermit,
-        call: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
-    ) -> Result<T, Problem> {
         let app = self.clone();
-        let span = Span::current();
-        let on_thread = move || {
-            let _permit = permit;
-            let _span = span.entered();
-            call(&app)
-        };
-        match tokio::task::spawn_blocking(on_thread).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                tracing::error!(%error, "a request failed inside");
-                Err(Problem::internal())
-            }
-        }
+        self.0.calls.run_in_place(self.0.limits.call_time, move || call(&app)).await
     }
 
     /// Reads a body within the limits.
@@ -351,10 +333,6 @@ impl App {
     pub(crate) fn is_draining(&self) -> bool {
         *self.0.draining.borrow()
     }
-}
-
-fn permit(permits: &Arc<Semaphore>, detail: &str) -> Result<OwnedSemaphorePermit, Problem> {
-    permits.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
 }
 
 impl fmt::Debug for App {

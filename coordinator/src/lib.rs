@@ -16,6 +16,7 @@ mod answers;
 pub mod app;
 mod backup;
 mod body;
+mod calls;
 mod changes;
 mod explain;
 pub mod export;

@@ -72,6 +72,17 @@ pub const REQUESTS: usize = 384;
 /// Blocking calls of health and metrics at once. Past it they wait.
 pub const HEALTH_CALLS: usize = 16;
 
+/// How long a request waits for a call of the tiers. Such calls take milliseconds; one that takes longer than this waits
+/// for a disk or for a writer that does not get on. Past it: 503.
+pub const CALL_TIME: Duration = Duration::from_secs(60);
+
+/// The same for calls whose work grows with the collection or the body: JSON lines, exports, samples, plans, repairs, the
+/// group report and the purge of a host. They have permits or limits of their own.
+pub const LONG_CALL_TIME: Duration = Duration::from_secs(3_600);
+
+/// The same for health and metrics, with the wait for a permit.
+pub const HEALTH_TIME: Duration = Duration::from_secs(10);
+
 /// Long polls of the change feed at once: a third of [`REQUESTS`]. Past it: 503.
 pub const LONG_POLLS: usize = 128;
 
@@ -212,6 +223,10 @@ pub struct Limits {
     pub body_time: Duration,
     /// See [`REQUESTS`].
     pub requests: usize,
+    /// See [`CALL_TIME`].
+    pub call_time: Duration,
+    /// See [`HEALTH_TIME`].
+    pub health_time: Duration,
     /// See [`LONG_POLLS`].
     pub long_polls: usize,
     /// See [`POLL_STEP`].
@@ -237,6 +252,8 @@ impl Default for Limits {
             body_pause: BODY_PAUSE,
             body_time: BODY_TIME,
             requests: REQUESTS,
+            call_time: CALL_TIME,
+            health_time: HEALTH_TIME,
             long_polls: LONG_POLLS,
             poll_step: POLL_STEP,
             repair_wait: REPAIR_WAIT,

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::extract::JsonBody;
-use crate::limits::SAMPLE_CONTENTS;
+use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS};
 use crate::problem::Problem;
 
 /// What is requested.
@@ -118,7 +118,7 @@ pub(crate) async fn rebalance(
 ) -> Result<Json<RebalancePlan>, Problem> {
     let (request, dry_run) = (body.request()?, body.dry_run);
     let permit = app.enter_planning()?;
-    app.blocking(move |app| {
+    app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
         let answer = mapping(app)?.rebalance(request, dry_run)?;
         let (started, moved) = (answer.started, answer.contents_moved);
@@ -160,7 +160,7 @@ pub(crate) async fn cancel(State(app): State<App>) -> Result<Json<RebalanceOutco
 )]
 pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Problem> {
     let permit = app.enter_planning()?;
-    app.blocking(move |app| {
+    app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
         let mapping = mapping(app)?;
         let (plan, sample) = (mapping.plan()?, mapping.sample(SAMPLE_CONTENTS)?);

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::changes::CURSOR;
 use crate::export::Collected;
 use crate::extract::{Query, number};
-use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S};
+use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S, LONG_CALL_TIME};
 use crate::metrics;
 use crate::pages::NDJSON;
 use crate::problem::Problem;
@@ -47,10 +47,10 @@ pub(crate) async fn flush(
 ) -> Result<Json<Flushed>, Problem> {
     let seconds = number("timeout", timeout, FLUSH_DEFAULT_S, 1, FLUSH_S)?;
     let permit = app.enter_flush()?;
-    app.blocking(move |app| {
+    let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
+    app.blocking_within(limit + app.limits().call_time, move |app| {
         let _permit = permit;
         app.tier2().flush_batch()?;
-        let limit = if wait { Duration::from_secs(seconds) } else { Duration::ZERO };
         let done = app.tier1().flush(limit)?;
         Ok(Json(Flushed { done, backlog: app.tier1().backlog() }))
     })
@@ -72,7 +72,7 @@ pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> 
     let permit = app.enter_export()?;
     // A caller who goes leaves the scan behind, so the permit goes with the scan.
     let collect = move |app: &App| Ok((permit, Collected::from(app.tier1(), app.temp_dir())?));
-    let (permit, collected) = app.blocking(collect).await?;
+    let (permit, collected) = app.blocking_within(LONG_CALL_TIME, collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
     let body = stream(permit, "export", move |out| collected.write(out).map(drop));
     Ok((headers, body).into_response())

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::body;
 use crate::extract::{JsonBody, Query, page_url};
 use crate::ingest::{IngestError, Source};
+use crate::limits::LONG_CALL_TIME;
 use crate::lines;
 use crate::problem::Problem;
 use crate::submit::submit;
@@ -90,7 +91,7 @@ pub(crate) async fn post(
     }
     if many {
         let lines = held.into_bytes();
-        let answers = app.blocking(move |app| lines::take(app, &lines)).await?;
+        let answers = app.blocking_within(LONG_CALL_TIME, move |app| lines::take(app, &lines)).await?;
         return Ok(([(header::CONTENT_TYPE, NDJSON)], answers).into_response());
     }
     if held.bytes().trim_ascii_start().starts_with(b"[") {
@@ -198,7 +199,7 @@ pub(crate) async fn purge(
                 return Err(Problem::field("host", detail));
             }
             let host = host.clone();
-            app.blocking(move |app| Ok(app.tier1().purge_host(&host)?)).await?
+            app.blocking_within(LONG_CALL_TIME, move |app| Ok(app.tier1().purge_host(&host)?)).await?
         }
         _ => return Err(Problem::bad_request("a purge names exactly one of url and host")),
     };

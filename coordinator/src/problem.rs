@@ -1,6 +1,7 @@
 //! Errors as the world sees them: `application/problem+json` (RFC 9457), made in this one place.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -106,6 +107,15 @@ impl Problem {
     /// 503: the caller is one too many at the moment.
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later()
+    }
+
+    /// 503: a call did not end in time. It goes on, so what it was to do may be done.
+    pub(crate) fn timed_out(time: Duration) -> Self {
+        let detail = format!(
+            "no answer within {} s; what was asked for may still be done, and it is safe to ask again",
+            time.as_secs_f32()
+        );
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", detail).later()
     }
 
     /// 503: the memory budget is used up.

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::extract::{self, GroupPath, JsonBody, Query};
 use crate::groups::no_group;
-use crate::limits::{NAME_BYTES, REPAIR_GROUPS};
+use crate::limits::{LONG_CALL_TIME, NAME_BYTES, REPAIR_GROUPS};
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -69,7 +69,7 @@ pub(crate) async fn repair(
 ) -> Result<Json<Repair>, Problem> {
     let by = name(by)?;
     let permit = app.enter_repair().await?;
-    app.blocking(move |app| {
+    app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
         let mut room = app.limits().repair_urls;
         recompute(app, id, dry_run, &by, &mut room)?.map(Json).ok_or_else(|| no_group(id))
@@ -110,7 +110,7 @@ pub(crate) async fn repair_many(
         groups.iter().map(|id| extract::group("groups", id)).collect::<Result<_, _>>()?;
     let by = name(by)?;
     let permit = app.enter_repair().await?;
-    app.blocking(move |app| {
+    app.blocking_within(LONG_CALL_TIME, move |app| {
         let _permit = permit;
         let mut room = app.limits().repair_urls;
         let mut answer = Repairs::default();

@@ -7,6 +7,7 @@ use axum::extract::State;
 use doppel_protocol::answer::{GroupSizes, Quality};
 
 use crate::app::App;
+use crate::limits::LONG_CALL_TIME;
 use crate::metrics::unique;
 use crate::problem::Problem;
 
@@ -43,5 +44,5 @@ pub(crate) async fn groups(State(app): State<App>) -> Result<Json<Arc<GroupSizes
         return Ok(Json(fresh));
     }
     // The call keeps the lock, because its caller may be gone before the report is made.
-    app.blocking(move |app| Ok(Json(report.renew(app.tier1())?))).await
+    app.blocking_within(LONG_CALL_TIME, move |app| Ok(Json(report.renew(app.tier1())?))).await
 }

@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::Query;
-use crate::limits::SAMPLE_CONTENTS;
+use crate::limits::{LONG_CALL_TIME, SAMPLE_CONTENTS};
 use crate::mapping::mapping;
 use crate::problem::Problem;
 use crate::stream::stream;
@@ -51,7 +51,7 @@ pub(crate) async fn sample(
         let _planning = planning;
         Ok((mapping(app)?.sample(contents)?, permit))
     };
-    let (signatures, permit) = app.blocking(sample).await?;
+    let (signatures, permit) = app.blocking_within(LONG_CALL_TIME, sample).await?;
     let body = stream(permit, "sample", move |out| {
         signatures.iter().try_for_each(|one| out.write_all(one.as_bytes())).map_err(|error: io::Error| error)
     });

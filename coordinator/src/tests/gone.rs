@@ -1,4 +1,4 @@
-//! Callers who go before their answer: what they leave behind still counts (G6).
+//! Callers who go before their answer, or are sent away: what they leave behind still counts (G6).
 
 use std::time::Duration;
 
@@ -27,6 +27,19 @@ async fn a_call_without_its_caller_keeps_its_place_and_health_has_others() {
     door.get("/v1/groups").await.problem(503);
     assert_eq!(door.get("/readyz").await.status, 200);
     assert_eq!(door.get("/metrics").await.status, 200);
+    drop(closed);
+    until(async || door.get("/v1/groups").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_is_answered_and_keeps_its_place() {
+    let limits = Limits { requests: 1, call_time: Duration::from_millis(50), ..Limits::default() };
+    let door = Door::with(limits);
+    let closed = door.tiers.gate.close("pages");
+    let problem = door.get("/v1/status?url=http://a/").await.problem(503);
+    assert_eq!(problem["type"], "urn:doppel:problem:timeout");
+    door.get("/v1/groups").await.problem(503);
+    assert_eq!(door.get("/readyz").await.status, 200);
     drop(closed);
     until(async || door.get("/v1/groups").await.status == 200).await;
 }

@@ -1,0 +1,157 @@
+//! Calls of the tiers, which block: on threads where that is allowed, bounded in number and in time (G6).
+//!
+//! Invariants: a call holds its permit until it ends, whether or not its caller still waits; a caller waits no longer
+//! than it said. A call that is late is not broken off: it goes on without its caller.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{block_in_place, spawn_blocking};
+use tokio::time::timeout;
+use tracing::Span;
+
+use crate::limits::HEALTH_CALLS;
+use crate::problem::Problem;
+
+/// The permits of calls.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    requests: Arc<Semaphore>,
+    health: Arc<Semaphore>,
+}
+
+impl Calls {
+    /// For as many calls of requests at once, and [`HEALTH_CALLS`] of health and metrics.
+    pub(crate) fn new(requests: usize) -> Self {
+        Self { requests: Arc::new(Semaphore::new(requests)), health: Arc::new(Semaphore::new(HEALTH_CALLS)) }
+    }
+
+    /// Runs a request's call on a thread.
+    ///
+    /// # Errors
+    /// 503 when too many calls are under way, or this one does not end in `time`; otherwise as the call.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        time: Duration,
+        call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let permit = self.permit()?;
+        timeout(time, on_thread(permit, call)).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+    }
+
+    /// The same for health and metrics: they wait for one of a few permits that no other call takes.
+    ///
+    /// # Errors
+    /// 503 when the call does not end in `time`; otherwise as the call.
+    pub(crate) async fn run_for_health<T: Send + 'static>(
+        &self,
+        time: Duration,
+        call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let answer = async {
+            let permit = self.health.clone().acquire_owned().await.map_err(|_| Problem::internal())?;
+            on_thread(permit, call).await
+        };
+        timeout(time, answer).await.unwrap_or_else(|_| Err(Problem::timed_out(time)))
+    }
+
+    /// Runs a short call on the present thread, and moves the other tasks of this thread to another one: a question about
+    /// one page costs less than the wait for a thread of its own. In a runtime that has no other thread it takes `time`
+    /// at most, as in [`Calls::run`].
+    ///
+    /// # Errors
+    /// 503 when too many calls are under way; otherwise as the call.
+    pub(crate) async fn run_in_place<T: Send + 'static>(
+        &self,
+        time: Duration,
+        call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return self.run(time, call).await;
+        }
+        let _permit = self.permit()?;
+        block_in_place(call)
+    }
+
+    fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        permit(&self.requests, "too many calls are under way; try again later")
+    }
+}
+
+/// A permit, if there is one now; otherwise a 503 with this detail.
+pub(crate) fn permit(permits: &Arc<Semaphore>, detail: &str) -> Result<OwnedSemaphorePermit, Problem> {
+    permits.clone().try_acquire_owned().map_err(|_| Problem::busy(detail))
+}
+
+/// The thread has the permit, because it may outlive its caller, and logs under the caller's span.
+async fn on_thread<T: Send + 'static>(
+    permit: OwnedSemaphorePermit,
+    call: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let span = Span::current();
+    let on_thread = move || {
+        let _permit = permit;
+        let _span = span.entered();
+        call()
+    };
+    match spawn_blocking(on_thread).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(%error, "a request failed inside");
+            Err(Problem::internal())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use axum::http::StatusCode;
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// A call that lasts until the sender is dropped.
+    fn held() -> (Sender<()>, impl FnOnce() -> Result<(), Problem> + Send + 'static) {
+        let (sender, receiver) = channel::<()>();
+        (sender, move || {
+            let _ = receiver.recv();
+            Ok(())
+        })
+    }
+
+    #[tokio::test]
+    async fn a_late_call_keeps_its_permit_until_it_ends() {
+        let calls = Calls::new(1);
+        let (end, call) = held();
+        let late = calls.run(SHORT, call).await.unwrap_err();
+        assert_eq!((late.status(), late), (StatusCode::SERVICE_UNAVAILABLE, Problem::timed_out(SHORT)));
+        let busy = calls.run_in_place(LONG, || Ok(())).await.unwrap_err();
+        assert!(busy.detail().contains("too many calls"), "{busy:?}");
+        drop(end);
+        let ended = async {
+            while calls.run(LONG, || Ok(())).await.is_err() {
+                tokio::task::yield_now().await
+            }
+        };
+        timeout(LONG, ended).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn health_waits_for_a_permit_within_its_time() {
+        let calls = Calls::new(0);
+        let (ends, held): (Vec<_>, Vec<_>) = (0..HEALTH_CALLS).map(|_| held()).unzip();
+        for call in held {
+            assert_eq!(calls.run_for_health(SHORT, call).await, Err(Problem::timed_out(SHORT)));
+        }
+        let called = || -> Result<(), Problem> { panic!("there is no permit for it") };
+        assert_eq!(calls.run_for_health(SHORT, called).await, Err(Problem::timed_out(SHORT)));
+        drop(ends);
+        assert_eq!(calls.run_for_health(LONG, || Ok(7)).await, Ok(7));
+    }
+}
