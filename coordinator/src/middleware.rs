@@ -7,7 +7,7 @@ use std::any::Any;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, Method};
+use axum::http::{HeaderName, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
@@ -16,36 +16,39 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::request_id::REQUEST_ID;
 
-/// Gives a request its id: in the span of what it logs, in the header of its answer, and in a problem document.
-pub(crate) async fn identify(
+/// Gives a request its id: in the span of what it logs, in the header of its answer, and in a problem document. Counts
+/// and times it.
+///
+/// Every request pays for the span, so it has the id alone; method and route are in the line of the log about the answer.
+pub(crate) async fn observe(
     State(app): State<App>,
     matched: Option<MatchedPath>,
     request: Request,
     next: Next,
 ) -> Response {
     let id = app.request_ids().id_of(request.headers());
-    let (method, route) = (method_name(request.method()), route(matched.as_ref()));
-    let span = tracing::info_span!("request", id = id.as_str(), method, route);
-    let response = next.run(request).instrument(span).await;
+    let span = tracing::info_span!("request", id = id.as_str());
+    let response = measured(&app, matched.as_ref(), request, next).instrument(span).await;
     let mut response = Problem::of_request(response, &id);
     response.headers_mut().insert(REQUEST_ID, id.into_header());
     response
 }
 
-/// Counts and times a request.
-pub(crate) async fn measure(
-    State(app): State<App>,
-    matched: Option<MatchedPath>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// Answers a request, and counts and times it.
+async fn measured(app: &App, matched: Option<&MatchedPath>, request: Request, next: Next) -> Response {
     let begin = Instant::now();
     let method = request.method().clone();
     let response = next.run(request).await;
-    let (method, route) = (method_name(&method), route(matched.as_ref()));
-    let (status, took) = (response.status().as_u16(), begin.elapsed());
-    tracing::debug!(method, route, status, seconds = took.as_secs_f64(), "answered");
-    app.metrics().answered(method, route, status, took);
+    let (method, route) = (method_name(&method), route(matched));
+    let (status, took) = (response.status(), begin.elapsed());
+    let seconds = took.as_secs_f64();
+    // The cause was logged before, without method and route.
+    if status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(method, route, status = status.as_u16(), seconds, "answered");
+    } else {
+        tracing::debug!(method, route, status = status.as_u16(), seconds, "answered");
+    }
+    app.metrics().answered(method, route, status.as_u16(), took);
     response
 }
 

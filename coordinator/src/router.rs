@@ -86,8 +86,7 @@ pub fn app(state: App) -> Router {
         .layer(Extension(OpenApiJson(document.into())))
         .layer(from_fn_with_state(state.clone(), middleware::guard))
         .layer(CatchPanicLayer::custom(middleware::panicked))
-        .layer(from_fn_with_state(state.clone(), middleware::measure))
-        .layer(from_fn_with_state(state.clone(), middleware::identify))
+        .layer(from_fn_with_state(state.clone(), middleware::observe))
         .with_state(state)
 }
 
