@@ -73,18 +73,17 @@ pub struct EngineArgs {
     /// by itself (again whenever their number has doubled); 0 for never.
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub low_cohesion_percent: u8,
-    /// How long a dead page is kept on record: so long an older version of it is recognised as stale.
+    /// How long a dead page is kept on record. During that time an older version of it is recognised as stale.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.dead))]
     pub keep_dead: Span,
-    /// How long the change feed says that a purged page is unknown. Its consumers must come by
-    /// more often, or begin anew.
+    /// How long the change feed says that a purged page is unknown. A consumer that reads the feed less often must begin
+    /// anew.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.purged))]
     pub keep_purged: Span,
-    /// How long the id of a merged group answers where its members are, once nothing inside needs it.
+    /// How long the id of a merged group still leads to its members, once nothing inside needs it.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.merged))]
     pub keep_merged: Span,
-    /// How long it is written down which repairs were applied, by whom and what came of them; 0d for not at
-    /// all.
+    /// How long the trail of applied repairs is kept: when, by whom, and what came of them; 0d for not at all.
     #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.audit))]
     pub keep_audit: Span,
 }

@@ -7,7 +7,7 @@ use crate::exit::Failure;
 
 /// A client of the server that the command line names. It tells on standard error when it waits for the server.
 pub(crate) fn connect(args: &ServerArgs) -> anyhow::Result<Client> {
-    // A variable that is set to nothing is as good as none.
+    // An empty variable counts as none.
     let named = if args.server.is_empty() { DEFAULT_SERVER } else { &args.server };
     let client = Client::new(named).map_err(|error| match error {
         ClientError::Base(_) => Failure::Usage(format!("--server {error}")).into(),

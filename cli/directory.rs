@@ -16,8 +16,8 @@ use walkdir::{DirEntry, WalkDir};
 const CRAWLS: [&str; 8] =
     [".warc", ".warc.gz", ".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"];
 
-/// The crawl files below a directory, counted by a shell's pattern that names them, such as
-/// `site/*.warc.gz`. Hidden ones are left out as everywhere; an error is for the reader of the pages to tell.
+/// The crawl files below a directory, counted by a shell's pattern that names them, such as `site/*.warc.gz`. Hidden ones
+/// are left out as everywhere. Errors are left out, too: the reader of the pages meets them and tells.
 pub(crate) fn crawl_files(dir: &Path) -> BTreeMap<String, u64> {
     let is_shown =
         |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".");
@@ -70,7 +70,7 @@ fn url(dir: &Path) -> anyhow::Result<Url> {
 
 fn is_gone(page: &PageUrl) -> bool {
     let path = Url::parse(page.as_str()).ok().and_then(|url| url.to_file_path().ok());
-    // What the system does not let us look at may be there.
+    // A file that cannot be looked at may be there.
     let gone = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     path.is_some_and(|path| fs::symlink_metadata(path).is_err_and(gone))
 }

@@ -39,15 +39,14 @@ impl Failure {
     }
 }
 
-/// Prints what went wrong to stderr and gives the exit code. A reader that closed stdout early had
-/// enough: that is no error.
+/// Prints what went wrong to stderr and gives the exit code. It is no error when the reader of stdout closed it early.
 pub fn code(result: anyhow::Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     if error.chain().any(is_reader_gone) {
         return ExitCode::SUCCESS;
     }
     let advice = error.chain().find_map(advice).unwrap_or_default();
-    // Where nobody reads stderr, the code has to do.
+    // If stderr cannot be written, the code alone says it.
     let _ = writeln!(io::stderr(), "doppel: {error:#}{advice}");
     ExitCode::from(error.chain().find_map(code_of).unwrap_or(1))
 }

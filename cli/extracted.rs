@@ -18,8 +18,8 @@ const BATCH_BYTES: u64 = 16 << 20;
 /// Batches that are read and extracted ahead.
 const BATCHES_AHEAD: usize = 2;
 
-/// Hands the pages of all inputs to `take`, in batches. Without `language` it is not told, which takes as long as all
-/// the rest.
+/// Hands the pages of all inputs to `take`, in batches. Without `language` the language of a page is
+/// not found, which takes as long as all the rest.
 ///
 /// # Errors
 /// When an input is not there, or what `take` fails with.
@@ -37,7 +37,7 @@ pub(crate) fn pages(
         let reader = scope.spawn(move || read(inputs, ingest, &sender));
         let taken = dispatch(batches, take);
         let read = reader.join().map_err(|_| anyhow!("the reader panicked"))?;
-        // Where nothing was taken any more, reading stopped because of it.
+        // When `take` fails, reading stops because of that; so its error comes first.
         let (failed, mut tally) = (taken?, read?);
         if failed > 0 {
             tally.bad.insert("failed inside the extractor".to_owned(), failed);

@@ -1,5 +1,4 @@
-//! What an interrupted run takes with it: its temporary directory, and the file it has not finished; and what
-//! it says.
+//! Interruption by a signal: removes the temporary directory and the unfinished file of the run, and says a last word.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// What a shell calls a program that SIGINT ended.
 const INTERRUPTED: i32 = 130;
-/// The engine goes on writing while its directory is removed, so one try may not do.
+/// The engine goes on writing while its directory is removed, so one try may not be enough.
 const TRIES: usize = 20;
 
 /// What an interruption finds.
@@ -62,7 +61,7 @@ fn waited_for(unfinished: &mut Option<Unfinished>) -> io::Result<&mut Unfinished
 /// Waits for a signal in the background.
 fn wait() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    // To be asked before there is a handler of ours.
+    // This is known only until a handler is set.
     let keeps_on = ignores_hang_up();
     let (mut interrupt, mut terminate, mut hang_up) = {
         let _inside = runtime.enter();
@@ -82,7 +81,7 @@ fn wait() -> io::Result<()> {
         for unfinished in unfinished.iter() {
             unfinished.paths.iter().for_each(|path| remove(path));
             if let Some(words) = unfinished.words {
-                // Where nobody reads stderr any more, nobody misses it.
+                // If stderr cannot be written, there is no other place to say it.
                 let _ = writeln!(io::stderr(), "doppel: {words}");
             }
         }

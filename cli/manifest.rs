@@ -179,7 +179,7 @@ impl Manifest {
         for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
             let name = entry.map_err(failed("list", dir))?.file_name();
             if !is_aside(&name) && name != "lost+found" {
-                // Whoever was faster made the manifest first, and then the rest.
+                // A process that was faster made the manifest before all else.
                 let faster = path.try_exists().map_err(failed("read", &path))?;
                 return if faster { Ok(None) } else { Err(ManifestError::Foreign(dir.to_owned())) };
             }
@@ -207,7 +207,7 @@ impl Manifest {
         file.as_file().sync_all()?;
         file.persist_noclobber(path)?;
         File::open(dir)?.sync_all()?;
-        // The directory's own name lasts, too.
+        // The name of the directory must be durable, too.
         dir.canonicalize()?.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
     }
 

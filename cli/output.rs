@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde::Serialize;
 
-/// Standard output. An error that its reader has gone is marked with [`ReaderGone`], which tells it
-/// from the same error of any other pipe.
+/// Standard output. When its reader has gone, the error is marked with [`ReaderGone`], because another pipe can fail in
+/// the same way.
 pub struct Stdout(StdoutLock<'static>);
 
 /// Whoever read standard output has closed it.
@@ -96,10 +96,10 @@ pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
-/// What is in the place of a figure that says nothing.
+/// What is shown instead of a figure that says nothing.
 pub const NO_FIGURE: &str = "-";
 
-/// A figure of how several nodes share something: one node has everything and gets everything.
+/// A figure of how several nodes share something. It says nothing about one node, which has everything.
 pub fn of_several(nodes: u32, figure: String) -> String {
     if nodes > 1 { figure } else { NO_FIGURE.to_owned() }
 }

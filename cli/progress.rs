@@ -7,7 +7,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 const BYTES: &str = "{msg:<12} [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {left}";
 const PAGES: &str = "{msg:<12} [{bar:30}] {human_pos}/{human_len} pages {per_sec} {left}";
-/// How long a bar goes before it says how long it will.
+/// How long a bar goes on before it shows the time left.
 const BEFORE_ETA: Duration = Duration::from_secs(3);
 const WAITING: &str = "{msg:<12} {spinner} {elapsed}";
 
@@ -31,7 +31,7 @@ pub fn waiting(message: &'static str) -> ProgressBar {
 /// The time left, once there is something to tell it by.
 fn left(state: &ProgressState, out: &mut dyn Write) {
     if state.elapsed() > BEFORE_ETA {
-        // A bar that is not drawn is missed by nobody.
+        // Nothing depends on a bar that is not drawn.
         let _ = write!(out, "eta {:#}", HumanDuration(state.eta()));
     }
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::interrupt;
 
-/// A directory that goes with the process.
+/// A directory that is removed when the process ends.
 pub struct Scratch(TempDir);
 
 impl Scratch {

@@ -221,7 +221,7 @@ fn label(value: f64) -> String {
     match value {
         1e6.. => format!("{}M", value / 1e6),
         1e4.. => format!("{}k", value / 1e3),
-        // What adding up steps leaves behind the sixth digit is no part of the number.
+        // Digits behind the sixth are errors of adding up steps.
         _ => ((value * 1e6).round() / 1e6).to_string(),
     }
 }
@@ -245,7 +245,7 @@ fn escape(svg: &mut String, text: &str) {
         match c {
             '<' => svg.push_str("&lt;"),
             '&' => svg.push_str("&amp;"),
-            // Below the space XML knows line breaks and tabs alone.
+            // Below the space XML allows only line breaks and tabs.
             c if c < ' ' => svg.push(' '),
             c => svg.push(c),
         }
@@ -253,7 +253,7 @@ fn escape(svg: &mut String, text: &str) {
 }
 
 fn push(svg: &mut String, text: std::fmt::Arguments<'_>) {
-    // A string takes everything.
+    // Writing into a string cannot fail.
     let _ = svg.write_fmt(text);
 }
 

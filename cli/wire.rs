@@ -61,7 +61,7 @@ impl Engine {
         let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
         let map = manifest.map()?;
         let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
-        // An empty collection in its place would look like a sound one. Tier 1 is made first.
+        // Tier 1 is made first. If its files are lost, an empty collection in their place would look sound.
         let lost = dir.join("tier1");
         anyhow::ensure!(
             lost.exists() || !dir.join("tier2").exists(),
@@ -90,7 +90,7 @@ impl Engine {
             manifest: manifest.seal().context("cannot write the manifest down")?,
         };
         let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
-        // The engine below takes a file that was overwritten for one that was never written.
+        // The storage engine takes a file that was overwritten for one that was never written.
         anyhow::ensure!(
             tier1.counters().submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
             "{} has lost its pages: restore {} from a backup, or name an empty directory",

@@ -77,7 +77,7 @@ impl Backup {
     }
 }
 
-/// Reads a backup to its end, which only a whole one has.
+/// Reads a backup to its end. One that is incomplete has no end, and is an error.
 fn verified(input: &mut dyn Read) -> anyhow::Result<BackupSummary> {
     let mut reader = Reader::open(input)?;
     while reader.writes()?.is_some() {}

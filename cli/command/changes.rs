@@ -48,7 +48,7 @@ impl Changes {
         // One that was refused is no place to continue from.
         let moved = ended.is_ok() || cursor != self.cursor;
         if let (Some(cursor), false, true) = (cursor, self.ask.json, moved) {
-            // Where nobody reads stderr, nobody continues.
+            // If stderr cannot be written, the cursor is lost, and that is all.
             let _ = writeln!(io::stderr(), "doppel: continue with --cursor {cursor}");
         }
         ended

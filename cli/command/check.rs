@@ -66,7 +66,7 @@ impl Checked {
         let mut tier1 =
             doppel_tier1::check::of_directory(&dir.join("tier1"), manifest.map()?, policy, manifest.winners)?;
         if tier1.rows == 0 && tier2.signatures > 0 {
-            // Rows that were lost altogether contradict nothing.
+            // An empty database contradicts nothing, so the check of its rows finds nothing.
             tier1.findings.add(Finding {
                 invariant: Invariant::Engine,
                 row: "the database".to_owned(),

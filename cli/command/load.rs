@@ -105,7 +105,7 @@ impl Load {
             let spinner = progress::waiting("posting");
             let posted =
                 threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow!("a lane panicked"))?);
-            // Where a lane failed, reading stopped because of it.
+            // When a lane fails, reading stops because of that; so its error comes first.
             posted.collect::<anyhow::Result<Vec<()>>>()?;
             spinner.finish_and_clear();
             read
@@ -176,7 +176,7 @@ fn flush(client: &Client, patience: Duration) -> anyhow::Result<()> {
     loop {
         let request = client.request(Method::POST, &["v1", "flush"]);
         let request = request.query(&[("wait", "true"), ("timeout", &wait.as_secs().to_string())]);
-        // The server waits as long as it was asked to, and then has to say so.
+        // The server answers after the time it was asked to wait, so the client waits a little longer.
         let Flushed { done, .. } = client.json(request.timeout(wait + patience))?;
         if done {
             spinner.finish_and_clear();

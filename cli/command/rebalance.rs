@@ -32,7 +32,7 @@ pub(crate) struct Rebalance {
     /// Only say what would be done.
     #[arg(long)]
     dry_run: bool,
-    /// Learn the map anew from the present contents: less fan-out, where others have come than it was learned from.
+    /// Learn the map anew from the present contents: less fan-out, if they differ from those it was learned from.
     /// Nearly everything is copied.
     #[arg(long, conflicts_with_all = ["drain", "join", "partition"])]
     learn: bool,
@@ -53,11 +53,10 @@ pub(crate) struct Rebalance {
     #[arg(long, conflicts_with_all = ["dry_run", "learn", "drain", "join", "partition", "wait"])]
     cancel: bool,
     /// Wait for the end of another change that is under way, instead of ending with an error, and then for the end of
-    /// this one. How far it is goes to standard error; with --json,
-    /// `done` says how it ended.
+    /// this one. The progress goes to standard error; with --json, `done` says how it ended.
     #[arg(long)]
     wait: bool,
-    /// With --wait: give up when the server has not answered, or had no time for this, for so long.
+    /// With --wait: give up when the server has not answered, or was busy, for so long.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "wait",
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     patience: u64,

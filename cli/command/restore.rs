@@ -115,7 +115,7 @@ fn clear(dir: &Path) -> anyhow::Result<()> {
         "{} is not empty; name a directory that is, or none yet",
         dir.display()
     );
-    // What says that a restore was interrupted goes last: this one may be killed as well.
+    // The directory that marks an interrupted restore goes last, because this run may be killed as well.
     names.sort_by_key(|name| name == ASIDE);
     for name in names {
         let path = dir.join(name);

@@ -29,7 +29,7 @@ pub(crate) struct Advisor<'a> {
     market: Option<MarketWinners<'a>>,
 }
 
-/// A group's winner for this question, and what limits its choice.
+/// A group's winner as the answer names it, and what limits its choice.
 struct Winner {
     group: GroupId,
     url: PageUrl,
@@ -297,7 +297,7 @@ impl<'a> Advisor<'a> {
     }
 }
 
-/// How much an answer about a probe says; of several partners the most telling one is answered.
+/// How much a status says about a probe. The answer is about the partner whose status says most.
 fn telling(status: Status) -> u8 {
     match status {
         Status::Duplicate | Status::Winner => 3,

@@ -25,7 +25,7 @@ pub(crate) struct Answers<'m> {
     any_taken: bool,
 }
 
-/// What to say of a line that is no page.
+/// The answer to a line that is not a page.
 pub(crate) fn not_taken(line: usize, url: Option<String>, error: &IngestError) -> NotTaken {
     let (code, field) = match error {
         IngestError::Item(item) => (LineCode::Invalid, item.field.as_deref().map(str::to_owned)),
@@ -46,7 +46,7 @@ fn text_bytes(not_taken: &NotTaken) -> usize {
 }
 
 impl<'m> Answers<'m> {
-    /// Room for the answers to `lines`, but for the texts that they repeat.
+    /// Makes room for the answers to `lines` lines, without the texts that they repeat.
     ///
     /// # Errors
     /// 503 when there is not enough memory.
@@ -59,8 +59,8 @@ impl<'m> Answers<'m> {
         Ok(Self { metrics: app.metrics(), bytes, share, left: lines, any_taken: false })
     }
 
-    /// Takes room for the texts of the next answers: the URLs of pages, or all that is said of a line that is
-    /// none. Tells whether there is as much.
+    /// Makes room for the texts of the next answers: the URLs of pages, and the reasons why lines are not pages.
+    /// Tells whether there was enough memory.
     pub(crate) fn make_room<'p>(
         &mut self,
         pages: impl Iterator<Item = &'p Result<String, NotTaken>>,
@@ -89,7 +89,7 @@ impl<'m> Answers<'m> {
         self.push(&LineAnswer::NotTaken(not_taken));
     }
 
-    /// The moment is at fault, not the line.
+    /// Refuses a line for the moment: it may be sent again.
     pub(crate) fn retry(&mut self, line: usize, url: Option<String>, problem: &Problem) {
         let reason = shortened(problem.detail()).to_owned();
         let error = LineError { code: LineCode::Retry, field: None, reason };

@@ -192,7 +192,7 @@ impl App {
         if wire.is_packed() { self.blocking(|_| wire.unpack()).await } else { wire.unpack() }
     }
 
-    /// A share of nothing of the memory for bodies and their answers.
+    /// An empty share of the memory for bodies and their answers.
     pub(crate) fn memory_share(&self) -> Share {
         self.0.memory.share()
     }
@@ -268,7 +268,7 @@ impl App {
                 _ = draining.wait_for(|draining| *draining) => return,
                 _ = ticks.tick() => {}
             }
-            // A minute without a point says as much as one with it: there was no permit for the call.
+            // The history has no point for a minute in which the index did not answer.
             let noted = self.blocking_for_health(|app| {
                 app.history().note(app.now(), &app.tier2().load()?);
                 Ok(())
@@ -303,12 +303,12 @@ impl App {
         permit(&self.0.backups, "another backup is under way; try again later")
     }
 
-    /// The permit for whoever makes plans.
+    /// The permit for making a plan.
     pub(crate) fn enter_planning(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.planners, "another plan is being made; try again later")
     }
 
-    /// The permit for a sample, until it is sent.
+    /// The permit for a sample; it is kept until the sample is sent.
     pub(crate) fn enter_sample(&self) -> Result<OwnedSemaphorePermit, Problem> {
         permit(&self.0.samples, "another sample is on its way; try again later")
     }

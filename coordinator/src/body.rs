@@ -101,7 +101,7 @@ pub(crate) async fn read(
 }
 
 impl Wire {
-    /// Whether there is work to do before its bytes can be read.
+    /// Whether it is compressed.
     pub(crate) fn is_packed(&self) -> bool {
         self.encoding != Encoding::Identity
     }

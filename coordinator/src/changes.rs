@@ -83,7 +83,8 @@ pub(crate) async fn get(
     Ok((headers, body).into_response())
 }
 
-/// Tells what never was a cursor from one that is gone: all cursors are hexadecimal numbers, dots and hyphens.
+/// Refuses a text that was never a cursor. Cursors consist of hexadecimal numbers, dots and hyphens; tier 1 tells
+/// whether one of that form is still valid.
 fn check(cursor: &str) -> Result<(), Problem> {
     if cursor.len() > CURSOR_BYTES {
         return Err(Problem::field("cursor", format!("longer than {CURSOR_BYTES} bytes")));
@@ -101,8 +102,8 @@ fn wants_lines(headers: &HeaderMap) -> bool {
     kinds.any(|kind| kind.trim().eq_ignore_ascii_case(NDJSON))
 }
 
-/// Waits in steps, so that a caller who has gone (this future is dropped then) and the end of the
-/// service free the thread.
+/// Waits in steps. So the thread is free soon after the caller has gone, which drops this future, and after the
+/// service is told to end.
 async fn poll(
     app: &App,
     mut cursor: Option<String>,

@@ -85,8 +85,8 @@ impl Ingest {
         Self::with(threads, Extractor::new)
     }
 
-    /// The same, but tells no languages, which takes as long as all the rest: for a collection that
-    /// nobody can ask for them.
+    /// The same, but without finding the language of a page. That takes as long as all the rest, and a collection that
+    /// no server answers for has no use for it.
     ///
     /// # Errors
     /// When the operating system gives no thread.

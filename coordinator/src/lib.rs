@@ -1,15 +1,17 @@
 //! The front door: the public HTTP contract over both tiers.
 //!
 //! A request's way: [`app()`] (routes, limits) → a route's module → the extractors of [`ingest`] for texts →
-//! tier 1 or 2 through the traits of `doppel_protocol`, on threads that may block. The front door keeps
-//! nothing that matters: every answer is read from the tiers when it is asked for, so several can run
-//! side by side.
+//! tier 1 or 2 through the traits of `doppel_protocol`, on threads that may block. The front door has
+//! no state of its own that an answer depends on: it reads the tiers for every answer, so several can run side by side.
 //!
 //! Invariants: a page is called a duplicate only after F was checked on present contents (G5, `advise`);
 //! every buffer, queue and wait is bounded by [`limits`] (G6); every error is a problem document made in
 //! one place (`problem`); the OpenAPI document and the routes come from one source (`router`).
 #![forbid(unsafe_code)]
-#![expect(unused_qualifications, reason = "what utoipa::path makes of its params is taken for our own words")]
+#![expect(
+    unused_qualifications,
+    reason = "utoipa::path writes the types of its params with their full paths"
+)]
 
 mod advise;
 mod answers;

@@ -27,8 +27,8 @@ pub const BODY_MEMORY_BYTES: usize = 4 * BODY_BYTES;
 /// deaths, which are short, can be sent in bulk.
 pub const LINES: usize = 100_000;
 
-/// Memory for the answer to a line, but for its URL and what is said of a line that is no page, in bytes:
-/// 90 for the form, 160 for the reason of a retry.
+/// Memory for the answer to a line, in bytes: 90 for the form and 160 for the reason of a retry. Its URL, and the reason
+/// why a line is not a page, come on top.
 pub const LINE_ANSWER_BYTES: usize = 256;
 
 /// The longest reason of a retry, in bytes as JSON; it is cut there.
@@ -171,10 +171,10 @@ pub const LARGEST_GROUPS: usize = 20;
 /// Groups that the group report reads: some seconds of work. Past it the report says that it was cut.
 pub const REPORT_GROUPS: u64 = 5_000_000;
 
-/// How long a group report is handed out again before it is made anew, at least.
+/// How long a group report is kept before another one is made, at least.
 pub const REPORT_AGE: Duration = Duration::from_secs(10);
 
-/// The same in multiples of the time it took: making reports takes at most a twentieth of a core.
+/// The same in multiples of the time that making it took, so that reports take at most a twentieth of a core.
 pub const REPORT_AGE_TIMES: u32 = 20;
 
 /// Time between two points of the load's history.

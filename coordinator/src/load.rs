@@ -1,4 +1,4 @@
-//! `GET /v1/reports/load-balance`: who has how much to do, now and in the last hours.
+//! `GET /v1/reports/load-balance`: the load of partitions and nodes, now and in the last hours.
 
 use std::collections::BTreeMap;
 

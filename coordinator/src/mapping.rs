@@ -1,7 +1,6 @@
 //! `/v1/rebalance` and `GET /v1/reports/load-balance/what-if`: the mapping as an operator sees and changes it.
 //!
-//! A plan takes seconds to make, so one at a time is made. What it costs to carry one out is tier 2's affair,
-//! which goes on answering meanwhile (G7).
+//! Making a plan takes seconds, so one is made at a time. Tier 2 carries it out while it goes on answering (G7).
 
 use std::sync::Arc;
 
@@ -23,8 +22,8 @@ use crate::problem::Problem;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RebalanceBody {
-    /// Even load with few moves, a map learned anew, nothing on a node any more, a part for a node that had none, or one
-    /// partition on another node.
+    /// `balance` makes the load even with few moves, `learn` learns the map anew, `drain` takes everything from a node,
+    /// `join` gives a node its part again, and `move` puts one partition on another node.
     action: RebalanceAction,
     /// The node that is drained, joined or moved to, from 0.
     node: Option<u32>,
@@ -91,7 +90,7 @@ pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
 pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Problem> {
     app.blocking(|app| {
         let mapping = mapping(app)?;
-        // A change that ends between the two is then a change to a plan that is served already.
+        // The progress is read first: a change that ends between the two reads then leads to the plan that is served.
         let progress = mapping.progress()?;
         let plan = mapping.plan()?;
         let (plan_version, nodes, drained) = (plan.map().version(), plan.nodes(), plan.drained().to_vec());
@@ -108,7 +107,7 @@ pub(crate) async fn present(State(app): State<App>) -> Result<Json<Present>, Pro
         (status = 200, description = "What is done, or would be, or why there is nothing to do; GET says how far it is", body = RebalancePlan),
         (status = 400, description = "No such node or partition, a drained node, or the last that may have partitions", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "The index has no mapping that can be changed", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "A change is under way; also for a dry run, whose plan would be of before it", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "A change is under way; this holds for a dry run, too", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Another plan is being made; busy or stopping", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -177,7 +176,7 @@ pub(crate) async fn what_if(State(app): State<App>) -> Result<Json<WhatIfs>, Pro
 fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
     let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
     let all = plan.measure(&lengths);
-    // A node that is being drained has partitions still.
+    // A node that is being drained still has partitions.
     let serving: Vec<u32> = plan.serving().collect();
     let has_part = |node: &usize| serving.contains(&(*node as u32)) || all.stored[*node] > 0;
     let having: Vec<usize> = (0..all.stored.len()).filter(has_part).collect();

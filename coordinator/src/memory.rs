@@ -31,7 +31,7 @@ impl BodyMemory {
         self.0.available_permits() * UNIT
     }
 
-    /// A share of nothing.
+    /// An empty share.
     pub(crate) fn share(&self) -> Share {
         Share { memory: self.clone(), permit: None }
     }

@@ -137,7 +137,7 @@ pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
     Ok(out)
 }
 
-/// Live pages that are nothing else.
+/// Pages with status unique: live pages with no other status.
 pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
     let Counters { winners, duplicates, members, unresolved, .. } = counters;
     let others = winners + duplicates + members + unresolved + backlog.pending;
@@ -228,7 +228,7 @@ fn encode_tier1(
 
 impl Tiers {
     fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        // Without an answer there is nothing to say: the rest is told all the same.
+        // The other figures are given even when the index does not answer.
         let Ok(load) = self.tier2.load() else { return Ok(()) };
         gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
         gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;

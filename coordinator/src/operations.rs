@@ -70,7 +70,7 @@ pub(crate) async fn flush(
 )]
 pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> {
     let permit = app.enter_export()?;
-    // A caller who goes leaves the scan behind, so the permit goes with the scan.
+    // The scan goes on when its caller goes, so it keeps the permit.
     let collect = move |app: &App| Ok((permit, Collected::from(app.tier1(), app.temp_dir())?));
     let (permit, collected) = app.blocking_within(LONG_CALL_TIME, collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];

@@ -106,7 +106,7 @@ pub(crate) async fn post(
 fn one(app: &App, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
     let taken = submit(app, vec![(url, submission)])?.pop();
-    // As many come back as were given.
+    // There is one outcome for each submission.
     taken.map(|(url, outcome)| Taken { url, outcome }).ok_or_else(Problem::internal)
 }
 
@@ -192,7 +192,7 @@ pub(crate) async fn purge(
             app.blocking(move |app| Ok(app.tier1().purge(&[page])?)).await?
         }
         PurgeRequest { url: None, host: Some(host) } => {
-            // As a URL has it, or nothing would be found and the answer would look like success.
+            // In another spelling nothing would be found, and the answer would look like success.
             let in_a_url = PageUrl::parse(&format!("http://{host}/")).map(|url| url.host());
             if host.starts_with('.') || in_a_url.as_deref() != Ok(host) {
                 let detail = "a host as URLs have it: lower case, no scheme, no port, xn-- for other scripts";

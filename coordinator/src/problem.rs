@@ -18,7 +18,7 @@ use crate::request_id::RequestId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem(Box<answer::Problem>);
 
-// As far as the contract goes, it is the document that it holds.
+// In the OpenAPI document it is the document that it holds.
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
         answer::Problem::schema()
@@ -104,7 +104,7 @@ impl Problem {
         )
     }
 
-    /// 503: the caller is one too many at the moment.
+    /// 503: too much is going on at the moment.
     pub(crate) fn busy(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later()
     }

@@ -28,7 +28,7 @@ pub(crate) struct RepairQuery {
     by: Option<String>,
 }
 
-/// What a repair did, with URLs as long as there is `room`.
+/// What a repair did, with at most `room` URLs of its sets, which are taken from `room`.
 fn listed(report: RepairReport, room: &mut usize) -> Repair {
     let most = *room;
     let (members, sets) = (report.before.len(), report.components.len());

@@ -1,4 +1,4 @@
-//! `GET /v1/sample`: signatures of some of the contents, for whoever plans a mapping elsewhere.
+//! `GET /v1/sample`: signatures of some of the contents, from which a mapping can be planned elsewhere.
 
 use std::io;
 
@@ -46,7 +46,7 @@ pub(crate) async fn sample(
         return Err(Problem::field("contents", format!("1 to {SAMPLE_CONTENTS}, not {contents}")));
     }
     let (permit, planning) = (app.enter_sample()?, app.enter_planning()?);
-    // The permits are the thread's, which goes on when the caller goes.
+    // The call goes on when its caller goes, so it keeps the permits.
     let sample = move |app: &App| {
         let _planning = planning;
         Ok((mapping(app)?.sample(contents)?, permit))

@@ -1,19 +1,19 @@
-//! Submissions to tier 1, each with what became of it.
+//! Submissions to tier 1, each with its outcome.
 //!
-//! Invariant: an outcome is told of the page it belongs to, or nobody is told any.
+//! Invariant: every outcome is given with the page it belongs to, or none is given.
 
 use doppel_protocol::{Outcome, Submission, Tier1Error};
 
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Why nobody is told what became of submissions.
+/// Why there are no outcomes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SubmitError {
     /// None was recorded.
     #[error(transparent)]
     Tier1Error(#[from] Tier1Error),
-    /// Tier 1 broke its promise. All were recorded, and may be sent again.
+    /// Tier 1 gave too many or too few. All submissions were recorded, and may be sent again.
     #[error("tier 1 gave {outcomes} outcomes for {submissions} submissions")]
     Unpaired {
         /// Submissions.
@@ -46,7 +46,7 @@ impl From<SubmitError> for Problem {
         match error {
             SubmitError::Tier1Error(refused) => refused.into(),
             SubmitError::Unpaired { .. } => {
-                tracing::error!(%error, "outcomes cannot be told");
+                tracing::error!(%error, "outcomes do not fit the submissions");
                 Self::internal()
             }
         }

@@ -1,4 +1,4 @@
-//! What should be known before the figures of a plan are believed.
+//! Warnings about the figures of a plan.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::summary::Summary;
 use crate::layout::{self, Layout, Shape};
 use crate::output::{count, plural};
 
-/// Imbalance, over that of a random deal, past which it is said.
+/// Imbalance, over that of a random deal, past which there is a warning.
 const IMBALANCE_MAX: f64 = 1.2;
 
 /// The warnings of a summary, of a layout that was learned from `sample`.

@@ -14,11 +14,11 @@ use super::{Rebalance, Request};
 use crate::command::report::describe_progress;
 use crate::interrupt;
 
-/// How often the server is asked how far it is.
+/// Pause between two questions about the progress, at most.
 const ASK: Duration = Duration::from_millis(500);
-/// The first pause; each is a quarter longer than the one before, so that a change is seen however short it is.
+/// The first pause. Each is a quarter longer than the one before, so that a short change is seen, too.
 const ASK_FIRST: Duration = Duration::from_millis(2);
-/// How often it is said how far it is.
+/// How often the progress is printed.
 const SAY: Duration = Duration::from_secs(2);
 
 const INTERRUPTED: &str = "interrupted; the server goes on with what it has accepted, and `doppel report load-balance` says how far it is";
@@ -94,7 +94,7 @@ impl Rebalance {
         Ok(client.ask_patiently(&client.request(Method::GET, path), self.patience())?.value)
     }
 
-    /// Asks until the change is done, and says on stderr how far it is.
+    /// Asks until the change is done, and prints the progress to stderr.
     pub(super) fn until_done(&self, client: &Client, change: &RebalancePlan) -> anyhow::Result<Done> {
         let asked = || {
             self.present(client).context("gave up waiting; the server carries it out when it goes on again")
@@ -132,7 +132,7 @@ impl Rebalance {
     }
 }
 
-/// What a server that refused is busy with, and its own words; none where it refused for another reason.
+/// What a server is busy with that refused a request, with its status and text; none when it refused for another reason.
 fn busy(error: &ClientError) -> Option<(&'static str, StatusCode, &str)> {
     let ClientError::Refused { status, text } = error else { return None };
     let what = match *status {

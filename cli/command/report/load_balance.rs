@@ -155,7 +155,7 @@ fn print_partitions(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()>
 }
 
 impl Evenness {
-    /// One part is even and gets everything; without searches nothing was saved, nor was it not.
+    /// The figures say nothing about a single part, and nothing about fan-out without searches.
     fn cells(self, searches: u64) -> Vec<String> {
         let Self { name, parts, imbalance, floor, fan_out, saved } = self;
         let cell = |known: bool, text: String| if known { text } else { NO_FIGURE.to_owned() };
