@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use doppel_model::{PageId, ShardId};
+use doppel_model::{PageId, RangeId, ShardId};
+use doppel_tier1::RangeMap;
 use doppel_tier1::simulation::{Envelope, Kind, SimPost};
-use doppel_tier1::{RangeId, RangeMap};
 
 use super::action::{Action, Stop};
 use super::clients::Request;

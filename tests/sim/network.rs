@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use doppel_model::ShardId;
-use doppel_tier1::RangeId;
+use doppel_model::{RangeId, ShardId};
 use doppel_tier1::simulation::{Answer, Envelope, SimPost};
 
 use super::random::Random;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::IndexCommand;
 use doppel_tier1::simulation::{
     Answer, Command, Effect, Envelope, Owed, Row, Settings, Settled, SimPost, SimRange, Worker, rows,
 };
-use doppel_tier1::{RangeId, RangeMap, Store};
+use doppel_tier1::{RangeMap, Store};
 use doppel_tier2::simulation::Faults;
 
 use super::action::{Files, Plan, Stop};

@@ -17,6 +17,7 @@ mod machine;
 mod peers;
 mod progress;
 mod range;
+mod range_map;
 mod record;
 mod regroup;
 mod service;
@@ -28,6 +29,6 @@ mod totals;
 mod txn;
 
 pub use machine::{Retention, Rules};
-pub use range::{RangeId, RangeMap, RangeMapError};
+pub use range_map::{RangeMap, RangeMapError};
 pub use service::{Config, Error, Tier1};
 pub use store::{Joined, Memory, Sled, Store, StoreError, Write};

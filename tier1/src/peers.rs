@@ -4,12 +4,11 @@
 //! the machine makes none. In one process it is a direct call (`service::direct`).
 
 use crossbeam::channel::Receiver;
-use doppel_model::ShardId;
+use doppel_model::{RangeId, ShardId};
 use doppel_protocol::Tier1Error;
 
-use crate::record::Envelope;
+use crate::machine::Envelope;
 use crate::txn::Row;
-use doppel_model::RangeId;
 
 /// Messages of a post at most.
 pub(crate) const POST_MESSAGES: usize = 256;

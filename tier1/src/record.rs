@@ -2,7 +2,7 @@
 
 mod encoding;
 
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Counters, Rank, Status, Unresolved};
 use serde::{Deserialize, Serialize};
 
@@ -291,15 +291,6 @@ pub(crate) struct AuditEntry {
     /// they fall into, the winner's first.
     pub(crate) before: Vec<PageUrl>,
     pub(crate) components: Vec<Vec<PageUrl>>,
-}
-
-/// A message on its way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Envelope {
-    pub(crate) from: ShardId,
-    pub(crate) to: ShardId,
-    pub(crate) number: u64,
-    pub(crate) message: crate::machine::Message,
 }
 
 impl PageRecord {

@@ -23,7 +23,8 @@ pub use worker::{Worker, last_ticket, signature};
 
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
 use crate::range::owed::OwedScan;
-use crate::range::{PostId, Range, RangeMap, Released};
+use crate::range::{PostId, Range, Released};
+use crate::range_map::RangeMap;
 pub use crate::service::FeedExtent;
 use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules};

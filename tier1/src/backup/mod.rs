@@ -35,7 +35,7 @@ pub use reader::{Reader, Unusable};
 use crate::check;
 use crate::check::rows::{RowKey, piece};
 use crate::key;
-use crate::range::{RangeMap, directories};
+use crate::range_map::{RangeMap, directories};
 use crate::record;
 use crate::store::{Joined, Sled, Store, StoreError};
 pub(crate) use writer::Writer;

@@ -30,7 +30,7 @@ use std::path::Path;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, GroupId, PageId, ShardId};
+use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId};
 use doppel_protocol::{Backlog, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,7 @@ pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 
 use crate::key;
 use crate::progress;
-use crate::range::{RangeId, RangeMap, directories};
+use crate::range_map::{RangeMap, directories};
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
 use crate::store::{Joined, Sled, Store, StoreError};
 use crate::totals;

@@ -11,9 +11,9 @@ use doppel_protocol::Status;
 use super::Invariant;
 use super::rows::{RowKey, pieces};
 use crate::key::{self, Kind};
-use crate::machine::Message;
+use crate::machine::{Envelope, Message};
 use crate::record::{
-    Announcing, Asking, ContentState, Envelope, Group, GroupRecord, Member, Membership, Meta, PageRecord,
+    Announcing, Asking, ContentState, Group, GroupRecord, Member, Membership, Meta, PageRecord,
     RedirectState, Resolution, SearchState, State, VERSION, decode, seal,
 };
 use crate::store::{Store, StoreError, Write};

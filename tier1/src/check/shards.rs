@@ -5,7 +5,8 @@ use doppel_model::{PageId, ShardId};
 use super::rows::RowKey;
 use super::{Checker, Found, Invariant};
 use crate::key::{self, Kind};
-use crate::record::{AuditEntry, Envelope, Meta};
+use crate::machine::Envelope;
+use crate::record::{AuditEntry, Meta};
 
 impl Checker<'_> {
     /// Reads what the shards say of themselves, before all other rows.

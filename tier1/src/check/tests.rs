@@ -3,7 +3,7 @@
 
 use doppel_protocol::WinnerOrder;
 
-use crate::range::RangeMap;
+use crate::range_map::RangeMap;
 use crate::store::{Joined, Store};
 
 /// Fails with what a check finds.

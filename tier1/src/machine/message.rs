@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
@@ -244,6 +244,15 @@ pub(crate) enum Message {
         target: PageId,
         after: PageId,
     },
+}
+
+/// A message on its way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    pub(crate) from: ShardId,
+    pub(crate) to: ShardId,
+    pub(crate) number: u64,
+    pub(crate) message: Message,
 }
 
 /// What is known when a merged group's last member is transferred.

@@ -40,10 +40,10 @@ pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::HOPS_MAX;
 pub(crate) use shards::Shards;
 
-pub(crate) use message::{Command, Effect, Hint, Message, Regrouped, TransferEnd};
+pub(crate) use message::{Command, Effect, Envelope, Hint, Message, Regrouped, TransferEnd};
 
 use crate::key;
-use crate::record::{Envelope, Meta, PageRecord, damaged, encode};
+use crate::record::{Meta, PageRecord, damaged, encode};
 use crate::store::{Store, StoreError, Write};
 use crate::txn::Txn;
 

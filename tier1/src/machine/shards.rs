@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use doppel_model::{PageId, ShardId};
 
-use super::Settings;
-use crate::record::{Envelope, Meta};
+use super::{Envelope, Settings};
+use crate::record::Meta;
 
 /// The shards' state that stays in memory between commits.
 #[derive(Debug, Clone)]

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, ShardId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Random, RangeId, ShardId, Timestamp};
 use doppel_protocol::{
     Body, IndexCommand, Pair, Rank, RepairId, Rule, Search, SearchResult, Status, Submission, Unresolved,
     WinnerOrder,
@@ -32,12 +32,12 @@ use super::{
 };
 use crate::check::tests::assert_sound;
 use crate::key::{self, Kind};
+use crate::range::Range;
 use crate::range::owed::OwedScan;
-use crate::range::{Range, RangeMap};
+use crate::range_map::RangeMap;
 use crate::record::{AuditEntry, GroupRecord, Measured, Member, PageRecord, State, decode};
 use crate::store::{Memory, Store, each};
 use crate::txn::read;
-use doppel_model::RangeId;
 
 /// Contents 0 .. 40: neighbours within a family of eight are linked, so families are chains.
 const CONTENTS: u64 = 40;

@@ -7,14 +7,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use doppel_model::ShardId;
+use doppel_model::{RangeId, ShardId};
 
-use super::map::RangeMap;
-use crate::machine::{Arrival, Machine};
+use crate::machine::{Arrival, Envelope, Machine};
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
-use crate::record::Envelope;
+use crate::range_map::RangeMap;
 use crate::store::StoreError;
-use doppel_model::RangeId;
 
 /// Names a post to whoever carries the answer.
 pub(crate) type PostId = u64;

@@ -11,7 +11,6 @@
 //! - A message goes to its receiver until that has confirmed it, and its row is deleted in a later commit.
 
 mod inbox;
-mod map;
 mod outbox;
 pub(crate) mod owed;
 #[cfg(test)]
@@ -19,18 +18,16 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use doppel_model::ShardId;
+use doppel_model::{RangeId, ShardId};
 use doppel_protocol::Backlog;
 
-pub use doppel_model::RangeId;
 pub(crate) use inbox::{Answered, PostId};
-pub(crate) use map::directories;
-pub use map::{RangeMap, RangeMapError};
 
 use crate::key;
-use crate::machine::{Command, Effect, Machine, Settings, Shards};
+use crate::machine::{Command, Effect, Envelope, Machine, Settings, Shards};
 use crate::peers::{PeerError, Post, Receipt};
-use crate::record::{Envelope, Meta};
+use crate::range_map::RangeMap;
+use crate::record::Meta;
 use crate::store::{Store, StoreError, Write};
 use crate::totals;
 use crate::txn::read;

@@ -7,15 +7,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use doppel_model::ShardId;
+use doppel_model::{RangeId, ShardId};
 
-use super::map::RangeMap;
 use crate::key::{self, Kind};
-use crate::machine::Shards;
+use crate::machine::{Envelope, Shards};
 use crate::peers::{Post, Receipt};
-use crate::record::{Envelope, damaged, decode};
+use crate::range_map::RangeMap;
+use crate::record::{damaged, decode};
 use crate::store::{Store, StoreError};
-use doppel_model::RangeId;
 
 /// Messages to one range that are kept in memory; the others are read from their rows when their turn comes.
 const LANE_MESSAGES: usize = 1_024;

@@ -17,7 +17,7 @@ use doppel_protocol::{
 
 use super::Tier1;
 use super::owner::Owner;
-use super::writer::Task;
+use super::task::Task;
 use crate::machine::{Command, Hint};
 use crate::totals;
 

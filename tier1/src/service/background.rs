@@ -13,8 +13,8 @@ use doppel_model::{GroupId, PageId, RangeId};
 use doppel_protocol::{IndexCommand, IndexError, Orders, Tier2Api};
 
 use super::content_source::EPOCH;
+use super::job::{Job, Verify};
 use super::queue::Queue;
-use super::worker::{Job, Verify};
 use crate::machine::{Command, Effect};
 use crate::range::owed::Owed;
 

@@ -11,7 +11,7 @@ use doppel_protocol::{
 
 use super::Tier1;
 use super::rows::PIECE_ROWS;
-use super::writer::Task;
+use super::task::Task;
 use crate::key::{self, Kind};
 use crate::machine::Command;
 use crate::record::{PageRecord, decode};

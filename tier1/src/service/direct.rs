@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crossbeam::channel::bounded;
+use doppel_model::RangeId;
 
 use super::owner::Owner;
-use super::writer::Task;
+use super::task::Task;
 use crate::peers::{PeerError, Peers, Post, PostAnswer, READ_BYTES};
 use crate::store::StoreError;
 use crate::txn::Row;
-use doppel_model::RangeId;
 
 /// All ranges of a collection, in one process.
 pub(super) struct Direct {

@@ -10,8 +10,8 @@ use crossbeam::channel::bounded;
 use doppel_protocol::Tier1Error;
 
 use super::Tier1;
-use super::worker::Job;
-use super::writer::{Report, Task};
+use super::job::Job;
+use super::task::{Report, Task};
 
 /// How often it is looked whether everything is decided.
 const POLL: Duration = Duration::from_millis(5);

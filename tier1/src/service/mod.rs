@@ -6,13 +6,15 @@
 mod api;
 mod audit;
 mod background;
-pub(crate) mod backup;
+mod backup;
+mod changes;
 mod content_source;
 mod direct;
 mod feed;
 mod flush;
 mod groups;
 mod hint;
+pub(crate) mod job;
 mod open;
 mod owner;
 mod queue;
@@ -22,6 +24,7 @@ mod rows;
 mod sender;
 mod stuck;
 mod sweep;
+mod task;
 #[cfg(test)]
 mod tests;
 pub(crate) mod worker;
@@ -43,12 +46,12 @@ use doppel_protocol::{Tier1Error, Tier2Api};
 
 use crate::machine::Settings;
 use crate::peers::Peers;
-use crate::range::RangeMap;
+use crate::range_map::RangeMap;
 use crate::store::StoreError;
+use job::Job;
 use owner::{Owner, Start};
 use rows::Rows;
-use worker::Job;
-use writer::Task;
+use task::Task;
 
 /// Tier 1 of one process: all ranges of a collection.
 pub struct Tier1 {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 
-use doppel_model::ShardId;
 use doppel_model::pairwise::Policy;
+use doppel_model::{RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
 
 use super::Tier1;
@@ -20,9 +20,9 @@ use super::rows::Rows;
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
-use crate::range::{Range, RangeMap, RangeMapError, directories};
+use crate::range::Range;
+use crate::range_map::{RangeMap, RangeMapError, directories};
 use crate::store::{Recent, Sled, Store, StoreError};
-use doppel_model::RangeId;
 
 /// How a collection is opened.
 #[derive(Debug, Clone)]

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
+use doppel_model::RangeId;
 use doppel_protocol::{Backlog, Counters};
 
+use super::job::Job;
 use super::stuck::Stuck;
-use super::worker::Job;
-use super::writer::Task;
-use crate::range::{Range, RangeId};
+use super::task::Task;
+use crate::range::Range;
 use crate::store::Store;
 use crate::totals;
 

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::key;
 use crate::peers::{PeerError, Peers};
-use crate::range::RangeMap;
+use crate::range_map::RangeMap;
 use crate::record::{PageRecord, decode};
 use crate::txn::Row;
 

@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Select};
+use doppel_model::RangeId;
 
 use super::Tier1;
 use super::owner::Owner;
-use super::writer::Task;
+use super::task::Task;
 use crate::peers::{PeerError, Post, PostAnswer, Receipt};
-use doppel_model::RangeId;
 
 /// A post that is not answered for so long is made again.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -9,34 +9,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError};
-use doppel_model::GroupId;
 use doppel_protocol::Tier1Error;
 
 use super::Tier1;
+use super::job::{Job, Verify};
 use super::owner::Owner;
 use super::repair::Wanted;
 use super::sweep::Sweep;
-use super::writer::Task;
+use super::task::Task;
 use crate::machine::{Command, STEP_ROWS};
 use crate::range::owed::{Owed, OwedScan, PIECE_ROWS};
 
-pub(crate) use verify::{LastWinner, Verify, measure, verify};
-
-/// A job for the worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Job {
-    /// Compare a member with its group's winner.
-    Verify(Verify),
-    /// Recompute a group by exact comparison.
-    Recompute(GroupId),
-    /// Find what the next piece of the rows owes.
-    FindOwed,
-    /// Look for rows that have ended.
-    Sweep,
-    /// Try what has failed again.
-    Retry,
-    Stop,
-}
+pub(crate) use verify::{LastWinner, measure, verify};
 
 /// Members compared together.
 const TOGETHER: usize = 256;

@@ -4,7 +4,7 @@
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
 //! caller is told so until the process is restarted.
 
-mod task;
+mod waiting;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -14,18 +14,17 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender};
 use doppel_protocol::{Tier1Error, Tier2Api};
 
-pub(crate) use task::{Report, Task};
-
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
-use super::backup::Backups;
+use super::changes::Backups;
 use super::feed::Extent;
 use super::owner::Owner;
+use super::task::Task;
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect};
 use crate::peers::{POST_MESSAGES, PeerError, Post, Receipt};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, Released};
-use task::Waiting;
+use waiting::Waiting;
 
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
 const IDLE: Duration = Duration::from_millis(20);
@@ -131,7 +130,7 @@ impl Writer<'_> {
     }
 
     fn take(&mut self, task: Task) {
-        let task = match task.into_waiting() {
+        let task = match Waiting::new(task) {
             Ok(waiting) => return self.waiting.push_back(waiting),
             Err(task) => task,
         };
@@ -200,7 +199,7 @@ impl Writer<'_> {
         let mut at = 0;
         while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
-                match self.tasks.try_recv().map(Task::into_waiting) {
+                match self.tasks.try_recv().map(Waiting::new) {
                     Ok(Ok(waiting)) => self.waiting.push_back(waiting),
                     Ok(Err(task)) => {
                         set_aside = Some(task);
@@ -303,7 +302,7 @@ impl Writer<'_> {
             drop(reply.send(Err(refused.clone().into())));
         }
         while let Ok(task) = self.tasks.recv() {
-            match task.into_waiting() {
+            match Waiting::new(task) {
                 Ok(waiting) => waiting.refuse(&refused),
                 Err(Task::Posted { reply, .. }) => drop(reply.send(Err(refused.clone().into()))),
                 Err(Task::Stop) => return,

@@ -4,8 +4,7 @@ use std::fmt;
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
-use crate::machine::{Message, TransferEnd};
-use crate::record::Envelope as StoredEnvelope;
+use crate::machine::{Envelope as StoredEnvelope, Message, TransferEnd};
 
 /// An envelope, and whether its sender's store has it.
 #[derive(Clone, PartialEq)]

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use doppel_model::RangeId;
+
 use super::Envelope;
 use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
-use crate::range::{RangeId, RangeMap};
+use crate::range_map::RangeMap;
 
 /// Envelopes of one range to another.
 #[derive(Clone, PartialEq)]

@@ -9,8 +9,9 @@ use doppel_protocol::{Submission, Tier1Api, Tier1Error};
 
 use super::{Command, Given, Settings};
 use crate::machine::Command as MachineCommand;
+use crate::service::job::Verify;
 use crate::service::repair::Wanted;
-use crate::service::worker::{self, LastWinner, Verify};
+use crate::service::worker::{self, LastWinner};
 use crate::store::{Store, StoreError};
 use crate::{Config, Tier1};
 

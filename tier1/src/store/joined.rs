@@ -1,7 +1,9 @@
 //! The databases of all ranges as one, for who works on them while no server does: each row where its shard is.
 
+use doppel_model::RangeId;
+
 use super::{Store, StoreError, Write};
-use crate::range::{RangeId, RangeMap};
+use crate::range_map::RangeMap;
 
 /// The databases of all ranges. Their runs of shards follow each other, so rows come in the order of their keys.
 pub struct Joined<'s> {

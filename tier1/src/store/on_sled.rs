@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::{Store, StoreError, Write};
-use crate::range::{RangeMap, directories};
+use crate::range_map::{RangeMap, directories};
 
 /// Page cache of sled in bytes, of all databases together. It takes about three times this in memory.
 const CACHE_BYTES: u64 = 128 << 20;

@@ -2,8 +2,9 @@
 //! the meantime, and nothing else makes them owe it again.
 
 use super::*;
+use crate::machine::Envelope;
 use crate::machine::Message;
-use crate::record::{Envelope, Group};
+use crate::record::Group;
 
 /// A message that is delayed, with all that its pair of shards sends after it.
 struct Delayed((Envelope, bool));

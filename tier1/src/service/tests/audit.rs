@@ -11,7 +11,7 @@ use doppel_protocol::{RepairEntry, RepairId};
 use super::*;
 use crate::check::rows::pieces;
 use crate::check::tests::assert_sound;
-use crate::range::RangeMap;
+use crate::range_map::RangeMap;
 use crate::record::{AuditEntry, Meta, decode, encode};
 use crate::store::Joined;
 use crate::store::{StoreError, Write};

@@ -1,11 +1,11 @@
 //! Ranges that do not answer: messages go again until they are confirmed, and nothing is applied twice.
 
 use crossbeam::channel::bounded;
+use doppel_model::RangeId;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::txn::Row;
-use doppel_model::RangeId;
 
 /// Peers of which some posts are lost on the way, and some answers.
 struct Unreliable {

@@ -9,15 +9,7 @@ use doppel_protocol::Tier1Error;
 
 use crate::record::Measured;
 use crate::service::Tier1;
-
-/// A member to be compared with its group's winner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Verify {
-    pub(crate) page: PageId,
-    pub(crate) content: ContentHash,
-    pub(crate) winner: PageId,
-    pub(crate) winner_content: ContentHash,
-}
+use crate::service::job::Verify;
 
 /// The winner that was compared with last: a group's members come one after the other.
 #[derive(Debug, Default)]

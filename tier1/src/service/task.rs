@@ -1,0 +1,68 @@
+//! What the writer of a range is asked for.
+
+use std::time::Duration;
+
+use crossbeam::channel::Sender;
+use doppel_model::{GroupId, RangeId};
+use doppel_protocol::{Backlog, Outcome, Submission, Tier1Error};
+
+use super::changes::FollowCommits;
+use crate::machine::{Command, Hint};
+use crate::peers::{PeerError, Post, Receipt};
+use crate::range::Traffic;
+use crate::range::owed::Owed;
+
+/// A task for the writer.
+pub(crate) enum Task {
+    Submit {
+        submissions: Vec<(Submission, Option<Hint>)>,
+        reply: Sender<Result<Vec<Outcome>, Tier1Error>>,
+    },
+    /// Facts for the machine. They never wait for messages to leave.
+    Commands(Vec<Command>),
+    /// Commands whose commit is waited for.
+    Apply {
+        commands: Vec<Command>,
+        reply: Sender<Result<(), Tier1Error>>,
+    },
+    /// How far the range is when everything handed in before is committed.
+    Report {
+        reply: Sender<Result<Report, Tier1Error>>,
+    },
+    /// Messages of another range.
+    Posted {
+        post: Post,
+        reply: Sender<Result<Receipt, PeerError>>,
+    },
+    /// What became of a post to another range.
+    Receipt {
+        by: RangeId,
+        answer: Result<Receipt, PeerError>,
+    },
+    /// No message is to leave until there is a release; answered when none is under way.
+    Hold {
+        reply: Sender<()>,
+    },
+    Release,
+    /// The worker is done with a group, whether or not there was anything to change.
+    Recomputed {
+        group: GroupId,
+        took: Duration,
+    },
+    /// The worker has swept a piece of the rows.
+    Swept,
+    /// The worker has found what a piece of the rows owes; none at the end.
+    Owed(Option<Owed>),
+    /// Background work is wanted at once.
+    FlushBatch,
+    FollowCommits(FollowCommits),
+    Stop,
+}
+
+/// How far a range is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) backlog: Backlog,
+    /// With each range.
+    pub(crate) traffic: Vec<Traffic>,
+}
