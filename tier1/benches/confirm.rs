@@ -19,7 +19,7 @@ use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
-    SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
+    RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
 use doppel_tier1::{Config, Memory, Retention, Rules, Sled, Store, Tier1};
 
@@ -127,7 +127,7 @@ struct Families {
 }
 
 impl Tier2Api for Families {
-    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
+    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let mut first = self.first.lock().expect("no panic");
         let mut results = Vec::new();
         for command in orders.commands {
@@ -154,8 +154,8 @@ impl Tier2Api for Families {
                 IndexCommand::Remove { .. } => {}
             }
         }
-        let source = self.source.get().ok_or(IndexError::Stopping)?;
-        source.deliver(results).map_err(|error| IndexError::Unavailable(error.to_string()))
+        self.source.get().expect("tier 1").deliver(results).expect("a writer that takes results");
+        Ok(())
     }
 
     fn waiting(&self) -> usize {

@@ -15,7 +15,7 @@ use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
     ContentSource, IndexError, LoadReport, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
-    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, Tier2Api,
+    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders, Tier2Api,
 };
 
 use crate::config::Config;
@@ -187,10 +187,14 @@ impl Drop for Tier2 {
 }
 
 impl Tier2Api for Tier2 {
-    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
-        match self.router.accept(orders)? {
-            Some(orders) => self.send(Message::Orders(orders)),
-            None => Ok(()),
+    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
+        let Some(orders) = self.router.accept(orders)? else { return Ok(()) };
+        match self.messages.send(Message::Orders(orders)) {
+            // The channel gives back what it could not send.
+            Err(mpsc::SendError(Message::Orders(orders))) => {
+                Err(RefusedOrders { orders, error: IndexError::Stopping })
+            }
+            _ => Ok(()),
         }
     }
 

@@ -10,7 +10,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{PageId, PartitionId};
 use doppel_protocol::{
     IndexCommand, IndexError, LengthBox, LoadReport, Orders, Pair, PartitionLoad, PartitionLookup,
-    SearchResult, Tier2Api,
+    RefusedOrders, SearchResult, Tier2Api,
 };
 
 /// Takes the results of searches.
@@ -71,7 +71,7 @@ impl Exhaustive {
 }
 
 impl Tier2Api for Exhaustive {
-    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
+    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let mut searches = Vec::new();
         for command in orders.commands {
             match command {

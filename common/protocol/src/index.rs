@@ -107,14 +107,24 @@ pub struct Orders {
     pub commands: Vec<IndexCommand>,
 }
 
+/// Orders that tier 2 did not take, and why.
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+#[error("{error}")]
+pub struct RefusedOrders {
+    /// The orders, for another attempt.
+    pub orders: Orders,
+    /// Why they were not taken.
+    pub error: IndexError,
+}
+
 /// Tier 2 as tier 1 and the coordinator see it.
 pub trait Tier2Api: Send + Sync {
     /// Hands over orders and returns at once. The caller limits how many are under way. Orders that were handed over
     /// before are ignored. Accepted orders are carried out in their order, however often a node has to be asked.
     ///
     /// # Errors
-    /// See [`IndexError`].
-    fn submit(&self, orders: Orders) -> Result<(), IndexError>;
+    /// Gives back what it does not take.
+    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders>;
 
     /// Compares a signature without storing it.
     ///

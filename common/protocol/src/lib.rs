@@ -35,7 +35,7 @@ pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, SourceError,
 };
 pub use group_view::{GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView};
-pub use index::{IndexCommand, Orders, Pair, PartitionLookup, Search, SearchResult, Tier2Api};
+pub use index::{IndexCommand, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api};
 pub use index_error::IndexError;
 pub use mapping::{
     MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
 use doppel_model::{GroupId, PageId, RangeId};
-use doppel_protocol::{IndexCommand, IndexError, Orders, Tier2Api};
+use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders, Tier2Api};
 
 use super::content_source::EPOCH;
 use super::job::{Job, Verify};
@@ -123,7 +123,7 @@ impl Background {
     /// and none is overtaken.
     pub(super) fn send(&mut self) {
         if !self.orders.is_empty() {
-            let commands = self.orders.clone();
+            let commands = std::mem::take(&mut self.orders);
             let count = commands.len() as u64;
             let orders = Orders { range: self.range, epoch: EPOCH, first: self.accepted + 1, commands };
             match self.tier2.submit(orders) {
@@ -132,8 +132,11 @@ impl Background {
                     self.orders.clear();
                 }
                 // The next start finds all of it.
-                Err(IndexError::Stopping) => self.orders.clear(),
-                Err(error) => tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept"),
+                Err(RefusedOrders { error: IndexError::Stopping, .. }) => {}
+                Err(RefusedOrders { orders, error }) => {
+                    tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept");
+                    self.orders = orders.commands;
+                }
             }
         }
         for job in self.verify.drain(..) {

@@ -1,15 +1,16 @@
 //! The threads around the machine, over a store in memory.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Timestamp};
+use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
-    SearchResult, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder,
+    RefusedOrders, SearchResult, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};
@@ -22,17 +23,38 @@ struct Everybody {
     answer: OnceLock<Arc<dyn ContentSource>>,
     /// The most that it names.
     partners: AtomicUsize,
+    /// So many calls from now on are refused.
+    refusals: AtomicUsize,
+    /// Index of the last order of each range.
+    submitted: Mutex<HashMap<RangeId, u64>>,
     known: Mutex<Vec<(PageId, ContentHash)>>,
 }
 
 impl Everybody {
     fn naming(partners: usize) -> Self {
-        Self { answer: OnceLock::new(), partners: AtomicUsize::new(partners), known: Mutex::default() }
+        let (partners, refusals) = (AtomicUsize::new(partners), AtomicUsize::new(0));
+        Self {
+            answer: OnceLock::new(),
+            partners,
+            refusals,
+            submitted: Mutex::default(),
+            known: Mutex::default(),
+        }
     }
 }
 
 impl Tier2Api for Everybody {
-    fn submit(&self, orders: Orders) -> Result<(), IndexError> {
+    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+            let error = IndexError::Unavailable("it is refused".to_owned());
+            return Err(RefusedOrders { orders, error });
+        }
+        let mut submitted = self.submitted.lock().unwrap();
+        let last = submitted.entry(orders.range).or_default();
+        assert_eq!(orders.first, *last + 1, "orders are missing, or come twice");
+        *last += orders.commands.len() as u64;
+        drop(submitted);
         let mut known = self.known.lock().unwrap();
         let mut searches = Vec::new();
         for command in orders.commands {
@@ -106,6 +128,7 @@ over_ranges! {
     a_host_is_purged_in_steps,
     what_has_ended_is_dropped_and_the_feed_says_so_to_those_who_may_have_missed_it,
     a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it,
+    orders_that_tier_2_refuses_are_kept_and_go_again_in_order,
 }
 
 fn start(store: &Arc<Memory>, ranges: u16) -> Arc<Tier1> {
@@ -303,5 +326,18 @@ fn a_group_is_listed_in_pieces_with_the_redirects_that_end_in_it(ranges: u16) {
         assert_eq!(list(limit, true), all, "{limit}");
         assert_eq!(list(limit, false), (0..3).map(url).collect::<Vec<_>>(), "{limit}");
     }
+    tier1.stop();
+}
+
+fn orders_that_tier_2_refuses_are_kept_and_go_again_in_order(ranges: u16) {
+    let store = Arc::new(Memory::default());
+    let (tier1, tier2) = start_with(&store, &config(Retention::DEFAULT, ranges), usize::MAX);
+    for page in 0..30 {
+        // Each commit of the others brings more orders to those that were refused.
+        tier2.refusals.store(3, Ordering::Relaxed);
+        submit(&tier1, page, 1, content(page));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    assert!(tier1.counters().searches >= 30);
     tier1.stop();
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use doppel_protocol::{IndexCommand, IndexError, Orders};
+use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders};
 
 use super::scheduler::Step;
 use super::{Pass, Router, RouterError, lock};
@@ -30,18 +30,19 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 
 impl Router {
     /// Takes orders in their order: what was handed over before is left out.
-    pub(crate) fn accept(&self, mut orders: Orders) -> Result<Option<Orders>, IndexError> {
+    pub(crate) fn accept(&self, mut orders: Orders) -> Result<Option<Orders>, RefusedOrders> {
         if self.is_stopping() {
-            return Err(IndexError::Stopping);
+            return Err(RefusedOrders { orders, error: IndexError::Stopping });
         }
         let mut positions = lock(&self.positions);
         let position = positions.entry(orders.range).or_default();
         if orders.epoch < position.epoch {
-            return Err(IndexError::StaleEpoch { present: position.epoch });
+            let error = IndexError::StaleEpoch { present: position.epoch };
+            return Err(RefusedOrders { orders, error });
         }
         let expected = position.submitted + 1;
         if orders.first > expected {
-            return Err(IndexError::Gap { expected });
+            return Err(RefusedOrders { orders, error: IndexError::Gap { expected } });
         }
         let known = ((expected - orders.first) as usize).min(orders.commands.len());
         orders.commands.drain(..known);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, NodeId, PageId, RangeId};
 use doppel_protocol::index_node::IndexNode;
-use doppel_protocol::{ContentSource, IndexError, Orders, Pair, RebalanceError, RebalanceRequest, Repeat};
+use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RebalanceRequest, RefusedOrders, Repeat};
 use hashbrown::HashSet;
 
 use crate::embedded::{self, Parts, node_dir};
@@ -73,7 +73,7 @@ impl Index {
     ///
     /// # Errors
     /// When some are missing before them, or the range has another owner by now.
-    pub fn accept(&self, orders: Orders) -> Result<Option<Orders>, IndexError> {
+    pub fn accept(&self, orders: Orders) -> Result<Option<Orders>, RefusedOrders> {
         self.router.accept(orders)
     }
 

@@ -70,13 +70,14 @@ fn passes_start_by_count_by_age_and_on_a_flush() {
     tier2.submit(orders(25, vec![search.clone()])).unwrap();
     // What was handed over before is left out, and what is missing refused.
     tier2.submit(orders(25, vec![search.clone()])).unwrap();
-    assert_eq!(tier2.submit(orders(27, vec![search])), Err(IndexError::Gap { expected: 27 }));
+    let refused = tier2.submit(orders(27, vec![search])).unwrap_err();
+    assert_eq!((refused.error, refused.orders.commands.len()), (IndexError::Gap { expected: 27 }, 1));
     tier2.flush_batch().unwrap();
     assert_eq!(answers.recv_timeout(LONG).unwrap()[0].ticket, 99);
     assert!(start.elapsed() < LONG);
     assert!(answers.try_recv().is_err());
     tier2.stop();
-    assert_eq!(tier2.submit(orders(26, Vec::new())), Err(IndexError::Stopping));
+    assert_eq!(tier2.submit(orders(26, Vec::new())).unwrap_err().error, IndexError::Stopping);
     assert_eq!(tier2.flush_batch(), Err(IndexError::Stopping));
     drop(tier2);
 

@@ -6,13 +6,14 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PartitionId};
 use doppel_protocol::{
-    IndexError, LengthBox, LoadReport, MappingApi, Orders, Pair, PartitionLoad, PartitionLookup, Tier2Api,
+    IndexError, LengthBox, LoadReport, MappingApi, Orders, Pair, PartitionLoad, PartitionLookup,
+    RefusedOrders, Tier2Api,
 };
 
 use super::Fake;
 
 impl Tier2Api for Fake {
-    fn submit(&self, _: Orders) -> Result<(), IndexError> {
+    fn submit(&self, _: Orders) -> Result<(), RefusedOrders> {
         Ok(())
     }
 
