@@ -62,8 +62,8 @@ impl ContentSource for Tier1 {
     }
 
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        let some = pages.iter().take(SIGNATURES_MAX);
-        some.map(|page| Ok(self.rows.signature(*page)?)).collect()
+        let signatures = self.rows.signatures(&pages[..pages.len().min(SIGNATURES_MAX)])?;
+        Ok(signatures.into_iter().collect::<Result<_, _>>()?)
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {

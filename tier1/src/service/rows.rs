@@ -97,13 +97,13 @@ impl Rows {
         if rows.is_empty() {
             return Err(PeerError::Unreachable(range).into());
         }
-        let read = |(page, row): (&PageId, Option<Vec<u8>>)| {
-            let Some(bytes) = row else { return Ok(None) };
-            Signature::from_bytes(&bytes)
-                .map(|signature| Some(Arc::new(signature)))
-                .map_err(|error| Tier1Error::Damaged(format!("the signature of page {page:?}: {error}")))
-        };
-        Ok(pages.iter().zip(rows).map(read).collect())
+        Ok(pages.iter().zip(rows).map(signature_of).collect())
+    }
+
+    /// Signatures in the order of their pages.
+    pub(super) fn signatures(&self, pages: &[PageId]) -> Result<Vec<ReadSignature>, Tier1Error> {
+        let keys = pages.iter().map(|page| key::signature(self.owner(*page), *page)).collect();
+        Ok(pages.iter().zip(self.bytes(keys)?).map(signature_of).collect())
     }
 
     /// The signature of a page.
@@ -133,6 +133,13 @@ impl Rows {
             }
         }
     }
+}
+
+fn signature_of((page, row): (&PageId, Option<Vec<u8>>)) -> ReadSignature {
+    let Some(bytes) = row else { return Ok(None) };
+    Signature::from_bytes(&bytes)
+        .map(|signature| Some(Arc::new(signature)))
+        .map_err(|error| Tier1Error::Damaged(format!("the signature of page {page:?}: {error}")))
 }
 
 impl From<PeerError> for Tier1Error {
