@@ -15,6 +15,7 @@ use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders, Tier2Api}
 use super::content_source::EPOCH;
 use super::job::{Job, Verify};
 use super::queue::Queue;
+use super::repeats::Repeats;
 use crate::machine::{Command, Effect};
 use crate::range::owed::Owed;
 
@@ -52,6 +53,8 @@ pub(super) struct Background {
     range: RangeId,
     /// Orders that tier 2 has not accepted yet, in order.
     orders: Vec<IndexCommand>,
+    /// Searches that a page repeats too soon.
+    repeats: Repeats,
     /// Index of the last order that it has.
     accepted: u64,
     verify: Vec<Job>,
@@ -76,6 +79,7 @@ impl Background {
             jobs,
             range,
             orders: Vec::new(),
+            repeats: Repeats::default(),
             accepted: 0,
             verify: Vec::new(),
             ranges,
@@ -109,7 +113,7 @@ impl Background {
     /// Takes an effect of a commit.
     pub(super) fn take(&mut self, effect: Effect) {
         match effect {
-            Effect::Index(order) => self.orders.push(order),
+            Effect::Index(order) => self.orders.extend(self.repeats.take(order, Instant::now())),
             Effect::Verify { page, content, winner, winner_content } => {
                 self.verify.push(Job::Verify(Verify { page, content, winner, winner_content }));
             }
@@ -127,10 +131,7 @@ impl Background {
             let count = commands.len() as u64;
             let orders = Orders { range: self.range, epoch: EPOCH, first: self.accepted + 1, commands };
             match self.tier2.submit(orders) {
-                Ok(()) => {
-                    self.accepted += count;
-                    self.orders.clear();
-                }
+                Ok(()) => self.accepted += count,
                 // The next start finds all of it.
                 Err(RefusedOrders { error: IndexError::Stopping, .. }) => {}
                 Err(RefusedOrders { orders, error }) => {
@@ -148,6 +149,7 @@ impl Background {
     /// Whether there is work that waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         !self.orders.is_empty()
+            || !self.repeats.is_empty()
             || !self.deferred.is_empty()
             || self.dirty.iter().any(|group| !self.recomputing.contains(group))
     }
@@ -210,6 +212,7 @@ impl Background {
             (false, false) => 0,
         };
         if turn {
+            self.orders.extend(self.repeats.due(now, self.hurried));
             self.send();
         }
         let mut commands = Vec::new();

@@ -20,6 +20,7 @@ mod owner;
 mod queue;
 mod read;
 pub(crate) mod repair;
+mod repeats;
 mod rows;
 mod sender;
 mod stuck;
