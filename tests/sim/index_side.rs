@@ -63,7 +63,8 @@ impl ContentSource for Source {
         after: Option<PageId>,
         limit: usize,
     ) -> Result<ContentsPage, SourceError> {
-        let rows = rows(&*self.all, self.shards).map_err(|error| SourceError::Damaged(error.to_string()))?;
+        let rows =
+            rows(&self.all.joined(), self.shards).map_err(|error| SourceError::Damaged(error.to_string()))?;
         let has_tokens = |content: &ContentHash| {
             self.contents.signatures.iter().any(|one| one.content() == *content && one.tokens() > 0)
         };
@@ -87,7 +88,7 @@ impl ContentSource for Source {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
         Ok(pages
             .iter()
-            .map(|page| doppel_tier1::simulation::signature(&*self.all, self.shards, *page))
+            .map(|page| doppel_tier1::simulation::signature(&self.all.joined(), self.shards, *page))
             .collect())
     }
 

@@ -24,7 +24,7 @@ impl World {
         let (shards, map) = (self.settings.shards, self.map);
         let id = range_id(at);
         let host = &mut self.hosts[at];
-        host.store.crash();
+        host.store.by.crash(&host.store.rows);
         let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
         host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
         (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
@@ -88,7 +88,8 @@ impl World {
         effects.into_iter().try_for_each(|effect| self.grant(at, effect))?;
         if self.planted.is(Mistake::TicketUsedTwice) {
             for page in commands.iter().filter_map(Command::resumed) {
-                let last = last_ticket(&*self.all, shards, page).map_err(|e| failed("a page")(e.into()))?;
+                let last =
+                    last_ticket(&self.all.joined(), shards, page).map_err(|e| failed("a page")(e.into()))?;
                 let Some((content, ticket)) = last else { continue };
                 self.index.order(
                     at,

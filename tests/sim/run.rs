@@ -218,14 +218,17 @@ impl World {
         if self.planted.is(Mistake::VerdictOnOldContent)
             && let Some(page) = command.compared()
         {
-            command =
-                self.planted.verdict(page, command).about_present(&*self.all, shards).map_err(damaged)?;
+            command = self
+                .planted
+                .verdict(page, command)
+                .about_present(&self.all.joined(), shards)
+                .map_err(damaged)?;
         }
         if self.planted.is(Mistake::AnswerOnOldContent) && command.is_search_result() {
-            command = command.about_present(&*self.all, shards).map_err(damaged)?;
+            command = command.about_present(&self.all.joined(), shards).map_err(damaged)?;
         }
         if self.planted.is(Mistake::AnswerForOldTicket) {
-            command = command.under_open_ticket(&*self.all, shards).map_err(damaged)?;
+            command = command.under_open_ticket(&self.all.joined(), shards).map_err(damaged)?;
         }
         let at = self.host_of(command.shard(shards));
         // A recomputation that comes again may put a member out that has come back to its old content; it

@@ -2,95 +2,57 @@
 
 use std::sync::{Arc, Mutex};
 
-use doppel_tier1::simulation::shard_of_row;
-use doppel_tier1::{Memory, RangeMap, Store, StoreError, Write};
+use doppel_tier1::simulation::{Intercept, Intercepted};
+use doppel_tier1::{Joined, Memory, RangeMap, Store, StoreError, Write};
 
-/// The store of one range. It flushes at every commit, unless it is lazy.
+/// The store of one range.
+pub(crate) type RangeStore = Intercepted<Flushes>;
+
+/// Flushes at every commit, unless it is lazy.
 #[derive(Debug, Default)]
-pub(crate) struct RangeStore {
-    memory: Memory,
+pub(crate) struct Flushes {
     /// What each commit since the last flush has overwritten.
     unflushed: Mutex<Vec<Vec<Write>>>,
     /// Commits to one flush.
     lazy: Option<usize>,
 }
 
-impl RangeStore {
+impl Flushes {
     pub(crate) fn new(lazy: Option<usize>) -> Self {
         Self { lazy, ..Self::default() }
     }
 
     /// The machine stops: commits that were not flushed are gone.
-    pub(crate) fn crash(&self) {
+    pub(crate) fn crash(&self, rows: &Memory) {
         for overwritten in self.unflushed.lock().unwrap().drain(..).rev() {
-            self.memory.commit(overwritten).unwrap();
+            rows.commit(overwritten).unwrap();
         }
     }
 }
 
-impl Store for RangeStore {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.memory.get(key)
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.memory.range(from, to, each)
-    }
-
-    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+impl Intercept for Flushes {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         if let Some(every) = self.lazy {
-            let before = writes.iter().map(|(key, _)| Ok((key.clone(), self.memory.get(key)?)));
+            let before = writes.iter().map(|(key, _)| Ok((key.clone(), rows.get(key)?)));
             let mut unflushed = self.unflushed.lock().unwrap();
             unflushed.push(before.collect::<Result<_, StoreError>>()?);
             if unflushed.len() >= every {
                 unflushed.clear();
             }
         }
-        self.memory.commit(writes)
-    }
-
-    fn bytes_on_disk(&self) -> u64 {
-        0
+        rows.commit(writes)
     }
 }
 
-/// All stores as one, to read: each row at the range that has its shard.
+/// The stores of all ranges.
 pub(crate) struct AllStores {
     pub(crate) map: RangeMap,
     pub(crate) stores: Vec<Arc<RangeStore>>,
 }
 
 impl AllStores {
-    fn of(&self, key: &[u8]) -> &RangeStore {
-        let shard = shard_of_row(key).expect("a key names its shard");
-        &self.stores[usize::from(self.map.of_shard(shard).0)]
-    }
-}
-
-impl Store for AllStores {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.of(key).get(key)
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.of(from).range(from, to, each)
-    }
-
-    fn commit(&self, _: Vec<Write>) -> Result<(), StoreError> {
-        Err(StoreError::Engine("the reading side writes nothing".to_owned()))
-    }
-
-    fn bytes_on_disk(&self) -> u64 {
-        0
+    /// As one, to read.
+    pub(crate) fn joined(&self) -> Joined<'_> {
+        Joined::new(self.map, self.stores.iter().map(|store| &**store))
     }
 }

@@ -24,7 +24,7 @@ use super::network::{Network, shuffled};
 use super::random::Random;
 use super::restart::Killed;
 use super::run::REMEMBERED;
-use super::store::{AllStores, RangeStore};
+use super::store::{AllStores, Flushes, RangeStore};
 use super::violation::{Checked, failed};
 
 /// How long what has ended is kept.
@@ -94,7 +94,7 @@ impl World {
         let map = RangeMap::new(plan.shards, plan.ranges).expect("a sound plan");
         let mut hosts = Vec::new();
         for id in map.ranges() {
-            let store = Arc::new(RangeStore::new(planted.lazy()));
+            let store = Arc::new(RangeStore::new(Flushes::new(planted.lazy())));
             let range =
                 SimRange::start(&*store, settings, id, map).map_err(|e| failed("a start")(e.into()))?;
             hosts.push(Host {
@@ -162,7 +162,7 @@ impl World {
 
     /// All rows of all ranges.
     pub(crate) fn rows(&self) -> Checked<Vec<Row>> {
-        rows(&*self.all, self.settings.shards).map_err(|e| failed("reading the stores")(e.into()))
+        rows(&self.all.joined(), self.settings.shards).map_err(|e| failed("reading the stores")(e.into()))
     }
 
     /// One commit of a range: commands, then envelopes of its own and posts with up to `envelopes` from the network.
@@ -204,7 +204,7 @@ impl World {
             return Ok(Commit::Lost);
         }
         let groups = || {
-            let rows = rows(&*self.all, self.settings.shards).unwrap_or_default();
+            let rows = rows(&self.all.joined(), self.settings.shards).unwrap_or_default();
             rows.iter()
                 .filter_map(|row| if let Row::Group(row) = row { Some(row.group) } else { None })
                 .collect()

@@ -27,6 +27,7 @@ use crate::range::{PostId, Range, Released};
 use crate::range_map::RangeMap;
 pub use crate::service::FeedExtent;
 use crate::store::{Store, StoreError, Write};
+pub use crate::store::{Intercept, Intercepted};
 use crate::{Retention, Rules};
 
 /// What a cluster is created with.
@@ -330,10 +331,4 @@ impl Command {
             }
         }
     }
-}
-
-/// The shard that a row belongs to; none for what is no key.
-#[must_use]
-pub fn shard_of_row(key: &[u8]) -> Option<ShardId> {
-    key.first_chunk::<2>().map(|bytes| ShardId(u16::from_be_bytes(*bytes)))
 }

@@ -41,8 +41,4 @@ impl Store for Memory {
         }
         Ok(())
     }
-
-    fn bytes_on_disk(&self) -> u64 {
-        0
-    }
 }

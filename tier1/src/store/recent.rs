@@ -120,7 +120,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::store::Memory;
+    use crate::store::{Intercept, Intercepted, Memory};
 
     fn row(key: u8, value: Option<u64>) -> Write {
         (vec![key], value.map(|value| value.to_be_bytes().to_vec()))
@@ -169,37 +169,18 @@ mod tests {
     }
 
     /// Commits fail after a while.
-    struct Failing(Memory, AtomicBool);
-
-    impl Store for Failing {
-        fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-            self.0.get(key)
-        }
-
-        fn range(
-            &self,
-            from: &[u8],
-            to: &[u8],
-            each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-        ) -> Result<(), StoreError> {
-            self.0.range(from, to, each)
-        }
-
-        fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-            if self.1.load(Ordering::Relaxed) { Err(StoreError::DiskFull) } else { self.0.commit(writes) }
-        }
-
-        fn bytes_on_disk(&self) -> u64 {
-            0
+    impl Intercept for AtomicBool {
+        fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+            if self.load(Ordering::Relaxed) { Err(StoreError::DiskFull) } else { rows.commit(writes) }
         }
     }
 
     #[test]
     fn a_failed_commit_is_reported() {
-        let store = Arc::new(Failing(Memory::default(), AtomicBool::new(false)));
+        let store = Arc::new(Intercepted::new(AtomicBool::new(false)));
         let recent = Recent::new(Arc::clone(&store) as Arc<dyn Store>, 1);
         recent.commit(vec![row(1, Some(1))]).unwrap();
-        store.1.store(true, Ordering::Relaxed);
+        store.by.store(true, Ordering::Relaxed);
         assert!(matches!(recent.commit(vec![row(1, Some(2))]), Err(StoreError::DiskFull)));
         assert_eq!(value(&recent, 1), 1);
     }

@@ -13,39 +13,18 @@ use crate::check::rows::pieces;
 use crate::check::tests::assert_sound;
 use crate::range_map::RangeMap;
 use crate::record::{AuditEntry, Meta, decode, encode};
-use crate::store::Joined;
-use crate::store::{StoreError, Write};
+use crate::store::{Intercept, Intercepted, Joined, StoreError, Write};
 
 const SHARDS: u16 = 3;
 
-/// A store that remembers its commits, so that one can be made as it was after each of them.
+/// Remembers the commits of a store, so that one can be made as it was after each of them.
 #[derive(Default)]
-struct Journal {
-    rows: Memory,
-    commits: Mutex<Vec<Vec<Write>>>,
-}
+struct Journal(Mutex<Vec<Vec<Write>>>);
 
-impl Store for Journal {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.rows.get(key)
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.rows.range(from, to, each)
-    }
-
-    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        self.commits.lock().unwrap().push(writes.clone());
-        self.rows.commit(writes)
-    }
-
-    fn bytes_on_disk(&self) -> u64 {
-        0
+impl Intercept for Journal {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.0.lock().unwrap().push(writes.clone());
+        rows.commit(writes)
     }
 }
 
@@ -182,13 +161,13 @@ fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not(ranges: u16) {
 
 /// A crash can fall between any two commits.
 fn no_crash_leaves_an_entry_without_its_repair_or_a_repair_without_its_entry(ranges: u16) {
-    let store = Arc::new(Journal::default());
+    let store = Arc::new(Intercepted::new(Journal::default()));
     let (tier1, group) = mixed(&store, Retention::DEFAULT, 700, ranges);
-    let begun = store.commits.lock().unwrap().len();
+    let begun = store.by.0.lock().unwrap().len();
     tier1.repair(group, false, "ann").unwrap().unwrap();
     assert!(tier1.flush(PATIENCE).unwrap());
     tier1.stop();
-    let commits = std::mem::take(&mut *store.commits.lock().unwrap());
+    let commits = std::mem::take(&mut *store.by.0.lock().unwrap());
     let (mut without, mut halfway) = (0, 0);
     let replayed = Memory::default();
     for (number, writes) in commits.iter().enumerate() {

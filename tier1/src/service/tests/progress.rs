@@ -9,12 +9,11 @@ use doppel_model::ShardId;
 use super::*;
 use crate::progress;
 use crate::record::Meta;
-use crate::store::{StoreError, Write};
+use crate::store::{Intercept, Intercepted, StoreError, Write};
 use crate::txn::read;
 
-/// A store that looks at the mark inside each commit, before a row of it is written.
-struct Watched {
-    rows: Memory,
+/// Looks at the mark inside each commit, before a row of it is written.
+struct Watch {
     dir: PathBuf,
     commits: AtomicUsize,
     /// The commit that fails.
@@ -25,54 +24,40 @@ struct Watched {
     ahead: Mutex<Vec<usize>>,
 }
 
-impl Watched {
-    fn new(dir: PathBuf, fails_at: usize) -> Self {
+type Watched = Intercepted<Watch>;
+
+impl Watch {
+    fn store(dir: PathBuf, fails_at: usize) -> Watched {
         let (commits, marked) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { rows: Memory::default(), dir, commits, fails_at, marked, ahead: Mutex::default() }
+        Intercepted::new(Self { dir, commits, fails_at, marked, ahead: Mutex::default() })
     }
 
     /// What a start from these rows would say of the mark.
-    fn verify(&self) -> Result<(), StoreError> {
+    fn verify(&self, rows: &Memory) -> Result<(), StoreError> {
         let metas: Vec<Meta> =
-            (0..3).filter_map(|shard| read(&self.rows, &key::meta(ShardId(shard))).unwrap()).collect();
+            (0..3).filter_map(|shard| read(rows, &key::meta(ShardId(shard))).unwrap()).collect();
         progress::verify(&self.dir, progress::of(&metas))
     }
 }
 
-impl Store for Watched {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.rows.get(key)
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.rows.range(from, to, each)
-    }
-
-    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+impl Intercept for Watch {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         self.marked.fetch_add(usize::from(self.dir.join("progress").exists()), Ordering::Relaxed);
-        if self.verify().is_err() {
+        if self.verify(rows).is_err() {
             self.ahead.lock().unwrap().push(number);
         }
         if number == self.fails_at {
             return Err(StoreError::Engine("it fails".to_owned()));
         }
-        self.rows.commit(writes)
-    }
-
-    fn bytes_on_disk(&self) -> u64 {
-        0
+        rows.commit(writes)
     }
 }
 
 fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
     let config = config(Retention::DEFAULT, 1);
-    let tier1 = Tier1::over_noting(Arc::clone(store) as Arc<dyn Store>, store.dir.clone(), &config).unwrap();
+    let tier1 =
+        Tier1::over_noting(Arc::clone(store) as Arc<dyn Store>, store.by.dir.clone(), &config).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
     tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
@@ -82,16 +67,20 @@ fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
 #[test]
 fn progress_is_never_ahead_of_the_store() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(Watched::new(dir.path().to_owned(), usize::MAX));
+    let store = Arc::new(Watch::store(dir.path().to_owned(), usize::MAX));
     let tier1 = start_watched(&store);
     for page in 0..20 {
         submit(&tier1, page, 1, content(page));
     }
     assert!(tier1.flush(PATIENCE).unwrap());
     tier1.stop();
-    assert_eq!(*store.ahead.lock().unwrap(), [0_usize; 0], "commits that were marked before they were made");
-    assert!(store.marked.load(Ordering::Relaxed) > 0, "no commit saw a mark");
-    store.verify().unwrap();
+    assert_eq!(
+        *store.by.ahead.lock().unwrap(),
+        [0_usize; 0],
+        "commits that were marked before they were made"
+    );
+    assert!(store.by.marked.load(Ordering::Relaxed) > 0, "no commit saw a mark");
+    store.by.verify(&store.rows).unwrap();
 }
 
 /// The rows of a commit that failed may be lost; the shards in memory have them.
@@ -99,7 +88,7 @@ fn progress_is_never_ahead_of_the_store() {
 fn a_commit_that_fails_leaves_no_mark() {
     for fails_at in [1, 2, 5] {
         let dir = tempfile::tempdir().unwrap();
-        let store = Arc::new(Watched::new(dir.path().to_owned(), fails_at));
+        let store = Arc::new(Watch::store(dir.path().to_owned(), fails_at));
         let tier1 = start_watched(&store);
         let submission = |page| Submission {
             url: url(page),
@@ -112,8 +101,8 @@ fn a_commit_that_fails_leaves_no_mark() {
         let refused = (0..1_000).find_map(|page| tier1.submit(vec![submission(page)]).err());
         assert!(refused.is_some(), "the store did not fail");
         tier1.stop();
-        assert_eq!(store.commits.load(Ordering::Relaxed), fails_at, "commits after the one that failed");
-        assert_eq!(*store.ahead.lock().unwrap(), [0_usize; 0]);
-        store.verify().unwrap();
+        assert_eq!(store.by.commits.load(Ordering::Relaxed), fails_at, "commits after the one that failed");
+        assert_eq!(*store.by.ahead.lock().unwrap(), [0_usize; 0]);
+        store.by.verify(&store.rows).unwrap();
     }
 }

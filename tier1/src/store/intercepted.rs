@@ -1,0 +1,48 @@
+//! A store in memory whose commits go through a test.
+#![allow(unreachable_pub, reason = "the simulation hands it out")]
+
+use super::{Memory, Store, StoreError, Write};
+
+/// What a test does with each commit.
+pub trait Intercept: Send + Sync {
+    /// Takes a commit to `rows`, which the store has: as it is, otherwise, or not at all.
+    ///
+    /// # Errors
+    /// What the writer is to be told.
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError>;
+}
+
+/// The store.
+#[derive(Debug, Default)]
+pub struct Intercepted<I> {
+    /// What it holds.
+    pub rows: Memory,
+    /// What takes its commits.
+    pub by: I,
+}
+
+impl<I> Intercepted<I> {
+    /// An empty store.
+    pub fn new(by: I) -> Self {
+        Self { rows: Memory::default(), by }
+    }
+}
+
+impl<I: Intercept> Store for Intercepted<I> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.rows.get(key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.rows.range(from, to, each)
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.by.commit(&self.rows, writes)
+    }
+}
