@@ -47,7 +47,7 @@ impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         let first = |range| {
             // The smallest page of the first of its shards.
-            let shard = u64::from(self.all.map.run(range).start);
+            let shard = u64::from(self.all.map.run(range).start.0);
             let top = (shard << 32).div_ceil(self.shards.into()) as u32;
             let mut page = [0; 16];
             page[..4].copy_from_slice(&top.to_be_bytes());

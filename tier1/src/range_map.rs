@@ -60,14 +60,20 @@ impl RangeMap {
         usize::from(self.ranges)
     }
 
-    /// The shards of a range.
+    /// The shards of a range: the first, and the first behind them.
     #[must_use]
-    pub fn run(self, range: RangeId) -> Range<u16> {
+    pub fn run(self, range: RangeId) -> Range<ShardId> {
         let cut = |range: u16| {
             let shard = u32::from(range) * u32::from(self.shards) / u32::from(self.ranges);
-            u16::try_from(shard).unwrap_or(self.shards)
+            ShardId(u16::try_from(shard).unwrap_or(self.shards))
         };
         cut(range.0)..cut(range.0.saturating_add(1).min(self.ranges))
+    }
+
+    /// The same, one by one.
+    pub fn shards_of(self, range: RangeId) -> impl Iterator<Item = ShardId> {
+        let Range { start, end } = self.run(range);
+        (start.0..end.0).map(ShardId)
     }
 
     /// The range that has a shard; the last one for shards that there are not.
@@ -108,11 +114,11 @@ mod tests {
                 let mut next = 0;
                 for range in map.ranges() {
                     let run = map.run(range);
-                    assert_eq!(run.start, next, "{map:?}");
+                    assert_eq!(run.start.0, next, "{map:?}");
                     let even = shards / ranges..=shards.div_ceil(ranges);
-                    assert!(even.contains(&(run.end - run.start)), "{map:?} {run:?}");
-                    run.clone().for_each(|shard| assert_eq!(map.of_shard(ShardId(shard)), range, "{map:?}"));
-                    next = run.end;
+                    assert!(even.contains(&(run.end.0 - run.start.0)), "{map:?} {run:?}");
+                    map.shards_of(range).for_each(|shard| assert_eq!(map.of_shard(shard), range, "{map:?}"));
+                    next = run.end.0;
                 }
                 assert_eq!(next, shards);
                 assert_eq!(map.of_shard(ShardId(u16::MAX)).0, ranges - 1);

@@ -90,7 +90,8 @@ pub fn of_directory(
         checker.run();
         for (range, dir) in map.ranges().zip(directories(dir, map)) {
             let run = map.run(range);
-            let metas = checker.metas.get(usize::from(run.start)..usize::from(run.end)).unwrap_or_default();
+            let metas =
+                checker.metas.get(usize::from(run.start.0)..usize::from(run.end.0)).unwrap_or_default();
             if metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
                 && let Err(error) = progress::verify(&dir, progress::of(metas.iter().filter_map(Found::row)))
             {

@@ -23,7 +23,7 @@ pub(crate) struct Shards {
     /// Messages to other ranges since the last commit.
     pub(super) outgoing: Vec<Envelope>,
     /// The shards of this range; the metas of the others say nothing.
-    run: Range<u16>,
+    run: Range<ShardId>,
     /// Whose meta row the next commit must write. A number that was given and not written down would
     /// be given again after a crash, and its message taken for a repetition.
     pub(super) changed: Vec<bool>,
@@ -31,7 +31,7 @@ pub(crate) struct Shards {
 
 impl Shards {
     /// The shards of a range.
-    pub(crate) fn new(settings: Settings, run: Range<u16>) -> Self {
+    pub(crate) fn new(settings: Settings, run: Range<ShardId>) -> Self {
         let peers = usize::from(settings.shards);
         let meta = Meta { sent: vec![0; peers], applied: vec![0; peers], ..Meta::default() };
         Self {
@@ -46,11 +46,11 @@ impl Shards {
 
     /// The shards of this range.
     pub(crate) fn run(&self) -> impl Iterator<Item = ShardId> + use<> {
-        self.run.clone().map(ShardId)
+        (self.run.start.0..self.run.end.0).map(ShardId)
     }
 
     pub(super) fn has(&self, shard: ShardId) -> bool {
-        self.run.contains(&shard.0)
+        self.run.contains(&shard)
     }
 
     /// The last number that a shard of this range has sent to another.

@@ -109,7 +109,7 @@ impl World {
         Self {
             random: Random::new(seed),
             store: Memory::default(),
-            shards: Shards::new(settings, 0..shards),
+            shards: Shards::new(settings, ShardId(0)..ShardId(shards)),
             signatures,
             numbers,
             index: Index::default(),
@@ -172,7 +172,7 @@ impl World {
             .unwrap();
         }
         (self.deferred, self.dirty, self.verify) = Default::default();
-        let mut scan = OwedScan::new(0..settings.shards);
+        let mut scan = OwedScan::new(ShardId(0)..ShardId(settings.shards));
         while let Some(owed) = scan.piece(&self.store, 5).unwrap() {
             self.deferred.extend(owed.deferred);
             self.dirty.extend(owed.dirty);

@@ -32,8 +32,8 @@ pub(crate) struct Owed {
 /// How far the rows of a range have been gone through.
 #[derive(Debug)]
 pub(crate) struct OwedScan {
-    shard: u16,
-    end: u16,
+    shard: ShardId,
+    end: ShardId,
     /// Index into [`KINDS`].
     kind: usize,
     after: Option<Vec<u8>>,
@@ -41,7 +41,7 @@ pub(crate) struct OwedScan {
 
 impl OwedScan {
     /// Over the shards of a range.
-    pub(crate) fn new(run: std::ops::Range<u16>) -> Self {
+    pub(crate) fn new(run: std::ops::Range<ShardId>) -> Self {
         Self { shard: run.start, end: run.end, kind: 0, after: None }
     }
 
@@ -54,7 +54,7 @@ impl OwedScan {
         let mut left = rows;
         while self.shard < self.end && left > 0 {
             let kind = KINDS[self.kind];
-            let (mut from, to) = key::all(ShardId(self.shard), kind);
+            let (mut from, to) = key::all(self.shard, kind);
             if let Some(after) = &self.after {
                 from = key::after(after);
             }
@@ -73,7 +73,7 @@ impl OwedScan {
             if left > 0 {
                 self.after = None;
                 self.kind = (self.kind + 1) % KINDS.len();
-                self.shard += u16::from(self.kind == 0);
+                self.shard.0 += u16::from(self.kind == 0);
             }
         }
         Ok((left < rows || self.shard < self.end).then_some(owed))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, Epoch, PageId, RangeId, ShardId};
+use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
     CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, Search, SearchResult,
     SourceError, Tier1Error,
@@ -22,7 +22,7 @@ pub(super) const EPOCH: Epoch = Epoch(1);
 impl ContentSource for Tier1 {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         let page_range = |range| {
-            let first = PageId::first_of(ShardId(self.map.run(range).start), self.settings.shards);
+            let first = PageId::first_of(self.map.run(range).start, self.settings.shards);
             PageRange { range, epoch: EPOCH, first }
         };
         Ok(self.map.ranges().map(page_range).collect())
@@ -35,10 +35,9 @@ impl ContentSource for Tier1 {
         limit: usize,
     ) -> Result<ContentsPage, SourceError> {
         let limit = limit.clamp(1, CONTENTS_MAX);
-        let run = self.map.run(range);
         let mut contents: Vec<(PageId, ContentHash)> = Vec::new();
-        let first = after.map_or(run.start, |page| self.shard_of(page).0.max(run.start));
-        for shard in (first..run.end).map(ShardId) {
+        let first = after.map(|page| self.shard_of(page));
+        for shard in self.map.shards_of(range).filter(|shard| first.is_none_or(|first| *shard >= first)) {
             let (mut from, to) = key::all(shard, Kind::Page);
             if let Some(page) = after.filter(|page| self.shard_of(*page) == shard) {
                 from = key::after(&key::page(shard, page));

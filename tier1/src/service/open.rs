@@ -210,7 +210,7 @@ fn fit_together(ranges: &[Range], map: RangeMap) -> Result<(), StoreError> {
         for to in receiver.shards().run() {
             for from in (0..map.shards()).map(ShardId).filter(|from| map.of_shard(*from) != receiver.id()) {
                 if receiver.shards().applied(to, from) > of(from).shards().sent(from, to) {
-                    return Err(StoreError::Apart { behind: of(from).id().0, ahead: receiver.id().0 });
+                    return Err(StoreError::Apart { behind: of(from).id(), ahead: receiver.id() });
                 }
             }
         }
@@ -218,7 +218,7 @@ fn fit_together(ranges: &[Range], map: RangeMap) -> Result<(), StoreError> {
     for sender in ranges {
         for (from, to, confirmed, _) in sender.outbox().extents() {
             if confirmed > of(to).shards().applied(to, from) {
-                return Err(StoreError::Apart { behind: of(to).id().0, ahead: sender.id().0 });
+                return Err(StoreError::Apart { behind: of(to).id(), ahead: sender.id() });
             }
         }
     }

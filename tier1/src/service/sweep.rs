@@ -21,8 +21,8 @@ const KINDS: [Kind; 3] = [Kind::Page, Kind::Group, Kind::Audit];
 /// Where the sweep is on its round.
 #[derive(Debug)]
 pub(super) struct Sweep {
-    run: Range<u16>,
-    shard: u16,
+    run: Range<ShardId>,
+    shard: ShardId,
     /// Index into [`KINDS`].
     kind: usize,
     after: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ pub(super) struct Sweep {
 
 impl Sweep {
     /// Over the shards of a range.
-    pub(super) fn of(run: Range<u16>) -> Self {
+    pub(super) fn of(run: Range<ShardId>) -> Self {
         Self { shard: run.start, run, kind: 0, after: None }
     }
 
@@ -40,7 +40,7 @@ impl Sweep {
         let mut commands = Vec::new();
         let mut left = PIECE_ROWS;
         while left > 0 {
-            let (shard, kind) = (ShardId(self.shard), KINDS[self.kind]);
+            let (shard, kind) = (self.shard, KINDS[self.kind]);
             let (mut from, to) = key::all(shard, kind);
             if let Some(after) = self.after.take() {
                 from = key::after(&after);
@@ -69,7 +69,7 @@ impl Sweep {
             }
             self.kind = (self.kind + 1) % KINDS.len();
             if self.kind == 0 {
-                self.shard += 1;
+                self.shard.0 += 1;
                 if self.shard >= self.run.end {
                     self.shard = self.run.start;
                     break;

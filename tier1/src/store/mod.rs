@@ -23,6 +23,8 @@ pub(crate) use recent::Recent;
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use rows::each;
 
+use doppel_model::RangeId;
+
 /// A row's new value; none deletes it.
 pub type Write = (Vec<u8>, Option<Vec<u8>>);
 
@@ -58,9 +60,9 @@ pub enum StoreError {
     )]
     Apart {
         /// The range that is behind.
-        behind: u16,
+        behind: RangeId,
         /// One that is not.
-        ahead: u16,
+        ahead: RangeId,
     },
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
