@@ -139,7 +139,7 @@ fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Out
     loop {
         match engine.tier1.submit(submissions.to_vec()) {
             Ok(outcomes) => return Ok(outcomes),
-            Err(Tier1Error::Full { .. }) => {
+            Err(Tier1Error::Full { .. } | Tier1Error::Unavailable(_)) => {
                 engine.tier2.flush_batch()?;
                 thread::sleep(FULL_PAUSE);
             }

@@ -145,6 +145,9 @@ impl From<Tier1Error> for Problem {
             Tier1Error::ReadOnly(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", detail).later()
             }
+            Tier1Error::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "range-unavailable", detail).later()
+            }
             Tier1Error::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
             Tier1Error::DiskFull(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail),
             Tier1Error::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),

@@ -136,6 +136,11 @@ pub(crate) enum Action {
         one_in: u8,
         seed: u32,
     },
+    /// From now on one in so many reads of tier 1's rows fails; 0 for none.
+    FailReads {
+        one_in: u8,
+        seed: u32,
+    },
     /// A page that tier 2 wants to be searched for again comes to its shard.
     Repeat {
         which: u32,
@@ -204,6 +209,8 @@ impl Plan {
         let mut delaying = Random::new(seed.rotate_left(16));
         let low_cohesion_percent = if delaying.once_in(3) { 25 } else { 0 };
         let delays = delaying.once_in(2);
+        let mut reading = Random::new(seed.rotate_left(48));
+        let reads_fail = reading.once_in(2);
         // A message that is held up holds up its pair of shards: there are others.
         let shards = if delays { shards.max(5) } else { shards };
         let pages = if delays { pages.max(12) } else { pages };
@@ -219,6 +226,10 @@ impl Plan {
             }
             if rests {
                 actions.push(Action::Rest);
+            }
+            if reads_fail && reading.once_in(40) {
+                let one_in = [0, 3, 8, 20][reading.below(4) as usize];
+                actions.push(Action::FailReads { one_in, seed: reading.number() });
             }
             actions.push(making.action());
         }

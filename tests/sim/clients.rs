@@ -9,7 +9,6 @@ use doppel_tier1::simulation::Given;
 
 use super::contents::Contents;
 use super::model::{Body, Version, url};
-use super::violation::{Checked, failed};
 
 /// A batch on its way, with the comparisons the coordinator made when it took it.
 #[derive(Debug, Clone)]
@@ -43,14 +42,14 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Reads once; true when there was nothing more.
-    pub(crate) fn read(&mut self, tier1: &dyn Tier1Api, limit: usize) -> Checked<bool> {
+    pub(crate) fn read(&mut self, tier1: &dyn Tier1Api, limit: usize) -> Result<bool, Tier1Error> {
         let changes = match tier1.changes(self.cursor.as_deref(), limit, Duration::ZERO) {
             // Retention has dropped events since: the reader begins anew.
             Err(Tier1Error::CursorGone) => {
                 *self = Self::default();
                 return Ok(false);
             }
-            changes => changes.map_err(|e| failed("the feed")(e.into()))?,
+            changes => changes?,
         };
         for change in changes.changes {
             self.lines.insert(change.line.url.clone(), change.line);

@@ -62,6 +62,8 @@ pub(crate) enum Mistake {
     GapAccepted,
     /// A page that its representative confirmed is never compared.
     ConfirmedNeverSearched,
+    /// A comparison or recomputation for which a range did not answer is taken for done.
+    UnreadTakenForDone,
     /// A group that lost or changed a member is never recomputed.
     DirtyNeverRecomputed,
     /// A start does not find what was owed.
@@ -95,7 +97,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 38] = [
+    pub(crate) const ALL: [Self; 39] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -119,6 +121,7 @@ impl Mistake {
         Self::DeletedBeforeConfirmed,
         Self::GapAccepted,
         Self::ConfirmedNeverSearched,
+        Self::UnreadTakenForDone,
         Self::DirtyNeverRecomputed,
         Self::OwedForgotten,
         Self::RemovalBeforeStore,

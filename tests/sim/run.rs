@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use doppel_model::{ContentHash, GroupId, PageId};
-use doppel_protocol::{Repeat, Search, SearchResult};
+use doppel_protocol::{Repeat, Search, SearchResult, Tier1Error};
 use doppel_tier1::simulation::{Command, Row};
 use doppel_tier2::simulation::Waiting;
 
@@ -98,6 +98,10 @@ impl World {
                 self.index.fail((*one_in).into(), (*seed).into());
                 Ok(())
             }
+            Action::FailReads { one_in, seed } => {
+                self.worker.fail_reads((*one_in).into(), (*seed).into());
+                Ok(())
+            }
             Action::Repeat { which, stop } => self.repeat(*which, *stop).map(drop),
             Action::Command { which, repeat, stop } => {
                 let Some(at) = pick(&self.commands, *which) else { return Ok(()) };
@@ -109,7 +113,8 @@ impl World {
             Action::Repair { which } => {
                 let groups: Vec<GroupId> = self.rows()?.iter().filter_map(group_in_use).collect();
                 let Some(at) = pick(&groups, *which) else { return Ok(()) };
-                self.compute(groups[at], true)
+                // An operator need not try again.
+                self.compute(groups[at], true).map(drop)
             }
             Action::SearchNow { which, stop } => self.search_now(*which, *stop),
             Action::Change { dice } => self.index.change(*dice),
@@ -127,8 +132,8 @@ impl World {
             }
             Action::Ask { page } => invariant::advice::ask(self, *page),
             Action::Read { limit } => {
-                self.reader.read(self.worker.api(), usize::from(*limit))?;
-                Ok(())
+                let read = self.reader.read(self.worker.api(), usize::from(*limit));
+                self.answered("the feed", read).map(drop)
             }
             Action::Tick { millis } => {
                 self.clock += millis;
@@ -250,8 +255,12 @@ impl World {
         let at = random.below(self.hosts.len() as u64) as usize;
         let jobs = &mut self.hosts[at].verify;
         let Some(job) = pick(jobs, which) else { return Ok(()) };
-        let (page, content, winner, winner_content) = jobs.swap_remove(job);
-        self.check_member((page, content), (winner, winner_content))
+        let job = jobs.swap_remove(job);
+        let (page, content, winner, winner_content) = job;
+        if !self.check_member((page, content), (winner, winner_content))? && self.tries_again() {
+            self.hosts[at].verify.push(job);
+        }
+        Ok(())
     }
 
     /// The worker compares a member with its winner.
@@ -259,10 +268,16 @@ impl World {
         &mut self,
         page: (PageId, ContentHash),
         winner: (PageId, ContentHash),
-    ) -> Checked {
-        let found = self.worker.verify(page, winner);
-        self.commands.extend(found.map_err(|e| failed("a comparison")(e.into()))?);
-        Ok(())
+    ) -> Checked<bool> {
+        let found = self.answered("a comparison", self.worker.verify(page, winner))?;
+        let is_done = found.is_some();
+        self.commands.extend(found.flatten());
+        Ok(is_done)
+    }
+
+    /// Whether the worker keeps work for which a range did not answer.
+    fn tries_again(&self) -> bool {
+        !self.planted.is(Mistake::UnreadTakenForDone)
     }
 
     fn recompute(&mut self, which: u32) -> Checked {
@@ -270,14 +285,26 @@ impl World {
         let groups = &mut self.hosts[at].dirty;
         let Some(group) = pick(groups, which >> 8) else { return Ok(()) };
         let group = groups.remove(group);
-        self.compute(group, false)
+        if !self.compute(group, false)? && self.tries_again() {
+            self.hosts[at].dirty.push(group);
+        }
+        Ok(())
     }
 
-    /// The worker recomputes a group.
-    pub(crate) fn compute(&mut self, group: GroupId, repair: bool) -> Checked {
-        let found = self.worker.recompute(group, repair);
-        self.commands.extend(found.map_err(|e| failed("a recomputation")(e.into()))?);
-        Ok(())
+    /// The worker recomputes a group; false when a range did not answer.
+    pub(crate) fn compute(&mut self, group: GroupId, repair: bool) -> Checked<bool> {
+        let found = self.answered("a recomputation", self.worker.recompute(group, repair))?;
+        let is_done = found.is_some();
+        self.commands.extend(found.into_iter().flatten());
+        Ok(is_done)
+    }
+
+    /// What tier 1 has read; none when a range did not answer, as long as that happens.
+    pub(crate) fn answered<T>(&self, what: &'static str, read: Result<T, Tier1Error>) -> Checked<Option<T>> {
+        match read {
+            Err(Tier1Error::Unavailable(_)) if self.worker.reads_may_fail() => Ok(None),
+            read => read.map(Some).map_err(|e| failed(what)(e.into())),
+        }
     }
 
     fn search_now(&mut self, which: u32, stop: Stop) -> Checked {

@@ -33,6 +33,7 @@ impl World {
     fn lose_nothing_more(&mut self) -> Checked {
         self.index.fail(0, 0);
         self.network.lose(|_| true);
+        self.worker.fail_reads(0, 0);
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
     }
 

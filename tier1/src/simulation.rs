@@ -7,6 +7,7 @@
 
 mod envelope;
 mod post;
+mod reads;
 mod rows;
 mod tampering;
 mod worker;
@@ -26,8 +27,8 @@ use crate::range::owed::OwedScan;
 use crate::range::{PostId, Range, Released};
 use crate::range_map::RangeMap;
 pub use crate::service::FeedExtent;
-use crate::store::{Store, StoreError, Write};
 pub use crate::store::{Intercept, Intercepted};
+use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules};
 
 /// What a cluster is created with.

@@ -23,6 +23,9 @@ pub enum Tier1Error {
     /// A stored record is damaged.
     #[error("a stored record is damaged: {0}")]
     Damaged(String),
+    /// A part of tier 1 does not answer now; later it may.
+    #[error("{0}; try again later")]
+    Unavailable(String),
     /// The service is shutting down.
     #[error("the service is shutting down")]
     Stopping,

@@ -9,6 +9,7 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
     for (refused, status, kind) in [
         (Tier1Error::Full { pending: 7, limit: 7 }, 429, "backlog-full"),
         (Tier1Error::ReadOnly("bad disk".to_owned()), 503, "read-only"),
+        (Tier1Error::Unavailable("range 1 does not answer".to_owned()), 503, "range-unavailable"),
         (Tier1Error::Stopping, 503, "stopping"),
         (Tier1Error::DiskFull("no room".to_owned()), 507, "disk-full"),
     ] {

@@ -7,7 +7,7 @@ use doppel_protocol::answer::Advice;
 
 use super::Picture;
 use crate::sim::model::{Page, url};
-use crate::sim::violation::{Checked, failed, holds};
+use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "advice is verified";
@@ -17,10 +17,11 @@ pub(crate) fn ask(world: &World, page: Page) -> Checked {
     answer(world, page).map(drop)
 }
 
-fn answer(world: &World, page: Page) -> Checked<Advice> {
+/// None when a range did not answer.
+fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
     let (policy, winners) = (world.contents.policy, world.settings.winners);
     let advice = advise(world.worker.api(), policy, winners, &url(page));
-    let advice = advice.map_err(|e| failed("a status question")(e.into()))?;
+    let Some(advice) = world.answered("a status question", advice)? else { return Ok(None) };
     let known = world.model.pages.contains_key(&page);
     holds!(
         NAME,
@@ -41,12 +42,12 @@ fn answer(world: &World, page: Page) -> Checked<Advice> {
         };
         holds!(NAME, holds, "{} is called a duplicate of {:?}; it ends at {end:?}", url(page), advice.winner);
     }
-    Ok(advice)
+    Ok(Some(advice))
 }
 
 /// At rest the advice is the state on record, and the rule is the one by which the winner stands before the page.
 pub(crate) fn check_at_rest(world: &World, picture: &Picture, page: Page) -> Checked {
-    let advice = answer(world, page)?;
+    let Some(advice) = answer(world, page)? else { return Ok(()) };
     let Some(row) = picture.page(page).filter(|row| !row.purged) else { return Ok(()) };
     let group = row.group.and_then(|group| picture.groups.get(&group));
     // Advice holds back in a group past the size limit.

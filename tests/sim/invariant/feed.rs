@@ -38,7 +38,7 @@ pub(crate) fn check(world: &mut World, picture: &Picture) -> Checked {
     world.worker.api().scan(&mut each).map_err(|e| failed("the export")(e.into()))?;
     let mut reader = std::mem::take(&mut world.reader);
     for reader in [&mut reader, &mut Reader::default()] {
-        while !reader.read(world.worker.api(), 7)? {}
+        while !reader.read(world.worker.api(), 7).map_err(|e| failed("the feed")(e.into()))? {}
         let is_live = |line: &Line| !matches!(line.status, Status::Dead | Status::Unknown);
         for line in reader.lines.values().filter(|line| is_live(line)) {
             holds!(

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crossbeam::channel::bounded;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
@@ -28,9 +27,7 @@ impl Tier1 {
     /// Applies commands at one range, and returns when they are committed.
     pub(super) fn apply(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
         self.check()?;
-        let (reply, answer) = bounded(1);
-        owner.tasks.send(Task::Apply { commands, reply }).map_err(|_| Tier1Error::Stopping)?;
-        answer.recv().map_err(|_| Tier1Error::Stopping)?
+        owner.ask(|reply| Task::Apply { commands, reply })?.wait()?
     }
 
     fn totals(&self) -> (Counters, Backlog) {
@@ -50,16 +47,14 @@ impl Tier1 {
         let mut waiting = Vec::new();
         for (owner, (places, submissions)) in self.owners.iter().zip(by_range) {
             if !submissions.is_empty() {
-                let (reply, answer) = bounded(1);
-                owner.tasks.send(Task::Submit { submissions, reply }).map_err(|_| Tier1Error::Stopping)?;
-                waiting.push((places, answer));
+                waiting.push((places, owner.ask(|reply| Task::Submit { submissions, reply })?));
             }
         }
         let mut outcomes: Vec<Option<Outcome>> = vec![None; count];
         let mut refused = None;
         for (places, answer) in waiting {
             // All are waited for: what was recorded counts as arriving until then.
-            match answer.recv().map_err(|_| Tier1Error::Stopping).flatten() {
+            match answer.wait().flatten() {
                 Ok(of_range) => {
                     for (at, outcome) in places.into_iter().zip(of_range) {
                         outcomes[at] = Some(outcome);

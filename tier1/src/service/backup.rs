@@ -61,11 +61,9 @@ impl Tier1 {
     /// Asks a writer and waits for its answer.
     fn ask(&self, owner: &Owner, task: impl FnOnce(Sender<()>) -> Task) -> Result<(), Tier1Error> {
         self.check()?;
-        let (reply, answer) = bounded(1);
-        owner.tasks.send(task(reply)).map_err(|_| Tier1Error::Stopping)?;
-        let answered = answer.recv();
+        let answered = owner.ask(task)?.wait();
         self.check()?;
-        answered.map_err(|_| Tier1Error::Stopping)
+        answered
     }
 
     /// Holds messages between ranges back, and returns when none is under way.

@@ -6,7 +6,6 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::bounded;
 use doppel_protocol::Tier1Error;
 
 use super::Tier1;
@@ -15,6 +14,9 @@ use super::task::{Report, Task};
 
 /// How often it is looked whether everything is decided.
 const POLL: Duration = Duration::from_millis(5);
+
+/// A range has so much time to answer, also at the end of the time limit: it may be in the middle of a commit.
+const COMMIT: Duration = Duration::from_secs(1);
 
 impl Tier1 {
     pub(super) fn decide_all(&self, limit: Duration) -> Result<bool, Tier1Error> {
@@ -25,7 +27,7 @@ impl Tier1 {
         }
         let mut before: Option<Vec<Report>> = None;
         loop {
-            let now = self.reports()?;
+            let Some(now) = self.reports(deadline)? else { return Ok(false) };
             if is_at_rest(&now) {
                 // One range has no other that could have been busy when it was asked.
                 if now.len() == 1 || before.as_ref() == Some(&now) {
@@ -50,15 +52,18 @@ impl Tier1 {
         }
     }
 
-    /// How far every range is when all that was handed in before is committed.
-    fn reports(&self) -> Result<Vec<Report>, Tier1Error> {
+    /// How far every range is when all that was handed in before is committed; none when one has not answered in time.
+    fn reports(&self, deadline: Instant) -> Result<Option<Vec<Report>>, Tier1Error> {
         self.check()?;
-        let report = |owner: &std::sync::Arc<super::owner::Owner>| {
-            let (reply, answer) = bounded(1);
-            owner.tasks.send(Task::Report { reply }).map_err(|_| Tier1Error::Stopping)?;
-            answer.recv().map_err(|_| Tier1Error::Stopping)?
-        };
-        self.owners.iter().map(report).collect()
+        let until = deadline.max(Instant::now() + COMMIT);
+        let mut reports = Vec::new();
+        for owner in &self.owners {
+            match owner.ask(|reply| Task::Report { reply })?.wait_until(until).flatten() {
+                Err(Tier1Error::Unavailable(_)) => return Ok(None),
+                report => reports.push(report?),
+            }
+        }
+        Ok(Some(reports))
     }
 }
 

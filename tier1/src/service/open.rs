@@ -110,7 +110,7 @@ impl Tier1 {
     }
 
     /// The same, with something between the ranges.
-    pub(super) fn over_stores(
+    pub(crate) fn over_stores(
         stores: Vec<Arc<dyn Store>>,
         config: &Config,
         between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,

@@ -3,17 +3,22 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
-use crossbeam::channel::{Receiver, Sender, unbounded};
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doppel_model::RangeId;
-use doppel_protocol::{Backlog, Counters};
+use doppel_protocol::{Backlog, Counters, Tier1Error};
 
 use super::job::Job;
 use super::stuck::Stuck;
 use super::task::Task;
+use crate::peers::PeerError;
 use crate::range::Range;
 use crate::store::Store;
 use crate::totals;
+
+/// How long a caller waits for the writer: longer than the largest commit takes on a slow disk.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A range: its rows, its queues, its totals.
 pub(crate) struct Owner {
@@ -30,6 +35,28 @@ pub(crate) struct Owner {
     pub(super) stuck: Stuck,
     /// Where it is noted how far the range has come; none where commits are not flushed.
     pub(super) progress: Option<PathBuf>,
+}
+
+/// An answer of the writer that is still to come.
+pub(super) struct Answer<T> {
+    range: RangeId,
+    answer: Receiver<T>,
+    deadline: Instant,
+}
+
+impl<T> Answer<T> {
+    /// Waits for it. What was asked for may be done all the same when none comes in time.
+    pub(super) fn wait(self) -> Result<T, Tier1Error> {
+        self.answer.recv_deadline(self.deadline).map_err(|failed| match failed {
+            RecvTimeoutError::Timeout => PeerError::Unreachable(self.range).into(),
+            RecvTimeoutError::Disconnected => Tier1Error::Stopping,
+        })
+    }
+
+    /// The same, up to another moment.
+    pub(super) fn wait_until(self, deadline: Instant) -> Result<T, Tier1Error> {
+        Self { deadline, ..self }.wait()
+    }
 }
 
 /// What waits for the threads to be started.
@@ -59,6 +86,13 @@ impl Owner {
             progress,
         };
         (Arc::new(this), Start { range, tasks, jobs })
+    }
+
+    /// Hands the writer a task; its answer comes later.
+    pub(super) fn ask<T>(&self, task: impl FnOnce(Sender<T>) -> Task) -> Result<Answer<T>, Tier1Error> {
+        let (reply, answer) = bounded(1);
+        self.tasks.send(task(reply)).map_err(|_| Tier1Error::Stopping)?;
+        Ok(Answer { range: self.id, answer, deadline: Instant::now() + PATIENCE })
     }
 
     pub(super) fn totals(&self) -> (Counters, Backlog) {

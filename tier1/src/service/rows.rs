@@ -146,7 +146,7 @@ impl From<PeerError> for Tier1Error {
     fn from(error: PeerError) -> Self {
         match error {
             PeerError::Refused(refused) => refused,
-            PeerError::Unreachable(_) | PeerError::Busy(_) => Self::Stopping,
+            PeerError::Unreachable(_) | PeerError::Busy(_) => Self::Unavailable(error.to_string()),
             PeerError::Gap { .. } | PeerError::Misdirected { .. } => Self::Damaged(error.to_string()),
         }
     }

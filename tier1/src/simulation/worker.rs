@@ -7,8 +7,10 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
 use doppel_protocol::{Submission, Tier1Api, Tier1Error};
 
+use super::reads::FaultyReads;
 use super::{Command, Given, Settings};
 use crate::machine::Command as MachineCommand;
+use crate::peers::Peers;
 use crate::service::job::Verify;
 use crate::service::repair::Wanted;
 use crate::service::worker::{self, LastWinner};
@@ -39,6 +41,7 @@ pub fn last_ticket(
 /// A tier 1 that is never started.
 pub struct Worker {
     tier1: Arc<Tier1>,
+    reads: Arc<FaultyReads>,
     settings: Settings,
 }
 
@@ -64,8 +67,25 @@ impl Worker {
             collection: 1,
             manifest: String::new(),
         };
-        let tier1 = Tier1::over(stores, &config).expect("a sound store");
-        Self { tier1, settings }
+        let mut reads = None;
+        let between = |peers| {
+            let faulty = Arc::new(FaultyReads::new(peers));
+            reads = Some(Arc::clone(&faulty));
+            faulty as Arc<dyn Peers>
+        };
+        let tier1 = Tier1::over_stores(stores, &config, between).expect("a sound store");
+        Self { tier1, reads: reads.expect("something between the ranges"), settings }
+    }
+
+    /// One in so many reads of rows fails from now on, and as many answers are short; 0 for none.
+    pub fn fail_reads(&self, one_in: u64, seed: u64) {
+        self.reads.fail(one_in, seed);
+    }
+
+    /// Whether reads may fail at present.
+    #[must_use]
+    pub fn reads_may_fail(&self) -> bool {
+        self.reads.may_fail()
     }
 
     /// Records, groups and the feed.

@@ -1,4 +1,7 @@
-//! Ranges that do not answer: messages go again until they are confirmed, and nothing is applied twice.
+//! Ranges that do not answer: messages go again until they are confirmed, nothing is applied twice, and what could not
+//! be read is read later.
+
+use std::sync::atomic::AtomicBool;
 
 use crossbeam::channel::bounded;
 use doppel_model::RangeId;
@@ -7,18 +10,36 @@ use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::txn::Row;
 
-/// Peers of which some posts are lost on the way, and some answers.
+/// Peers that lose some posts and some answers, or do not answer reads.
 struct Unreliable {
     peers: Arc<dyn Peers>,
+    loses: bool,
     posts: AtomicUsize,
+    /// Rows of an answer at most.
+    rows: usize,
+    /// Reads by key.
+    reads: AtomicUsize,
+    /// Reads fail while it is set.
+    is_down: AtomicBool,
+}
+
+impl Unreliable {
+    fn new(peers: Arc<dyn Peers>, loses: bool, rows: usize) -> Arc<Self> {
+        let (posts, reads, is_down) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { peers, loses, posts, rows, reads, is_down })
+    }
+
+    fn check(&self, range: RangeId) -> Result<(), PeerError> {
+        if self.is_down.load(Ordering::Relaxed) { Err(PeerError::Unreachable(range)) } else { Ok(()) }
+    }
 }
 
 impl Peers for Unreliable {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         match self.posts.fetch_add(1, Ordering::Relaxed) % 4 {
-            0 => Err(PeerError::Unreachable(post.to)),
-            // It arrives and is applied, and nobody hears of it.
-            1 => {
+            0 if self.loses => Err(PeerError::Unreachable(post.to)),
+            // It arrives and is applied, and the answer is lost.
+            1 if self.loses => {
                 drop(self.peers.post(post)?);
                 Ok(bounded(1).1)
             }
@@ -27,25 +48,37 @@ impl Peers for Unreliable {
     }
 
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
-        // An answer may have no more than one row.
-        self.peers.rows(range, keys.get(..1).unwrap_or_default())
+        self.check(range)?;
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.peers.rows(range, &keys[..keys.len().min(self.rows)])
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
-        self.peers.scan(range, from, to, limit.min(1))
+        self.check(range)?;
+        self.peers.scan(range, from, to, limit.min(self.rows))
     }
+}
+
+/// Three ranges with such peers between them.
+fn start_between(loses: bool, rows: usize) -> (Arc<Tier1>, Arc<Unreliable>) {
+    let store = Arc::new(Memory::default());
+    let stores = (0..3).map(|_| Arc::clone(&store) as Arc<dyn Store>).collect();
+    let mut peers = None;
+    let between = |direct| {
+        let unreliable = Unreliable::new(direct, loses, rows);
+        peers = Some(Arc::clone(&unreliable));
+        unreliable as Arc<dyn Peers>
+    };
+    let tier1 = Tier1::over_stores(stores, &config(Retention::DEFAULT, 3), between).unwrap();
+    let tier2 = Arc::new(Everybody::naming(usize::MAX));
+    assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
+    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    (tier1, peers.unwrap())
 }
 
 #[test]
 fn messages_go_again_until_they_are_confirmed_and_short_answers_are_read_on() {
-    let store = Arc::new(Memory::default());
-    let config = config(Retention::DEFAULT, 3);
-    let stores = (0..3).map(|_| Arc::clone(&store) as Arc<dyn Store>).collect();
-    let between = |peers| Arc::new(Unreliable { peers, posts: AtomicUsize::new(0) }) as Arc<dyn Peers>;
-    let tier1 = Tier1::over_stores(stores, &config, between).unwrap();
-    let tier2 = Arc::new(Everybody::naming(usize::MAX));
-    assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).unwrap();
+    let (tier1, _) = start_between(true, 1);
     for page in 0..12 {
         submit(&tier1, page, 1, content(page));
     }
@@ -62,4 +95,53 @@ fn messages_go_again_until_they_are_confirmed_and_short_answers_are_read_on() {
     assert_eq!((view.summary.members, view.members.len()), (12, 22));
     assert_eq!(tier1.counters().submissions, 22);
     tier1.stop();
+}
+
+#[test]
+fn a_range_that_does_not_answer_for_a_while_is_not_taken_for_the_end() {
+    let (tier1, peers) = start_between(false, usize::MAX);
+    for page in 0..4 {
+        submit(&tier1, page, 1, content(page));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    peers.is_down.store(true, Ordering::Relaxed);
+    // The others are to be recomputed now.
+    submit(&tier1, 0, 2, Body::Dead);
+    let is_transient = |refused| matches!(refused, Tier1Error::Unavailable(_));
+    assert!(is_transient(tier1.flush(PATIENCE).unwrap_err()));
+    assert!(is_transient(tier1.pages(&[url(1).id()]).unwrap_err()));
+    // An update is taken; only its comparison with the representative is left out.
+    assert_eq!(submit(&tier1, 1, 2, content(9)), Outcome::Pending);
+    peers.is_down.store(false, Ordering::Relaxed);
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let views = tier1.pages(&[1, 2, 3].map(|page| url(page).id())).unwrap();
+    let groups: std::collections::HashSet<_> = views.iter().flatten().map(|view| view.line.group).collect();
+    assert_eq!((views.iter().flatten().count(), groups.len()), (3, 1), "{groups:?}");
+    tier1.stop();
+}
+
+#[test]
+fn signatures_are_read_many_at_once() {
+    let (tier1, peers) = start_between(false, usize::MAX);
+    for page in 0..60 {
+        submit(&tier1, page, 1, content(page));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let pages: Vec<PageId> = (0..61).map(|page| url(page).id()).collect();
+    let before = peers.reads.load(Ordering::Relaxed);
+    let signatures = tier1.signatures(&pages).unwrap();
+    assert_eq!(peers.reads.load(Ordering::Relaxed) - before, 3, "one read for each range");
+    for (page, signature) in signatures.iter().enumerate() {
+        let Body::Content(expected) = content(page as u64) else { panic!("a content") };
+        assert_eq!(signature.as_ref().map(|s| s.content()), (page < 60).then(|| expected.content()));
+    }
+    tier1.stop();
+}
+
+#[test]
+fn a_flush_ends_at_its_limit_though_a_range_does_not_answer() {
+    let store = Arc::new(Memory::default());
+    // Nothing runs before the start.
+    let tier1 = Tier1::over(vec![store as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
+    assert!(!tier1.flush(Duration::ZERO).unwrap());
 }
