@@ -134,7 +134,7 @@ impl Dedup {
     }
 }
 
-/// Submits until there is room.
+/// Submits until there is room, and until all ranges answer.
 fn submit(engine: &Engine, submissions: &[Submission]) -> anyhow::Result<Vec<Outcome>> {
     loop {
         match engine.tier1.submit(submissions.to_vec()) {

@@ -16,9 +16,9 @@ pub(crate) enum Stop {
     Never,
     /// Nothing of it is stored.
     BeforeCommit,
-    /// It is stored; nobody hears of it.
+    /// It is stored, and no answer or effect leaves.
     AfterCommit,
-    /// So many of its effects are carried out.
+    /// The first so many of its effects are carried out.
     AtEffect(u8),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Action {
         deliver: u8,
         stop: Stop,
     },
-    /// A client gives a batch up; nobody knows what became of it.
+    /// A client gives a batch up. It may have been stored.
     GiveUp {
         which: u32,
     },
@@ -62,7 +62,7 @@ pub(crate) enum Action {
         page: Page,
         stop: Stop,
     },
-    /// Retention looks at a page's record, and at the group of it.
+    /// Retention looks at a page's record, or at a merged group.
     Expire {
         which: u32,
     },
@@ -82,11 +82,11 @@ pub(crate) enum Action {
         kind: Kind,
         commits: u32,
     },
-    /// A page gets a content that is near two groups, which nothing else ties.
+    /// A page gets a content that is near two groups, which nothing else links.
     Bridge {
         which: u32,
     },
-    /// A page on which a message rests that is held up gets another version.
+    /// A page gets another version while a message that names it is held up.
     Overtake {
         which: u32,
         body: Body,
@@ -189,7 +189,7 @@ pub(crate) struct Plan {
     pub(crate) group_members_max: u64,
     /// Share of members dissimilar to the winner from which a group is recomputed; 0 for never.
     pub(crate) low_cohesion_percent: u8,
-    /// By which winners are elected.
+    /// The rules by which winners are elected.
     pub(crate) rules: Vec<Rule>,
     pub(crate) actions: Vec<Action>,
 }
@@ -204,7 +204,7 @@ impl Plan {
         let step_rows = [2, 3, 256][random.below(3) as usize];
         let group_members_max = if random.once_in(8) { 4 } else { 1_000 };
         let post_envelopes = [1, 3, 8, 256][random.below(4) as usize];
-        // Of a source of their own: the actions of a seed do not depend on them.
+        // They have random numbers of their own, so the other actions of a seed do not depend on them.
         let rules = order::rules(&mut Random::new(seed.rotate_left(32)));
         let mut delaying = Random::new(seed.rotate_left(16));
         let low_cohesion_percent = if delaying.once_in(3) { 25 } else { 0 };

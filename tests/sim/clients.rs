@@ -33,7 +33,7 @@ pub(crate) fn submission(version: &Version, contents: &Contents) -> Submission {
     }
 }
 
-/// Somebody who follows the feed and keeps a copy of every page's state.
+/// A consumer that follows the feed and keeps a copy of every page's state.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub(crate) cursor: Option<String>,

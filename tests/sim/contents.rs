@@ -12,7 +12,7 @@ use doppel_model::{ContentHash, Tau, stable_hash64};
 pub(crate) const FAMILIES: [(usize, usize); 9] =
     [(0, 8), (8, 8), (16, 7), (23, 6), (29, 4), (33, 6), (39, 3), (42, 1), (43, 5)];
 
-/// First number and size of parts of the chains: groups that a content between two of them ties, for a threshold
+/// First number and size of parts of the chains: groups that a content between two of them links, for a threshold
 /// in tenths.
 pub(crate) const fn islands(tenths: u32) -> &'static [(usize, usize)] {
     if tenths == 9 { &[(8, 2), (11, 2), (14, 2)] } else { &[(0, 2), (3, 2), (6, 2), (33, 2), (36, 2)] }
@@ -115,7 +115,7 @@ fn texts_by_family() -> Vec<Vec<Text>> {
         let satellite = |n: usize| edited(text(family, words), n as u32, [2 + 7 * n]);
         std::iter::once(text(family, words)).chain((0..length).map(satellite)).collect()
     };
-    // Of 84 and 96 words, one the beginning of the other: J is exactly 4/5; of 94 and 96: exactly 9/10.
+    // Each is the beginning of the next. J of those of 84 and 96 words is exactly 4/5, of 94 and 96 exactly 9/10.
     let beginnings: Vec<Text> = [84, 94, 95, 96].map(|words| text(5, words)).into();
     let short: Vec<Text> = [12, 18, 19].map(|words| text(6, words)).into();
     let singles: Vec<Text> =

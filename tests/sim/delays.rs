@@ -31,7 +31,7 @@ const DELAYED: [Kind; 12] = [
     Kind::Answer,
 ];
 
-/// A message is held up while the page it rests on goes its way, and the rest with it. Parts are left out.
+/// A message is held up while the page that it names changes, and all else goes on. Some of the steps are left out.
 pub(crate) fn delayed(random: &mut Random) -> Vec<Action> {
     let kind = DELAYED[random.below(DELAYED.len() as u64) as usize];
     let commits = if random.once_in(4) { 20 + random.below(100) as u32 } else { u32::MAX };
@@ -59,7 +59,8 @@ pub(crate) struct Delays {
     envelopes: BTreeMap<(ShardId, ShardId), Held<Envelope>>,
     /// Posts between two ranges, which the network holds.
     posts: BTreeMap<(RangeId, RangeId), Held<SimPost>>,
-    /// The page that last got a content near two groups: what is held up may rest on it, whatever pair it names.
+    /// The page that last got a content near two groups. A message that is held up may be due to it, whatever pair it
+    /// names.
     bridge: Option<PageId>,
 }
 
@@ -75,8 +76,8 @@ impl Delays {
         self.wanted.push((kind, commits));
     }
 
-    /// Takes out of the messages that a range would apply whatever has to wait, and adds what has waited for long
-    /// enough.
+    /// Takes the messages that have to wait out of those that a range would apply, and adds those that have waited for
+    /// long enough.
     pub(crate) fn hold_envelopes(
         &mut self,
         waiting: Vec<Envelope>,
@@ -125,8 +126,8 @@ impl Delays {
         self.envelopes.retain(|(_, to), _| map.of_shard(*to) != range);
     }
 
-    /// How many messages a commit applies at most: while some are or are to be held up, none before it was seen, for it
-    /// may be of a pair that waits.
+    /// How many messages a commit applies at most. While some are held up, or are to be, it applies none that was not
+    /// seen here before: it may be of a pair that waits.
     pub(crate) fn limit(&self, envelopes: usize, waiting: &[Envelope]) -> usize {
         let sees = !self.wanted.is_empty() || !self.envelopes.is_empty();
         if sees { envelopes.min(waiting.len()) } else { envelopes }
@@ -175,7 +176,7 @@ fn in_order(envelopes: Vec<Envelope>) -> Vec<Envelope> {
 }
 
 impl World {
-    /// A page gets a content that is near two groups, which nothing else ties.
+    /// A page gets a content that is near two groups, which nothing else links.
     pub(crate) fn bridge(&mut self, which: u32) -> Checked {
         let mut random = Random::new(u64::from(which));
         let page = random.below(self.pages as u64) as usize;
@@ -199,7 +200,7 @@ impl World {
         self.arrive(&request, 4, which, Stop::Never).map(drop)
     }
 
-    /// A page on which a held message rests gets another version.
+    /// A page that a held message names gets another version.
     pub(crate) fn overtake(&mut self, which: u32, body: Body) -> Checked {
         let mut pages: Vec<PageId> =
             self.delays.pairs().flat_map(|(page, partner)| [page, partner]).collect();

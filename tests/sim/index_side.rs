@@ -228,7 +228,7 @@ impl IndexSide {
     pub(crate) fn pass(&mut self, orders: usize) -> Checked<Vec<SearchResult>> {
         let waits = self.index().has_pass();
         let orders = if waits { Vec::new() } else { self.take(orders) };
-        // Of several orders about a page the last says whether it has to be there.
+        // The last of several orders about a page says whether it has to be there.
         for order in &orders {
             match &order.command {
                 IndexCommand::Remove { page, .. } => drop(self.exchanged.insert(*page, order.exchanged)),

@@ -53,7 +53,7 @@ impl Network {
         taken
     }
 
-    /// Takes the answers to a range, by whom they are.
+    /// Takes the answers to a range, each with the range that gave it.
     pub(crate) fn take_answers(&mut self, to: RangeId) -> Vec<(RangeId, Answer)> {
         let to_it = self.answers.iter_mut().filter(|((_, t), _)| *t == to);
         to_it.flat_map(|((by, _), answers)| answers.drain(..).map(|answer| (*by, answer))).collect()

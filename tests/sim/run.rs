@@ -263,7 +263,7 @@ impl World {
         Ok(())
     }
 
-    /// The worker compares a member with its winner.
+    /// The worker compares a member with its winner; false when a range did not answer.
     pub(crate) fn check_member(
         &mut self,
         page: (PageId, ContentHash),

@@ -17,8 +17,9 @@ impl World {
         self.settle_as_it_is()
     }
 
-    /// Settles everything but what is held up. A page may wait for that without rest: as long as it has not heard that
-    /// its partner's group has dissolved, it is refused again and again.
+    /// Settles everything but what is held up. A page may wait for that without rest: as long as its partner has not
+    /// heard that its group has dissolved, the page is refused again and again. There is no clock here to make it pause,
+    /// so the rounds are limited.
     pub(crate) fn lull(&mut self) -> Checked {
         self.lose_nothing_more()?;
         for _ in 0..LULL_ROUNDS_MAX {
@@ -32,8 +33,8 @@ impl World {
     /// Everybody is up, and nothing is lost any more: the outboxes say what is under way.
     fn lose_nothing_more(&mut self) -> Checked {
         self.index.fail(0, 0);
-        self.network.lose(|_| true);
         self.worker.fail_reads(0, 0);
+        self.network.lose(|_| true);
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
     }
 

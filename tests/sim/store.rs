@@ -1,4 +1,4 @@
-//! The stores of the ranges: in memory, atomic, and whatever was not flushed is gone after a crash.
+//! The stores of the ranges: in memory and atomic. What was not flushed is gone after a crash.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ impl Flushes {
         Self { lazy, ..Self::default() }
     }
 
-    /// The machine stops: commits that were not flushed are gone.
+    /// The range dies: commits that were not flushed are gone.
     pub(crate) fn crash(&self, rows: &Memory) {
         for overwritten in self.unflushed.lock().unwrap().drain(..).rev() {
             rows.commit(overwritten).unwrap();

@@ -38,7 +38,7 @@ pub(crate) struct Host {
     pub(crate) owed: Option<Owed>,
     /// A planted mistake: not all of it is found.
     pub(crate) forgets: bool,
-    /// Who has posted what is being applied.
+    /// The senders of posts that are being applied.
     pub(crate) posts: BTreeMap<u64, RangeId>,
     pub(crate) deferred: Vec<PageId>,
     pub(crate) dirty: Vec<GroupId>,
@@ -60,7 +60,7 @@ pub(crate) struct World {
     /// The last number of each pair of shards that the network has seen.
     pub(crate) seen: BTreeMap<(ShardId, ShardId), u64>,
     pub(crate) index: IndexSide,
-    /// What the index and the worker have found out and nobody knows yet.
+    /// What the index and the worker have found out and no range knows yet.
     pub(crate) commands: Vec<Command>,
     pub(crate) requests: Vec<Request>,
     /// Versions that were acknowledged since their page was last forgotten.
@@ -212,7 +212,7 @@ impl World {
         self.planted.writes(&mut writes, groups);
         self.hosts[at].store.commit(writes).map_err(|e| failed("a commit")(e.into()))?;
         if stop == Stop::AfterCommit {
-            // Nobody hears of it; its orders are in the log.
+            // No answer leaves; its orders are in the log.
             let mut effects = self.hosts[at].range.settled().effects;
             self.planted.effects(&mut effects);
             self.die(at, effects, order)?;
@@ -234,7 +234,7 @@ impl World {
         Ok(Commit::Answered)
     }
 
-    /// A range dies in the middle of a commit, alone or with tier 2, before these wishes are granted.
+    /// A range dies in the middle of a commit, alone or with tier 2, before these effects are carried out.
     fn die(&mut self, at: usize, mut effects: Vec<Effect>, order: u32) -> Checked {
         effects.retain(|effect| matches!(effect, Effect::Index(_)));
         let alone = order.is_multiple_of(3);
@@ -455,7 +455,7 @@ pub(crate) static TRACED: AtomicBool = AtomicBool::new(false);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Commit {
     Answered,
-    /// It is durable, and whoever waited for it was told nothing.
+    /// It is durable, and no caller was told so.
     Unanswered,
     Lost,
 }

@@ -50,7 +50,7 @@ pub(crate) enum PeerError {
     /// A message is for a shard that the range does not have, or from one that its sender does not have.
     #[error("a message from shard {} to {} is not one from range {sender} to range {receiver}", .from.0, .to.0)]
     Misdirected { from: ShardId, to: ShardId, sender: RangeId, receiver: RangeId },
-    /// It does not answer.
+    /// It does not answer; later it may.
     #[error("range {0} does not answer")]
     Unreachable(RangeId),
     /// It takes no writes, or a row is damaged.
@@ -66,8 +66,8 @@ pub(crate) trait Peers: Send + Sync {
     /// Posts messages. Returns at once; the answer comes when what was posted is applied and settled, or refused.
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError>;
 
-    /// Rows of a range by key, in the order of the keys: those of the first keys, at least one, and none where
-    /// there is no row. All keys belong to the range.
+    /// Rows of a range by key, in the order of the keys; none where there is no row. An answer may end early, but has
+    /// at least the first. All keys belong to the range.
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError>;
 
     /// Up to `limit` rows of a range from `from` to before `to`, in order; fewer when they are long, but at least

@@ -1,12 +1,11 @@
-//! How far the collection had come, in a file beside the database: what tells that a database has lost its
-//! end.
+//! How far the collection had come, in a file beside the database. It shows when a database has lost its end.
 //!
-//! The engine takes a log that breaks off for one that was being written, and goes on with what is before.
-//! The rows of an earlier moment contradict nothing, so whoever cuts the file, or puts an older copy in its
-//! place, would not be noticed.
+//! The engine takes a log that breaks off for one that was being written, and opens with the rows before the break.
+//! Rows of an earlier moment contradict nothing, so without this file a database that was cut, or replaced by an
+//! older copy, would be taken for sound.
 //!
-//! The number is that of a moment whose commit was flushed before, so a database that is sound is never
-//! behind it. It is written every second at most and is not flushed itself: it may be behind, or lost.
+//! The number is written after its commit was flushed, so a sound database is never behind it. It is written once a
+//! second at most and is not flushed itself, so it may be older than the database, or lost.
 
 use std::fs;
 use std::io;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use doppel_model::{PageId, RangeId, ShardId};
 
-/// The shards of every range, by their numbers alone: nothing of it is stored but the two counts.
+/// The shards of every range. They follow from the two counts, so nothing else is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeMap {
     shards: u16,
@@ -23,15 +23,15 @@ pub enum RangeMapError {
         "{ranges} ranges of {shards} shards; a range has at least one shard, and there is at least one range"
     )]
     Ranges {
-        /// Of ranges.
+        /// How many ranges.
         ranges: u16,
-        /// Of shards.
+        /// How many shards.
         shards: u16,
     },
 }
 
 impl RangeMap {
-    /// So many shards in so many ranges.
+    /// Divides a number of shards into a number of ranges.
     ///
     /// # Errors
     /// When there are none of one of them, more than 1024 shards, or more ranges than shards.
@@ -60,7 +60,7 @@ impl RangeMap {
         usize::from(self.ranges)
     }
 
-    /// The shards of a range: the first, and the first behind them.
+    /// The shards of a range, from the first to before the end.
     #[must_use]
     pub fn run(self, range: RangeId) -> Range<ShardId> {
         let cut = |range: u16| {

@@ -127,7 +127,7 @@ pub(crate) struct Winner {
     pub(crate) page: PageId,
     pub(crate) content: ContentHash,
     pub(crate) url: PageUrl,
-    /// The group is past the size limit: nobody in it is advised as a duplicate.
+    /// The group is past the size limit: no member is advised as a duplicate.
     pub(crate) quarantined: bool,
 }
 
@@ -335,7 +335,7 @@ impl Membership {
         }
     }
 
-    /// Whether the group has a smaller id than the membership uses, and nobody was asked for it.
+    /// Whether the group has a smaller id than the membership uses, and no question about it is under way.
     pub(crate) fn wants_resolution(&self) -> bool {
         self.group < self.entered && self.resolving == Resolving::No
     }
@@ -358,7 +358,7 @@ impl Group {
         }
     }
 
-    /// One content page and no redirect: no group at all, once nobody is on the way to it.
+    /// One content page and no redirect. It is dissolved once no other page is on its way to it.
     pub(crate) fn is_alone(&self) -> bool {
         self.members <= 1 && self.pinned == 0
     }

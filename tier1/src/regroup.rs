@@ -5,9 +5,9 @@
 //! common bands; the decision is exact.
 //!
 //! A giant group must not cost the square of its size, so its contents are first dealt out to *stars*: a
-//! center and all that are linked to it and to no center before it. Stars are linked when one of the one is
-//! linked to one of the other. Each content is compared with the other's center; with the others there only
-//! where that leaves a doubt: Jaccard distance is a metric, so x and z of the star of b are not linked if
+//! center and all that are linked to it and to no center before it. Two stars are linked when a content of one is
+//! linked to a content of the other. Each content is compared with the center of the other star, and with its other
+//! contents only where that leaves a doubt: Jaccard distance is a metric, so x is not linked to z in the star of b if
 //! d(x, b) - d(b, z) >= 1 - tau.
 //!
 //! Signatures are read when they are needed and kept up to a limit, so memory beside it grows by the
@@ -23,7 +23,7 @@ use doppel_model::{Tau, UnionFind};
 /// Bytes of signatures kept at a time.
 const KEPT_MAX: usize = 256 << 20;
 
-/// Reads the signature of a content by its number; none when nobody has it any more.
+/// Reads the signature of a content by its number; none when no page has it any more.
 type Read<'r, E> = dyn FnMut(usize) -> Result<Option<Arc<Signature>>, E> + 'r;
 
 /// Signatures that were read.
@@ -95,8 +95,8 @@ struct Stars<'r, E> {
     kept: Kept<'r, E>,
     /// None for a content that cannot be had.
     rays: Vec<Option<Ray>>,
-    /// Who has a key: before the dealing those without a star, after it all, by center and from the farthest
-    /// to the nearest.
+    /// The contents that have a key. While stars are dealt, those without one; afterwards all of them, by center and
+    /// from the farthest to the nearest.
     keys: HashMap<Key, Vec<usize>>,
     /// The centers whose stars are linked.
     linked: UnionFind,
@@ -240,7 +240,7 @@ impl<'r, E> Stars<'r, E> {
             for &other in star {
                 let far = self.rays[other].map_or(0, |ray| ray.distance);
                 if to_center.saturating_sub(far) >= apart {
-                    // So are the nearer ones.
+                    // The nearer ones are as far from it.
                     break;
                 }
                 let Some(candidate) = self.kept.get(other)? else { continue };

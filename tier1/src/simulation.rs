@@ -1,8 +1,8 @@
 //! Tier 1 without threads, for the simulation (feature `simulation`).
 //!
-//! A [`SimRange`] is the range of the product over a store: what it decides, writes, sends and wishes is handed out
-//! piece by piece, so that whoever drives it chooses what is delivered when, and where the range stops. [`Worker`] is
-//! the reading side and the worker, over the stores of all ranges. [`rows`] says what a store holds, in public words.
+//! A [`SimRange`] is the range of the product over a store. What it writes, sends and wants done is handed out piece by
+//! piece, so that the simulation chooses what is delivered when, and where the range stops. [`Worker`] is the reading
+//! side and the worker, over the stores of all ranges. [`rows`] gives the rows of a store as public types.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod envelope;
@@ -231,7 +231,7 @@ impl SimRange {
 }
 
 impl Owed {
-    /// Of all rows of a range.
+    /// Goes through all rows of a range.
     #[must_use]
     pub fn of(map: RangeMap, id: RangeId) -> Self {
         Self(OwedScan::new(map.run(id)))

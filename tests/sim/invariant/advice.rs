@@ -1,5 +1,5 @@
-//! Advice is verified (G5): whoever is called a duplicate is a near-duplicate of the winner that is named,
-//! by the contents that both have at that very moment; a redirect, by that of its final target.
+//! Advice is verified (G5): a page that is called a duplicate is a near-duplicate of the winner that is named, by the
+//! contents that both have at that very moment. For a redirect that of its final target counts.
 
 use doppel_coordinator::simulation::advise;
 use doppel_protocol::Status;

@@ -1,5 +1,5 @@
-//! Feed equals state: who follows the feed, and who reads all of it anew, has the state of every page; and
-//! the feed keeps one event of a page, the newest.
+//! Feed equals state: a consumer that follows the feed has the state of every page, and so has one that reads all of
+//! it anew. The feed keeps one event of a page, the newest.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Forwards of merged groups lead to smaller ids only, so they have no cycle, and are collected in the
-//! end: when nobody needs one any more, retention drops it.
+//! end: when one is not needed any more, retention drops it.
 
 use super::Picture;
 use crate::sim::violation::{Checked, holds};

@@ -106,7 +106,7 @@ fn has_its_status(world: &World, picture: &Picture, page: Page) -> Checked {
         }
         (_, Ok(_), Some(_)) => (Status::Member, None),
     };
-    // A group past the size limit is left to an operator: nobody in it is advised as a duplicate.
+    // A group past the size limit is left to an operator: no member is advised as a duplicate.
     let quarantined =
         row.group.and_then(|group| picture.groups.get(&group)).is_some_and(|group| group.quarantined);
     let held_back = quarantined && status == Status::Duplicate;

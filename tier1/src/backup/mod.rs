@@ -13,7 +13,7 @@
 //! The head and the end are JSON: the version of the records and the directory's manifest; and how many
 //! blocks, rows and changes there are, with a checksum of all their checksums. So damage is found where it
 //! is, and a file that was cut, even between two blocks, has no end. The content of the other blocks is a
-//! list of entries ([`entry`]); whoever applies them one after the other has the state that was backed up.
+//! list of entries ([`entry`]); applied one after the other they give the state that was backed up.
 //!
 //! The same state gives the same bytes: there is no date in it. Tier 2 is derived and not in it.
 
@@ -122,7 +122,7 @@ pub fn restore(
     policy: Policy,
     winners: WinnerOrder,
 ) -> Result<(BackupSummary, check::Report), RestoreError> {
-    // Flushed once, at the end: until then it is nobody's.
+    // Flushed once, at the end: nothing relies on it before.
     let opened =
         directories(dir, map).into_iter().map(|dir| Sled::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;

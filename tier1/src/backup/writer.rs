@@ -12,7 +12,7 @@ use crate::record::VERSION;
 /// Bytes of entries that make a block.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Of zstd. Signatures are hashes: higher levels take longer for nothing.
+/// The level of zstd. Signatures are hashes, so higher levels take longer and save nothing.
 const LEVEL: i32 = 1;
 
 pub(crate) struct Writer<'o> {

@@ -90,7 +90,7 @@ impl Invariant {
 pub struct Finding {
     /// What should hold.
     pub invariant: Invariant,
-    /// Of what: a URL, a group, a shard.
+    /// What it is about: a URL, a group, a shard.
     pub row: String,
     /// How it is instead.
     pub detail: String,

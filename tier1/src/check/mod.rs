@@ -4,8 +4,7 @@
 //! checksums, the public state of a page, signatures, feed rows, counts, totals, numbers of messages. What
 //! ties rows of different shards, or of a page and its group, may be on its way as a message. The outbox
 //! names every message, so the check knows for each page, edge and group whether something is under way
-//! ([`underway`]), and holds all the rest to the letter. At rest nothing is under way and nothing is
-//! excused.
+//! ([`underway`]), and all other rows must agree exactly. At rest nothing is under way, so all rows must.
 //!
 //! Not checked: whether the groups are the right ones. That takes every comparison anew; `repair` does it
 //! for a group.
@@ -105,7 +104,7 @@ pub fn of_directory(
 
 /// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.
 ///
-/// The stores must be at rest: nobody may commit meanwhile.
+/// The stores must be at rest: no commit may be made meanwhile.
 #[must_use]
 pub fn check(store: &Joined<'_>, policy: Option<Policy>, winners: WinnerOrder) -> Report {
     let mut checker = Checker::new(store, policy, winners);

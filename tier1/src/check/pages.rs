@@ -140,7 +140,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How far the comparison is, and who still answers.
+    /// How far the comparison is, and which partners have not answered.
     fn check_search(&mut self, page: PageId, record: &PageRecord, state: &ContentState) {
         let mut wrong = |detail: &str| self.find(Invariant::Record, record.url().to_string(), detail);
         if state.tokens == 0 && state.search != SearchState::Settled {

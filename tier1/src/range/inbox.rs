@@ -1,8 +1,8 @@
 //! Posts of other ranges until they are applied: one of each range at most, so their number is bounded.
 //!
 //! Invariants:
-//! - What is in a post is applied in its order; a message that was applied before is dropped, and one before
-//!   which another is missing is refused with all behind it.
+//! - The messages of a post are applied in order. A message that was applied before is dropped. When one is missing,
+//!   all behind the gap are refused.
 //! - A receipt leaves when the commit that applied the last of a post is settled, never before.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -14,7 +14,7 @@ use crate::peers::{AppliedUpTo, PeerError, Post, Receipt};
 use crate::range_map::RangeMap;
 use crate::store::StoreError;
 
-/// Names a post to whoever carries the answer.
+/// Names a post, so that its answer finds the way back.
 pub(crate) type PostId = u64;
 
 /// The answer to a post.
@@ -31,7 +31,7 @@ struct Waiting {
     id: PostId,
     from: RangeId,
     left: VecDeque<Envelope>,
-    /// Those of its messages.
+    /// Sender and receiver of each of its messages.
     pairs: BTreeSet<(ShardId, ShardId)>,
 }
 
@@ -68,7 +68,7 @@ impl Inbox {
         self.posts.is_empty()
     }
 
-    /// Applies messages until none is left or the commit has so many eighths of the rows it may have. Gives the
+    /// Applies messages until none is left, or the commit has this many eighths of the rows it may have. Gives the
     /// answers to posts that were applied to the end.
     pub(super) fn apply(
         &mut self,

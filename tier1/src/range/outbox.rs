@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Only settled messages come in here, so none leaves before that.
-//! - Of one pair of ranges one post is under way at a time, and of one pair of shards messages go in order.
+//! - Between two ranges one post is under way at a time, and between two shards messages go in order.
 //! - A row is deleted when its receiver has said that the message is applied and settled there, and only by this side.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<Envelope>,
-    /// So many of the first that wait are under way.
+    /// How many of the first that wait are under way.
     under_way: usize,
     pairs: BTreeMap<Pair, Numbers>,
     /// Settled and not confirmed, in memory or not.
@@ -184,7 +184,7 @@ impl Outbox {
         lane.under_way = 0;
     }
 
-    /// The post failed, or nobody knows what became of it: it goes again.
+    /// The post failed, or its answer is lost: it goes again.
     pub(super) fn give_up(&mut self, peer: RangeId) {
         if let Some(lane) = self.lanes.get_mut(&peer) {
             lane.under_way = 0;

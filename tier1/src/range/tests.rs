@@ -146,7 +146,7 @@ fn what_was_not_confirmed_goes_again_and_is_applied_once() {
     assert_eq!(first.messages.len(), 3);
     b.apply(first.clone()).unwrap();
     let applied = b.range.traffic()[0].applied;
-    // Nobody hears of it, and the sender is killed.
+    // The answer is lost, and the sender is killed.
     let mut a = Driven::open(&a.store, 0);
     assert_eq!(a.range.backlog().messages, 4);
     let again = a.post(3).unwrap();

@@ -1,8 +1,8 @@
 //! The trail of repairs, newest first over all shards.
 //!
 //! Entries of a shard have numbers without a gap, so a walk back needs no more than the next number of each
-//! shard, and that is the cursor: it stays right whatever is repaired or dropped meanwhile, and whatever the
-//! clock did. Of the next entries of all shards the newest comes first.
+//! shard, and that is the cursor. It stays right whatever is repaired or dropped meanwhile, and whatever the
+//! clock did. The next entry of each shard is read, and the newest of them comes first.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -130,8 +130,8 @@ impl Tier1 {
         Ok(Some(RepairDetails { entry, before: record.before, components: record.components, forgotten }))
     }
 
-    /// The pages of an entry that are on record no more, or purged. A record that cannot be read is somebody
-    /// else's to report, and is there.
+    /// The pages of an entry that are not on record any more, or purged. A record that cannot be read counts as
+    /// there; it is reported by the work that needs it.
     pub(super) fn forgotten(&self, entry: &AuditEntry) -> HashSet<PageId> {
         let pages: HashSet<PageId> = entry.urls().map(PageUrl::id).collect();
         let pages: Vec<PageId> = pages.into_iter().collect();

@@ -1,7 +1,7 @@
 //! Background work and its budget: deferred searches, recomputations, verifications.
 //!
-//! While pages are pending, background work gets a small share; when none is, or somebody waits for a
-//! flush, as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
+//! While pages are pending, background work gets a small share. When none is, or a caller waits for a flush, it gets
+//! as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
 //! needs to be durable.
 
 use std::collections::{HashMap, HashSet};
@@ -61,7 +61,8 @@ pub(super) struct Background {
     /// Ranges that share tier 2.
     ranges: usize,
     deferred: Queue<PageId>,
-    /// In the order in which they became dirty, so that one that is marked again and again keeps nobody waiting.
+    /// In the order in which they became dirty, so that a group that is marked again and again does not keep the others
+    /// waiting.
     dirty: Queue<GroupId>,
     recomputing: HashSet<GroupId>,
     /// Groups whose recomputation took long, and when they may have the next.
@@ -176,7 +177,7 @@ impl Background {
         self.next_sweep = Instant::now().checked_add(SWEEP_PAUSE);
     }
 
-    /// Somebody waits for everything to be decided.
+    /// A caller waits for everything to be decided.
     pub(super) fn flush_batch(&mut self) {
         self.hurried = true;
         if let Err(error) = self.tier2.flush_batch() {

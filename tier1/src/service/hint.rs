@@ -14,7 +14,7 @@ use crate::record::{PageRecord, State};
 /// Submissions whose rows are read together.
 const TOGETHER: usize = 64;
 
-/// Whom a page is to be compared with.
+/// A page that is to be compared, and its representative.
 struct Wanted {
     /// Index of the submission.
     at: usize,

@@ -36,7 +36,7 @@ pub struct Config {
     pub ranges: u16,
     /// The pairwise function. Fixed when the collection is created.
     pub policy: Policy,
-    /// By which rules winners are elected. Fixed when the collection is created.
+    /// The rules by which winners are elected. Fixed when the collection is created.
     pub winners: WinnerOrder,
     /// Pages pending past which submissions are refused.
     pub pending_max: u64,

@@ -63,7 +63,7 @@ impl Repeats {
         None
     }
 
-    /// The searches whose pause is over; all of them when somebody waits for everything.
+    /// The searches whose pause is over; all of them when a caller waits for a flush.
     pub(super) fn due(&mut self, now: Instant, hurried: bool) -> impl Iterator<Item = IndexCommand> {
         let due = self.waiting.extract_if(move |_, (at, _)| hurried || *at <= now);
         due.map(|(_, (_, order))| order)

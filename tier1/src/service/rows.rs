@@ -1,4 +1,4 @@
-//! Reads of rows by whoever is not their writer: batched, by key, from the range that has them.
+//! Reads of rows from outside their writer: batched, by key, from the range that has them.
 //!
 //! Everything the service reads goes this way, so it does not matter whose rows they are.
 

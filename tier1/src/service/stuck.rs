@@ -1,4 +1,4 @@
-//! Background work that failed: whoever waits for everything is told why, and it is tried again.
+//! Background work that failed. A flush is told why, and the work is tried again.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! The sweep: rows that have ended are found by going round all of them, a piece at a time. So are URLs of
-//! forgotten pages in what is written down of repairs: whatever forgot them, the next round finds them.
+//! The sweep goes round all rows, a piece at a time, and finds those whose time is over. It also finds the URLs of
+//! forgotten pages in the trail of repairs, whatever the reason why the pages were forgotten.
 
 use std::ops::Range;
 
@@ -95,7 +95,7 @@ fn of_repair(tier1: &Tier1, key: &[u8], bytes: &[u8], now: Timestamp) -> (Option
     (command, entry.urls().count())
 }
 
-/// What is due for a row. One that cannot be read is somebody else's to report.
+/// What is due for a row. A row that cannot be read is reported by the work that needs it.
 fn due(tier1: &Tier1, kind: Kind, key: &[u8], bytes: &[u8], now: Timestamp) -> Option<Command> {
     let retention = tier1.settings.retention;
     if kind == Kind::Page {

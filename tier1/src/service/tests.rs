@@ -23,7 +23,7 @@ struct Everybody {
     answer: OnceLock<Arc<dyn ContentSource>>,
     /// The most that it names.
     partners: AtomicUsize,
-    /// So many calls from now on are refused.
+    /// How many of the next calls are refused.
     refusals: AtomicUsize,
     /// Index of the last order of each range.
     submitted: Mutex<HashMap<RangeId, u64>>,

@@ -1,6 +1,6 @@
 //! The worker thread of a range: comparison of stored signatures, off the writer and off the async runtime.
 //!
-//! What cannot be done is kept and tried again after a while, and when somebody waits for everything.
+//! What cannot be done is kept. It is tried again after a while, and when a caller waits for a flush.
 
 mod verify;
 
@@ -41,7 +41,7 @@ struct Worker<'t> {
     scan: Option<OwedScan>,
     last_winner: LastWinner,
     failed: HashSet<Job>,
-    /// Not all that has failed is known: the rows have to be gone through again, when somebody waits for that.
+    /// More has failed than is kept: at the next flush the rows are gone through again.
     incomplete: bool,
     scan_again: bool,
     /// When what has failed is tried again, and the pause before that.
@@ -160,7 +160,7 @@ impl Worker<'_> {
         Go::On
     }
 
-    /// Goes through all rows again, when somebody waits for that.
+    /// Goes through all rows again, if a flush wants that.
     fn begin_again(&mut self) {
         if std::mem::take(&mut self.scan_again) {
             self.incomplete = false;
@@ -217,7 +217,7 @@ impl Worker<'_> {
         Go::On
     }
 
-    /// Nobody is told any more of what has failed, when all of it is done.
+    /// Ends the report of failures when all that had failed is done.
     fn clear(&mut self) {
         if self.failed.is_empty() && !self.incomplete && self.scan.is_none() {
             self.pause = RETRY;
@@ -234,7 +234,7 @@ impl Worker<'_> {
         let mut failed = Vec::new();
         verify(self.tier1, members, &mut self.last_winner, &mut |of, measured| match measured {
             Ok(Some(with)) => verified.push(Command::Verified { page: of.page, content: of.content, with }),
-            // One of the two has another content by now; what changed it brings new work.
+            // One of the two has another content by now; that change brings new work.
             Ok(None) => {}
             Err(refused) => failed.push((of, refused)),
         });

@@ -44,7 +44,7 @@ struct Writer<'t> {
     backups: Backups,
     progress: Progress,
     waiting: VecDeque<Waiting>,
-    /// Posts of other ranges, and who waits for the answer.
+    /// Posts of other ranges, and where their answers go.
     posts: HashMap<PostId, Sender<Result<Receipt, PeerError>>>,
     last_post: PostId,
     sender: Sender<Post>,
@@ -57,7 +57,7 @@ struct Writer<'t> {
 /// Whether messages leave at present.
 #[derive(Debug, Default)]
 struct Sending {
-    /// So many backups want them to stay.
+    /// The number of backups that want them to stay.
     holds: usize,
     /// Backups that wait until nothing is under way.
     waiting: Vec<Sender<()>>,
@@ -123,7 +123,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether a command may go into the next commit, or somebody waits for it.
+    /// Whether a command may go into the next commit, or a caller waits for it.
     fn has_commands(&self) -> bool {
         let holds_back = self.range.holds_back();
         self.waiting.iter().any(|entry| !(holds_back && entry.may_wait()))
@@ -139,7 +139,7 @@ impl Writer<'_> {
                 self.last_post += 1;
                 match self.range.take_in(self.last_post, post) {
                     Ok(()) => drop(self.posts.insert(self.last_post, reply)),
-                    // Who has gone away does not want the answer any more.
+                    // A sender that has gone away does not want the answer any more.
                     Err(error) => drop(reply.send(Err(error))),
                 }
             }
@@ -176,7 +176,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether somebody asks for pages at present.
+    /// Whether pages are asked for at present.
     fn is_asked(&mut self) -> bool {
         let now = Instant::now();
         if self.owner.asked.swap(false, Ordering::Relaxed) {
@@ -292,7 +292,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells everybody, also who comes later, that nothing is taken any more.
+    /// Tells all callers, also those that come later, that nothing is taken any more.
     fn fail(self, refused: Tier1Error) {
         let refused = self.tier1.broken.get_or_init(|| refused).clone();
         for entry in self.waiting {
@@ -317,7 +317,7 @@ impl Sending {
     fn answer(&mut self, range: &Range) {
         if !range.outbox().is_posting() {
             for reply in self.waiting.drain(..) {
-                // Who has gone away does not want the answer any more.
+                // A backup that has ended does not want the answer any more.
                 let _ = reply.send(());
             }
         }

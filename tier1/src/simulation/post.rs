@@ -59,7 +59,7 @@ impl Answer {
         &self.0
     }
 
-    /// Nobody has answered in time.
+    /// No answer has come in time.
     #[must_use]
     pub fn none(by: RangeId) -> Self {
         Self(Err(PeerError::Unreachable(by)))

@@ -1,4 +1,4 @@
-//! What a store holds, in public words.
+//! What a store holds, as public types.
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
@@ -16,7 +16,7 @@ pub struct PageRow {
     pub fetched_at: Timestamp,
     pub first_seen: Timestamp,
     pub popularity: Option<f64>,
-    /// Of a page with content.
+    /// None for a page without content.
     pub content: Option<ContentHash>,
     pub redirect_to: Option<PageUrl>,
     pub attached_to: Option<PageId>,

@@ -1,4 +1,4 @@
-//! The reading side of tier 1 and its worker, over the stores of all nodes, without their threads.
+//! The reading side of tier 1 and its worker, over the stores of all ranges, without their threads.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -138,8 +138,8 @@ impl Worker {
 }
 
 impl Command {
-    /// A verdict or an answer as somebody would take it who does not check that it is about the content
-    /// the page has: it is made to be about that.
+    /// A verdict or an answer made to be about the content that the page has at present: as if it were taken without
+    /// a check of that.
     ///
     /// # Errors
     /// When a row is damaged.

@@ -1,4 +1,4 @@
-//! The databases of all ranges as one, for who works on them while no server does: each row where its shard is.
+//! The databases of all ranges as one, for tools that work on them while no server does. Each row is where its shard is.
 
 use doppel_model::RangeId;
 
@@ -55,7 +55,7 @@ impl Store for Joined<'_> {
         for (range, store) in self.databases().filter(|(range, _)| (first..=last).contains(range)) {
             if goes_on {
                 store.range(from, to, &mut |key, value| {
-                    // A row in another range's database is nobody's.
+                    // A row in the database of another range is not shown.
                     goes_on = self.map.of_key(key) != range || each(key, value);
                     goes_on
                 })?;

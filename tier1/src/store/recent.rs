@@ -1,10 +1,10 @@
 //! Rows that were asked for lately, in front of a store.
 //!
-//! sled lets nobody read while it applies a batch, so without this a question about a page waits for whatever is
-//! being written. Here rows that are asked for again come from memory, and so do those that are being written.
+//! sled serves no read while it applies a batch, so without this a question about a page would wait for the commit
+//! under way. Rows that are asked for again come from memory here, and so do those that are being written.
 //!
 //! Invariants:
-//! - whoever has got a row of a commit gets all of them (a range of rows is read from the store itself);
+//! - a reader that has seen one row of a commit sees all of them (a range of rows is read from the store itself);
 //! - a row is kept only as the last commit left it: what was read before a commit is not kept after it.
 
 use std::collections::HashMap;

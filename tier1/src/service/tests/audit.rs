@@ -43,7 +43,7 @@ fn lone(page: u64) -> Body {
     Body::Content(Arc::new(Builder::new().build(&tokens)))
 }
 
-/// Pages 0 to 2 are alike, `lone` more are like nobody, and the index has linked them all in one group.
+/// Pages 0 to 2 are alike, `lone_pages` more are like no other, and the index has linked them all in one group.
 fn mixed<S: Store + 'static>(
     store: &Arc<S>,
     retention: Retention,
@@ -56,7 +56,7 @@ fn mixed<S: Store + 'static>(
         submit(&tier1, page, 1, if page < 3 { content(page) } else { lone(page) });
     }
     assert!(tier1.flush(PATIENCE).unwrap());
-    // What the repair puts out finds nobody.
+    // Pages that the repair puts out find no partner.
     tier2.partners.store(0, Ordering::Relaxed);
     let group = group_of(&tier1, 0).unwrap();
     assert_eq!(members(&tier1, group), 3 + lone_pages);

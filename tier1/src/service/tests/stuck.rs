@@ -1,4 +1,4 @@
-//! Work that cannot be done: named to who waits, and done as soon as it can be.
+//! Work that cannot be done: a flush is told of it, and it is done as soon as it can be.
 
 use doppel_model::GroupId;
 

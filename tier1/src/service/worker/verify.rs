@@ -16,7 +16,7 @@ use crate::service::job::Verify;
 pub(crate) struct LastWinner(Option<(ContentHash, Arc<Signature>)>);
 
 /// Compares members with their winners, and hands each outcome to `each`: none when one of the two has another
-/// content by now. Signatures are read so many together as one answer has.
+/// content by now. Signatures are read as many together as fit one answer.
 pub(crate) fn verify(
     tier1: &Tier1,
     members: Vec<Verify>,

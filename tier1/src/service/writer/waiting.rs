@@ -1,4 +1,4 @@
-//! Tasks that are under way, and who waits for them.
+//! Tasks that are under way, and where their answers go.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ enum Reply {
 }
 
 impl Waiting {
-    /// A task's commands and who waits for them; the task itself when it has none.
+    /// The commands of a task and where its answer goes; the task itself when it is of another kind.
     pub(super) fn new(task: Task) -> Result<Self, Task> {
         let (commands, reply) = match task {
             Task::Submit { submissions, reply } => {
