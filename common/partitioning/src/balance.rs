@@ -6,8 +6,9 @@
 //! space is cut several times, each time with weights derived from what the parts received in the previous
 //! round, and the cuts with the least work for the busiest part are kept.
 
-use super::cut::{Contents, Node, Tree};
-use super::{BoundingSpace, LengthVector};
+use crate::bounding_space::BoundingSpace;
+use crate::cut::{Contents, Node, Tree};
+use crate::length_vector::LengthVector;
 
 /// How much more than the mean a part may be given to store, relative to the mean, to relieve busier parts.
 const STORED_ABOVE_MEAN_MAX: f64 = 0.01;

@@ -16,8 +16,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DIMENSIONS_MAX, LengthVector, MappingError};
 use doppel_model::Tau;
+
+use crate::error::MappingError;
+use crate::length_vector::LengthVector;
+use crate::limits::DIMENSIONS_MAX;
 
 /// The number of shingles by which every bound is widened. Two different shingles with the same hash are one
 /// element of a stored set; two such collisions between two contents are already very unlikely.

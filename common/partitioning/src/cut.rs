@@ -4,7 +4,9 @@
 //! overfull. Here each box is cut separately: among the boundaries of all features that do not overfill either
 //! side, the one that the fewest bounding spaces cross is chosen.
 
-use super::{BoundingSpace, Bounds, LengthVector, intervals};
+use crate::bounding_space::{BoundingSpace, Bounds};
+use crate::intervals;
+use crate::length_vector::LengthVector;
 
 /// How far above its share a part may be, per level of cuts above it, if the contents can be separated.
 const OVERLOAD: f64 = 0.005;

@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MappingError;
-
-/// The maximum number of sub-dictionaries of a lexicon.
-pub const DIMENSIONS_MAX: usize = 8;
+use crate::error::MappingError;
+use crate::limits::DIMENSIONS_MAX;
 
 /// The number of distinct shingles of a content, by the sub-dictionary of their first word.
 ///

@@ -11,9 +11,13 @@ use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DIMENSIONS_MAX, LengthVector, MappingError, topics};
 use doppel_model::signature::{BUCKETS, Signature, bucket};
 use doppel_model::stable_hash64;
+
+use crate::error::MappingError;
+use crate::length_vector::LengthVector;
+use crate::limits::DIMENSIONS_MAX;
+use crate::topics;
 
 /// The table that assigns each bucket of first words to halves of the dictionary.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

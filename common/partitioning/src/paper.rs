@@ -28,9 +28,12 @@ use std::collections::BinaryHeap;
 
 use serde::Serialize;
 
-use super::{DIMENSIONS_MAX, MappingError, MappingLoad, NODES_MAX, PARTITIONS_MAX};
 use doppel_model::Tau;
 use doppel_model::signature::{BUCKETS, Signature, bucket};
+
+use crate::error::MappingError;
+use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
+use crate::load::MappingLoad;
 
 pub use rho::{Deviation, Rho};
 

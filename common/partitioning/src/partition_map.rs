@@ -4,14 +4,18 @@ use std::borrow::Borrow;
 
 use serde::{Deserialize, Serialize};
 
-use super::balance;
-use super::cut::{DEPTH_MAX, Node};
-use super::{BoundingSpace, Bounds, LengthVector, Lexicon, MappingError, MappingLoad, Sample};
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
-/// The maximum number of partitions of a map.
-pub const PARTITIONS_MAX: usize = 4_096;
+use crate::balance;
+use crate::bounding_space::{BoundingSpace, Bounds};
+use crate::cut::{DEPTH_MAX, Node};
+use crate::error::MappingError;
+use crate::length_vector::LengthVector;
+use crate::lexicon::Lexicon;
+use crate::limits::PARTITIONS_MAX;
+use crate::load::MappingLoad;
+use crate::sample::Sample;
 
 /// A lexicon, and the cuts over the features of its length vectors. Partitions are numbered from 0 so that
 /// neighbouring boxes have neighbouring numbers.

@@ -13,15 +13,18 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bounds, LengthVector, MappingError, MappingLoad, PARTITIONS_MAX, PartitionMap};
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
 
+use crate::bounding_space::Bounds;
+use crate::error::MappingError;
+use crate::length_vector::LengthVector;
+use crate::limits::{NODES_MAX, PARTITIONS_MAX};
+use crate::load::MappingLoad;
+use crate::partition_map::PartitionMap;
+
 /// The version of the stored format.
 const VERSION: u32 = 1;
-
-/// The maximum number of nodes of a plan.
-pub const NODES_MAX: u32 = PARTITIONS_MAX as u32;
 
 /// A partition map, and the node of each of its partitions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -25,7 +25,8 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-use super::{LengthVector, Plan};
+use crate::length_vector::LengthVector;
+use crate::plan::Plan;
 pub use change::{PlanChange, PlannedMove};
 use leaves::Leaves;
 use round::Round;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{LengthVector, MappingLoad};
+use crate::length_vector::LengthVector;
+use crate::load::MappingLoad;
 
 /// If more than this share of later contents lies elsewhere, they count as unlike the sample.
 const UNLIKE: f64 = 0.1;

@@ -12,10 +12,16 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::cut::grow;
-use super::{BoundingSpace, LengthVector, Lexicon, MappingError, MappingLoad, PartitionMap};
 use doppel_model::Tau;
 use doppel_model::signature::Signature;
+
+use crate::bounding_space::BoundingSpace;
+use crate::cut::grow;
+use crate::error::MappingError;
+use crate::length_vector::LengthVector;
+use crate::lexicon::Lexicon;
+use crate::load::MappingLoad;
+use crate::partition_map::PartitionMap;
 
 /// The numbers of sub-dictionaries that are evaluated.
 const DIMENSIONS: [usize; 4] = [1, 2, 3, 4];

@@ -7,7 +7,7 @@ use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 use doppel_protocol::{RebalanceError, RebalancePlan, RebalanceRequest};
 
 use super::plan_file::LearnedFrom;
-use super::requests::Requested;
+use super::request_file::Requested;
 use super::{Moved, Router, RouterError, learn, lock};
 
 /// Length vectors that a next plan is made from, at most.

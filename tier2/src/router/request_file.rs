@@ -6,14 +6,27 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use doppel_partitioning::Plan;
+use doppel_protocol::RebalanceRequest;
 use serde::{Deserialize, Serialize};
 
+use super::plan_file::LearnedFrom;
 use super::replace;
-use super::requests::Requested;
 use crate::error::Error;
 
 /// The version of the file.
 const VERSION: u32 = 1;
+
+/// A request that was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Requested {
+    /// What is requested.
+    pub(crate) request: RebalanceRequest,
+    /// The plan that was answered; none for a request that a start with another number of nodes
+    /// makes: its plan is made in its turn.
+    pub(crate) planned: Option<(Plan, LearnedFrom)>,
+}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,10 +80,8 @@ pub(crate) fn write(path: &Path, requests: &VecDeque<Requested>) -> Result<(), E
 #[cfg(test)]
 mod tests {
     use doppel_model::Tau;
-    use doppel_partitioning::{PartitionMap, Plan};
-    use doppel_protocol::RebalanceRequest;
+    use doppel_partitioning::PartitionMap;
 
-    use super::super::plan_file::LearnedFrom;
     use super::*;
 
     #[test]

@@ -3,23 +3,11 @@
 
 use std::collections::VecDeque;
 
-use doppel_partitioning::Plan;
-use doppel_protocol::{RebalanceError, RebalanceOutcome, RebalanceRequest};
-use serde::{Deserialize, Serialize};
+use doppel_protocol::{RebalanceError, RebalanceOutcome};
 
-use super::plan_file::LearnedFrom;
-use super::{REQUESTS, Router, request_file};
+use super::request_file::{self, Requested};
+use super::{REQUESTS, Router};
 use crate::error::Error;
-
-/// A request that was accepted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Requested {
-    /// What is requested.
-    pub(crate) request: RebalanceRequest,
-    /// The plan that was answered; none of a start with another number of nodes, for which it is made in its turn.
-    pub(crate) planned: Option<(Plan, LearnedFrom)>,
-}
 
 /// Requests, the first one first: of an operator one at a time, and of a start with another number of nodes.
 #[derive(Debug, Default)]

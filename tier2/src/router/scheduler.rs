@@ -10,7 +10,7 @@ use doppel_protocol::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
 use super::migration::Migration;
 use super::plan_file::LearnedFrom;
-use super::requests::Requested;
+use super::request_file::Requested;
 use super::{Router, RouterError, learn, lock, planning};
 
 /// A map is learned again when the contents have grown by this factor since.

@@ -4,8 +4,9 @@ use doppel_partitioning::{PartitionMap, Plan};
 use doppel_protocol::RebalanceRequest;
 
 use super::plan_file::{self, LearnedFrom};
-use super::requests::{Requested, Requests};
-use super::{PLAN, REQUESTS, request_file};
+use super::request_file::{self, Requested};
+use super::requests::Requests;
+use super::{PLAN, REQUESTS};
 use crate::config::Config;
 use crate::error::Error;
 

@@ -15,7 +15,7 @@ use hashbrown::HashSet;
 
 use crate::embedded::{self, Parts, node_dir};
 use crate::node::{LocalNode, SIGNATURES};
-use crate::router::requests::Requested;
+use crate::router::request_file::Requested;
 use crate::router::{PLAN, Pass, REQUESTS, Router, RouterError};
 use crate::{Config, Error};
 use slot::Slot;

@@ -11,8 +11,7 @@ use tempfile::TempDir;
 use super::model::{Components, Pages, World, open_parts, page, signature_of, text};
 use super::service::{LONG, come_to_rest, open};
 use super::source::{Source, orders};
-use crate::router::request_file;
-use crate::router::requests::Requested;
+use crate::router::request_file::{self, Requested};
 use crate::{Config, Tier2};
 
 /// Contents of about `words` words, in pairs of near-duplicates.

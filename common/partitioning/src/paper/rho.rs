@@ -4,8 +4,9 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::super::MappingError;
 use doppel_model::signature::Signature;
+
+use crate::error::MappingError;
 
 /// The most that rho may be.
 const RHO_MAX: f64 = 10.0;

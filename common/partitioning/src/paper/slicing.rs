@@ -3,8 +3,9 @@
 //! Lengths are merged into *fine* intervals whose first lengths are as near as the condition p_i / p_(i+1) < tau
 //! allows, and these into *coarse* ones with about the same number of contents each. A fine interval is never parted.
 
-use super::super::intervals;
 use doppel_model::Tau;
+
+use crate::intervals;
 
 /// The first lengths of all fine intervals: each the least length there is that is above the one before over tau.
 /// `lengths` are ascending; 0 counts as 1.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::PlannedMove;
+use super::change::PlannedMove;
+use crate::bounding_space::BoundingSpace;
 use crate::cut::{self, Node};
-use crate::{BoundingSpace, LengthVector, Plan};
+use crate::length_vector::LengthVector;
+use crate::plan::Plan;
 
 /// A plan, the contents of its partitions, and the nodes where these contents were before the round.
 pub(super) struct Leaves<'l> {

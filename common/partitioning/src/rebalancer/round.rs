@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use super::Rebalancer;
 use super::fan_out::FanOut;
 use super::leaves::Leaves;
-use crate::{PARTITIONS_MAX, Plan};
+use crate::limits::PARTITIONS_MAX;
+use crate::plan::Plan;
 
 /// Partitions larger than this multiple of the wanted size are split.
 const HOT: f64 = 1.5;

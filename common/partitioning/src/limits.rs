@@ -1,0 +1,10 @@
+//! The limits of a mapping.
+
+/// The maximum number of sub-dictionaries of a lexicon.
+pub const DIMENSIONS_MAX: usize = 8;
+
+/// The maximum number of partitions of a map.
+pub const PARTITIONS_MAX: usize = 4_096;
+
+/// The maximum number of nodes of a plan.
+pub const NODES_MAX: u32 = PARTITIONS_MAX as u32;
