@@ -28,7 +28,7 @@ mod node;
 pub mod reference;
 mod router;
 mod seed;
-#[cfg(feature = "simulation")]
+#[cfg(any(test, feature = "simulation"))]
 #[doc(hidden)]
 pub mod simulation;
 

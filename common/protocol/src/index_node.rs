@@ -292,12 +292,19 @@ pub struct EntriesPage {
 /// Contents that a node has to take in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum IngestBatch {
+    /// The range begins to name everything it has. Until [`Fed`](Self::Fed) the node has no position of the range.
+    Begin {
+        /// The range.
+        range: RangeId,
+        /// Number of its ownership. A node refuses one that is older than it knows.
+        epoch: Epoch,
+    },
     /// Pages and their contents. The node takes those whose signature is in its own file and whose home is on the node.
     Claims(Vec<(PageId, ContentHash)>),
     /// Pages with their signatures, for contents that no node has.
     Contents(Vec<(PageId, Arc<Signature>, Home)>),
-    /// The range has fed the node with everything up to this index. After the last range the node drops the contents
-    /// that no range has claimed.
+    /// The range has fed the node with everything up to this index. The node removes pages of the range that were not
+    /// named since it began. After the last range the node drops the contents that no range has claimed.
     Fed {
         /// The range.
         range: RangeId,

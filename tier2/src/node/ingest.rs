@@ -8,10 +8,11 @@ use hashbrown::HashMap;
 
 use super::columns::Center;
 use super::core::Core;
+use super::feeding::Feedings;
 use super::fetched::with_fetched;
 use super::partition::State;
 use super::tables::EntryRef;
-use super::{LocalNode, bounded};
+use super::{Change, LocalNode, bounded};
 use crate::seed::Seeded;
 
 /// The insertion numbers here of centers that came from elsewhere.
@@ -21,33 +22,28 @@ pub(super) type Origins = HashMap<(NodeId, InsertSeq), u32, Seeded>;
 const CLAIMS: usize = 256;
 
 impl LocalNode {
-    pub(super) fn take_in(&self, origins: &mut Origins, batch: IngestBatch) -> Result<Ingested, NodeError> {
+    pub(super) fn take_in(&self, change: &mut Change, batch: IngestBatch) -> Result<Ingested, NodeError> {
+        let Change { origins, feedings, .. } = change;
         let mut missing = Vec::new();
         match batch {
+            IngestBatch::Begin { range, epoch } => self.begin_feeding(feedings, range, epoch)?,
             IngestBatch::Claims(claims) => {
                 bounded(claims.len(), BATCH_MAX)?;
-                missing = self.claim(&claims);
+                missing = self.claim(feedings, &claims);
             }
             IngestBatch::Contents(contents) => {
                 bounded(contents.len(), ENTRIES_MAX)?;
+                let ranges = self.hosted().ranges.clone();
                 for (page, signature, home) in contents {
                     let mut core = self.write();
                     let partition = core.tables.local(home.partition);
                     let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
                     core.put(page, &signature, (partition, home.lengths));
+                    feedings.note(&ranges, page, signature.content());
                 }
             }
             IngestBatch::Fed { range, epoch, index } => {
-                let is_fed = {
-                    let mut hosted = self.hosted_mut();
-                    // Told again, it does not go back.
-                    let position = hosted.positions.entry(range).or_insert((epoch, index));
-                    *position = (epoch.max(position.0), index.max(position.1));
-                    hosted.hungry().is_none()
-                };
-                if is_fed {
-                    self.drop_unclaimed()?;
-                }
+                self.end_feeding(feedings, range, (epoch, index))?;
             }
             IngestBatch::Entries { replaced, entries } => {
                 bounded(entries.len().max(replaced.len()), ENTRIES_MAX)?;
@@ -61,13 +57,17 @@ impl LocalNode {
     }
 
     /// The positions of those whose content is not here.
-    fn claim(&self, claims: &[(PageId, ContentHash)]) -> Vec<u32> {
+    fn claim(&self, feedings: &mut Feedings, claims: &[(PageId, ContentHash)]) -> Vec<u32> {
+        let ranges = self.hosted().ranges.clone();
         let mut missing = Vec::new();
         for (first, some) in (0_u32..).step_by(CLAIMS).zip(claims.chunks(CLAIMS)) {
             let mut core = self.write();
             for (at, (page, content)) in (first..).zip(some) {
                 match core.tables.find(*content) {
-                    Some(entry) => core.tables.partition_mut(entry).add_page(entry.slot, *page),
+                    Some(entry) => {
+                        core.tables.partition_mut(entry).add_page(entry.slot, *page);
+                        feedings.note(&ranges, *page, *content);
+                    }
                     None => missing.push(at),
                 }
             }
@@ -76,7 +76,7 @@ impl LocalNode {
     }
 
     /// What was read from the file and nobody has any more goes.
-    fn drop_unclaimed(&self) -> Result<(), NodeError> {
+    pub(super) fn drop_unclaimed(&self) -> Result<(), NodeError> {
         let mut unclaimed: Vec<EntryRef> = {
             let core = self.read();
             let is_unclaimed =

@@ -8,6 +8,7 @@
 //! | `tables`, `roles`, `partition` | which content is where; who is compared for its copies |
 //! | `columns`, `pages`, `bands`, `buckets`, `truncated_minhash` | what a partition is made of |
 //! | `export`, `ingest` | entries that leave, and what is taken in |
+//! | `feeding` | a range tells everything that the node must have |
 //! | `repeats` | pages that are to be searched for again |
 //! | `file`, `scan`, `fetched` | signatures on disk, at the start, and those that are not there |
 //! | `renewal`, `hosting`, `sample`, `load` | tables made anew and compaction; partitions that come and go; what is told |
@@ -22,6 +23,7 @@ pub(crate) mod buckets;
 pub(crate) mod columns;
 pub(crate) mod core;
 mod export;
+mod feeding;
 mod fetched;
 pub(crate) mod file;
 mod found;
@@ -57,6 +59,7 @@ use doppel_protocol::{ContentSource, PageRange, Repeat};
 use self::core::Core;
 use crate::error::Error;
 use export::Export;
+use feeding::Feedings;
 use file::Records;
 use ingest::Origins;
 use repeats::Repeats;
@@ -98,6 +101,7 @@ struct Change {
     export: Option<Export>,
     /// Entries that came.
     origins: Origins,
+    feedings: Feedings,
 }
 
 /// What the node was told.
@@ -152,19 +156,19 @@ impl LocalNode {
     }
 
     /// Pages of a range that are to be searched for again.
-    #[cfg(feature = "simulation")]
+    #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn waiting_repeats(&self, range: RangeId) -> Vec<Repeat> {
         self.with_repeats(range, |repeats| repeats.after(0))
     }
 
     /// They were taken.
-    #[cfg(feature = "simulation")]
+    #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn forget_repeats(&self, range: RangeId, through: u64) {
         self.with_repeats(range, |repeats| repeats.forget(through));
     }
 
     /// Reaches into the node.
-    #[cfg(feature = "simulation")]
+    #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn with_core(&self, work: impl FnOnce(&mut Core)) {
         work(&mut self.write());
     }
@@ -266,7 +270,7 @@ impl IndexNode for LocalNode {
     fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
         let mut change = self.change();
         self.check(call)?;
-        self.take_in(&mut change.origins, batch)
+        self.take_in(&mut change, batch)
     }
 
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError> {

@@ -42,7 +42,7 @@ impl LocalNode {
 
     /// Takes a content from a page. Where that was the first of its pages, the copies have named nobody else, and its own
     /// answer may not have been taken: the next one is to be searched for.
-    fn remove(&self, range: RangeId, page: PageId, content: ContentHash) -> Result<(), NodeError> {
+    pub(super) fn remove(&self, range: RangeId, page: PageId, content: ContentHash) -> Result<(), NodeError> {
         if self.read().tables.find(content).is_none() {
             return Ok(());
         }

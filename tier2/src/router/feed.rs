@@ -1,8 +1,8 @@
-//! Nodes that were started anew are told what they must have.
+//! Nodes that were started anew, or lack orders that are not sent any more, are told what they must have.
 //!
-//! A node offers what its file holds: of every content of tier 1, all nodes are asked first whether they have the
-//! signature. What nobody has is fetched. Then the node's position is that of the last order which all others have
-//! acknowledged: the contents are at least as new, and what follows is sent as always.
+//! All contents of a range are offered to all nodes first: a node that has the signature, in its file or since before,
+//! takes the content. What no node has is fetched. Then the node's position is that of the last order that is not sent
+//! any more: the contents are at least as new, and what follows is sent as always.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, Incarnation, NodeId, PageId, RangeId};
+use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{
     BATCH_BYTES_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch,
@@ -22,47 +22,42 @@ use super::{Router, RouterError, hosted, lock, version};
 /// Pages and what they have.
 type Contents = Vec<(PageId, ContentHash)>;
 
+/// A node that was told what it has.
+struct Told {
+    node: NodeId,
+    incarnation: Incarnation,
+    /// The ranges that have to feed it.
+    hungry: Vec<RangeId>,
+}
+
 impl Router {
     /// Tells the nodes that need it what they have, and feeds those that have forgotten it.
     pub(super) fn feed_lost(&self) -> Result<(), RouterError> {
         let ranges = self.source.ranges()?;
-        let mut fresh = Vec::new();
+        let mut told: Vec<Told> = Vec::new();
         for handle in self.nodes.iter().filter(|handle| lock(&handle.incarnation).is_none()) {
             let node = handle.id;
             let failed = |error| RouterError::Node(node, error);
             let incarnation =
                 handle.node.host(self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges));
             let incarnation = incarnation.map_err(failed)?;
-            let mut is_fed = true;
+            let mut hungry = Vec::new();
             for PageRange { range, .. } in &ranges {
                 let applied = handle.node.applied(*range).map_err(failed)?;
-                is_fed &= applied.position.is_some() && applied.incarnation == incarnation;
+                if self.is_hungry(*range, &applied) {
+                    hungry.push(*range);
+                }
                 handle.told(applied.contents);
             }
             handle.drops.store(true, Ordering::Relaxed);
-            if is_fed {
-                *lock(&handle.incarnation) = Some(incarnation);
-            } else {
-                fresh.push((node, incarnation));
-            }
-        }
-        if fresh.is_empty() {
-            return Ok(());
+            told.push(Told { node, incarnation, hungry });
         }
         for PageRange { range, epoch, .. } in &ranges {
-            let index = {
-                let mut positions = lock(&self.positions);
-                let position = positions.entry(*range).or_default();
-                position.epoch = position.epoch.max(*epoch);
-                position.acknowledged
-            };
-            self.feed_range(*range, &fresh)?;
-            for (node, incarnation) in &fresh {
-                let fed = IngestBatch::Fed { range: *range, epoch: *epoch, index };
-                self.give(*node, *incarnation, fed)?;
+            if told.iter().any(|node| node.hungry.contains(range)) {
+                self.feed_range(*range, *epoch, &told)?;
             }
         }
-        for (node, incarnation) in fresh {
+        for Told { node, incarnation, .. } in told {
             *lock(&self.handle(node).incarnation) = Some(incarnation);
         }
         Ok(())
@@ -86,21 +81,36 @@ impl Router {
         }
     }
 
-    /// Offers all contents of a range, and fetches what nobody has.
-    fn feed_range(&self, range: RangeId, fresh: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
-        let is_fresh = |node: &NodeId| fresh.iter().any(|(one, _)| one == node);
-        let mut lives = fresh.to_vec();
-        // The others have what is theirs: what they have is not searched for at home.
-        for handle in self.nodes.iter().filter(|handle| !is_fresh(&handle.id)) {
+    /// Feeds the nodes that need it what a range has.
+    fn feed_range(&self, range: RangeId, epoch: Epoch, told: &[Told]) -> Result<(), RouterError> {
+        let index = self.fed_index(range, epoch);
+        let hungry = || told.iter().filter(|node| node.hungry.contains(&range));
+        for Told { node, incarnation, .. } in hungry() {
+            self.give(*node, *incarnation, IngestBatch::Begin { range, epoch })?;
+        }
+        // The others have what is theirs: what they have is not fetched.
+        let mut lives: Vec<(NodeId, Incarnation)> =
+            told.iter().map(|node| (node.node, node.incarnation)).collect();
+        for handle in &self.nodes {
             lives.extend(lock(&handle.incarnation).map(|incarnation| (handle.id, incarnation)));
         }
+        lives.sort_by_key(|(node, _)| !hungry().any(|one| one.node == *node));
+        self.offer(range, &lives)?;
+        for Told { node, incarnation, .. } in hungry() {
+            self.give(*node, *incarnation, IngestBatch::Fed { range, epoch, index })?;
+        }
+        Ok(())
+    }
+
+    /// Offers all contents of a range to these nodes in turn, and fetches what none of them has.
+    fn offer(&self, range: RangeId, lives: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
         let (mut after, mut read, mut fetched) = (None, 0, 0);
         loop {
             self.check_running()?;
             let page = self.source.contents(range, after, CONTENTS_MAX)?;
             let all = page.contents.len();
             let mut left = page.contents;
-            for (node, incarnation) in &lives {
+            for (node, incarnation) in lives {
                 if left.is_empty() {
                     break;
                 }
@@ -110,7 +120,7 @@ impl Router {
             }
             fetched += left.len();
             read += all - left.len();
-            self.fetch(&left, &lives)?;
+            self.fetch(&left, lives)?;
             after = page.next;
             if after.is_none() {
                 tracing::info!(%range, read, fetched, "tier 2 knows the contents of a range");

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `worker` | collects orders by count or age, makes passes |
+//! | `position` | which orders are accepted, and which are not sent any more |
 //! | `pass` | one batch: store, search, answer; goes on where a failure left it |
 //! | `feed` | tells a node that was started anew what it must have |
 //! | `probe` | a content that is not stored |
@@ -24,10 +25,11 @@ pub(crate) mod migration;
 mod pass;
 pub(crate) mod plan_file;
 mod planning;
+mod position;
 mod probe;
 mod replace;
 pub(crate) mod request_file;
-pub(crate) mod requests;
+mod requests;
 mod sample;
 pub(crate) mod scheduler;
 mod start;
@@ -40,7 +42,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use doppel_model::{Epoch, Incarnation, NodeId, PartitionId, PlanVersion, RangeId};
+use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::ContentSource;
 use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
@@ -53,6 +55,7 @@ use crate::config::Config;
 use crate::error::Error;
 use migration::Migration;
 use plan_file::LearnedFrom;
+use position::Position;
 use requests::Requests;
 
 /// Names of the files: the plan, and what is requested of it.
@@ -116,16 +119,6 @@ struct Counts {
     searches: AtomicU64,
     fan_out: AtomicU64,
     node_fan_out: AtomicU64,
-}
-
-/// How far a range has come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Position {
-    epoch: Epoch,
-    /// Index of the last order that was handed over.
-    submitted: u64,
-    /// Index of the last order that every node has acknowledged.
-    acknowledged: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -226,7 +219,7 @@ impl Router {
 
     /// Finds out whether nodes were started anew.
     pub(crate) fn check_nodes(&self) {
-        let ranges: Vec<RangeId> = lock(&self.positions).keys().copied().collect();
+        let ranges = self.ranges();
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
             let known = *lock(&handle.incarnation);
             let (Some(known), Ok(applied)) = (known, handle.node.applied(range)) else { continue };
@@ -257,21 +250,13 @@ impl Router {
         (NodeId(assignment.node), PartitionId(assignment.id))
     }
 
-    /// Every node has acknowledged the orders of a range up to this one.
-    fn acknowledge(&self, range: RangeId, epoch: Epoch, through: u64) {
-        let mut positions = lock(&self.positions);
-        let position = positions.entry(range).or_default();
-        position.epoch = position.epoch.max(epoch);
-        position.acknowledged = position.acknowledged.max(through);
-    }
-
     /// Hands over what nodes say is to be searched for again, and has them forget it.
     ///
     /// # Errors
     /// When a node or tier 1 does not answer: they keep it.
     pub(crate) fn take_repeats(&self) -> Result<(), RouterError> {
         let plan = self.plan();
-        let ranges: Vec<RangeId> = lock(&self.positions).keys().copied().collect();
+        let ranges = self.ranges();
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
             loop {
                 let repeats = self.call(handle.id, &plan, |node, call| node.repeats(call, range, 0))?;
@@ -281,12 +266,6 @@ impl Router {
             }
         }
         Ok(())
-    }
-
-    /// Index of the last order of a range that every node has acknowledged.
-    #[cfg(feature = "simulation")]
-    pub(crate) fn acknowledged(&self, range: RangeId) -> u64 {
-        lock(&self.positions).get(&range).map_or(0, |position| position.acknowledged)
     }
 }
 

@@ -15,7 +15,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::{LengthVector, Plan};
 use doppel_protocol::index_node::{
-    BATCH_BYTES_MAX, BATCH_MAX, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
+    BATCH_BYTES_MAX, BATCH_MAX, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
 };
 use doppel_protocol::{IndexCommand, Orders, Pair, Search, SearchResult};
 
@@ -132,15 +132,28 @@ impl Pass {
         }
     }
 
-    /// Goes on until everything is answered.
+    /// Goes on until everything is answered, or a node knows a later owner of the range. Then the pass ends without
+    /// answers: the later owner asks again for what is pending.
     ///
     /// # Errors
     /// When a node or tier 1 does not do its part now. The pass is run again then.
     pub(crate) fn run(&mut self, router: &Router) -> Result<(), RouterError> {
+        match self.go_on(router) {
+            Err(RouterError::Node(node, NodeError::StaleEpoch { present })) => {
+                let (range, epoch, orders) = (self.range, self.epoch, self.orders());
+                tracing::warn!(%node, %range, %epoch, %present, orders, "orders of an earlier owner are dropped");
+                router.release(range, present, self.through);
+                Ok(())
+            }
+            run => run,
+        }
+    }
+
+    fn go_on(&mut self, router: &Router) -> Result<(), RouterError> {
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.store(router, node)?;
         }
-        router.acknowledge(self.range, self.epoch, self.through);
+        router.release(self.range, self.epoch, self.through);
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
         }

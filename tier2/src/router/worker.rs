@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders};
+use doppel_protocol::{IndexCommand, Orders};
 
 use super::scheduler::Step;
-use super::{Pass, Router, RouterError, lock};
+use super::{Pass, Router, RouterError};
 use crate::config::Config;
 
 /// What waits for the thread.
@@ -29,33 +29,6 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 impl Router {
-    /// Takes orders in their order: what was handed over before is left out.
-    pub(crate) fn accept(&self, mut orders: Orders) -> Result<Option<Orders>, RefusedOrders> {
-        if self.is_stopping() {
-            return Err(RefusedOrders { orders, error: IndexError::Stopping });
-        }
-        let mut positions = lock(&self.positions);
-        let position = positions.entry(orders.range).or_default();
-        if orders.epoch < position.epoch {
-            let error = IndexError::StaleEpoch { present: position.epoch };
-            return Err(RefusedOrders { orders, error });
-        }
-        let expected = position.submitted + 1;
-        if orders.first > expected {
-            return Err(RefusedOrders { orders, error: IndexError::Gap { expected } });
-        }
-        let known = ((expected - orders.first) as usize).min(orders.commands.len());
-        orders.commands.drain(..known);
-        orders.first += known as u64;
-        if orders.commands.is_empty() {
-            return Ok(None);
-        }
-        position.epoch = orders.epoch;
-        position.submitted += orders.commands.len() as u64;
-        self.waiting.fetch_add(orders.commands.len(), Ordering::Relaxed);
-        Ok(Some(orders))
-    }
-
     /// Whether there is nothing to do until somebody asks.
     #[cfg(test)]
     pub(crate) fn is_resting(&self) -> bool {

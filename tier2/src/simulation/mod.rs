@@ -133,6 +133,12 @@ impl Index {
         self.slots[node].set(None);
     }
 
+    /// Whether a node is there.
+    #[must_use]
+    pub fn is_alive(&self, node: usize) -> bool {
+        self.slots[node].get().is_some()
+    }
+
     /// A node starts, from its files.
     ///
     /// # Errors

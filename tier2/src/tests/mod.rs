@@ -2,6 +2,7 @@
 
 mod bands;
 mod disk;
+mod epochs;
 mod far;
 mod history;
 mod mapping;

@@ -7,7 +7,7 @@ use doppel_model::{Epoch, Incarnation, NodeId, PageId, PartitionId, PlanVersion,
 use doppel_partitioning::PartitionMap;
 use doppel_protocol::index_node::{
     CallContext, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, Hosting, IndexNode,
-    IngestBatch, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
+    IngestBatch, Ingested, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
 };
 use doppel_protocol::{ContentSource, PageRange};
 use tempfile::TempDir;
@@ -23,6 +23,7 @@ struct Alone {
     map: PartitionMap,
     dir: TempDir,
     call: CallContext,
+    ranges: Vec<PageRange>,
 }
 
 fn open(dir: &TempDir, life: u64) -> LocalNode {
@@ -42,26 +43,29 @@ impl Alone {
         let dir = TempDir::new().unwrap();
         let map = PartitionMap::one(3, Policy::default().tau).unwrap();
         let call = CallContext { plan: PlanVersion(4), incarnation: Incarnation(7) };
-        let this = Self { node: open(&dir, 7), map, dir, call };
+        let ranges = vec![PageRange { range: RANGE, epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }];
+        let this = Self { node: open(&dir, 7), map, dir, call, ranges };
         assert_eq!(this.node.host(this.hosting(4)), Ok(Incarnation(7)));
         this
     }
 
     fn hosting(&self, version: u64) -> Hosting {
-        let first = PageId::from_bytes([0; 16]);
         Hosting {
             version: PlanVersion(version),
             lexicon: Arc::new(self.map.lexicon().clone()),
             serving: vec![HostedPartition { id: PartitionId(5), bounds: self.map.bounds()[0] }],
             incoming_dimensions: 3,
             incoming: Vec::new(),
-            ranges: vec![PageRange { range: RANGE, epoch: Epoch(1), first }],
+            ranges: self.ranges.clone(),
         }
     }
 
     fn feed(&self, index: u64) {
-        let fed = IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index };
-        self.node.ingest(self.call, fed).unwrap();
+        self.give(IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index }).unwrap();
+    }
+
+    fn give(&self, batch: IngestBatch) -> Result<Ingested, NodeError> {
+        self.node.ingest(self.call, batch)
     }
 
     fn batch(&self, after: u64, orders: Vec<NodeOrder>) -> OrderBatch {
@@ -140,6 +144,48 @@ fn an_order_is_applied_once_and_none_is_missing() {
 }
 
 #[test]
+fn a_range_that_feeds_a_node_again_takes_back_what_it_does_not_name() {
+    let mut alone = Alone::new();
+    alone.ranges = vec![
+        PageRange { range: RANGE, epoch: Epoch(1), first: PageId::from_bytes([0; 16]) },
+        PageRange { range: RangeId(1), epoch: Epoch(1), first: PageId::from_bytes([128; 16]) },
+    ];
+    alone.node.host(alone.hosting(4)).unwrap();
+    let low = (0..).filter(|number| page(*number) < PageId::from_bytes([128; 16]));
+    let low: Vec<usize> = low.take(3).collect();
+    let high = (0..).find(|number| page(*number) >= PageId::from_bytes([128; 16])).unwrap();
+    for range in [RANGE, RangeId(1)] {
+        alone.give(IngestBatch::Fed { range, epoch: Epoch(1), index: 0 }).unwrap();
+    }
+    // Three pages of the range, one of them a copy of another range's page.
+    let puts = [(low[0], 60), (low[1], 70), (low[2], 80), (high, 80)];
+    let puts = puts.map(|(number, words)| alone.put(number, words)).to_vec();
+    alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
+
+    let begin = |epoch| IngestBatch::Begin { range: RANGE, epoch };
+    let fed = |epoch, index| IngestBatch::Fed { range: RANGE, epoch, index };
+    alone.give(begin(Epoch(2))).unwrap();
+    assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));
+    let stale = Err(NodeError::StaleEpoch { present: Epoch(2) });
+    assert_eq!((alone.give(begin(Epoch(1))), alone.give(fed(Epoch(1), 9))), (stale.clone(), stale.clone()));
+    let content = |words: u32| signature_of(&(0..words).collect::<Vec<_>>()).content();
+    alone.give(IngestBatch::Claims(vec![(page(low[1]), content(70))])).unwrap();
+    alone.give(fed(Epoch(2), 20)).unwrap();
+    assert_eq!((alone.give(begin(Epoch(1))), alone.give(fed(Epoch(1), 9))), (stale.clone(), stale));
+    assert_eq!(alone.node.applied(RANGE).unwrap().position, Some((Epoch(2), 20)));
+    let core = alone.node.read();
+    let pages = |words: u32| {
+        let entry = core.tables.find(content(words))?;
+        Some(core.tables.partition(entry).pages_of(entry.slot).collect::<Vec<_>>())
+    };
+    assert_eq!([60, 70, 80].map(pages), [None, Some(vec![page(low[1])]), Some(vec![page(high)])]);
+    drop(core);
+    // The copy was named by nobody else, so it is searched for again.
+    let repeats = alone.node.repeats(alone.call, RangeId(1), 0).unwrap();
+    assert_eq!(repeats.iter().map(|one| one.page).collect::<Vec<_>>(), [page(high)]);
+}
+
+#[test]
 fn another_plan_and_another_life_are_refused_with_the_present_one() {
     let alone = Alone::new();
     alone.feed(0);
@@ -155,10 +201,10 @@ fn another_plan_and_another_life_are_refused_with_the_present_one() {
     let one = alone.batch(0, vec![alone.put(1, 60), alone.put(2, 70)]);
     alone.node.apply(call, one).unwrap();
     alone.node.flush();
-    let Alone { dir, map, node, .. } = alone;
+    let Alone { dir, map, node, ranges, .. } = alone;
     drop(node);
     let call = CallContext { plan: PlanVersion(5), incarnation: Incarnation(8) };
-    let alone = Alone { node: open(&dir, 8), map, dir, call };
+    let alone = Alone { node: open(&dir, 8), map, dir, call, ranges };
     alone.node.host(alone.hosting(5)).unwrap();
     let dead = CallContext { incarnation: Incarnation(7), ..call };
     assert_eq!(alone.node.load(dead).unwrap_err(), NodeError::WrongIncarnation { present: Incarnation(8) });

@@ -19,11 +19,18 @@ pub(super) struct Source {
     pub(super) pages: Pages,
     pub(super) take: Take,
     pub(super) repeats: Mutex<Vec<Repeat>>,
+    pub(super) ranges: Mutex<Vec<PageRange>>,
 }
 
 impl Source {
     pub(super) fn new(pages: &Pages, take: impl Fn(Vec<SearchResult>) + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { pages: Arc::clone(pages), take: Box::new(take), repeats: Mutex::default() })
+        let only = PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) };
+        Arc::new(Self {
+            pages: Arc::clone(pages),
+            take: Box::new(take),
+            repeats: Mutex::default(),
+            ranges: Mutex::new(vec![only]),
+        })
     }
 
     /// Nothing is there, and nobody listens.
@@ -39,12 +46,18 @@ pub(super) fn orders(after: u64, commands: Vec<IndexCommand>) -> Orders {
 
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
-        Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
+        Ok(self.ranges.lock().unwrap().clone())
     }
 
-    fn contents(&self, _: RangeId, after: Option<PageId>, limit: usize) -> Result<ContentsPage, SourceError> {
-        let pages = self.pages.lock().unwrap();
-        let later = pages.iter().filter(|(page, _)| after.is_none_or(|after| **page > after));
+    fn contents(
+        &self,
+        range: RangeId,
+        after: Option<PageId>,
+        limit: usize,
+    ) -> Result<ContentsPage, SourceError> {
+        let (pages, ranges) = (self.pages.lock().unwrap(), self.ranges()?);
+        let own = pages.iter().filter(|(page, _)| PageRange::of(&ranges, **page) == Some(range));
+        let later = own.filter(|(page, _)| after.is_none_or(|after| **page > after));
         // In small pieces, so that there are several.
         let limit = limit.min(100);
         let contents: Vec<(PageId, ContentHash)> =
