@@ -1,9 +1,9 @@
 //! How contents lie on nodes: by a learned plan, or by the paper's grid.
 
 use clap::{Args, ValueEnum};
-use doppel_model::Tau;
 use doppel_model::signature::Signature;
-use doppel_partitioning::{MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, Plan, Rho};
+use doppel_model::{NodeId, Tau};
+use doppel_partitioning::{MappingError, MappingLoad, PARTITIONS_MAX, PaperMap, PartitionIndex, Plan, Rho};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -86,9 +86,9 @@ pub enum Layout {
 #[derive(Debug, Clone, Copy)]
 pub struct Home {
     /// The partition, or the box of the grid.
-    pub partition: u32,
+    pub partition: PartitionIndex,
     /// Its node.
-    pub node: u32,
+    pub node: NodeId,
 }
 
 impl LayoutArgs {
@@ -182,7 +182,7 @@ impl Layout {
     }
 
     /// Where a content is stored; writes the nodes it is compared on to `probed_nodes`, ascending.
-    pub fn home(&self, signature: &Signature, probed_nodes: &mut Vec<u32>) -> Home {
+    pub fn home(&self, signature: &Signature, probed_nodes: &mut Vec<NodeId>) -> Home {
         match self {
             Self::Learned(plan) => {
                 let lengths = plan.map().lexicon().lengths(signature);

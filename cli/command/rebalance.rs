@@ -6,6 +6,7 @@ mod wait;
 use std::io::Write;
 
 use clap::Args;
+use doppel_model::{NodeId, PartitionId};
 use doppel_protocol::client::{Answer, Method};
 use doppel_protocol::{RebalancePlan, RebalanceRequest};
 use serde::Serialize;
@@ -107,9 +108,11 @@ impl Rebalance {
 
     fn request(&self) -> RebalanceRequest {
         match (self.drain, self.join, self.partition.zip(self.to)) {
-            (Some(node), ..) => RebalanceRequest::Drain { node },
-            (_, Some(node), _) => RebalanceRequest::Join { node },
-            (.., Some((partition, node))) => RebalanceRequest::Move { partition, node },
+            (Some(node), ..) => RebalanceRequest::Drain { node: NodeId(node) },
+            (_, Some(node), _) => RebalanceRequest::Join { node: NodeId(node) },
+            (.., Some((partition, node))) => {
+                RebalanceRequest::Move { partition: PartitionId(partition), node: NodeId(node) }
+            }
             (None, None, None) if self.learn => RebalanceRequest::Learn,
             (None, None, None) => RebalanceRequest::Balance,
         }
@@ -125,7 +128,7 @@ mod tests {
         let text = |request| serde_json::to_string(&Request { request, dry_run: true }).unwrap();
         assert_eq!(text(RebalanceRequest::Balance), r#"{"action":"balance","dry_run":true}"#);
         assert_eq!(
-            text(RebalanceRequest::Move { partition: 9, node: 3 }),
+            text(RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(3) }),
             r#"{"action":"move","partition":9,"node":3,"dry_run":true}"#
         );
     }

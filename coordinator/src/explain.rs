@@ -87,8 +87,8 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         comparable: app.policy().comparable(&signature),
         language: end.language.map(String::from),
         lengths: lookup.lengths,
-        home: lookup.home.0,
-        probed_partitions: lookup.probed_partitions.into_iter().map(|partition| partition.0).collect(),
+        home: lookup.home,
+        probed_partitions: lookup.probed_partitions,
     };
     Ok((Side { advice, compared, content: Some(content) }, Some(signature)))
 }

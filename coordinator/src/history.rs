@@ -42,6 +42,7 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use doppel_model::{NodeId, PartitionId};
     use doppel_protocol::{LengthBox, PartitionLoad};
 
     use super::*;
@@ -50,8 +51,8 @@ mod tests {
     fn the_history_is_bounded() {
         let history = History::default();
         let partition = PartitionLoad {
-            partition: 0,
-            node: 0,
+            partition: PartitionId(0),
+            node: NodeId(0),
             bounds: LengthBox { lo: Vec::new(), hi: Vec::new() },
             contents: 1,
             pages: 1,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_model::NodeId;
 use doppel_partitioning::Plan;
 use doppel_protocol::answer::{LoadBalance, NodeLoad};
 use doppel_protocol::{LoadReport, MappingApi};
@@ -37,7 +38,8 @@ pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBala
 
 /// Adds up, with a row for each of `all` nodes of a plan, whether or not it has partitions.
 fn per_node(load: &LoadReport, all: u32) -> Vec<NodeLoad> {
-    let mut nodes: BTreeMap<u32, NodeLoad> = (0..all).map(|node| (node, NodeLoad::default())).collect();
+    let mut nodes: BTreeMap<NodeId, NodeLoad> =
+        (0..all).map(|node| (NodeId(node), NodeLoad::default())).collect();
     for partition in &load.partitions {
         let node = nodes.entry(partition.node).or_default();
         node.partitions += 1;

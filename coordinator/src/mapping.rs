@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use doppel_model::signature::Signature;
+use doppel_model::{NodeId, PartitionId};
 use doppel_partitioning::{LengthVector, MappingLoad, Plan, WhatIf, what_if as figures};
 use doppel_protocol::answer::{Present, WhatIfs};
 use doppel_protocol::{MappingApi, RebalanceOutcome, RebalancePlan, RebalanceRequest};
@@ -26,9 +27,11 @@ pub(crate) struct RebalanceBody {
     /// `join` gives a node its part again, and `move` puts one partition on another node.
     action: RebalanceAction,
     /// The node that is drained, joined or moved to, from 0.
-    node: Option<u32>,
+    #[schema(value_type = Option<u32>)]
+    node: Option<NodeId>,
     /// The id of the partition that is moved.
-    partition: Option<u32>,
+    #[schema(value_type = Option<u32>)]
+    partition: Option<PartitionId>,
     /// Only say what would be done.
     #[serde(default)]
     dry_run: bool,
@@ -177,8 +180,8 @@ fn of_plan(plan: &Plan, sample: &[Arc<Signature>]) -> WhatIf {
     let lengths: Vec<LengthVector> = sample.iter().map(|one| plan.map().lexicon().lengths(one)).collect();
     let all = plan.measure(&lengths);
     // A node that is being drained still has partitions.
-    let serving: Vec<u32> = plan.serving().collect();
-    let has_part = |node: &usize| serving.contains(&(*node as u32)) || all.stored[*node] > 0;
+    let serving: Vec<usize> = plan.serving().map(NodeId::index).collect();
+    let has_part = |node: &usize| serving.contains(node) || all.stored[*node] > 0;
     let having: Vec<usize> = (0..all.stored.len()).filter(has_part).collect();
     let of = |counts: &[u64]| having.iter().map(|node| counts[*node]).collect();
     let load = MappingLoad { stored: of(&all.stored), received: of(&all.received) };

@@ -11,8 +11,8 @@ use clap::Args;
 use doppel::args;
 use doppel::layout::{self, Layout, RHO_DEFAULT, Shape};
 use doppel::progress;
-use doppel_model::Tau;
 use doppel_model::signature::Signature;
+use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{MappingLoad, Rho};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -290,7 +290,7 @@ fn lost(layout: &Layout, contents: &[&Signature], truth: &[(u32, u32)]) -> u64 {
         let place = layout.home(content, &mut reached);
         (place.node, reached.clone())
     };
-    let places: Vec<(u32, Vec<u32>)> = contents.iter().map(place).collect();
+    let places: Vec<(NodeId, Vec<NodeId>)> = contents.iter().map(place).collect();
     let searches = truth.iter().flat_map(|(a, b)| [(a, b), (b, a)]);
     let missed = searches.filter(|(a, b)| {
         let (home, (_, reached)) = (places[**b as usize].0, &places[**a as usize]);

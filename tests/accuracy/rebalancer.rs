@@ -97,7 +97,7 @@ fn arrive(contents: &[Signature], nodes: u32, tau: Tau, rebalancer: Rebalancer) 
         while stored < end {
             let next = (stored + stored.div_ceil(STEPS)).min(end);
             for vector in &lengths[stored..next] {
-                load.stored[plan.node(plan.map().home(vector)) as usize] += 1;
+                load.stored[plan.node(plan.map().home(vector)).index()] += 1;
             }
             stored = next;
             now.imbalance = now.imbalance.max(load.imbalance());

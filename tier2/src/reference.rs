@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, PartitionId};
+use doppel_model::{NodeId, PageId, PartitionId};
 use doppel_protocol::{
     IndexCommand, IndexError, LengthBox, LoadReport, Orders, Pair, PartitionLoad, PartitionLookup,
     RefusedOrders, SearchResult, Tier2Api,
@@ -121,8 +121,8 @@ impl Tier2Api for Exhaustive {
         let stored = self.stored();
         let bytes = stored.iter().map(|(_, s)| s.as_bytes().len() as u64).sum();
         let only = PartitionLoad {
-            partition: 0,
-            node: 0,
+            partition: PartitionId(0),
+            node: NodeId(0),
             bounds: LengthBox { lo: vec![None], hi: vec![None] },
             contents: stored.len() as u64,
             pages: stored.len() as u64,

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doppel_model::PageUrl;
 use doppel_model::signature::Signature;
+use doppel_model::{NodeId, PageUrl};
 use serde::Serialize;
 
 use super::contents::Contents;
@@ -22,8 +22,8 @@ pub(super) struct Outputs {
 struct Assignment<'a> {
     url: &'a PageUrl,
     partition: u32,
-    node: u32,
-    probed_nodes: &'a [u32],
+    node: NodeId,
+    probed_nodes: &'a [NodeId],
 }
 
 impl Outputs {
@@ -87,7 +87,7 @@ fn write_assignments(layout: &Layout, contents: &Contents, out: &mut dyn Write) 
     for (url, signature) in by_url {
         let home = layout.home(signature, &mut probed_nodes);
         write_line(
-            &Assignment { url, partition: home.partition, node: home.node, probed_nodes: &probed_nodes },
+            &Assignment { url, partition: home.partition.0, node: home.node, probed_nodes: &probed_nodes },
             out,
         )?;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use doppel_model::NodeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{Drift, LengthVector, Plan};
 
@@ -52,7 +53,7 @@ fn idle(layout: &Layout, stored: &[u64], sample: &[&Signature]) -> Vec<String> {
     let of = |idle: usize, verbs: [&str; 2]| {
         format!("{idle} of {} {}", plural(stored.len() as u64, "node"), verbs[usize::from(idle > 1)])
     };
-    let empty = || (0..).zip(stored).filter(|(_, stored)| **stored == 0).map(|(node, _)| node);
+    let empty = || (0..).zip(stored).filter(|(_, stored)| **stored == 0).map(|(node, _)| NodeId(node));
     let plan = match layout {
         Layout::Learned(plan) => plan,
         Layout::Paper(_) => {
@@ -65,8 +66,8 @@ fn idle(layout: &Layout, stored: &[u64], sample: &[&Signature]) -> Vec<String> {
                 .collect();
         }
     };
-    let serving: HashSet<u32> = plan.assignments().iter().map(|assignment| assignment.node).collect();
-    let (without, unmet): (Vec<u32>, Vec<u32>) = empty().partition(|node| !serving.contains(node));
+    let serving: HashSet<NodeId> = plan.assignments().iter().map(|assignment| assignment.node).collect();
+    let (without, unmet): (Vec<NodeId>, Vec<NodeId>) = empty().partition(|node| !serving.contains(node));
     let mut warnings = Vec::new();
     if !without.is_empty() {
         let idle = of(without.len(), ["has no partition", "have no partition"]);

@@ -100,6 +100,8 @@ pub(super) fn cancelled(outcome: &RebalanceOutcome, out: &mut dyn Write) -> io::
 
 #[cfg(test)]
 mod tests {
+    use doppel_model::{NodeId, PartitionId};
+
     use super::*;
 
     fn plan() -> RebalancePlan {
@@ -107,7 +109,12 @@ mod tests {
             plan_version: 4,
             splits: 1,
             joins: 2,
-            moves: vec![PartitionMove { partition: 9, from: 0, to: 3, contents: 1_250 }],
+            moves: vec![PartitionMove {
+                partition: PartitionId(9),
+                from: NodeId(0),
+                to: NodeId(3),
+                contents: 1_250,
+            }],
             contents_moved: 1_250,
             contents: 10_000,
             imbalance_before: 1.4,
@@ -134,11 +141,12 @@ mod tests {
         assert_eq!(told(RebalanceRequest::Balance, &plan(), true), expected);
         let moved = RebalancePlan { splits: 0, joins: 0, contents: 1, contents_moved: 1, ..plan() };
         let expected = "moving partition 9 to node 3: 1 partition to move, with 1 of 1 content (100.0 %)\n";
-        let text = told(RebalanceRequest::Move { partition: 9, node: 3 }, &moved, false);
+        let text = told(RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(3) }, &moved, false);
         assert!(text.starts_with(expected) && !text.contains("plan 5"), "{text}");
         let one_join = RebalancePlan { splits: 0, joins: 1, ..plan() };
         assert!(
-            told(RebalanceRequest::Drain { node: 0 }, &one_join, false).contains("; 1 join of partitions\n")
+            told(RebalanceRequest::Drain { node: NodeId(0) }, &one_join, false)
+                .contains("; 1 join of partitions\n")
         );
         let expected = "learning the map anew: 1 content to copy, 1 of them (100.0 %) to another node\n";
         assert!(told(RebalanceRequest::Learn, &moved, false).starts_with(expected));
@@ -156,14 +164,14 @@ mod tests {
             "nothing to do: all is well (imbalance 1.02)\n"
         );
         let marked = RebalancePlan { started: true, ..RebalancePlan::default() };
-        let drained = told(RebalanceRequest::Drain { node: 3 }, &marked, false);
+        let drained = told(RebalanceRequest::Drain { node: NodeId(3) }, &marked, false);
         assert_eq!(drained, "draining node 3: no partition to move; it has none, and gets none any more\n");
     }
 
     #[test]
     fn a_cancelled_request_is_told() {
         let outcome = RebalanceOutcome {
-            request: RebalanceRequest::Drain { node: 3 },
+            request: RebalanceRequest::Drain { node: NodeId(3) },
             failed: Some("it was cancelled".to_owned()),
             cancelled: true,
             plan_version: 4,

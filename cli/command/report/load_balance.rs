@@ -4,6 +4,7 @@ mod panels;
 
 use std::io::{self, Write};
 
+use doppel_model::NodeId;
 use doppel_protocol::answer::LoadBalance;
 use doppel_protocol::{LengthBox, LoadReport, PartitionLoad, RebalanceProgress};
 
@@ -57,7 +58,7 @@ pub(super) fn print(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()>
         plural(*searches, "search")
     )?;
     if !report.drained.is_empty() {
-        let drained: Vec<String> = report.drained.iter().map(u32::to_string).collect();
+        let drained: Vec<String> = report.drained.iter().map(NodeId::to_string).collect();
         writeln!(out, "drained: {}", drained.join(", "))?;
     }
     if let Some(progress) = &report.progress {

@@ -12,6 +12,7 @@ macro_rules! number {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
         #[serde(transparent)]
+        #[repr(transparent)]
         pub struct $name(pub $inner);
 
         impl fmt::Display for $name {
@@ -34,6 +35,15 @@ number! {
     /// A node of tier 2, by its number in the plan, counted from 0.
     NodeId(u32)
 }
+impl NodeId {
+    /// Its place in a list of all nodes.
+    #[inline]
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 number! {
     /// A partition. The id names a box for as long as the box is the same, and is never given to another one.
     PartitionId(u32)

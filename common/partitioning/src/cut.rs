@@ -7,6 +7,7 @@
 use crate::bounding_space::{BoundingSpace, Bounds};
 use crate::intervals;
 use crate::length_vector::LengthVector;
+use crate::partition_index::PartitionIndex;
 
 /// How far above its share a part may be, per level of cuts above it, if the contents can be separated.
 const OVERLOAD: f64 = 0.005;
@@ -26,8 +27,8 @@ pub(super) const DEPTH_MAX: usize = 64;
 pub(super) enum Node {
     /// Vectors whose `feature` is at most `at` are to the left. `right` is the index of the right child.
     Cut { feature: usize, at: i64, right: usize },
-    /// A partition, by its number in the map.
-    Leaf(u32),
+    /// A partition.
+    Leaf(PartitionIndex),
 }
 
 /// The contents for which a space is cut.
@@ -159,7 +160,7 @@ impl<'s> Tree<'s> {
         let (left_home, right_home) = home.split_at_mut(middle);
 
         let node = self.nodes.len();
-        self.nodes.push(Node::Leaf(0));
+        self.nodes.push(Node::Leaf(PartitionIndex(0)));
         self.grow(&left, left_home, left_probing, wanted.below(cut.parts), depth + 1);
         self.nodes[node] = Node::Cut { feature: cut.feature, at: cut.at, right: self.nodes.len() };
         self.grow(
@@ -189,7 +190,7 @@ impl<'s> Tree<'s> {
         if wanted.owner.is_none() && self.each > 1 {
             self.grow(bounds, home, probing, Wanted::new(self.each, Some(owner)), depth);
         } else {
-            self.nodes.push(Node::Leaf(self.owners.len() as u32));
+            self.nodes.push(Node::Leaf(PartitionIndex(self.owners.len() as u32)));
             self.owners.push(owner);
         }
     }

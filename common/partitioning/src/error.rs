@@ -1,6 +1,9 @@
 //! Why a mapping is refused.
 
+use doppel_model::{NodeId, PartitionId};
+
 use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
+use crate::partition_index::PartitionIndex;
 
 /// Why a lexicon, a map or a plan is invalid, or a change to it is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,25 +24,28 @@ pub enum MappingError {
     #[error("there is no node {node}; the plan has {nodes}, counted from 0")]
     Node {
         /// The requested node.
-        node: u32,
+        node: NodeId,
         /// The number of nodes in the plan.
         nodes: u32,
     },
     /// The node is the last one that may have partitions, so it cannot be drained.
     #[error("node {0} is the only one that may have partitions; another one must be there or join first")]
-    LastNode(u32),
+    LastNode(NodeId),
     /// The node is drained, so no partitions can be placed on it.
     #[error("node {0} is drained; join it first")]
-    Drained(u32),
+    Drained(NodeId),
     /// The plan has no such partition.
     #[error("there is no partition {0}; the load-balance report has their ids")]
-    Partition(u32),
+    Partition(PartitionId),
+    /// The map has no partition at this place.
+    #[error("there is no partition at place {0} of the map")]
+    Place(PartitionIndex),
     /// The partition and the next one are not the two sides of one cut, so they cannot be joined.
     #[error("partition {0} and the next one are not the two sides of one cut")]
-    Sibling(u32),
+    Sibling(PartitionIndex),
     /// A partition id that occurs twice, that belongs to another box, or that the plan has not assigned yet.
     #[error("the partition id {0} is used twice, belongs to another box, or was never assigned")]
-    Id(u32),
+    Id(PartitionId),
     /// A feature or a boundary is out of range.
     #[error("a cut over feature {0} at {1} is not possible")]
     Cut(usize, i64),

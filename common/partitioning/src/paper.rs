@@ -28,12 +28,13 @@ use std::collections::BinaryHeap;
 
 use serde::Serialize;
 
-use doppel_model::Tau;
 use doppel_model::signature::{BUCKETS, Signature, bucket};
+use doppel_model::{NodeId, Tau};
 
 use crate::error::MappingError;
 use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
 use crate::load::MappingLoad;
+use crate::partition_index::PartitionIndex;
 
 pub use rho::{Deviation, Rho};
 
@@ -68,7 +69,7 @@ pub struct PaperMap {
     /// For each dimension the number of coarse intervals wanted.
     intervals: Vec<u32>,
     /// The node of each box.
-    boxes: Vec<u32>,
+    boxes: Vec<NodeId>,
 }
 
 impl PaperMap {
@@ -105,7 +106,7 @@ impl PaperMap {
         };
         map.cuts = map.intervals.iter().enumerate().map(cuts).collect();
         let mut stored = vec![0; boxes as usize];
-        lengths.iter().for_each(|lengths| stored[map.home(lengths) as usize] += 1);
+        lengths.iter().for_each(|lengths| stored[map.home(lengths).index()] += 1);
         map.boxes = dealt(&stored, nodes);
         Ok(map)
     }
@@ -130,8 +131,8 @@ impl PaperMap {
 
     /// The node of a box.
     #[must_use]
-    pub fn node(&self, number: u32) -> u32 {
-        self.boxes.get(number as usize).copied().unwrap_or(0)
+    pub fn node(&self, number: PartitionIndex) -> NodeId {
+        self.boxes.get(number.index()).copied().unwrap_or_default()
     }
 
     /// The lengths of a content.
@@ -146,25 +147,25 @@ impl PaperMap {
 
     /// The box that stores contents of these lengths.
     #[must_use]
-    pub fn home(&self, lengths: &PaperLengths) -> u32 {
+    pub fn home(&self, lengths: &PaperLengths) -> PartitionIndex {
         let sides = self.cuts.iter().zip(&self.intervals).zip(lengths.0);
-        sides.fold(0, |home, ((cuts, count), length)| home * count + slicing::interval(cuts, length))
+        let row = |home, ((cuts, count), length): ((&Vec<u32>, &u32), u32)| {
+            home * count + slicing::interval(cuts, length)
+        };
+        PartitionIndex(sides.fold(0, row))
     }
 
     /// Writes the nodes that contents of these lengths are compared on to `out`, ascending.
-    pub fn probed(&self, lengths: &PaperLengths, out: &mut Vec<u32>) {
-        self.probed_boxes(lengths, out);
-        for number in out.iter_mut() {
-            *number = self.node(*number);
-        }
+    pub fn probed(&self, lengths: &PaperLengths, out: &mut Vec<NodeId>) {
+        out.clear();
+        out.extend(self.probed_boxes(lengths).into_iter().map(|number| self.node(number)));
         out.sort_unstable();
         out.dedup();
     }
 
-    /// Writes the boxes that may have partners of contents of these lengths to `out`, ascending.
-    fn probed_boxes(&self, lengths: &PaperLengths, out: &mut Vec<u32>) {
-        out.clear();
-        out.push(0);
+    /// The boxes that may have partners of contents of these lengths, ascending.
+    fn probed_boxes(&self, lengths: &PaperLengths) -> Vec<PartitionIndex> {
+        let mut out = vec![0];
         for ((cuts, count), length) in self.cuts.iter().zip(&self.intervals).zip(lengths.0) {
             let (least, most) = self.partners(length);
             let (first, last) = (slicing::interval(cuts, least), slicing::interval(cuts, most));
@@ -175,6 +176,7 @@ impl PaperMap {
             }
             out.drain(..before);
         }
+        out.into_iter().map(PartitionIndex).collect()
     }
 
     /// Least and greatest length of a partner.
@@ -200,9 +202,9 @@ impl PaperMap {
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
         let mut probed = Vec::new();
         for lengths in lengths {
-            load.stored[self.node(self.home(lengths)) as usize] += 1;
+            load.stored[self.node(self.home(lengths)).index()] += 1;
             self.probed(lengths, &mut probed);
-            probed.iter().for_each(|node| load.received[*node as usize] += 1);
+            probed.iter().for_each(|node| load.received[node.index()] += 1);
         }
         load
     }
@@ -231,12 +233,12 @@ fn sides(boxes: u32, dimensions: usize) -> Vec<u32> {
 
 /// A node for each box, so that all nodes store about the same: the fullest box first, each to the node that stores
 /// the least and, of several, has the fewest boxes.
-fn dealt(stored: &[u64], nodes: u32) -> Vec<u32> {
+fn dealt(stored: &[u64], nodes: u32) -> Vec<NodeId> {
     let mut order: Vec<usize> = (0..stored.len()).collect();
     order.sort_by_key(|number| Reverse(stored[*number]));
-    let mut emptiest: BinaryHeap<Reverse<(u64, u32, u32)>> =
-        (0..nodes).map(|node| Reverse((0, 0, node))).collect();
-    let mut dealt = vec![0; stored.len()];
+    let mut emptiest: BinaryHeap<Reverse<(u64, u32, NodeId)>> =
+        (0..nodes).map(|node| Reverse((0, 0, NodeId(node)))).collect();
+    let mut dealt = vec![NodeId(0); stored.len()];
     for number in order {
         if let Some(Reverse((contents, boxes, node))) = emptiest.pop() {
             dealt[number] = node;

@@ -15,7 +15,11 @@ use crate::length_vector::LengthVector;
 use crate::lexicon::Lexicon;
 use crate::limits::PARTITIONS_MAX;
 use crate::load::MappingLoad;
+use crate::partition_index::PartitionIndex;
 use crate::sample::Sample;
+
+/// A partition that is not counted yet.
+const NEW: Node = Node::Leaf(PartitionIndex(0));
 
 /// A lexicon, and the cuts over the features of its length vectors. Partitions are numbered from 0 so that
 /// neighbouring boxes have neighbouring numbers.
@@ -50,7 +54,7 @@ impl PartitionMap {
     /// # Errors
     /// When `dimensions` is out of range.
     pub fn one(dimensions: usize, tau: Tau) -> Result<Self, MappingError> {
-        Self::over(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(0)], tau, 0)
+        Self::over(Lexicon::unlearned(dimensions)?, vec![Node::Leaf(PartitionIndex(0))], tau, 0)
     }
 
     /// Learns a map of at most `partitions` partitions for collections like `sample`, together with a lexicon.
@@ -146,7 +150,7 @@ impl PartitionMap {
 
     /// The partition that stores contents with these lengths.
     #[must_use]
-    pub fn home(&self, lengths: &LengthVector) -> u32 {
+    pub fn home(&self, lengths: &LengthVector) -> PartitionIndex {
         let mut node = 0;
         loop {
             match self.nodes[node] {
@@ -159,22 +163,33 @@ impl PartitionMap {
     }
 
     /// Writes the partitions in which contents with these lengths are compared to `out`, in ascending order.
-    pub fn probed_partitions(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
+    pub fn probed_partitions(&self, lengths: &LengthVector, out: &mut Vec<PartitionIndex>) {
         out.clear();
-        let space = BoundingSpace::new(*lengths, self.tau);
-        self.collect_probed(&space, 0, &Bounds::all(self.lexicon.dimensions()), out);
+        self.each_probed(lengths, |partition| out.push(partition));
     }
 
-    fn collect_probed(&self, space: &BoundingSpace, node: usize, bounds: &Bounds, out: &mut Vec<u32>) {
+    /// Calls `each` with the partitions in which contents with these lengths are compared, in ascending order.
+    pub(super) fn each_probed(&self, lengths: &LengthVector, mut each: impl FnMut(PartitionIndex)) {
+        let space = BoundingSpace::new(*lengths, self.tau);
+        self.probe(&space, 0, &Bounds::all(self.lexicon.dimensions()), &mut each);
+    }
+
+    fn probe(
+        &self,
+        space: &BoundingSpace,
+        node: usize,
+        bounds: &Bounds,
+        each: &mut impl FnMut(PartitionIndex),
+    ) {
         if !space.meets(bounds) {
             return;
         }
         match self.nodes[node] {
-            Node::Leaf(partition) => out.push(partition),
+            Node::Leaf(partition) => each(partition),
             Node::Cut { feature, at, right } => {
                 let (left_bounds, right_bounds) = bounds.split(feature, at);
-                self.collect_probed(space, node + 1, &left_bounds, out);
-                self.collect_probed(space, right, &right_bounds, out);
+                self.probe(space, node + 1, &left_bounds, each);
+                self.probe(space, right, &right_bounds, each);
             }
         }
     }
@@ -184,7 +199,12 @@ impl PartitionMap {
     }
 
     /// Cuts the box of a partition in two. The numbers of later partitions increase by one.
-    pub(super) fn split(&mut self, partition: u32, feature: usize, at: i64) -> Result<(), MappingError> {
+    pub(super) fn split(
+        &mut self,
+        partition: PartitionIndex,
+        feature: usize,
+        at: i64,
+    ) -> Result<(), MappingError> {
         let count = self.partitions();
         if count >= PARTITIONS_MAX {
             return Err(MappingError::Partitions(count + 1));
@@ -194,33 +214,33 @@ impl PartitionMap {
             return Err(MappingError::Cut(feature, at));
         }
         let mut nodes = self.nodes.clone();
-        nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, Node::Leaf(0), Node::Leaf(0)]);
+        nodes.splice(leaf..=leaf, [Node::Cut { feature, at, right: 0 }, NEW, NEW]);
         self.replace(&nodes)
     }
 
     /// Joins the boxes of a partition and the next one. The numbers of later partitions decrease by one.
-    pub(super) fn join(&mut self, partition: u32) -> Result<(), MappingError> {
+    pub(super) fn join(&mut self, partition: PartitionIndex) -> Result<(), MappingError> {
         if !self.is_joinable(partition) {
             return Err(MappingError::Sibling(partition));
         }
         let leaf = self.leaf(partition)?;
         let mut nodes = self.nodes.clone();
-        nodes.splice(leaf - 1..=leaf + 1, [Node::Leaf(0)]);
+        nodes.splice(leaf - 1..=leaf + 1, [NEW]);
         self.replace(&nodes)
     }
 
     /// Whether a partition and the next one are the two sides of one cut.
     #[must_use]
-    pub fn is_joinable(&self, partition: u32) -> bool {
+    pub fn is_joinable(&self, partition: PartitionIndex) -> bool {
         let Ok(leaf) = self.leaf(partition) else { return false };
         let above = leaf.checked_sub(1).and_then(|above| self.nodes.get(above));
         matches!(above, Some(Node::Cut { right, .. }) if *right == leaf + 1)
             && matches!(self.nodes.get(leaf + 1), Some(Node::Leaf(_)))
     }
 
-    fn leaf(&self, partition: u32) -> Result<usize, MappingError> {
+    fn leaf(&self, partition: PartitionIndex) -> Result<usize, MappingError> {
         let leaf = self.nodes.iter().position(|node| *node == Node::Leaf(partition));
-        leaf.ok_or(MappingError::Partition(partition))
+        leaf.ok_or(MappingError::Place(partition))
     }
 
     /// Replaces the tree by another one in preorder, and renumbers its partitions.
@@ -239,11 +259,9 @@ impl PartitionMap {
     pub fn measure(&self, lengths: &[LengthVector]) -> MappingLoad {
         let zero = vec![0; self.partitions()];
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
-        let mut probed_partitions = Vec::new();
         for vector in lengths {
-            load.stored[self.home(vector) as usize] += 1;
-            self.probed_partitions(vector, &mut probed_partitions);
-            probed_partitions.iter().for_each(|partition| load.received[*partition as usize] += 1);
+            load.stored[self.home(vector).index()] += 1;
+            self.each_probed(vector, |partition| load.received[partition.index()] += 1);
         }
         load
     }
@@ -339,7 +357,7 @@ fn tree(cuts: &[Option<Cut>], dimensions: usize) -> Result<Vec<Node>, MappingErr
                 nodes.push(Node::Cut { feature: cut.feature, at: cut.at, right: 0 });
             }
             None => {
-                nodes.push(Node::Leaf(partitions));
+                nodes.push(Node::Leaf(PartitionIndex(partitions)));
                 partitions += 1;
                 // A partition ends a left side. The right side of the innermost open cut begins after it.
                 if let Some(parent) = open.pop()

@@ -13,14 +13,15 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use doppel_model::Tau;
 use doppel_model::signature::Signature;
+use doppel_model::{NodeId, PartitionId, Tau};
 
 use crate::bounding_space::Bounds;
 use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::limits::{NODES_MAX, PARTITIONS_MAX};
 use crate::load::MappingLoad;
+use crate::partition_index::PartitionIndex;
 use crate::partition_map::PartitionMap;
 
 /// The version of the stored format.
@@ -32,11 +33,11 @@ const VERSION: u32 = 1;
 pub struct Plan {
     map: PartitionMap,
     nodes: u32,
-    /// Indexed by the partition's number in the map.
+    /// In the order of the map.
     assignments: Vec<PartitionAssignment>,
     /// Nodes that must not have partitions, in ascending order.
-    drained: Vec<u32>,
-    next_id: u32,
+    drained: Vec<NodeId>,
+    next_id: PartitionId,
 }
 
 /// The id and the node of a partition.
@@ -44,9 +45,9 @@ pub struct Plan {
 #[serde(deny_unknown_fields)]
 pub struct PartitionAssignment {
     /// The id of the partition. It stays the same as long as the box does.
-    pub id: u32,
+    pub id: PartitionId,
     /// The node that stores the partition, counted from 0.
-    pub node: u32,
+    pub node: NodeId,
 }
 
 impl Plan {
@@ -67,8 +68,8 @@ impl Plan {
         if !(1..=PARTITIONS_MAX as u64).contains(&partitions) {
             return Err(MappingError::Partitions(usize::try_from(partitions).unwrap_or(usize::MAX)));
         }
-        let (map, node) = PartitionMap::learn_parts(sample, (nodes, each), tau, dimensions, version)?;
-        Ok(Self::over(map, nodes, &node))
+        let (map, parts) = PartitionMap::learn_parts(sample, (nodes, each), tau, dimensions, version)?;
+        Ok(Self::over(map, nodes, parts.into_iter().map(NodeId)))
     }
 
     /// Places all partitions of a map on the first of `nodes` nodes.
@@ -79,13 +80,13 @@ impl Plan {
         if !(1..=NODES_MAX).contains(&nodes) {
             return Err(MappingError::Nodes(nodes));
         }
-        let node = vec![0; map.partitions()];
-        Ok(Self::over(map, nodes, &node))
+        Ok(Self::over(map, nodes, std::iter::repeat(NodeId(0))))
     }
 
-    fn over(map: PartitionMap, nodes: u32, node: &[u32]) -> Self {
-        let assignments = (0..).zip(node).map(|(id, node)| PartitionAssignment { id, node: *node }).collect();
-        let next_id = map.partitions() as u32;
+    fn over(map: PartitionMap, nodes: u32, node: impl Iterator<Item = NodeId>) -> Self {
+        let next_id = PartitionId(map.partitions() as u32);
+        let ids = (0..next_id.0).map(PartitionId);
+        let assignments = ids.zip(node).map(|(id, node)| PartitionAssignment { id, node }).collect();
         Self { map, nodes, assignments, drained: Vec::new(), next_id }
     }
 
@@ -94,9 +95,9 @@ impl Plan {
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
         for assignment in &mut self.assignments {
-            assignment.id += before.next_id;
+            assignment.id.0 += before.next_id.0;
         }
-        self.next_id += before.next_id;
+        self.next_id.0 += before.next_id.0;
         self
     }
 
@@ -109,7 +110,7 @@ impl Plan {
             return Err(MappingError::PlanVersion(self.map.version()));
         }
         let lexicon_stays = self.map.lexicon() == before.map.lexicon();
-        let boxes: HashMap<u32, &Bounds> =
+        let boxes: HashMap<PartitionId, &Bounds> =
             before.assignments.iter().map(|assignment| assignment.id).zip(before.map.bounds()).collect();
         let stays = |(assignment, bounds): (&PartitionAssignment, &Bounds)| match boxes.get(&assignment.id) {
             Some(earlier) => lexicon_stays && *earlier == bounds,
@@ -131,45 +132,50 @@ impl Plan {
         self.nodes
     }
 
-    /// Id and node of every partition, indexed by its number in the map.
+    /// Id and node of every partition, in the order of the map.
     #[must_use]
     pub fn assignments(&self) -> &[PartitionAssignment] {
         &self.assignments
     }
 
-    /// The node of a partition, given by its number in the map.
-    #[must_use]
-    pub fn node(&self, partition: u32) -> u32 {
-        self.assignments.get(partition as usize).map_or(0, |assignment| assignment.node)
+    /// The place in the map, id and node of every partition.
+    pub fn partitions(&self) -> impl Iterator<Item = (PartitionIndex, &PartitionAssignment)> {
+        PartitionIndex::first(self.assignments.len()).zip(&self.assignments)
     }
 
-    /// The number in the map of the partition with this id.
+    /// The node of a partition.
     #[must_use]
-    pub fn number(&self, id: u32) -> Option<u32> {
-        self.assignments.iter().position(|assignment| assignment.id == id).map(|number| number as u32)
+    pub fn node(&self, partition: PartitionIndex) -> NodeId {
+        self.assignments.get(partition.index()).map_or(NodeId(0), |assignment| assignment.node)
+    }
+
+    /// The place in the map of the partition with this id.
+    #[must_use]
+    pub fn find(&self, id: PartitionId) -> Option<PartitionIndex> {
+        self.partitions().find(|(_, assignment)| assignment.id == id).map(|(partition, _)| partition)
     }
 
     /// The drained nodes, which must not have partitions, in ascending order.
     #[must_use]
-    pub fn drained(&self) -> &[u32] {
+    pub fn drained(&self) -> &[NodeId] {
         &self.drained
     }
 
     /// The nodes that may have partitions, in ascending order.
-    pub fn serving(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.nodes).filter(|node| self.drained.binary_search(node).is_err())
+    pub fn serving(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.nodes).map(NodeId).filter(|node| self.drained.binary_search(node).is_err())
     }
 
-    fn check_node(&self, node: u32) -> Result<(), MappingError> {
+    fn check_node(&self, node: NodeId) -> Result<(), MappingError> {
         let nodes = self.nodes;
-        if node < nodes { Ok(()) } else { Err(MappingError::Node { node, nodes }) }
+        if node.0 < nodes { Ok(()) } else { Err(MappingError::Node { node, nodes }) }
     }
 
     /// Sets whether a node is drained. Its partitions stay on it until they are placed elsewhere.
     ///
     /// # Errors
     /// When the node does not exist, or is the only one that may have partitions.
-    pub fn set_drained(&mut self, node: u32, drained: bool) -> Result<(), MappingError> {
+    pub fn set_drained(&mut self, node: NodeId, drained: bool) -> Result<(), MappingError> {
         self.check_node(node)?;
         if drained && self.serving().all(|other| other == node) {
             return Err(MappingError::LastNode(node));
@@ -202,13 +208,13 @@ impl Plan {
         if !(1..=NODES_MAX).contains(&nodes) {
             return Err(MappingError::Nodes(nodes));
         }
-        self.drained.retain(|node| *node < nodes);
+        self.drained.retain(|node| node.0 < nodes);
         if self.drained.len() == nodes as usize {
             self.drained.clear();
         }
         self.nodes = nodes;
-        let serving: Vec<u32> = self.serving().collect();
-        let orphaned = self.assignments.iter_mut().filter(|assignment| assignment.node >= nodes);
+        let serving: Vec<NodeId> = self.serving().collect();
+        let orphaned = self.assignments.iter_mut().filter(|assignment| assignment.node.0 >= nodes);
         for (assignment, node) in orphaned.zip(serving.iter().cycle()) {
             assignment.node = *node;
         }
@@ -220,29 +226,29 @@ impl Plan {
         self.map.set_version(version);
     }
 
-    /// Assigns a partition, given by its number in the map, to a node.
+    /// Assigns a partition to a node.
     ///
     /// # Errors
     /// When the partition or the node does not exist.
-    pub fn place(&mut self, partition: u32, node: u32) -> Result<(), MappingError> {
+    pub fn place(&mut self, partition: PartitionIndex, node: NodeId) -> Result<(), MappingError> {
         self.check_node(node)?;
-        let assignment = self.assignments.get_mut(partition as usize);
-        assignment.ok_or(MappingError::Partition(partition))?.node = node;
+        let assignment = self.assignments.get_mut(partition.index());
+        assignment.ok_or(MappingError::Place(partition))?.node = node;
         Ok(())
     }
 
-    /// Splits a partition in two: where the feature is at most `at`, and the rest. The new partitions have the
-    /// numbers `partition` and `partition + 1` and are on the same node.
+    /// Splits a partition in two: where the feature is at most `at`, and the rest. The new partitions have
+    /// the place of the old one and the next, and are on the same node.
     ///
     /// # Errors
     /// When the partition or the feature does not exist, or there are already [`PARTITIONS_MAX`] partitions.
-    pub fn split(&mut self, partition: u32, feature: usize, at: i64) -> Result<(), MappingError> {
+    pub fn split(&mut self, partition: PartitionIndex, feature: usize, at: i64) -> Result<(), MappingError> {
         self.map.split(partition, feature, at)?;
-        let number = partition as usize;
-        let node = self.assignments[number].node;
-        let new = [0, 1].map(|n| PartitionAssignment { id: self.next_id + n, node });
-        self.next_id += 2;
-        self.assignments.splice(number..=number, new);
+        let place = partition.index();
+        let node = self.assignments[place].node;
+        let new = [0, 1].map(|n| PartitionAssignment { id: PartitionId(self.next_id.0 + n), node });
+        self.next_id.0 += 2;
+        self.assignments.splice(place..=place, new);
         Ok(())
     }
 
@@ -250,19 +256,19 @@ impl Plan {
     ///
     /// # Errors
     /// When the two are not the two sides of one cut.
-    pub fn join(&mut self, partition: u32) -> Result<(), MappingError> {
+    pub fn join(&mut self, partition: PartitionIndex) -> Result<(), MappingError> {
         self.map.join(partition)?;
-        let number = partition as usize;
-        let new = PartitionAssignment { id: self.next_id, node: self.assignments[number].node };
-        self.next_id += 1;
-        self.assignments.splice(number..=number + 1, [new]);
+        let place = partition.index();
+        let new = PartitionAssignment { id: self.next_id, node: self.assignments[place].node };
+        self.next_id.0 += 1;
+        self.assignments.splice(place..=place + 1, [new]);
         Ok(())
     }
 
     /// Writes the nodes on which contents with these lengths are compared to `out`, in ascending order.
-    pub fn probed_nodes(&self, lengths: &LengthVector, out: &mut Vec<u32>) {
-        self.map.probed_partitions(lengths, out);
-        out.iter_mut().for_each(|partition| *partition = self.node(*partition));
+    pub fn probed_nodes(&self, lengths: &LengthVector, out: &mut Vec<NodeId>) {
+        out.clear();
+        self.map.each_probed(lengths, |partition| out.push(self.node(partition)));
         out.sort_unstable();
         out.dedup();
     }
@@ -271,7 +277,7 @@ impl Plan {
     /// node.
     #[must_use]
     pub fn imbalance(&self, by_node: &[u64]) -> f64 {
-        let stored = self.serving().map(|node| by_node[node as usize]).collect();
+        let stored = self.serving().map(|node| by_node[node.index()]).collect();
         MappingLoad { stored, received: Vec::new() }.imbalance()
     }
 
@@ -282,9 +288,9 @@ impl Plan {
         let mut load = MappingLoad { stored: zero.clone(), received: zero };
         let mut probed_nodes = Vec::new();
         for vector in lengths {
-            load.stored[self.node(self.map.home(vector)) as usize] += 1;
+            load.stored[self.node(self.map.home(vector)).index()] += 1;
             self.probed_nodes(vector, &mut probed_nodes);
-            probed_nodes.iter().for_each(|node| load.received[*node as usize] += 1);
+            probed_nodes.iter().for_each(|node| load.received[node.index()] += 1);
         }
         load
     }
@@ -296,8 +302,8 @@ impl Plan {
 struct StoredPlan {
     doppel_plan: u32,
     nodes: u32,
-    drained: Vec<u32>,
-    next_id: u32,
+    drained: Vec<NodeId>,
+    next_id: PartitionId,
     partitions: Vec<PartitionAssignment>,
     map: PartitionMap,
 }
@@ -327,12 +333,12 @@ impl TryFrom<StoredPlan> for Plan {
             .iter()
             .map(|assignment| assignment.node)
             .chain(drained.iter().copied())
-            .find(|n| *n >= nodes)
+            .find(|node| node.0 >= nodes)
         {
             return Err(MappingError::Node { node, nodes });
         }
         // Ids are never reused. Reject a plan that has used half of them, so that there are always enough left.
-        if next_id > u32::MAX / 2 {
+        if next_id.0 > u32::MAX / 2 {
             return Err(MappingError::Id(next_id));
         }
         let mut seen = HashSet::new();

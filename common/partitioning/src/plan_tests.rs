@@ -4,24 +4,33 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use doppel_model::Tau;
+use doppel_model::{NodeId, PartitionId, Tau};
 
 const NODES: u32 = 5;
+const FIRST: PartitionIndex = PartitionIndex(0);
 
 #[derive(Debug, Clone)]
 enum Step {
-    Split(u32, usize, i64),
-    Join(u32),
-    Place(u32, u32),
-    Drain(u32, bool),
+    Split(PartitionIndex, usize, i64),
+    Join(PartitionIndex),
+    Place(PartitionIndex, NodeId),
+    Drain(NodeId, bool),
+}
+
+fn partition() -> impl Strategy<Value = PartitionIndex> {
+    (0u32..40).prop_map(PartitionIndex)
+}
+
+fn node() -> impl Strategy<Value = NodeId> {
+    (0..=NODES).prop_map(NodeId)
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0u32..40, 0usize..4, -60i64..120).prop_map(|(p, feature, at)| Step::Split(p, feature, at)),
-        2 => (0u32..40).prop_map(Step::Join),
-        2 => (0u32..40, 0..=NODES).prop_map(|(p, node)| Step::Place(p, node)),
-        1 => (0..=NODES, any::<bool>()).prop_map(|(node, drained)| Step::Drain(node, drained)),
+        4 => (partition(), 0usize..4, -60i64..120).prop_map(|(p, feature, at)| Step::Split(p, feature, at)),
+        2 => partition().prop_map(Step::Join),
+        2 => (partition(), node()).prop_map(|(p, node)| Step::Place(p, node)),
+        1 => (node(), any::<bool>()).prop_map(|(node, drained)| Step::Drain(node, drained)),
     ];
     vec(step, 0..60)
 }
@@ -47,7 +56,7 @@ fn apply(plan: &mut Plan, step: &Step) -> Result<(), MappingError> {
     }
 }
 
-fn boxes(plan: &Plan) -> BTreeMap<u32, Bounds> {
+fn boxes(plan: &Plan) -> BTreeMap<PartitionId, Bounds> {
     plan.assignments()
         .iter()
         .map(|assignment| assignment.id)
@@ -76,7 +85,7 @@ proptest! {
             }
         }
         prop_assert!(plan.serving().next().is_some());
-        prop_assert!(plan.assignments().iter().all(|assignment| assignment.node < NODES));
+        prop_assert!(plan.assignments().iter().all(|assignment| assignment.node.0 < NODES));
         let mut probed_nodes = Vec::new();
         for vector in &vectors {
             let holds = |bounds: &Bounds| (0..3).all(|m| {
@@ -85,7 +94,7 @@ proptest! {
             let bounds = plan.map().bounds().iter();
             let homes: Vec<usize> = bounds.enumerate().filter(|(_, b)| holds(b)).map(|(p, _)| p).collect();
             let home = plan.map().home(vector);
-            prop_assert_eq!(homes, vec![home as usize], "homes partition the space");
+            prop_assert_eq!(homes, vec![home.index()], "homes partition the space");
             plan.probed_nodes(vector, &mut probed_nodes);
             prop_assert!(probed_nodes.is_sorted_by(|a, b| a < b) && probed_nodes.contains(&plan.node(home)));
         }
@@ -98,7 +107,7 @@ proptest! {
 
     /// Joining the two sides of a split restores the boxes, with new ids.
     #[test]
-    fn a_join_undoes_a_split(steps in steps(), partition in 0u32..40, at in -60i64..120) {
+    fn a_join_undoes_a_split(steps in steps(), partition in partition(), at in -60i64..120) {
         let mut plan = single_partition();
         steps.iter().for_each(|step| drop(apply(&mut plan, step)));
         let before = plan.clone();
@@ -106,7 +115,7 @@ proptest! {
             prop_assert!(plan.map().is_joinable(partition));
             plan.join(partition).unwrap();
             prop_assert_eq!(plan.map(), before.map());
-            let number = partition as usize;
+            let number = partition.index();
             prop_assert_ne!(plan.assignments()[number].id, before.assignments()[number].id);
             prop_assert_eq!(plan.assignments()[number].node, before.assignments()[number].node);
         }
@@ -135,27 +144,33 @@ proptest! {
 #[test]
 fn a_plan_learned_anew_reuses_no_ids() {
     let mut before = single_partition();
-    before.split(0, 0, 50).unwrap();
+    before.split(FIRST, 0, 50).unwrap();
     let after = single_partition().after(&before);
     let old = boxes(&before);
     assert!(
-        after.assignments().iter().all(|assignment| !old.contains_key(&assignment.id) && assignment.id != 0)
+        after
+            .assignments()
+            .iter()
+            .all(|assignment| !old.contains_key(&assignment.id) && assignment.id != PartitionId(0))
     );
     let mut later = after.clone();
-    later.split(0, 0, 50).unwrap();
+    later.split(FIRST, 0, 50).unwrap();
     assert!(later.assignments().iter().all(|assignment| boxes(&after).keys().all(|id| *id < assignment.id)));
 }
 
 #[test]
 fn the_last_serving_node_cannot_be_drained() {
     let mut plan = single_partition();
-    for node in 0..NODES - 1 {
+    for node in (0..NODES - 1).map(NodeId) {
         plan.set_drained(node, true).unwrap();
     }
-    assert_eq!(plan.set_drained(NODES - 1, true), Err(MappingError::LastNode(NODES - 1)));
-    assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1]);
-    assert_eq!(plan.set_drained(NODES, false), Err(MappingError::Node { node: NODES, nodes: NODES }));
+    assert_eq!(plan.set_drained(NodeId(NODES - 1), true), Err(MappingError::LastNode(NodeId(NODES - 1))));
+    assert_eq!(plan.serving().collect::<Vec<_>>(), [NodeId(NODES - 1)]);
+    assert_eq!(
+        plan.set_drained(NodeId(NODES), false),
+        Err(MappingError::Node { node: NodeId(NODES), nodes: NODES })
+    );
     plan.extend(NODES + 1).unwrap();
-    assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1, NODES]);
+    assert_eq!(plan.serving().collect::<Vec<_>>(), [NODES - 1, NODES].map(NodeId));
     assert_eq!(plan.extend(NODES_MAX + 1), Err(MappingError::Nodes(NODES_MAX + 1)));
 }

@@ -25,6 +25,8 @@ mod round;
 #[cfg(test)]
 mod tests;
 
+use doppel_model::NodeId;
+
 use crate::length_vector::LengthVector;
 use crate::plan::Plan;
 pub use change::{PlanChange, PlannedMove};
@@ -72,7 +74,7 @@ impl Rebalancer {
     /// limit or less than half of the mean, or a drained node has a partition.
     #[must_use]
     pub fn is_due(&self, plan: &Plan, by_node: &[u64]) -> bool {
-        let is_drained = |node: u32| plan.drained().binary_search(&node).is_ok();
+        let is_drained = |node: NodeId| plan.drained().binary_search(&node).is_ok();
         plan.assignments().iter().any(|assignment| is_drained(assignment.node))
             || round::underfull(plan, by_node).next().is_some()
             || (round::has_enough(plan, by_node) && plan.imbalance(by_node) > self.limit)

@@ -114,7 +114,7 @@ proptest! {
         for lengths in vectors.iter().chain(&more).map(|v| LengthVector::new(v).unwrap()) {
             let holds = |b: &Bounds| (0..3).all(|m| (b.lo[m]..=b.hi[m]).contains(&lengths.feature(m)));
             let homes: Vec<usize> = (0..map.partitions()).filter(|p| holds(&map.bounds()[*p])).collect();
-            prop_assert_eq!(homes, vec![map.home(&lengths) as usize]);
+            prop_assert_eq!(homes, vec![map.home(&lengths).index()]);
         }
     }
 
@@ -188,7 +188,7 @@ proptest! {
         }).collect();
         if let Ok(map) = serde_json::from_value::<PartitionMap>(json) {
             let vector = map.lexicon().lengths(&signature_of(&[1, 2, 3]));
-            prop_assert!((map.home(&vector) as usize) < map.partitions());
+            prop_assert!(map.home(&vector).index() < map.partitions());
         }
     }
 }
@@ -253,15 +253,15 @@ fn the_probed_partitions_are_those_whose_boxes_are_met() {
         let map = PartitionMap::learn(&pages, partitions, self::tau(tau), dimensions, 1).unwrap();
         let all: Vec<LengthVector> = pages.iter().map(|page| map.lexicon().lengths(page)).collect();
         let (mut stored, mut received) = (vec![0; map.partitions()], vec![0; map.partitions()]);
-        let mut probed = vec![u32::MAX];
+        let mut probed = vec![PartitionIndex(u32::MAX)];
         for lengths in &all {
             let space = BoundingSpace::new(*lengths, map.tau());
-            let met = |partition: &u32| space.meets(&map.bounds()[*partition as usize]);
-            let expected: Vec<u32> = (0..map.partitions() as u32).filter(met).collect();
+            let met = |partition: &PartitionIndex| space.meets(&map.bounds()[partition.index()]);
+            let expected: Vec<PartitionIndex> = PartitionIndex::first(map.partitions()).filter(met).collect();
             map.probed_partitions(lengths, &mut probed);
             assert_eq!(probed, expected, "{lengths:?}");
-            stored[map.home(lengths) as usize] += 1;
-            expected.iter().for_each(|partition| received[*partition as usize] += 1);
+            stored[map.home(lengths).index()] += 1;
+            expected.iter().for_each(|partition| received[partition.index()] += 1);
         }
         let load = MappingLoad { stored, received };
         assert!(load.received.iter().sum::<u64>() < (map.partitions() * pages.len()) as u64);
@@ -361,8 +361,8 @@ fn drift_detects_contents_unlike_the_sample() {
     assert!(!drift(&first[150..]).is_unlike(), "{:?}", drift(&first[150..]));
     assert!(drift(&others).is_unlike(), "{:?}", drift(&others));
     let mut changed = map.clone();
-    changed.split(0, 0, 5).unwrap();
-    changed.join(0).unwrap();
+    changed.split(PartitionIndex(0), 0, 5).unwrap();
+    changed.join(PartitionIndex(0)).unwrap();
     assert_eq!(changed.sample().drift(&map.sample().load), None, "other boxes than were learned");
 }
 

@@ -21,6 +21,7 @@ use crate::error::MappingError;
 use crate::length_vector::LengthVector;
 use crate::lexicon::Lexicon;
 use crate::load::MappingLoad;
+use crate::partition_index::PartitionIndex;
 use crate::partition_map::PartitionMap;
 
 /// The numbers of sub-dictionaries that are evaluated.
@@ -123,7 +124,7 @@ fn loads_with_one_tree(
     let most = numbers.last().copied().unwrap_or(1);
     let (tree, _) = grow(&learned, &spaces, dimensions, most * boxes, 1);
     let map = PartitionMap::over(Lexicon::unlearned(dimensions)?, tree, tau, 0)?;
-    let homes: Vec<u32> = lengths.iter().map(|vector| map.home(vector)).collect();
+    let homes: Vec<PartitionIndex> = lengths.iter().map(|vector| map.home(vector)).collect();
     let with = |nodes: &u32| {
         let zero = vec![0; *nodes as usize];
         (assignments(&homes, map.partitions(), *nodes), MappingLoad { stored: zero.clone(), received: zero })
@@ -133,10 +134,10 @@ fn loads_with_one_tree(
     for (vector, home) in lengths.iter().zip(&homes) {
         map.probed_partitions(vector, &mut probed_partitions);
         for (assignments, load) in &mut loads {
-            load.stored[assignments[*home as usize]] += 1;
+            load.stored[assignments[home.index()]] += 1;
             // Partitions ascend, and so do their nodes.
             let mut last = None;
-            for node in probed_partitions.iter().map(|partition| assignments[*partition as usize]) {
+            for node in probed_partitions.iter().map(|partition| assignments[partition.index()]) {
                 if last.replace(node) != Some(node) {
                     load.received[node] += 1;
                 }
@@ -148,9 +149,9 @@ fn loads_with_one_tree(
 
 /// Assigns neighbouring partitions to the same node, such that the fullest node has as few contents as
 /// possible.
-fn assignments(homes: &[u32], partitions: usize, nodes: u32) -> Vec<usize> {
+fn assignments(homes: &[PartitionIndex], partitions: usize, nodes: u32) -> Vec<usize> {
     let mut stored = vec![0u64; partitions];
-    homes.iter().for_each(|home| stored[*home as usize] += 1);
+    homes.iter().for_each(|home| stored[home.index()] += 1);
     // Fills one node after another with at most `most` contents.
     let fill = |most: u64| -> Vec<usize> {
         let (mut node, mut has) = (0, 0);

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use super::index_error::IndexError;
 
 use doppel_model::signature::Signature;
+use doppel_model::{NodeId, PartitionId};
 use doppel_partitioning::{MappingError, Plan, PlanChange, PlannedMove};
 
 /// A requested change of the mapping.
@@ -21,19 +22,23 @@ pub enum RebalanceRequest {
     /// Moves everything away from a node.
     Drain {
         /// The node, from 0.
-        node: u32,
+        #[schema(value_type = u32)]
+        node: NodeId,
     },
     /// Moves one partition to another node.
     Move {
         /// The partition's id.
-        partition: u32,
+        #[schema(value_type = u32)]
+        partition: PartitionId,
         /// The node, from 0.
-        node: u32,
+        #[schema(value_type = u32)]
+        node: NodeId,
     },
     /// Lets a node have partitions again and moves its share there.
     Join {
         /// The node, from 0.
-        node: u32,
+        #[schema(value_type = u32)]
+        node: NodeId,
     },
 }
 
@@ -72,11 +77,14 @@ pub struct RebalancePlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionMove {
     /// The partition's id in the new plan.
-    pub partition: u32,
+    #[schema(value_type = u32)]
+    pub partition: PartitionId,
     /// The node that has it now.
-    pub from: u32,
+    #[schema(value_type = u32)]
+    pub from: NodeId,
     /// The node that it moves to.
-    pub to: u32,
+    #[schema(value_type = u32)]
+    pub to: NodeId,
     /// About how many contents it has.
     pub contents: u64,
 }

@@ -1,5 +1,6 @@
 //! The load of tier 2 per partition and node.
 
+use doppel_model::{NodeId, PartitionId};
 use serde::{Deserialize, Serialize};
 
 /// A box of length-vector space: `lo[m] <= feature m <= hi[m]`. Feature 0 is the total. For the m-th division of the
@@ -16,9 +17,11 @@ pub struct LengthBox {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PartitionLoad {
     /// Its id.
-    pub partition: u32,
+    #[schema(value_type = u32)]
+    pub partition: PartitionId,
     /// The node that has it, from 0.
-    pub node: u32,
+    #[schema(value_type = u32)]
+    pub node: NodeId,
     /// Its box.
     #[serde(rename = "box")]
     pub bounds: LengthBox,

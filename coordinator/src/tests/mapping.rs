@@ -1,7 +1,7 @@
 //! The load by node, its history, what-if figures, and changes of the mapping.
 
-use doppel_model::Tau;
 use doppel_model::signature::Signature;
+use doppel_model::{NodeId, Tau};
 use doppel_partitioning::{PartitionMap, Plan};
 use doppel_protocol::{IndexError, RebalanceProgress};
 
@@ -48,7 +48,7 @@ async fn a_request_is_tried_and_then_done() {
     let drained = door.post_json("/v1/rebalance", &json!({"action": "drain", "node": 1})).await.json();
     assert!(drained["moves"].as_array().unwrap().iter().any(|one| one["from"] == 1), "{drained}");
     let plan = door.tiers.state().plan.clone().unwrap();
-    assert!(plan.assignments().iter().all(|assignment| assignment.node != 1));
+    assert!(plan.assignments().iter().all(|assignment| assignment.node != NodeId(1)));
     assert_eq!(door.get("/v1/rebalance").await.json()["drained"], json!([1]));
     assert_eq!(door.get("/v1/reports/load-balance").await.json()["drained"], json!([1]));
 }

@@ -91,9 +91,9 @@ impl Mapping {
         random.shuffle(&mut order);
         let (sample, rest) = order.split_at(order.len() * usize::from(self.learned_percent) / 100);
         let layout = self.learn(sample, tau, variant, self.later_nodes, self.rho)?;
-        let mut probed_partitions = Vec::new();
+        let mut probed_nodes = Vec::new();
         let mut homes: Vec<usize> =
-            rest.iter().map(|content| layout.home(content, &mut probed_partitions).node as usize).collect();
+            rest.iter().map(|content| layout.home(content, &mut probed_nodes).node.index()).collect();
         let sizes: Vec<usize> = (0..SETS).map(|set| homes.iter().skip(set).step_by(SETS).len()).collect();
         let (mut ours, mut floor, mut limit) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..DEALS {

@@ -4,6 +4,8 @@
 //! arena of cells of 2, 4, .. 32 slots. Larger buckets are cut into runs, so that a search can pass over
 //! the members that are proven by one verified page at once (see [`search`](super::search)).
 
+use doppel_model::InsertSeq;
+
 use super::columns::{Center, Columns};
 
 /// Slots are below this, so that a bucket that is a slot can be told from one that is not.
@@ -52,7 +54,7 @@ struct Large {
 /// Members of one center.
 #[derive(Debug)]
 struct Run {
-    center: u32,
+    center: InsertSeq,
     /// The largest distance from the center.
     radius: u8,
     slots: Vec<u32>,
@@ -286,7 +288,7 @@ impl Large {
 }
 
 /// Where a slot of that insertion sequence is or belongs in a list.
-fn position(list: &[u32], insert_seq: u32, columns: &Columns) -> usize {
+fn position(list: &[u32], insert_seq: InsertSeq, columns: &Columns) -> usize {
     list.partition_point(|slot| columns.insert_seq(*slot) < insert_seq)
 }
 

@@ -4,7 +4,7 @@
 //! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
 //! are used again.
 
-use doppel_model::{ContentHash, PageId};
+use doppel_model::{ContentHash, InsertSeq, PageId};
 use doppel_partitioning::LengthVector;
 
 use super::truncated_minhash::TruncatedMinHash;
@@ -13,16 +13,16 @@ use super::truncated_minhash::TruncatedMinHash;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Center {
     /// The partner's insertion sequence, or [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
-    pub(crate) insert_seq: u32,
+    pub(crate) insert_seq: InsertSeq,
     /// At least the Jaccard distance to it, 1 - J, in 255ths.
     pub(crate) distance: u8,
 }
 
 impl Center {
     /// The entry was not searched for yet.
-    pub(crate) const UNKNOWN: Self = Self { insert_seq: 0, distance: 0 };
+    pub(crate) const UNKNOWN: Self = Self { insert_seq: InsertSeq(0), distance: 0 };
     /// The entry was searched for and has no partner that is older.
-    pub(crate) const NONE: Self = Self { insert_seq: 1, distance: 0 };
+    pub(crate) const NONE: Self = Self { insert_seq: InsertSeq(1), distance: 0 };
 
     /// Whether there is a center.
     pub(crate) fn is_entry(self) -> bool {
@@ -31,7 +31,10 @@ impl Center {
 }
 
 /// Insertion sequences start here; below are the marks of [`Center`].
-pub(crate) const FIRST_INSERT_SEQ: u32 = 2;
+pub(crate) const FIRST_INSERT_SEQ: InsertSeq = InsertSeq(2);
+
+/// The insertion sequence of a free slot.
+const VACANT: InsertSeq = InsertSeq(0);
 
 /// Bits of the marks of an entry.
 const COMPARABLE: u8 = 1;
@@ -54,14 +57,14 @@ pub(crate) struct Entry {
     pub(crate) lengths: LengthVector,
     pub(crate) truncated_minhash: TruncatedMinHash,
     pub(crate) record: Record,
-    pub(crate) insert_seq: u32,
+    pub(crate) insert_seq: InsertSeq,
     /// The page that is named for the content in answers, and that searches for it.
     pub(crate) page: PageId,
     /// Whether it has enough tokens to be a duplicate by similarity: then it is in the bands.
     pub(crate) comparable: bool,
 }
 
-/// The columns. All have one field per slot; a free slot has insertion sequence 0.
+/// The columns. All have one field per slot; a free slot has the insertion sequence [`VACANT`].
 #[derive(Debug)]
 pub(crate) struct Columns {
     dimensions: usize,
@@ -70,8 +73,8 @@ pub(crate) struct Columns {
     truncated_minhash: Vec<TruncatedMinHash>,
     offset: Vec<u64>,
     bytes: Vec<u32>,
-    insert_seq: Vec<u32>,
-    center: Vec<u32>,
+    insert_seq: Vec<InsertSeq>,
+    center: Vec<InsertSeq>,
     distance: Vec<u8>,
     query_order: Vec<u32>,
     page: Vec<PageId>,
@@ -122,8 +125,8 @@ impl Columns {
                 push(&mut self.truncated_minhash, entry.truncated_minhash);
                 push(&mut self.offset, 0);
                 push(&mut self.bytes, 0);
-                push(&mut self.insert_seq, 0);
-                push(&mut self.center, 0);
+                push(&mut self.insert_seq, VACANT);
+                push(&mut self.center, VACANT);
                 push(&mut self.distance, 0);
                 push(&mut self.query_order, 0);
                 push(&mut self.page, entry.page);
@@ -142,7 +145,7 @@ impl Columns {
     }
 
     /// Makes the entry a new one, with another page in front: nothing was ever said about it.
-    pub(crate) fn renew(&mut self, slot: u32, insert_seq: u32, page: PageId) {
+    pub(crate) fn renew(&mut self, slot: u32, insert_seq: InsertSeq, page: PageId) {
         let at = slot as usize;
         self.insert_seq[at] = insert_seq;
         self.page[at] = page;
@@ -160,7 +163,7 @@ impl Columns {
 
     /// Frees a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
-        self.insert_seq[slot as usize] = 0;
+        self.insert_seq[slot as usize] = VACANT;
         self.free.push(slot);
     }
 
@@ -180,12 +183,12 @@ impl Columns {
     }
 
     #[inline]
-    pub(crate) fn insert_seq(&self, slot: u32) -> u32 {
+    pub(crate) fn insert_seq(&self, slot: u32) -> InsertSeq {
         self.insert_seq[slot as usize]
     }
 
     /// Whether a slot, which there may be no more, has the entry of that insertion sequence.
-    pub(crate) fn has_insert_seq(&self, slot: u32, insert_seq: u32) -> bool {
+    pub(crate) fn has_insert_seq(&self, slot: u32, insert_seq: InsertSeq) -> bool {
         self.insert_seq.get(slot as usize) == Some(&insert_seq)
     }
 

@@ -12,6 +12,7 @@ use super::bands::BandKeys;
 use super::columns::Record;
 use super::fetched::{Fetched, PAGES_MAX, Wanted};
 use super::file::SignatureFile;
+use super::local_index::LocalIndex;
 use super::tables::{EntryRef, Tables};
 use super::truncated_minhash;
 
@@ -39,7 +40,7 @@ impl Core {
     }
 
     /// `page` has this content, whose home is a partition of this node.
-    pub(crate) fn put(&mut self, page: PageId, signature: &Signature, home: (u32, LengthVector)) {
+    pub(crate) fn put(&mut self, page: PageId, signature: &Signature, home: (LocalIndex, LengthVector)) {
         match self.tables.find(signature.content()) {
             Some(entry) => self.tables.partition_mut(entry).add_page(entry.slot, page),
             None => {

@@ -21,7 +21,7 @@ use super::tables::EntryRef;
 pub(super) struct Export {
     partitions: Vec<PartitionId>,
     /// The entries there were at the beginning, oldest first.
-    queue: Vec<(u32, EntryRef)>,
+    queue: Vec<(InsertSeq, EntryRef)>,
     /// The number of the last answer with changed contents, and the contents.
     handed: (u64, Vec<ContentHash>),
 }
@@ -42,7 +42,7 @@ impl LocalNode {
         };
         match from {
             EntriesFrom::Start => self.queued(export, 0, limit),
-            EntriesFrom::After(InsertSeq(seq)) => {
+            EntriesFrom::After(seq) => {
                 let at = export.queue.partition_point(|(insert_seq, _)| *insert_seq <= seq);
                 self.queued(export, at, limit)
             }
@@ -56,7 +56,7 @@ impl LocalNode {
             let mut core = self.write();
             for id in &partitions {
                 let local = core.tables.local(*id).ok_or(NodeError::NoPartition(*id))?;
-                core.tables.partitions[local as usize].changed.get_or_insert_default();
+                core.tables.partitions[local.index()].changed.get_or_insert_default();
             }
         }
         let core = self.read();
@@ -78,7 +78,7 @@ impl LocalNode {
         })?;
         let left = (export.queue.len() - end) as u64;
         let last = some.last().filter(|_| left > 0);
-        let next = last.map(|(insert_seq, _)| EntriesFrom::After(InsertSeq(*insert_seq)));
+        let next = last.map(|(insert_seq, _)| EntriesFrom::After(*insert_seq));
         Ok(EntriesPage { entries: self.healed(entries), changed: Vec::new(), left, next })
     }
 
@@ -88,7 +88,7 @@ impl LocalNode {
             let mut contents: Vec<ContentHash> = Vec::new();
             for id in &export.partitions {
                 let local = core.tables.local(*id).ok_or(NodeError::NoPartition(*id))?;
-                let source = &mut core.tables.partitions[local as usize];
+                let source = &mut core.tables.partitions[local.index()];
                 let Some(changed) = &mut source.changed else { continue };
                 let some = changed.iter().take(limit - contents.len()).copied();
                 let before = contents.len();
@@ -145,15 +145,13 @@ impl LocalNode {
             };
             let center = columns.center(entry.slot);
             let moved = MovedEntry {
-                origin: (self.config.id, InsertSeq(columns.insert_seq(entry.slot))),
+                origin: (self.config.id, columns.insert_seq(entry.slot)),
                 signature: read.signature,
                 pages: partition.pages_of(entry.slot).collect(),
                 center: match center {
                     Center::UNKNOWN => EntryCenter::Unknown,
                     Center::NONE => EntryCenter::Nobody,
-                    Center { insert_seq, distance } => {
-                        EntryCenter::Entry { seq: InsertSeq(insert_seq), distance }
-                    }
+                    Center { insert_seq: seq, distance } => EntryCenter::Entry { seq, distance },
                 },
                 is_center: columns.is_center(entry.slot),
                 searched: columns.query_order(entry.slot) != 0,

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use doppel_model::InsertSeq;
 use doppel_model::signature::Signature;
 
 use super::bands::{BandKey, BandKeys};
 use super::columns::Center;
+use super::local_index::LocalIndex;
 use super::tables::EntryRef;
 
 /// A verified partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Partner {
     pub(crate) entry: EntryRef,
-    pub(crate) insert_seq: u32,
+    pub(crate) insert_seq: InsertSeq,
     /// Shingles in common.
     pub(crate) shared: u32,
 }
@@ -23,7 +25,7 @@ pub(crate) struct Found {
     /// Oldest first.
     pub(crate) partners: Vec<Partner>,
     /// Partitions of the node that were searched, and exact comparisons in each.
-    pub(crate) probed_partitions: Vec<(u32, u32)>,
+    pub(crate) probed_partitions: Vec<(LocalIndex, u32)>,
     pub(crate) band_keys: BandKeys,
     /// The center of the entry that was searched for.
     pub(crate) center: Option<(EntryRef, Center)>,
@@ -39,7 +41,7 @@ pub(crate) struct Found {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passed {
-    pub(crate) partition: u32,
+    pub(crate) partition: LocalIndex,
     pub(crate) band_key: BandKey,
     pub(crate) steps: u32,
 }

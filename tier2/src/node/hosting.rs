@@ -34,7 +34,7 @@ impl LocalNode {
         let mut core = self.write();
         let goes = core.tables.partitions.iter().position(|partition| partition.state == State::Outgoing);
         let Some(partition) = goes else { return false };
-        let (records, gone) = core.tables.drop_partition(partition as u32, limit);
+        let (records, gone) = core.tables.drop_partition(partition.into(), limit);
         records.into_iter().for_each(|record| core.file.release(record));
         drop(core);
         // Not under the lock: it may be gigabytes.

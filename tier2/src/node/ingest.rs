@@ -15,8 +15,8 @@ use super::tables::EntryRef;
 use super::{Change, LocalNode, bounded};
 use crate::seed::Seeded;
 
-/// The insertion numbers here of centers that came from elsewhere.
-pub(super) type Origins = HashMap<(NodeId, InsertSeq), u32, Seeded>;
+/// The insertion sequences here of centers that came from elsewhere.
+pub(super) type Origins = HashMap<(NodeId, InsertSeq), InsertSeq, Seeded>;
 
 /// Claims that are taken under one lock.
 const CLAIMS: usize = 256;
@@ -135,7 +135,7 @@ impl Core {
             EntryCenter::Unknown => Center::UNKNOWN,
             EntryCenter::Nobody => Center::NONE,
             EntryCenter::Entry { seq, distance } => {
-                let stays = Center { insert_seq: seq.0, distance };
+                let stays = Center { insert_seq: seq, distance };
                 match origins.get(&(origin.0, seq)) {
                     Some(insert_seq) => Center { insert_seq: *insert_seq, distance },
                     None if origin.0 == node && !self.tables.has_left(stays) => stays,

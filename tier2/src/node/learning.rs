@@ -7,6 +7,7 @@ use super::bands::BandKey;
 use super::columns::Center;
 use super::core::Core;
 use super::found::Found;
+use super::local_index::LocalIndex;
 use super::tables::EntryRef;
 use crate::seed::Seeded;
 
@@ -24,7 +25,7 @@ impl Core {
     pub(crate) fn learn(&mut self, found: &Found) {
         let tables = &mut self.tables;
         for (probe, comparisons) in &found.probed_partitions {
-            let partition = &mut tables.partitions[*probe as usize];
+            let partition = &mut tables.partitions[probe.index()];
             partition.received += 1;
             partition.comparisons += u64::from(*comparisons);
         }
@@ -35,7 +36,7 @@ impl Core {
             tables.set_center(entry, center, &found.band_keys);
         }
         // A whole cluster may get another center at once, so its runs are made anew once.
-        let mut runs: HashSet<(u32, BandKey), Seeded> = HashSet::default();
+        let mut runs: HashSet<(LocalIndex, BandKey), Seeded> = HashSet::default();
         for (entry, center, band_keys) in &found.adopted {
             let present = tables.partition(*entry).columns.center(entry.slot);
             // It may have searched itself in the meantime.
@@ -47,11 +48,11 @@ impl Core {
             }
         }
         for (partition, band_key) in runs {
-            let partition = &mut tables.partitions[partition as usize];
+            let partition = &mut tables.partitions[partition.index()];
             partition.bands.recut(band_key, &partition.columns);
         }
         for passed in &found.passed {
-            let partition = &mut tables.partitions[passed.partition as usize];
+            let partition = &mut tables.partitions[passed.partition.index()];
             partition.bands.passed(passed.band_key, passed.steps, &partition.columns);
         }
         for (entry, signature) in &found.fetched {

@@ -31,6 +31,7 @@ mod hosting;
 mod ingest;
 mod learning;
 mod load;
+mod local_index;
 mod orders;
 pub(crate) mod pages;
 pub(crate) mod partition;

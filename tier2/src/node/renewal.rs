@@ -1,9 +1,9 @@
 //! What a node does for itself between two calls: tables made anew when their numbers run out, and compaction of the
 //! file.
 
-use hashbrown::HashMap;
-
+use doppel_model::InsertSeq;
 use doppel_protocol::index_node::NodeError;
+use hashbrown::HashMap;
 
 use super::columns::Center;
 use super::core::Core;
@@ -81,7 +81,7 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Healed), Vec<Wante
     let mut entries: Vec<EntryRef> = old.entries().collect();
     entries.sort_unstable_by_key(insert_seq);
 
-    let mut insert_seqs: HashMap<u32, u32, Seeded> = HashMap::default();
+    let mut insert_seqs: HashMap<InsertSeq, InsertSeq, Seeded> = HashMap::default();
     let (mut healed, mut wanted, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let host = old.partition(entry);

@@ -12,7 +12,7 @@ pub(super) fn of(node: &LocalNode, request: SampleRequest) -> Result<Sampled, No
         SampleRequest::Lengths { partition, skip, step } => {
             let core = node.read();
             let local = core.tables.local(partition).ok_or(NodeError::NoPartition(partition))?;
-            let columns = &core.tables.partitions[local as usize].columns;
+            let columns = &core.tables.partitions[local.index()].columns;
             let slots = columns.slots().skip(skip as usize).step_by(step.max(1) as usize).take(VECTORS_MAX);
             let lengths = slots.map(|slot| columns.vector(slot)).collect();
             Ok(Sampled::Lengths(lengths, columns.len() as u64))

@@ -32,9 +32,9 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use doppel_model::Tau;
 use doppel_model::pairwise::Comparison;
 use doppel_model::signature::Signature;
+use doppel_model::{InsertSeq, Tau};
 use doppel_partitioning::{BoundingSpace, LengthVector};
 
 use super::bands::BandKeys;
@@ -42,6 +42,7 @@ use super::columns::{Center, Columns};
 use super::core::Core;
 use super::fetched::{Fetched, Wanted};
 use super::found::{Found, Partner, Passed};
+use super::local_index::LocalIndex;
 use super::tables::EntryRef;
 use super::truncated_minhash::{self, TruncatedMinHash};
 
@@ -69,12 +70,12 @@ pub(crate) struct Subject<'a> {
 
 /// A place in a list of candidates.
 struct Cursor<'i> {
-    insert_seq: u32,
-    /// Core in the contacts.
+    insert_seq: InsertSeq,
+    /// Its place among the probed partitions.
     probe: u32,
     slots: &'i [u32],
     center: Option<Center>,
-    /// Core in `passed`.
+    /// Its place in `passed`.
     counted: Option<u32>,
 }
 
@@ -143,7 +144,7 @@ struct NodeSearch<'i, 's> {
     index: &'i Core,
     signature: &'s Signature,
     /// Where it is stored, and its insertion sequence.
-    own: Option<(EntryRef, u32)>,
+    own: Option<(EntryRef, InsertSeq)>,
     query_order: u32,
     space: BoundingSpace,
     truncated_minhash: TruncatedMinHash,
@@ -161,7 +162,7 @@ struct NodeSearch<'i, 's> {
 impl<'i> NodeSearch<'i, '_> {
     fn run(&mut self) {
         let mut lists = self.lists();
-        let (mut last, mut steps) = (0, 0_u32);
+        let (mut last, mut steps) = (InsertSeq::default(), 0_u32);
         while let Some(mut cursor) = lists.peek_mut() {
             steps += 1;
             if steps.is_multiple_of(STEPS) {
@@ -197,13 +198,13 @@ impl<'i> NodeSearch<'i, '_> {
         self.choose_center();
     }
 
-    /// The lists of candidates in every contacted partition.
+    /// The lists of candidates in every probed partition.
     fn lists(&mut self) -> BinaryHeap<Cursor<'i>> {
         let mut cursors = Vec::with_capacity(self.found.band_keys.len());
         let (band_keys, probed_partitions, passed) =
             (&self.found.band_keys, &self.found.probed_partitions, &mut self.found.passed);
         for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
-            let host = &self.index.tables.partitions[*partition as usize];
+            let host = &self.index.tables.partitions[partition.index()];
             for band_key in band_keys {
                 host.bands.lists(*band_key, |list| {
                     let Some(first) = list.slots.first() else { return };
@@ -224,7 +225,7 @@ impl<'i> NodeSearch<'i, '_> {
         BinaryHeap::from(cursors)
     }
 
-    fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: u32) {
+    fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: InsertSeq) {
         let columns = self.columns(entry.partition);
         let (slot, center) = (entry.slot, columns.center(entry.slot));
         // With copies, the page that searches later need not be the one that stays.
@@ -252,7 +253,13 @@ impl<'i> NodeSearch<'i, '_> {
         self.compare(entry, insert_seq, center, &read.signature);
     }
 
-    fn compare(&mut self, entry: EntryRef, insert_seq: u32, center: Center, candidate: &Arc<Signature>) {
+    fn compare(
+        &mut self,
+        entry: EntryRef,
+        insert_seq: InsertSeq,
+        center: Center,
+        candidate: &Arc<Signature>,
+    ) {
         let policy = self.index.tables.policy;
         let comparison = policy.compare(self.signature, candidate);
         let (shared, a, b) = (comparison.shared, comparison.a, comparison.b);
@@ -278,7 +285,7 @@ impl<'i> NodeSearch<'i, '_> {
 
     /// The center of a partner that never searched, or whose center has left: the oldest of the entry that searches
     /// and its partners. None when it is that itself.
-    fn adopt(&self, insert_seq: u32, link: &Comparison, candidate: &Signature) -> Option<Center> {
+    fn adopt(&self, insert_seq: InsertSeq, link: &Comparison, candidate: &Signature) -> Option<Center> {
         let (_, own) = self.own?;
         let (oldest, signature) = match self.found.partners.first().zip(self.oldest.as_ref()) {
             None if own > insert_seq => return None,
@@ -335,12 +342,12 @@ impl<'i> NodeSearch<'i, '_> {
     }
 
     #[inline]
-    fn columns(&self, partition: u32) -> &'i Columns {
-        &self.index.tables.partitions[partition as usize].columns
+    fn columns(&self, partition: LocalIndex) -> &'i Columns {
+        &self.index.tables.partitions[partition.index()].columns
     }
 }
 
-fn center(insert_seq: u32, link: &Comparison) -> Center {
+fn center(insert_seq: InsertSeq, link: &Comparison) -> Center {
     Center { insert_seq, distance: distance(link.shared, link.a, link.b).1 }
 }
 

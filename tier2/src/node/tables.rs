@@ -13,13 +13,14 @@ use std::sync::Arc;
 use crate::seed::Seeded;
 use doppel_model::pairwise::{Bands, Policy};
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, PageId, PartitionId};
+use doppel_model::{ContentHash, InsertSeq, PageId, PartitionId};
 use doppel_partitioning::{BoundingSpace, LengthVector, Lexicon};
 use doppel_protocol::index_node::{HostedPartition, Hosting};
 use hashbrown::{HashMap, HashSet, HashTable};
 
 use super::bands::{self, BandKeys};
 use super::columns::{Center, Entry, FIRST_INSERT_SEQ, Record};
+use super::local_index::LocalIndex;
 use super::partition::{Partition, State};
 use super::truncated_minhash;
 
@@ -33,8 +34,7 @@ const FIRST_QUERY_ORDER: u32 = 2;
 /// Where an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryRef {
-    /// The index of its partition on this node.
-    pub(crate) partition: u32,
+    pub(crate) partition: LocalIndex,
     pub(crate) slot: u32,
 }
 
@@ -44,15 +44,15 @@ pub(crate) struct Tables {
     /// Those of the policy.
     pub(crate) bands: Bands,
     lexicon: Arc<Lexicon>,
-    /// The index here of each partition that serves.
-    local: HashMap<PartitionId, u32, Seeded>,
+    /// The place here of each partition that serves.
+    local: HashMap<PartitionId, LocalIndex, Seeded>,
     pub(crate) partitions: Vec<Partition>,
     /// Where each content is.
     pub(crate) contents: HashTable<EntryRef>,
     /// Insertion sequences of the entries that are centers.
-    centers: HashSet<u32, Seeded>,
+    centers: HashSet<InsertSeq, Seeded>,
     hasher: Seeded,
-    next_insert_seq: u32,
+    next_insert_seq: InsertSeq,
     pub(super) next_query_order: u32,
     /// An entry could not be taken out of the bands.
     unclean: bool,
@@ -83,7 +83,7 @@ impl Tables {
         for partition in self.serving() {
             let hosted = HostedPartition { id: partition.id, bounds: partition.bounds };
             let at = new.add_partition(hosted, State::Serving, dimensions);
-            let count = &mut new.partitions[at as usize];
+            let count = &mut new.partitions[at.index()];
             (count.received, count.comparisons) = (partition.received, partition.comparisons);
         }
         new.find_partitions();
@@ -95,16 +95,16 @@ impl Tables {
         &self.lexicon
     }
 
-    fn add_partition(&mut self, hosted: HostedPartition, state: State, dimensions: usize) -> u32 {
+    fn add_partition(&mut self, hosted: HostedPartition, state: State, dimensions: usize) -> LocalIndex {
         let new = Partition::new(hosted, state, dimensions);
         match self.partitions.iter().position(|partition| partition.state == State::Free) {
             Some(free) => {
                 self.partitions[free] = new;
-                free as u32
+                free.into()
             }
             None => {
                 self.partitions.push(new);
-                self.partitions.len() as u32 - 1
+                (self.partitions.len() - 1).into()
             }
         }
     }
@@ -145,33 +145,36 @@ impl Tables {
 
     fn find_partitions(&mut self) {
         let serving = (0..).zip(&self.partitions).filter(|(_, one)| one.state == State::Serving);
-        self.local = serving.map(|(index, partition)| (partition.id, index)).collect();
+        self.local = serving.map(|(index, partition)| (partition.id, LocalIndex(index))).collect();
     }
 
-    /// The index here of a partition that serves.
+    /// The place here of a partition that serves.
     #[inline]
-    pub(crate) fn local(&self, id: PartitionId) -> Option<u32> {
+    pub(crate) fn local(&self, id: PartitionId) -> Option<LocalIndex> {
         self.local.get(&id).copied()
     }
 
-    /// The index here of a partition that is being filled.
-    pub(crate) fn incoming(&self, id: PartitionId) -> Option<u32> {
+    /// The place here of a partition that is being filled.
+    pub(crate) fn incoming(&self, id: PartitionId) -> Option<LocalIndex> {
         let comes = |partition: &Partition| partition.id == id && partition.state == State::Incoming;
-        self.partitions.iter().position(comes).map(|index| index as u32)
+        self.partitions.iter().position(comes).map(LocalIndex::from)
     }
 
     /// The serving partition whose box has these lengths.
-    pub(crate) fn home(&self, lengths: &LengthVector) -> Option<u32> {
+    pub(crate) fn home(&self, lengths: &LengthVector) -> Option<LocalIndex> {
         let has =
             |partition: &Partition| partition.state == State::Serving && partition.bounds.contains(lengths);
-        self.partitions.iter().position(has).map(|index| index as u32)
+        self.partitions.iter().position(has).map(LocalIndex::from)
     }
 
     /// The serving partitions that can have a near-duplicate.
-    pub(crate) fn probed(&self, space: &BoundingSpace) -> impl Iterator<Item = u32> {
+    pub(crate) fn probed(&self, space: &BoundingSpace) -> impl Iterator<Item = LocalIndex> {
         let meets =
             |partition: &Partition| partition.state == State::Serving && space.meets(&partition.bounds);
-        (0..).zip(&self.partitions).filter(move |(_, partition)| meets(partition)).map(|(index, _)| index)
+        (0..)
+            .zip(&self.partitions)
+            .filter(move |(_, partition)| meets(partition))
+            .map(|(index, _)| LocalIndex(index))
     }
 
     /// Whether partitions come or go.
@@ -199,7 +202,7 @@ impl Tables {
     /// Stores a content that is not stored yet in a partition of this node, as the youngest entry.
     pub(crate) fn insert(
         &mut self,
-        (partition, lengths): (u32, LengthVector),
+        (partition, lengths): (LocalIndex, LengthVector),
         page: PageId,
         signature: &Signature,
         record: Record,
@@ -214,11 +217,11 @@ impl Tables {
             comparable: self.policy.comparable(signature),
         };
         let band_keys = if entry.comparable { self.band_keys(signature) } else { BandKeys::new() };
-        let slot = self.partitions[partition as usize].insert(&entry, &band_keys);
+        let slot = self.partitions[partition.index()].insert(&entry, &band_keys);
         let entry = EntryRef { partition, slot };
         let (hasher, partitions) = (&self.hasher, &self.partitions);
         let hash = |entry: &EntryRef| {
-            hasher.hash_one(partitions[entry.partition as usize].columns.content(entry.slot))
+            hasher.hash_one(partitions[entry.partition.index()].columns.content(entry.slot))
         };
         self.contents.insert_unique(hash(&entry), entry, hash);
         entry
@@ -265,10 +268,10 @@ impl Tables {
     /// is free, and what it was is in the second part.
     pub(crate) fn drop_partition(
         &mut self,
-        partition: u32,
+        partition: LocalIndex,
         entries: usize,
     ) -> (Vec<Record>, Option<Partition>) {
-        let host = &mut self.partitions[partition as usize];
+        let host = &mut self.partitions[partition.index()];
         let slots: Vec<u32> = host.columns.slots_from(host.dropped_to).take(entries).collect();
         let mut records = Vec::with_capacity(slots.len());
         for slot in &slots {
@@ -280,7 +283,7 @@ impl Tables {
                 records.push(self.partition(entry).columns.record(*slot));
             }
         }
-        let host = &mut self.partitions[partition as usize];
+        let host = &mut self.partitions[partition.index()];
         if slots.len() == entries {
             host.dropped_to = slots.last().map_or(0, |slot| slot + 1);
             return (records, None);
@@ -304,9 +307,9 @@ impl Tables {
         self.contents.find(self.hasher.hash_one(content), same).copied()
     }
 
-    fn take_insert_seq(&mut self) -> u32 {
-        self.next_insert_seq += 1;
-        self.next_insert_seq - 1
+    fn take_insert_seq(&mut self) -> InsertSeq {
+        let next = InsertSeq(self.next_insert_seq.0 + 1);
+        std::mem::replace(&mut self.next_insert_seq, next)
     }
 
     pub(crate) fn set_center(&mut self, entry: EntryRef, center: Center, band_keys: &BandKeys) {
@@ -340,20 +343,20 @@ impl Tables {
         center.is_entry() && !self.centers.contains(&center.insert_seq)
     }
 
-    pub(crate) fn insert_seq(&self, entry: EntryRef) -> u32 {
+    pub(crate) fn insert_seq(&self, entry: EntryRef) -> InsertSeq {
         self.partition(entry).columns.insert_seq(entry.slot)
     }
 
     /// Whether the entry of that insertion sequence is still in a place.
-    pub(crate) fn is_alive(&self, entry: EntryRef, insert_seq: u32) -> bool {
-        let partition = self.partitions.get(entry.partition as usize);
+    pub(crate) fn is_alive(&self, entry: EntryRef, insert_seq: InsertSeq) -> bool {
+        let partition = self.partitions.get(entry.partition.index());
         partition
             .is_some_and(|p| p.state == State::Serving && p.columns.has_insert_seq(entry.slot, insert_seq))
     }
 
     /// Whether the numbers run out or slots were left behind.
     pub(crate) fn want_renewal(&self) -> bool {
-        self.unclean || self.next_insert_seq > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
+        self.unclean || self.next_insert_seq.0 > NUMBERS_MAX || self.next_query_order > NUMBERS_MAX
     }
 
     pub(crate) fn band_keys(&self, signature: &Signature) -> BandKeys {
@@ -362,11 +365,11 @@ impl Tables {
 
     #[inline]
     pub(crate) fn partition(&self, entry: EntryRef) -> &Partition {
-        &self.partitions[entry.partition as usize]
+        &self.partitions[entry.partition.index()]
     }
 
     pub(crate) fn partition_mut(&mut self, entry: EntryRef) -> &mut Partition {
-        &mut self.partitions[entry.partition as usize]
+        &mut self.partitions[entry.partition.index()]
     }
 
     /// Memory held, in bytes.

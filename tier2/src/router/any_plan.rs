@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_model::stable_hash64;
-use doppel_partitioning::{MappingError, Plan};
+use doppel_model::{NodeId, stable_hash64};
+use doppel_partitioning::{MappingError, PartitionIndex, Plan};
 
 use super::migration::Migration;
 use super::plan_file::LearnedFrom;
@@ -35,11 +35,11 @@ fn any(present: &Plan, sample: &[Arc<Signature>], dice: u64) -> Result<Plan, Map
         return Ok(plan.after(present));
     }
     let mut plan = present.clone();
-    for query_order in 0..1 + dice % 5 {
-        let dice = stable_hash64(&dice.wrapping_add(query_order).to_le_bytes());
-        let partition = (dice >> 8) as u32 % plan.map().partitions() as u32;
+    for change in 0..1 + dice % 5 {
+        let dice = stable_hash64(&dice.wrapping_add(change).to_le_bytes());
+        let partition = PartitionIndex((dice >> 8) as u32 % plan.map().partitions() as u32);
         match dice % 3 {
-            0 => plan.place(partition, (dice >> 40) as u32 % plan.nodes())?,
+            0 => plan.place(partition, NodeId((dice >> 40) as u32 % plan.nodes()))?,
             // Where there is no sibling, or too many, this is a smaller change.
             1 => drop(plan.join(partition)),
             _ => {

@@ -136,10 +136,10 @@ impl Router {
             let mut by_node: Vec<Vec<(PageId, Arc<Signature>, Home)>> = vec![Vec::new(); self.nodes.len()];
             for (page, signature) in self.signatures(some)? {
                 let (node, home) = self.home(&plan, &signature);
-                by_node[node.0 as usize].push((page, signature, home));
+                by_node[node.index()].push((page, signature, home));
             }
             for (node, incarnation) in lives {
-                for part in bounded(std::mem::take(&mut by_node[node.0 as usize])) {
+                for part in bounded(std::mem::take(&mut by_node[node.index()])) {
                     self.give(*node, *incarnation, IngestBatch::Contents(part))?;
                 }
             }

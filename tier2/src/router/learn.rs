@@ -6,7 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use doppel_partitioning::{NextPlan, PARTITIONS_MAX, Plan, PlanChange, PlannedMove, fan_out_saved};
+use doppel_model::NodeId;
+use doppel_partitioning::{
+    NextPlan, PARTITIONS_MAX, PartitionIndex, Plan, PlanChange, PlannedMove, fan_out_saved,
+};
 
 use super::plan_file::LearnedFrom;
 use super::{Router, RouterError, sample};
@@ -32,7 +35,7 @@ pub(crate) fn learned_from(router: &Router) -> LearnedFrom {
 pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     let (present, by_node) = (router.plan(), router.node_contents());
     let sample = sample::take(router, SAMPLE_MAX)?;
-    let serving: Vec<u32> = present.serving().collect();
+    let serving: Vec<NodeId> = present.serving().collect();
     let parts = serving.len() as u32;
     let map = present.map();
     let plan_version = map.version();
@@ -41,7 +44,7 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
         Plan::learn(&sample, (parts, each), map.tau(), map.lexicon().dimensions(), plan_version + 1)?
             .after(&present);
     // The sample's contents by new partition and present node.
-    let mut flows: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    let mut flows: BTreeMap<(PartitionIndex, NodeId), u64> = BTreeMap::new();
     for signature in &sample {
         let to = plan.map().home(&plan.map().lexicon().lengths(signature));
         let from = present.node(map.home(&map.lexicon().lengths(signature)));
@@ -49,8 +52,8 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     }
     let nodes = nodes_of_parts(&plan, &flows, &serving);
     plan.extend(present.nodes())?;
-    for number in 0..plan.map().partitions() as u32 {
-        plan.place(number, nodes[plan.node(number) as usize])?;
+    for partition in PartitionIndex::first(plan.map().partitions()) {
+        plan.place(partition, nodes[plan.node(partition).index()])?;
     }
     for node in present.drained() {
         plan.set_drained(*node, true)?;
@@ -59,11 +62,11 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     let scaled = |count: u64| (count * contents).div_ceil(sample.len().max(1) as u64);
     let mut after = vec![0; by_node.len()];
     let mut moves = Vec::new();
-    for ((number, from), count) in flows {
-        let to = plan.node(number);
-        after[to as usize] += count;
+    for ((place, from), count) in flows {
+        let to = plan.node(place);
+        after[to.index()] += count;
         if from != to {
-            let partition = plan.assignments()[number as usize].id;
+            let partition = plan.assignments()[place.index()].id;
             moves.push(PlannedMove { partition, from, to, contents: scaled(count) });
         }
     }
@@ -87,19 +90,24 @@ pub(crate) fn learn(router: &Router) -> Result<NextPlan, RouterError> {
     Ok(NextPlan { plan, change })
 }
 
-/// Which of the serving nodes gets each part of a plan: the pair with the most contents in common first.
-fn nodes_of_parts(plan: &Plan, flows: &BTreeMap<(u32, u32), u64>, serving: &[u32]) -> Vec<u32> {
-    let mut common: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-    for ((number, from), count) in flows {
-        *common.entry((plan.node(*number), *from)).or_default() += count;
+/// Which of the serving nodes gets each part of a plan, which is a node of that plan: the pair with the most contents
+/// in common first.
+fn nodes_of_parts(
+    plan: &Plan,
+    flows: &BTreeMap<(PartitionIndex, NodeId), u64>,
+    serving: &[NodeId],
+) -> Vec<NodeId> {
+    let mut common: BTreeMap<(NodeId, NodeId), u64> = BTreeMap::new();
+    for ((partition, from), count) in flows {
+        *common.entry((plan.node(*partition), *from)).or_default() += count;
     }
-    let mut common: Vec<((u32, u32), u64)> = common.into_iter().collect();
+    let mut common: Vec<((NodeId, NodeId), u64)> = common.into_iter().collect();
     common.sort_by_key(|(pair, count)| (Reverse(*count), *pair));
-    let mut nodes: Vec<Option<u32>> = vec![None; serving.len()];
-    let mut free: Vec<u32> = serving.to_vec();
+    let mut nodes: Vec<Option<NodeId>> = vec![None; serving.len()];
+    let mut free: Vec<NodeId> = serving.to_vec();
     for ((part, node), _) in common {
-        if let (None, Some(at)) = (nodes[part as usize], free.iter().position(|one| *one == node)) {
-            nodes[part as usize] = Some(free.remove(at));
+        if let (None, Some(at)) = (nodes[part.index()], free.iter().position(|one| *one == node)) {
+            nodes[part.index()] = Some(free.remove(at));
         }
     }
     let mut rest = free.into_iter();

@@ -40,7 +40,7 @@ impl Router {
         }
         let mut partitions = Vec::with_capacity(count);
         for (assignment, bounds) in plan.assignments().iter().zip(map.bounds()) {
-            let Some(load) = told.get(&PartitionId(assignment.id)) else { continue };
+            let Some(load) = told.get(&assignment.id) else { continue };
             partitions.push(PartitionLoad {
                 partition: assignment.id,
                 node: assignment.node,

@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use doppel_model::{ContentHash, NodeId, PartitionId};
-use doppel_partitioning::{MappingError, Plan};
+use doppel_partitioning::{MappingError, PartitionAssignment, Plan};
 use doppel_protocol::index_node::{
     ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, IngestBatch, MovedEntry,
 };
@@ -81,7 +81,7 @@ impl Migration {
         let mut targets = HashMap::new();
         for (assignment, bounds) in next.assignments().iter().zip(next.map().bounds()) {
             if !present.assignments().contains(assignment) {
-                let (node, id) = (NodeId(assignment.node), PartitionId(assignment.id));
+                let PartitionAssignment { node, id } = *assignment;
                 incoming.entry(node).or_default().push(HostedPartition { id, bounds: *bounds });
                 targets.insert(id, node);
             }
@@ -90,7 +90,7 @@ impl Migration {
         for assignment in
             present.assignments().iter().filter(|assignment| !next.assignments().contains(assignment))
         {
-            going.entry(NodeId(assignment.node)).or_default().push(PartitionId(assignment.id));
+            going.entry(assignment.node).or_default().push(assignment.id);
         }
         let source = |(node, partitions)| Source { node, partitions, from: EntriesFrom::Start, changes: 0 };
         let mut sources: Vec<Source> = going.into_iter().map(source).collect();

@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId};
-use doppel_partitioning::Plan;
+use doppel_partitioning::{PartitionIndex, Plan};
 use doppel_protocol::ContentSource;
 use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
 
@@ -193,7 +193,7 @@ impl Router {
     }
 
     fn handle(&self, node: NodeId) -> &Handle {
-        &self.nodes[node.0 as usize]
+        &self.nodes[node.index()]
     }
 
     /// Calls a node under a plan, in the life that was fed.
@@ -244,10 +244,10 @@ impl Router {
         self.node_contents().iter().sum()
     }
 
-    /// The node of a partition, by its index in the map, and its name.
-    fn place(plan: &Plan, index: u32) -> (NodeId, PartitionId) {
-        let assignment = plan.assignments()[index as usize];
-        (NodeId(assignment.node), PartitionId(assignment.id))
+    /// The node of a partition, and its name.
+    fn place(plan: &Plan, partition: PartitionIndex) -> (NodeId, PartitionId) {
+        let assignment = plan.assignments()[partition.index()];
+        (assignment.node, assignment.id)
     }
 
     /// Hands over what nodes say is to be searched for again, and has them forget it.
@@ -315,7 +315,6 @@ fn version(plan: &Plan) -> PlanVersion {
 /// The partitions of a plan that a node has.
 fn hosted(plan: &Plan, node: NodeId) -> Vec<HostedPartition> {
     let all = plan.assignments().iter().zip(plan.map().bounds());
-    let here = all.filter(|(assignment, _)| assignment.node == node.0);
-    here.map(|(assignment, bounds)| HostedPartition { id: PartitionId(assignment.id), bounds: *bounds })
-        .collect()
+    let here = all.filter(|(assignment, _)| assignment.node == node);
+    here.map(|(assignment, bounds)| HostedPartition { id: assignment.id, bounds: *bounds }).collect()
 }

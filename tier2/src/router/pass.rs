@@ -118,7 +118,7 @@ impl Pass {
                 let (node, home) = router.home(&self.plan, &signature);
                 let brought = Some((Arc::clone(&signature), node));
                 self.asked.extend(search.map(|search| Asked { page, content, search, brought, state: open }));
-                self.nodes[node.0 as usize].orders.push((index, NodeOrder::Put { page, signature, home }));
+                self.nodes[node.index()].orders.push((index, NodeOrder::Put { page, signature, home }));
             }
             IndexCommand::Remove { page, content } => {
                 // Nobody but the node itself knows whether it has the content.
@@ -170,7 +170,7 @@ impl Pass {
     /// Has a node carry its orders out, unless it has in its present life.
     fn store(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
         let present = *lock(&router.handle(node).incarnation);
-        let of_node = &mut self.nodes[node.0 as usize];
+        let of_node = &mut self.nodes[node.index()];
         if present.is_some() && of_node.stored == present {
             return Ok(());
         }

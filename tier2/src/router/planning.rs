@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use doppel_partitioning::{LengthVector, MappingError, NextPlan, Plan, PlanChange, PlannedMove, Rebalancer};
+use doppel_partitioning::{
+    LengthVector, MappingError, NextPlan, PartitionIndex, Plan, PlanChange, PlannedMove, Rebalancer,
+};
 use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 use doppel_protocol::{RebalanceError, RebalancePlan, RebalanceRequest};
 
@@ -145,8 +147,8 @@ impl Stored {
                 by_node: vec![0; router.nodes.len()],
                 by_partition: Vec::new(),
             };
-            let partitions = 0..stored.plan.assignments().len() as u32;
-            match partitions.into_iter().try_for_each(|index| stored.add(router, index)) {
+            let mut partitions = PartitionIndex::first(stored.plan.assignments().len());
+            match partitions.try_for_each(|partition| stored.add(router, partition)) {
                 Ok(()) => return Ok(stored),
                 Err(RouterError::Node(_, NodeError::StalePlan { .. } | NodeError::NoPartition(_))) => {}
                 Err(error) => return Err(error),
@@ -156,8 +158,8 @@ impl Stored {
     }
 
     /// Adds a partition.
-    fn add(&mut self, router: &Router, index: u32) -> Result<(), RouterError> {
-        let (node, partition) = Router::place(&self.plan, index);
+    fn add(&mut self, router: &Router, partition: PartitionIndex) -> Result<(), RouterError> {
+        let (node, partition) = Router::place(&self.plan, partition);
         // Every so many of all contents, wherever a partition begins.
         let before: u64 = self.by_node.iter().sum();
         let skip = before.next_multiple_of(self.weight) - before;
@@ -166,7 +168,7 @@ impl Stored {
         if let Sampled::Lengths(lengths, contents) = sampled {
             self.lengths.extend(lengths);
             self.by_partition.push(contents);
-            self.by_node[node.0 as usize] += contents;
+            self.by_node[node.index()] += contents;
         }
         Ok(())
     }
@@ -179,11 +181,11 @@ impl Stored {
             RebalanceRequest::Drain { node } => plan.set_drained(node, true)?,
             RebalanceRequest::Join { node } => plan.set_drained(node, false)?,
             RebalanceRequest::Move { partition, node } => {
-                let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
+                let place = plan.find(partition).ok_or(MappingError::Partition(partition))?;
                 if plan.drained().contains(&node) {
                     return Err(MappingError::Drained(node));
                 }
-                plan.place(number, node)?;
+                plan.place(place, node)?;
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
         }
@@ -205,8 +207,8 @@ impl Stored {
         for ((before, after), contents) in
             entries.zip(&self.by_partition).filter(|((a, b), _)| a.node != b.node)
         {
-            by_node[before.node as usize] -= contents;
-            by_node[after.node as usize] += contents;
+            by_node[before.node.index()] -= contents;
+            by_node[after.node.index()] += contents;
             let contents = *contents;
             moves.push(PlannedMove { partition: after.id, from: before.node, to: after.node, contents });
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use doppel_model::NodeId;
 use doppel_model::signature::Signature;
-use doppel_model::{NodeId, PartitionId};
-use doppel_partitioning::{LengthVector, Plan};
+use doppel_partitioning::{LengthVector, PartitionIndex, Plan};
 use doppel_protocol::index_node::{NodeError, NodeSearch, SearchBatch, Searched};
 use doppel_protocol::{Pair, PartitionLookup};
 
@@ -60,7 +60,7 @@ impl Router {
         }
         let mut nodes = Vec::new();
         plan.probed_nodes(lengths, &mut nodes);
-        nodes.into_iter().map(NodeId).collect()
+        nodes
     }
 
     /// Where a signature belongs.
@@ -69,7 +69,7 @@ impl Router {
         let lengths = plan.map().lexicon().lengths(signature);
         let mut probed_partitions = Vec::new();
         plan.map().probed_partitions(&lengths, &mut probed_partitions);
-        let id = |index: u32| -> PartitionId { Self::place(&plan, index).1 };
+        let id = |partition: PartitionIndex| Self::place(&plan, partition).1;
         PartitionLookup {
             home: id(plan.map().home(&lengths)),
             lengths: lengths.as_slice().to_vec(),

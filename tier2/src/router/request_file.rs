@@ -79,7 +79,7 @@ pub(crate) fn write(path: &Path, requests: &VecDeque<Requested>) -> Result<(), E
 
 #[cfg(test)]
 mod tests {
-    use doppel_model::Tau;
+    use doppel_model::{NodeId, PartitionId, Tau};
     use doppel_partitioning::PartitionMap;
 
     use super::*;
@@ -94,9 +94,9 @@ mod tests {
         let mut requests: VecDeque<Requested> = [
             RebalanceRequest::Balance,
             RebalanceRequest::Learn,
-            RebalanceRequest::Drain { node: 3 },
-            RebalanceRequest::Join { node: 0 },
-            RebalanceRequest::Move { partition: 9, node: 1 },
+            RebalanceRequest::Drain { node: NodeId(3) },
+            RebalanceRequest::Join { node: NodeId(0) },
+            RebalanceRequest::Move { partition: PartitionId(9), node: NodeId(1) },
         ]
         .into_iter()
         .map(|request| Requested { request, planned: planned.clone() })

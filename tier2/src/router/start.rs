@@ -1,6 +1,6 @@
 //! The plan of a start.
 
-use doppel_partitioning::{PartitionMap, Plan};
+use doppel_partitioning::{PartitionIndex, PartitionMap, Plan};
 use doppel_protocol::RebalanceRequest;
 
 use super::plan_file::{self, LearnedFrom};
@@ -30,11 +30,11 @@ pub(super) fn plan(config: &Config) -> Result<(Plan, Option<LearnedFrom>, Reques
     if !usable(&before) {
         let mut plan = Plan::on_first(map, config.nodes)?;
         for node in before.drained() {
-            // Of nodes that are no more, or of the last one, there is nothing to say.
+            // A node that is no more, or that would be the last one, is not drained.
             let _ = plan.set_drained(*node, true);
         }
         let first = plan.serving().next().unwrap_or_default();
-        plan.place(0, first)?;
+        plan.place(PartitionIndex(0), first)?;
         plan.set_version(plan_version);
         return Ok((plan, None, Requests::new(queue)));
     }

@@ -160,7 +160,7 @@ impl Index {
     /// # Errors
     /// When there cannot be such a plan, or a request cannot be stored.
     pub fn change(&self, dice: u64) -> Result<(), Error> {
-        let node = (dice >> 8) as u32 % self.config.nodes;
+        let node = NodeId((dice >> 8) as u32 % self.config.nodes);
         let request = |request| -> Result<(), Error> {
             match self.router.rebalance(request, false) {
                 Err(RebalanceError::Mapping(error)) => Err(error.into()),

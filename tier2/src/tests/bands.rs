@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doppel_model::ContentHash;
 use doppel_model::pairwise::Policy;
+use doppel_model::{ContentHash, InsertSeq};
 use doppel_partitioning::LengthVector;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn run(steps: &[Step]) {
                         page: page(0),
                         comparable: true,
                     };
-                    next_insert_seq += 1;
+                    next_insert_seq = InsertSeq(next_insert_seq.0 + 1);
                     let slot = columns.insert(&entry);
                     tables.insert(&families[family as usize], slot);
                     model.insert(slot, family);
@@ -86,7 +86,7 @@ fn run(steps: &[Step]) {
             Step::Center(at, center, distance) => {
                 let (Some(slot), Some(center)) = (pick(&model, at), pick(&model, center)) else { continue };
                 // Few centers, so that there are runs.
-                let insert_seq = columns.insert_seq(center) / 16 * 16;
+                let insert_seq = InsertSeq(columns.insert_seq(center).0 / 16 * 16);
                 let center = Center { insert_seq: insert_seq.max(FIRST_INSERT_SEQ), distance };
                 tables.loosen(&families[model[&slot] as usize], slot, &columns);
                 columns.set_center(slot, center);

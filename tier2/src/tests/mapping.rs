@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
+use doppel_model::{NodeId, PartitionId};
 use doppel_protocol::{
     IndexCommand, MappingApi, RebalanceError, RebalanceRequest, Search, SearchResult, Tier2Api,
 };
@@ -32,7 +33,7 @@ fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexComma
 fn by_node(tier2: &Tier2, nodes: usize) -> Vec<u64> {
     let mut contents = vec![0; nodes];
     for partition in tier2.load().unwrap().partitions {
-        contents[partition.node as usize] += partition.contents;
+        contents[partition.node.index()] += partition.contents;
     }
     contents
 }
@@ -70,18 +71,18 @@ fn the_plan_follows_the_load_and_the_operator() {
     assert_eq!(grown.iter().sum::<u64>(), 8_200);
 
     // Dry runs change nothing.
-    let dry = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, true).unwrap();
+    let dry = tier2.rebalance(RebalanceRequest::Drain { node: NodeId(2) }, true).unwrap();
     assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().unwrap().drained().is_empty());
     assert!(dry.nothing.is_none() && !dir.path().join("rebalance.json").exists());
-    let started = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, false).unwrap();
+    let started = tier2.rebalance(RebalanceRequest::Drain { node: NodeId(2) }, false).unwrap();
     assert!(started.started);
     come_to_rest(&tier2);
     let drained = by_node(&tier2, 4);
     assert_eq!((drained[2], drained.iter().sum::<u64>()), (0, 8_200), "{drained:?}");
     assert!(!dir.path().join("rebalance.json").exists());
-    let again = tier2.rebalance(RebalanceRequest::Drain { node: 2 }, false).unwrap();
+    let again = tier2.rebalance(RebalanceRequest::Drain { node: NodeId(2) }, false).unwrap();
     assert!(!again.started && again.nothing.unwrap().contains("node 2 is drained already"));
-    let joined = tier2.rebalance(RebalanceRequest::Join { node: 2 }, false).unwrap();
+    let joined = tier2.rebalance(RebalanceRequest::Join { node: NodeId(2) }, false).unwrap();
     assert!(joined.started);
     come_to_rest(&tier2);
     let joined = by_node(&tier2, 4);
@@ -99,14 +100,14 @@ fn the_plan_follows_the_load_and_the_operator() {
 
     // One partition by hand.
     let assignment = tier2.plan().unwrap().assignments()[0];
-    let to = (assignment.node + 1) % 4;
+    let to = NodeId((assignment.node.0 + 1) % 4);
     let moved = tier2.rebalance(RebalanceRequest::Move { partition: assignment.id, node: to }, true).unwrap();
     assert_eq!((moved.moves.len(), moved.moves[0].from, moved.moves[0].to), (1, assignment.node, to));
     for request in [
-        RebalanceRequest::Move { partition: 9_999_999, node: 0 },
-        RebalanceRequest::Move { partition: assignment.id, node: 4 },
-        RebalanceRequest::Drain { node: 4 },
-        RebalanceRequest::Join { node: u32::MAX },
+        RebalanceRequest::Move { partition: PartitionId(9_999_999), node: NodeId(0) },
+        RebalanceRequest::Move { partition: assignment.id, node: NodeId(4) },
+        RebalanceRequest::Drain { node: NodeId(4) },
+        RebalanceRequest::Join { node: NodeId(u32::MAX) },
     ] {
         assert!(matches!(tier2.rebalance(request, true), Err(RebalanceError::Mapping(_))), "{request:?}");
     }
@@ -168,11 +169,14 @@ fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
     // Without its thread nothing is begun: what is stored is what was answered.
     let source = Source::new(&pages, drop);
     let parts = open_parts(&config, &source);
-    let answer = parts.router.rebalance(RebalanceRequest::Drain { node: 1 }, false).unwrap();
+    let answer = parts.router.rebalance(RebalanceRequest::Drain { node: NodeId(1) }, false).unwrap();
     let stored = request_file::read(&path).pop_front().unwrap();
     let (plan, _) = stored.planned.unwrap();
-    assert_eq!((stored.request, plan.drained()), (RebalanceRequest::Drain { node: 1 }, &[1][..]));
-    let moved: Vec<u32> = answer.moves.iter().map(|one| one.partition).collect();
+    assert_eq!(
+        (stored.request, plan.drained()),
+        (RebalanceRequest::Drain { node: NodeId(1) }, &[NodeId(1)][..])
+    );
+    let moved: Vec<PartitionId> = answer.moves.iter().map(|one| one.partition).collect();
     let changed = plan
         .assignments()
         .iter()
@@ -188,12 +192,12 @@ fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
 
     // One that is cancelled is gone, also from the disk.
     let parts = open_parts(&config, &source);
-    parts.router.rebalance(RebalanceRequest::Join { node: 1 }, false).unwrap();
+    parts.router.rebalance(RebalanceRequest::Join { node: NodeId(1) }, false).unwrap();
     assert!(path.exists() && parts.router.progress().is_some());
     let outcome = parts.router.cancel().unwrap();
     assert_eq!(
         (outcome.request, outcome.cancelled, outcome.copied),
-        (RebalanceRequest::Join { node: 1 }, true, 0)
+        (RebalanceRequest::Join { node: NodeId(1) }, true, 0)
     );
     assert_eq!(
         (parts.router.outcome(), parts.router.requested(), path.exists()),
@@ -253,8 +257,14 @@ fn a_rebalance_request_outlives_the_process() {
     }
     come_to_rest(&tier2);
     assert!(by_node(&tier2, 2)[1] > 0);
-    let partition =
-        tier2.plan().unwrap().assignments().iter().find(|assignment| assignment.node == 0).unwrap().id;
+    let partition = tier2
+        .plan()
+        .unwrap()
+        .assignments()
+        .iter()
+        .find(|assignment| assignment.node == NodeId(0))
+        .unwrap()
+        .id;
     tier2.stop();
     drop(tier2);
     // As a crash leaves them.
@@ -273,29 +283,29 @@ fn a_rebalance_request_outlives_the_process() {
         tier2.stop();
         (plan, stored, outcome)
     };
-    let (plan, stored, outcome) = start(&[RebalanceRequest::Drain { node: 1 }], &config);
-    assert_eq!((plan.drained(), stored), (&[1][..], vec![2_000, 0]));
+    let (plan, stored, outcome) = start(&[RebalanceRequest::Drain { node: NodeId(1) }], &config);
+    assert_eq!((plan.drained(), stored), (&[NodeId(1)][..], vec![2_000, 0]));
     let outcome = outcome.unwrap();
     assert_eq!(
         (outcome.request, outcome.failed, outcome.plan_version),
-        (RebalanceRequest::Drain { node: 1 }, None, plan.map().version())
+        (RebalanceRequest::Drain { node: NodeId(1) }, None, plan.map().version())
     );
     assert!(outcome.copied > 0);
     // One that is not possible any more ends.
-    let (plan, _, outcome) = start(&[RebalanceRequest::Join { node: 7 }], &config);
-    assert_eq!(plan.drained(), [1]);
+    let (plan, _, outcome) = start(&[RebalanceRequest::Join { node: NodeId(7) }], &config);
+    assert_eq!(plan.drained(), [NodeId(1)]);
     assert!(outcome.unwrap().failed.unwrap().contains("no node 7"));
     // Another number of nodes is another request.
     let more = Config { nodes: 4, ..config.clone() };
-    let (four, stored, _) = start(&[RebalanceRequest::Move { partition, node: 0 }], &more);
-    assert_eq!((four.drained(), stored[1]), (&[1][..], 0));
+    let (four, stored, _) = start(&[RebalanceRequest::Move { partition, node: NodeId(0) }], &more);
+    assert_eq!((four.drained(), stored[1]), (&[NodeId(1)][..], 0));
     assert!(
         stored.iter().all(|contents| *contents < 800) && four.map().version() > plan.map().version(),
         "{stored:?}"
     );
     // Drained nodes stay so whatever is learned anew.
     let (other, stored, _) = start(&[], &Config { dimensions: 2, ..more.clone() });
-    assert_eq!((other.drained(), stored[1]), (&[1][..], 0));
+    assert_eq!((other.drained(), stored[1]), (&[NodeId(1)][..], 0));
     assert!(other.map().version() > four.map().version());
     // More nodes than partitions: one map for them, and everything is copied once.
     let (many, stored, outcome) = start(&[], &Config { dimensions: 2, nodes: 20, ..more });

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageId, stable_hash64};
+use doppel_model::{ContentHash, InsertSeq, PageId, stable_hash64};
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{ContentSource, IndexCommand, Pair, Search, SearchResult};
 use tempfile::TempDir;
@@ -252,7 +252,7 @@ impl World {
         let query_order = tables.partition(entry).columns.query_order(entry.slot);
         let insert_seq =
             |(node, entry): (usize, EntryRef)| (node, self.parts.nodes[node].read().tables.insert_seq(entry));
-        let insert_seqs: BTreeSet<(usize, u32)> =
+        let insert_seqs: BTreeSet<(usize, InsertSeq)> =
             partners.iter().map(|content| insert_seq(self.find(*content))).collect();
         for other in pages.values() {
             let content = other.content();
@@ -295,9 +295,9 @@ impl World {
             let has: BTreeSet<PageId> = partition.pages_of(entry.slot).collect();
             assert_eq!(has, pages);
             let assignment =
-                plan.assignments()[plan.map().home(&partition.columns.vector(entry.slot)) as usize];
-            let local = core.tables.local(doppel_model::PartitionId(assignment.id));
-            let home = (assignment.node as usize, local);
+                plan.assignments()[plan.map().home(&partition.columns.vector(entry.slot)).index()];
+            let local = core.tables.local(assignment.id);
+            let home = (assignment.node.index(), local);
             assert_eq!(home, (node, Some(entry.partition)), "a content is at its home");
         }
     }

@@ -1,5 +1,6 @@
 //! The load-balance report, drawn.
 
+use doppel_model::NodeId;
 use doppel_protocol::PartitionLoad;
 use doppel_protocol::answer::{LoadBalance, LoadPoint, NodeLoad};
 
@@ -16,7 +17,7 @@ pub(in super::super) fn panels(report: &LoadBalance) -> Vec<Panel> {
 
 fn boxes(report: &LoadBalance) -> Panel {
     let (total, half) = (limits(report, 0), limits(report, 1));
-    let group = |node: u32| report.nodes.iter().position(|one| one.node == node).unwrap_or_default();
+    let group = |node: NodeId| report.nodes.iter().position(|one| one.node == node).unwrap_or_default();
     let draw = |load: &PartitionLoad| {
         let side = |feature: usize, (least, most): (f64, f64)| {
             let value = |values: &[Option<i64>]| values.get(feature).copied().flatten();

@@ -31,7 +31,7 @@ fn grid(tau: &str, rho: f64, cuts: &[&[u32]]) -> PaperMap {
         sub_dictionaries: vec![0; BUCKETS],
         cuts: cuts.iter().map(|cuts| cuts.to_vec()).collect(),
         intervals,
-        boxes: (0..boxes).collect(),
+        boxes: (0..boxes).map(NodeId).collect(),
     }
 }
 
@@ -44,7 +44,7 @@ fn lengths(of: &[u32]) -> PaperLengths {
 /// Two intervals in each of two dimensions, [0, 300) and [300, infinity), tau 0.9.
 #[test]
 fn the_boxes_of_the_papers_figure_2() {
-    let [low_low, low_high, high_low, high_high] = [0, 1, 2, 3];
+    let [low_low, low_high, high_low, high_high] = [0, 1, 2, 3].map(NodeId);
     for rho in [1.0, 1.05] {
         let map = grid("0.9", rho, &[&[300], &[300]]);
         let probed = |of: &[u32]| {
@@ -52,7 +52,7 @@ fn the_boxes_of_the_papers_figure_2() {
             map.probed(&lengths(of), &mut probed);
             probed
         };
-        assert_eq!(map.home(&lengths(&[100, 500])), low_high);
+        assert_eq!(map.node(map.home(&lengths(&[100, 500]))), low_high);
         assert_eq!(probed(&[100, 500]), [low_high]);
         assert_eq!(probed(&[280, 500]), [low_high, high_high]);
         assert_eq!(probed(&[299, 300]), [low_low, low_high, high_low, high_high]);
@@ -62,25 +62,25 @@ fn the_boxes_of_the_papers_figure_2() {
 #[test]
 fn boxes_of_one_node_are_probed_once() {
     let mut map = grid("0.9", 1.0, &[&[300], &[300]]);
-    (map.nodes, map.boxes) = (2, vec![0, 1, 0, 1]);
+    (map.nodes, map.boxes) = (2, [0, 1, 0, 1].map(NodeId).to_vec());
     let mut probed = Vec::new();
     map.probed(&lengths(&[280, 500]), &mut probed);
-    assert_eq!(probed, [1]);
+    assert_eq!(probed, [NodeId(1)]);
     map.probed(&lengths(&[299, 300]), &mut probed);
-    assert_eq!(probed, [0, 1]);
+    assert_eq!(probed, [0, 1].map(NodeId));
     let load = map.measure(&[lengths(&[280, 500]), lengths(&[299, 300]), lengths(&[10, 10])]);
     assert_eq!((load.stored, load.received), (vec![1, 2], vec![2, 2]));
 }
 
 #[test]
 fn boxes_are_dealt_evenly_by_what_they_store() {
-    assert_eq!(dealt(&[9, 1, 5, 4, 0, 0], 2), [0, 0, 1, 1, 1, 1]);
+    assert_eq!(dealt(&[9, 1, 5, 4, 0, 0], 2), [0, 0, 1, 1, 1, 1].map(NodeId));
     let mut alone = dealt(&[0, 7, 0, 7], 4);
     alone.sort_unstable();
-    assert_eq!(alone, [0, 1, 2, 3]);
+    assert_eq!(alone, [0, 1, 2, 3].map(NodeId));
     let stored: Vec<u64> = (0..64).map(|number| number * number).collect();
     let mut sums = [0; 8];
-    dealt(&stored, 8).iter().zip(&stored).for_each(|(node, stored)| sums[*node as usize] += stored);
+    dealt(&stored, 8).iter().zip(&stored).for_each(|(node, stored)| sums[node.index()] += stored);
     let (least, most) = (sums.iter().min().unwrap(), sums.iter().max().unwrap());
     assert!(most - least <= most / 20, "{sums:?}");
 }
@@ -105,7 +105,7 @@ proptest! {
             prop_assert_eq!(a.0.iter().sum::<u32>(), signature.shingles());
             map.probed(a, &mut probed);
             prop_assert!(probed.is_sorted_by(|a, b| a < b) && probed.contains(&map.node(map.home(a))));
-            prop_assert!(probed.iter().all(|node| *node < nodes));
+            prop_assert!(probed.iter().all(|node| node.0 < nodes));
             for b in &lengths {
                 let inside = a.0.iter().zip(&b.0).all(|(a, b)| {
                     let (a, b) = (f64::from((*a).max(1)), f64::from((*b).max(1)));

@@ -1,5 +1,7 @@
 //! The changes that lead from one plan to the next, in partitions and contents.
 
+use doppel_model::{NodeId, PartitionId};
+
 /// The difference between two plans, and its effect on the load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanChange {
@@ -30,11 +32,11 @@ pub struct PlanChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedMove {
     /// The id of the partition in the new plan.
-    pub partition: u32,
+    pub partition: PartitionId,
     /// The node that stores it now.
-    pub from: u32,
+    pub from: NodeId,
     /// The node to which it moves.
-    pub to: u32,
+    pub to: NodeId,
     /// The approximate number of its contents.
     pub contents: u64,
 }

@@ -1,7 +1,10 @@
 //! Computes the fan-out cost of moving a partition. A content is sent once to each node that has at least one
 //! of its probed partitions.
 
+use doppel_model::NodeId;
+
 use super::leaves::Leaves;
+use crate::partition_index::PartitionIndex;
 
 /// The maximum number of contents on which the fan-out is counted.
 const CONTENTS_MAX: usize = 16_384;
@@ -15,11 +18,11 @@ pub(super) struct FanOut {
     /// The number of contents for which each counted content stands.
     weight: usize,
     /// The probed partitions of each content.
-    probed_partitions: Vec<Vec<u32>>,
+    probed_partitions: Vec<Vec<PartitionIndex>>,
     /// The contents that are compared in each partition.
     received: Vec<Vec<u32>>,
     /// The node of each partition.
-    place: Vec<u32>,
+    place: Vec<NodeId>,
     /// By content and node: how many probed partitions of the content are on the node.
     counts: Vec<u16>,
     /// By partition and node: how many contents of the partition are sent to the node.
@@ -52,19 +55,19 @@ impl FanOut {
         fan_out
     }
 
-    fn add(&mut self, probed_partitions: Vec<u32>) {
+    fn add(&mut self, probed_partitions: Vec<PartitionIndex>) {
         let content = self.probed_partitions.len();
         let row = content * self.nodes;
         self.counts.resize(row + self.nodes, 0);
         for leaf in &probed_partitions {
-            self.received[*leaf as usize].push(content as u32);
-            self.counts[row + self.place[*leaf as usize] as usize] += 1;
+            self.received[leaf.index()].push(content as u32);
+            self.counts[row + self.place[leaf.index()].index()] += 1;
         }
         let counts = &self.counts[row..];
-        for leaf in probed_partitions.iter().map(|leaf| *leaf as usize) {
+        for leaf in probed_partitions.iter().map(|leaf| leaf.index()) {
             let known = &mut self.known[leaf * self.nodes..][..self.nodes];
             known.iter_mut().zip(counts).for_each(|(known, count)| *known += u32::from(*count > 0));
-            self.alone[leaf] += u32::from(counts[self.place[leaf] as usize] == 1);
+            self.alone[leaf] += u32::from(counts[self.place[leaf].index()] == 1);
         }
         self.probed_partitions.push(probed_partitions);
     }
@@ -75,40 +78,40 @@ impl FanOut {
     }
 
     /// The fan-out that is added, minus the fan-out that is saved, if the partition moves to node `to`.
-    pub(super) fn cost(&self, leaf: u32, to: u32) -> i64 {
-        let number = leaf as usize;
-        let known = self.known[number * self.nodes + to as usize];
-        self.received[number].len() as i64 - i64::from(known) - i64::from(self.alone[number])
+    pub(super) fn cost(&self, leaf: PartitionIndex, to: NodeId) -> i64 {
+        let place = leaf.index();
+        let known = self.known[place * self.nodes + to.index()];
+        self.received[place].len() as i64 - i64::from(known) - i64::from(self.alone[place])
     }
 
     /// Updates the counts for a partition that moves to node `to`.
-    pub(super) fn place(&mut self, leaf: u32, to: u32) {
-        let number = leaf as usize;
-        let from = std::mem::replace(&mut self.place[number], to);
-        for at in 0..self.received[number].len() {
-            let content = self.received[number][at] as usize;
+    pub(super) fn place(&mut self, leaf: PartitionIndex, to: NodeId) {
+        let place = leaf.index();
+        let from = std::mem::replace(&mut self.place[place], to);
+        for at in 0..self.received[place].len() {
+            let content = self.received[place][at] as usize;
             self.leave(content, from);
             self.arrive(content, to);
         }
-        let is_alone = |content: &&u32| self.counts[**content as usize * self.nodes + to as usize] == 1;
-        self.alone[number] = self.received[number].iter().filter(is_alone).count() as u32;
+        let is_alone = |content: &&u32| self.counts[**content as usize * self.nodes + to.index()] == 1;
+        self.alone[place] = self.received[place].iter().filter(is_alone).count() as u32;
     }
 
     /// Removes one probed partition of a content from a node.
-    fn leave(&mut self, content: usize, node: u32) {
-        let count = &mut self.counts[content * self.nodes + node as usize];
+    fn leave(&mut self, content: usize, node: NodeId) {
+        let count = &mut self.counts[content * self.nodes + node.index()];
         *count -= 1;
         match *count {
             0 => {
                 for leaf in &self.probed_partitions[content] {
-                    self.known[*leaf as usize * self.nodes + node as usize] -= 1;
+                    self.known[leaf.index() * self.nodes + node.index()] -= 1;
                 }
             }
             1 => {
                 let last =
-                    self.probed_partitions[content].iter().find(|leaf| self.place[**leaf as usize] == node);
+                    self.probed_partitions[content].iter().find(|leaf| self.place[leaf.index()] == node);
                 if let Some(last) = last {
-                    self.alone[*last as usize] += 1;
+                    self.alone[last.index()] += 1;
                 }
             }
             _ => {}
@@ -116,19 +119,19 @@ impl FanOut {
     }
 
     /// Adds one probed partition of a content to a node.
-    fn arrive(&mut self, content: usize, node: u32) {
-        let count = &mut self.counts[content * self.nodes + node as usize];
+    fn arrive(&mut self, content: usize, node: NodeId) {
+        let count = &mut self.counts[content * self.nodes + node.index()];
         *count += 1;
         match *count {
             1 => {
                 for leaf in &self.probed_partitions[content] {
-                    self.known[*leaf as usize * self.nodes + node as usize] += 1;
+                    self.known[leaf.index() * self.nodes + node.index()] += 1;
                 }
             }
             2 => {
                 for leaf in &self.probed_partitions[content] {
-                    if self.place[*leaf as usize] == node {
-                        self.alone[*leaf as usize] = self.alone[*leaf as usize].saturating_sub(1);
+                    if self.place[leaf.index()] == node {
+                        self.alone[leaf.index()] = self.alone[leaf.index()].saturating_sub(1);
                     }
                 }
             }

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use doppel_model::NodeId;
+
 use super::change::PlannedMove;
 use crate::bounding_space::BoundingSpace;
 use crate::cut::{self, Node};
 use crate::length_vector::LengthVector;
+use crate::partition_index::PartitionIndex;
 use crate::plan::Plan;
 
 /// A plan, the contents of its partitions, and the nodes where these contents were before the round.
 pub(super) struct Leaves<'l> {
     pub(super) plan: Plan,
     pub(super) lengths: &'l [LengthVector],
-    /// The contents of each partition, indexed by its number in the map.
+    /// The contents of each partition, in the order of the map.
     members: Vec<Vec<u32>>,
     /// For each partition, the nodes on which its box was before the round, in ascending order.
-    origins: Vec<Vec<u32>>,
+    origins: Vec<Vec<NodeId>>,
     /// The node of each content before the round.
-    origin: Vec<u32>,
+    origin: Vec<NodeId>,
     /// For each partition, whether it is a piece of one that was split in this round.
     pieces: Vec<bool>,
     /// The number of contents on each node.
@@ -34,9 +37,9 @@ impl<'l> Leaves<'l> {
         let mut origin = Vec::with_capacity(lengths.len());
         for (content, vector) in (0..).zip(lengths) {
             let home = plan.map().home(vector);
-            members[home as usize].push(content);
+            members[home.index()].push(content);
             origin.push(plan.node(home));
-            loads[plan.node(home) as usize] += 1;
+            loads[plan.node(home).index()] += 1;
         }
         let origins = plan.assignments().iter().map(|assignment| vec![assignment.node]).collect();
         let pieces = vec![false; plan.assignments().len()];
@@ -44,22 +47,19 @@ impl<'l> Leaves<'l> {
     }
 
     /// The number of contents in a partition.
-    pub(super) fn contents(&self, leaf: u32) -> u64 {
-        self.members[leaf as usize].len() as u64
+    pub(super) fn contents(&self, leaf: PartitionIndex) -> u64 {
+        self.members[leaf.index()].len() as u64
     }
 
     /// The partitions of a node.
-    pub(super) fn of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        (0..)
-            .zip(self.plan.assignments())
-            .filter(move |(_, assignment)| assignment.node == node)
-            .map(|(leaf, _)| leaf)
+    pub(super) fn of(&self, node: NodeId) -> impl Iterator<Item = PartitionIndex> + '_ {
+        self.plan.partitions().filter(move |(_, assignment)| assignment.node == node).map(|(leaf, _)| leaf)
     }
 
     /// Cuts a partition into at most `parts` pieces with about the same number of contents.
-    pub(super) fn split(&mut self, leaf: u32, parts: u32) {
+    pub(super) fn split(&mut self, leaf: PartitionIndex, parts: u32) {
         let lengths: Vec<LengthVector> =
-            self.members[leaf as usize].iter().map(|content| self.lengths[*content as usize]).collect();
+            self.members[leaf.index()].iter().map(|content| self.lengths[*content as usize]).collect();
         let tau = self.plan.map().tau();
         let spaces: Vec<BoundingSpace> = lengths.iter().map(|one| BoundingSpace::new(*one, tau)).collect();
         let dimensions = self.plan.map().lexicon().dimensions();
@@ -68,60 +68,62 @@ impl<'l> Leaves<'l> {
     }
 
     /// Cuts a partition as in the subtree at `node`. Returns the resulting number of partitions.
-    fn apply(&mut self, tree: &[Node], node: usize, leaf: u32) -> u32 {
+    fn apply(&mut self, tree: &[Node], node: usize, leaf: PartitionIndex) -> u32 {
         let Some(Node::Cut { feature, at, right }) = tree.get(node).copied() else { return 1 };
         if self.plan.split(leaf, feature, at).is_err() {
             return 1;
         }
         self.splits += 1;
-        let number = leaf as usize;
-        let members = std::mem::take(&mut self.members[number]);
+        let place = leaf.index();
+        let members = std::mem::take(&mut self.members[place]);
         let is_left = |content: &u32| self.lengths[*content as usize].feature(feature) <= at;
         let sides: (Vec<u32>, Vec<u32>) = members.into_iter().partition(is_left);
-        self.members.splice(number..=number, [sides.0, sides.1]);
-        self.origins.insert(number, self.origins[number].clone());
-        self.pieces[number] = true;
-        self.pieces.insert(number, true);
+        self.members.splice(place..=place, [sides.0, sides.1]);
+        self.origins.insert(place, self.origins[place].clone());
+        self.pieces[place] = true;
+        self.pieces.insert(place, true);
         let left = self.apply(tree, node + 1, leaf);
-        left + self.apply(tree, right, leaf + left)
+        left + self.apply(tree, right, leaf.plus(left))
     }
 
     /// Whether a partition is a piece of one that was split in this round.
-    pub(super) fn was_hot(&self, leaf: u32) -> bool {
-        self.pieces[leaf as usize]
+    pub(super) fn was_hot(&self, leaf: PartitionIndex) -> bool {
+        self.pieces[leaf.index()]
     }
 
     /// The partitions that can be joined with the next one and have at most `contents_max` contents together
     /// with it, coldest pair first.
-    pub(super) fn siblings(&self, contents_max: f64) -> Vec<u32> {
-        let both = |leaf: u32| self.contents(leaf) + self.contents(leaf + 1);
-        let is_cold = |leaf: &u32| both(*leaf) as f64 <= contents_max && self.plan.map().is_joinable(*leaf);
-        let mut cold: Vec<u32> = (0..self.members.len() as u32 - 1).filter(is_cold).collect();
+    pub(super) fn siblings(&self, contents_max: f64) -> Vec<PartitionIndex> {
+        let both = |leaf: PartitionIndex| self.contents(leaf) + self.contents(leaf.plus(1));
+        let is_cold =
+            |leaf: &PartitionIndex| both(*leaf) as f64 <= contents_max && self.plan.map().is_joinable(*leaf);
+        let mut cold: Vec<PartitionIndex> =
+            PartitionIndex::first(self.members.len() - 1).filter(is_cold).collect();
         cold.sort_by_key(|leaf| (both(*leaf), *leaf));
         cold
     }
 
     /// Joins a partition with the next one.
-    pub(super) fn join(&mut self, leaf: u32) {
+    pub(super) fn join(&mut self, leaf: PartitionIndex) {
         if self.plan.join(leaf).is_err() {
             return;
         }
         self.joins += 1;
-        let number = leaf as usize;
-        let (members, origins) = (self.members.remove(number + 1), self.origins.remove(number + 1));
-        self.members[number].extend(members);
-        self.pieces.remove(number + 1);
-        self.origins[number].extend(origins);
-        self.origins[number].sort_unstable();
-        self.origins[number].dedup();
+        let place = leaf.index();
+        let (members, origins) = (self.members.remove(place + 1), self.origins.remove(place + 1));
+        self.members[place].extend(members);
+        self.pieces.remove(place + 1);
+        self.origins[place].extend(origins);
+        self.origins[place].sort_unstable();
+        self.origins[place].dedup();
     }
 
     /// Moves a partition to another node.
-    pub(super) fn place(&mut self, leaf: u32, to: u32) {
+    pub(super) fn place(&mut self, leaf: PartitionIndex, to: NodeId) {
         let (from, contents) = (self.plan.node(leaf), self.contents(leaf));
         if self.plan.place(leaf, to).is_ok() {
-            self.loads[from as usize] -= contents;
-            self.loads[to as usize] += contents;
+            self.loads[from.index()] -= contents;
+            self.loads[to.index()] += contents;
         }
     }
 
@@ -131,7 +133,7 @@ impl<'l> Leaves<'l> {
         for ((assignment, members), origins) in
             self.plan.assignments().iter().zip(&self.members).zip(&self.origins)
         {
-            let mut counts: BTreeMap<u32, u64> = origins.iter().map(|node| (*node, 0)).collect();
+            let mut counts: BTreeMap<NodeId, u64> = origins.iter().map(|node| (*node, 0)).collect();
             for content in members {
                 *counts.entry(self.origin[*content as usize]).or_default() += weight;
             }

@@ -2,10 +2,13 @@
 
 use std::cmp::Reverse;
 
+use doppel_model::NodeId;
+
 use super::Rebalancer;
 use super::fan_out::FanOut;
 use super::leaves::Leaves;
 use crate::limits::PARTITIONS_MAX;
+use crate::partition_index::PartitionIndex;
 use crate::plan::Plan;
 
 /// Partitions larger than this multiple of the wanted size are split.
@@ -28,9 +31,9 @@ const CROWDED: f64 = 1.5;
 pub(super) struct Round<'l> {
     rebalancer: Rebalancer,
     pub(super) leaves: Leaves<'l>,
-    serving: Vec<u32>,
+    serving: Vec<NodeId>,
     /// Serving nodes that were underfull at the beginning of the round.
-    underfull: Vec<u32>,
+    underfull: Vec<NodeId>,
     total: u64,
     /// The number of contents that may still move.
     left: u64,
@@ -38,15 +41,15 @@ pub(super) struct Round<'l> {
 
 /// A candidate move of a partition to a node.
 struct Move {
-    leaf: u32,
-    to: u32,
+    leaf: PartitionIndex,
+    to: NodeId,
     /// Class and cost; the lowest is the best.
     rank: (u8, f64),
 }
 
 impl<'l> Round<'l> {
     pub(super) fn new(rebalancer: Rebalancer, leaves: Leaves<'l>) -> Self {
-        let serving: Vec<u32> = leaves.plan.serving().collect();
+        let serving: Vec<NodeId> = leaves.plan.serving().collect();
         let total = leaves.lengths.len() as u64;
         let left = (rebalancer.moved_max.clamp(0.0, 1.0) * total as f64) as u64;
         let underfull = underfull(&leaves.plan, &leaves.loads).collect();
@@ -78,11 +81,11 @@ impl<'l> Round<'l> {
         self.rebalancer.target.max(1.0) * self.mean()
     }
 
-    fn load(&self, node: u32) -> u64 {
-        self.leaves.loads[node as usize]
+    fn load(&self, node: NodeId) -> u64 {
+        self.leaves.loads[node.index()]
     }
 
-    fn is_drained(&self, node: u32) -> bool {
+    fn is_drained(&self, node: NodeId) -> bool {
         self.serving.binary_search(&node).is_err()
     }
 
@@ -102,18 +105,18 @@ impl<'l> Round<'l> {
     }
 
     /// The underfull nodes that have not been filled up yet.
-    fn still_underfull(&self) -> impl Iterator<Item = u32> + '_ {
+    fn still_underfull(&self) -> impl Iterator<Item = NodeId> + '_ {
         let least = (2.0 * self.mean() - self.target()).max(UNDERFULL * self.mean());
         self.underfull.iter().copied().filter(move |node| (self.load(*node) as f64) < least)
     }
 
     /// The nodes that must give away partitions, fullest first: drained nodes, then those above the target;
     /// while other nodes are underfull, also those above the mean.
-    fn donors(&self) -> Vec<u32> {
+    fn donors(&self) -> Vec<NodeId> {
         let most = if self.still_underfull().next().is_some() { self.mean() } else { self.target() };
-        let is_donor = |node: &u32| self.load(*node) as f64 > most;
-        let mut donors: Vec<u32> = self.serving.iter().copied().filter(is_donor).collect();
-        let nodes = 0..self.leaves.plan.nodes();
+        let is_donor = |node: &NodeId| self.load(*node) as f64 > most;
+        let mut donors: Vec<NodeId> = self.serving.iter().copied().filter(is_donor).collect();
+        let nodes = (0..self.leaves.plan.nodes()).map(NodeId);
         donors.extend(nodes.filter(|node| self.is_drained(*node) && self.leaves.of(*node).next().is_some()));
         donors.sort_by_key(|node| (!self.is_drained(*node), Reverse(self.load(*node)), *node));
         donors
@@ -122,7 +125,7 @@ impl<'l> Round<'l> {
     /// Splits hot partitions of the donors, the largest first, up to the maximum number of partitions.
     fn split(&mut self) {
         let grain = self.grain();
-        let mut hot: Vec<(u64, u32)> = Vec::new();
+        let mut hot: Vec<(u64, PartitionIndex)> = Vec::new();
         for node in self.donors() {
             let of_node = self.leaves.of(node).map(|leaf| (self.leaves.contents(leaf), leaf));
             hot.extend(of_node.filter(|(contents, _)| *contents as f64 > HOT * grain));
@@ -130,13 +133,13 @@ impl<'l> Round<'l> {
         hot.sort_unstable_by_key(|(contents, leaf)| (Reverse(*contents), *leaf));
         let most = (2 * self.wanted()).min(PARTITIONS_MAX);
         let mut room = most.saturating_sub(self.leaves.plan.assignments().len());
-        let mut parts: Vec<(u32, u32)> = Vec::new();
+        let mut parts: Vec<(PartitionIndex, u32)> = Vec::new();
         for (contents, leaf) in hot {
             let more = ((contents as f64 / grain).round() as usize - 1).min(room);
             room -= more;
             parts.push((leaf, more as u32 + 1));
         }
-        // In descending order, because a split increases the numbers of later partitions.
+        // In descending order, because a split increases the places of later partitions.
         parts.sort_unstable_by_key(|(leaf, _)| Reverse(*leaf));
         parts
             .into_iter()
@@ -149,7 +152,7 @@ impl<'l> Round<'l> {
     fn halve(&mut self) -> bool {
         let largest =
             |node| self.leaves.of(node).max_by_key(|leaf| (self.leaves.contents(*leaf), Reverse(*leaf)));
-        let mut largest: Vec<u32> = self.donors().into_iter().filter_map(largest).collect();
+        let mut largest: Vec<PartitionIndex> = self.donors().into_iter().filter_map(largest).collect();
         largest.retain(|leaf| self.leaves.contents(*leaf) > 1);
         let most = (2 * self.wanted()).min(PARTITIONS_MAX);
         largest.truncate(if self.left == 0 {
@@ -157,7 +160,7 @@ impl<'l> Round<'l> {
         } else {
             most.saturating_sub(self.leaves.plan.assignments().len())
         });
-        // In descending order, because a split increases the numbers of later partitions.
+        // In descending order, because a split increases the places of later partitions.
         largest.sort_unstable_by_key(|leaf| Reverse(*leaf));
         let before = self.leaves.splits;
         largest.into_iter().for_each(|leaf| self.leaves.split(leaf, 2));
@@ -166,7 +169,7 @@ impl<'l> Round<'l> {
 
     /// Moves pieces until there is no donor, no move helps, or the limit is reached.
     fn level(&mut self, fan_out: &mut FanOut) {
-        let mut done: Vec<u32> = Vec::new();
+        let mut done: Vec<NodeId> = Vec::new();
         while let Some(donor) = self.donors().into_iter().find(|node| !done.contains(node)) {
             match self.best_of(donor, fan_out) {
                 Some(best) => self.apply(&best, fan_out),
@@ -176,9 +179,9 @@ impl<'l> Round<'l> {
     }
 
     /// The best move of a partition away from `donor`.
-    fn best_of(&self, donor: u32, fan_out: &FanOut) -> Option<Move> {
+    fn best_of(&self, donor: NodeId, fan_out: &FanOut) -> Option<Move> {
         let (drained, have, target) = (self.is_drained(donor), self.load(donor), self.target());
-        let receivers: Vec<u32> = if drained || have as f64 > target {
+        let receivers: Vec<NodeId> = if drained || have as f64 > target {
             self.serving.clone()
         } else {
             self.still_underfull().collect()
@@ -221,14 +224,14 @@ impl<'l> Round<'l> {
     /// The move that saves the most fan-out per content.
     fn best_saving(&self, fan_out: &FanOut) -> Option<Move> {
         let mut best = None;
-        for (leaf, assignment) in (0..).zip(self.leaves.plan.assignments()) {
+        for (leaf, assignment) in self.leaves.plan.partitions() {
             std::thread::yield_now();
             let contents = self.leaves.contents(leaf);
             if contents == 0 || contents > self.left || self.is_drained(assignment.node) {
                 continue;
             }
             let has_room =
-                |to: &u32| *to != assignment.node && (self.load(*to) + contents) as f64 <= self.target();
+                |to: &NodeId| *to != assignment.node && (self.load(*to) + contents) as f64 <= self.target();
             for to in self.serving.iter().copied().filter(has_room) {
                 let cost = fan_out.cost(leaf, to) as f64 * fan_out.weight() / contents as f64;
                 if cost <= -SAVING_MIN {
@@ -253,12 +256,12 @@ impl<'l> Round<'l> {
                 self.gather();
             }
             let mut cold = self.leaves.siblings(self.grain());
-            cold.retain(|leaf| self.leaves.plan.node(*leaf) == self.leaves.plan.node(*leaf + 1));
+            cold.retain(|leaf| self.leaves.plan.node(*leaf) == self.leaves.plan.node(leaf.plus(1)));
             cold.truncate(count.saturating_sub(self.wanted()));
             if cold.is_empty() {
                 return;
             }
-            // In descending order, because a join decreases the numbers of later partitions.
+            // In descending order, because a join decreases the places of later partitions.
             cold.sort_unstable_by_key(|leaf| Reverse(*leaf));
             cold.into_iter().for_each(|leaf| self.leaves.join(leaf));
         }
@@ -267,8 +270,9 @@ impl<'l> Round<'l> {
     /// Moves cold siblings to one node, the coldest first, so that they can be joined.
     fn gather(&mut self) {
         for leaf in self.leaves.siblings(self.grain()) {
-            let (one, next) = (self.leaves.contents(leaf), self.leaves.contents(leaf + 1));
-            let (less, more) = if one < next { (leaf, leaf + 1) } else { (leaf + 1, leaf) };
+            let sibling = leaf.plus(1);
+            let (one, next) = (self.leaves.contents(leaf), self.leaves.contents(sibling));
+            let (less, more) = if one < next { (leaf, sibling) } else { (sibling, leaf) };
             let (contents, to) = (one.min(next), self.leaves.plan.node(more));
             let fits = (self.load(to) + contents) as f64 <= self.target() && !self.is_drained(to);
             if fits && contents <= self.left && self.leaves.plan.node(less) != to {
@@ -280,9 +284,9 @@ impl<'l> Round<'l> {
 }
 
 /// The underfull serving nodes. None if there are too few contents to tell.
-pub(super) fn underfull<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
+pub(super) fn underfull<'a>(plan: &'a Plan, by_node: &'a [u64]) -> impl Iterator<Item = NodeId> + 'a {
     let least = if has_enough(plan, by_node) { UNDERFULL * mean(plan, by_node) } else { 0.0 };
-    plan.serving().filter(move |node| (by_node[*node as usize] as f64) < least)
+    plan.serving().filter(move |node| (by_node[node.index()] as f64) < least)
 }
 
 /// Whether there are enough contents for imbalance to be more than chance.

@@ -2,6 +2,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use doppel_model::PartitionId;
+
+use crate::partition_index::PartitionIndex;
 use crate::{MappingLoad, PartitionMap};
 use doppel_model::{Tau, stable_hash64};
 
@@ -57,15 +60,15 @@ fn settled(mut plan: Plan, rebalancer: Rebalancer, lengths: &[LengthVector], rou
     plan
 }
 
-fn homes(plan: &Plan, lengths: &[LengthVector]) -> Vec<(u32, u32)> {
-    let assignment = |vector| plan.assignments()[plan.map().home(vector) as usize];
+fn homes(plan: &Plan, lengths: &[LengthVector]) -> Vec<(PartitionId, NodeId)> {
+    let assignment = |vector| plan.assignments()[plan.map().home(vector).index()];
     lengths.iter().map(assignment).map(|assignment| (assignment.id, assignment.node)).collect()
 }
 
 /// The largest number of contents per serving node divided by the mean, recomputed.
 fn imbalance(plan: &Plan, lengths: &[LengthVector]) -> f64 {
     let stored = plan.measure(lengths).stored;
-    let stored: Vec<u64> = plan.serving().map(|node| stored[node as usize]).collect();
+    let stored: Vec<u64> = plan.serving().map(|node| stored[node.index()]).collect();
     let (most, sum) = (*stored.iter().max().unwrap() as f64, stored.iter().sum::<u64>() as f64);
     if sum == 0.0 { 1.0 } else { most * stored.len() as f64 / sum }
 }
@@ -97,13 +100,15 @@ fn check(
     prop_assert!(moved as f64 <= rebalancer.moved_max * lengths.len() as f64);
     prop_assert!(!change.moves.is_empty());
     for one in &change.moves {
-        let number = after.number(one.partition).unwrap();
-        prop_assert!(after.node(number) == one.to && one.to != one.from);
-        let is_one = |(old, new): &(&(u32, u32), &(u32, u32))| old.1 == one.from && new.0 == one.partition;
+        let place = after.find(one.partition).unwrap();
+        prop_assert!(after.node(place) == one.to && one.to != one.from);
+        let is_one = |(old, new): &(&(PartitionId, NodeId), &(PartitionId, NodeId))| {
+            old.1 == one.from && new.0 == one.partition
+        };
         prop_assert_eq!(one.contents, 3 * old.iter().zip(&new).filter(is_one).count() as u64);
     }
     // Equal ids have equal boxes.
-    let bounds = |plan: &Plan, id| plan.number(id).map(|number| plan.map().bounds()[number as usize]);
+    let bounds = |plan: &Plan, id| plan.find(id).map(|place| plan.map().bounds()[place.index()]);
     for assignment in after.assignments() {
         if let Some(before) = bounds(plan, assignment.id) {
             prop_assert_eq!(Some(before), bounds(&after, assignment.id));
@@ -124,14 +129,14 @@ proptest! {
         lengths in clusters(),
         nodes in 1u32..9,
         rebalancer in settings(),
-        steps in vec((any::<prop::sample::Index>(), 0u32..9, any::<bool>()), 1..8),
+        steps in vec((any::<prop::sample::Index>(), (0u32..9).prop_map(NodeId), any::<bool>()), 1..8),
     ) {
         let mut plan = single_partition(nodes);
         let mut stored = 0;
         for (end, node, drained) in steps {
             stored = stored.max(end.index(lengths.len() + 1));
             if plan.set_drained(node, drained).is_err() {
-                prop_assert!(node >= nodes || drained);
+                prop_assert!(node.0 >= nodes || drained);
             }
             let is_drained = |assignment: &crate::PartitionAssignment| plan.drained().contains(&assignment.node);
             let drains = plan.assignments().iter().any(is_drained);
@@ -146,7 +151,7 @@ proptest! {
 
     #[test]
     fn a_drained_node_is_emptied(lengths in clusters(), nodes in 2u32..9, node in 0u32..9, rebalancer in settings()) {
-        let node = node % nodes;
+        let node = NodeId(node % nodes);
         let rebalancer = rebalancer.requested();
         let mut plan = settled(single_partition(nodes), rebalancer, &lengths, 9);
         plan.set_drained(node, true).unwrap();
@@ -193,7 +198,7 @@ fn a_joined_node_gets_its_share_and_nothing_else_moves() {
     let next = rebalancer.next(&plan, &lengths, 1).unwrap();
     let part = next.plan.measure(&lengths).stored[8];
     assert!((800..=990).contains(&part), "{part} of {}", lengths.len());
-    assert!(next.change.moves.iter().all(|one| one.to == 8), "{:?}", next.change);
+    assert!(next.change.moves.iter().all(|one| one.to == NodeId(8)), "{:?}", next.change);
 }
 
 #[test]
@@ -230,8 +235,8 @@ fn incremental_fan_out_equals_recomputed_fan_out() {
     let mut random = 1u64;
     for _ in 0..200 {
         random = stable_hash64(&random.to_le_bytes());
-        let leaf = (random % plan.assignments().len() as u64) as u32;
-        let to = (random >> 32) as u32 % 5;
+        let leaf = PartitionIndex((random % plan.assignments().len() as u64) as u32);
+        let to = NodeId((random >> 32) as u32 % 5);
         if leaves.plan.node(leaf) == to {
             continue;
         }

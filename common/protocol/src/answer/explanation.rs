@@ -1,5 +1,6 @@
 //! Why two pages are, or are not, duplicates: the answer of `GET /v1/explain`.
 
+use doppel_model::PartitionId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -49,9 +50,11 @@ pub struct Content {
     /// Distinct shingles whose first word is in each sub-dictionary.
     pub lengths: Vec<u32>,
     /// The partition that stores it.
-    pub home: u32,
+    #[schema(value_type = u32)]
+    pub home: PartitionId,
     /// The partitions it is compared in.
-    pub probed_partitions: Vec<u32>,
+    #[schema(value_type = Vec<u32>)]
+    pub probed_partitions: Vec<PartitionId>,
 }
 
 /// Every measure of F.

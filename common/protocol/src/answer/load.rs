@@ -1,5 +1,6 @@
 //! The load of nodes and partitions, now and in the last hours: the answer of `GET /v1/reports/load-balance`.
 
+use doppel_model::NodeId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -14,7 +15,8 @@ pub struct LoadBalance {
     /// The partitions' figures added up per tier-2 node.
     pub nodes: Vec<NodeLoad>,
     /// The drained nodes, which get no partitions.
-    pub drained: Vec<u32>,
+    #[schema(value_type = Vec<u32>)]
+    pub drained: Vec<NodeId>,
     /// The change of the mapping that is under way.
     pub progress: Option<RebalanceProgress>,
     /// One point per minute since the service started, at most of the last 24 hours, oldest first.
@@ -31,7 +33,8 @@ pub struct LoadBalance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct NodeLoad {
     /// The node, from 0.
-    pub node: u32,
+    #[schema(value_type = u32)]
+    pub node: NodeId,
     /// Its partitions.
     pub partitions: u64,
     /// Contents stored.

@@ -1,5 +1,6 @@
 //! The present mapping and possible others: the answers of `GET /v1/rebalance` and of the what-if report.
 
+use doppel_model::NodeId;
 use doppel_partitioning::WhatIf;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,7 +15,8 @@ pub struct Present {
     /// The number of nodes, including drained ones.
     pub nodes: u32,
     /// The drained nodes, which get no partitions.
-    pub drained: Vec<u32>,
+    #[schema(value_type = Vec<u32>)]
+    pub drained: Vec<NodeId>,
     /// The change that is under way, or null.
     pub progress: Option<RebalanceProgress>,
     /// The request that is being carried out or is next, or null.

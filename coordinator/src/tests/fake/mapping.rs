@@ -32,8 +32,8 @@ impl MappingApi for Fake {
             RebalanceRequest::Drain { node } => plan.set_drained(node, true)?,
             RebalanceRequest::Join { node } => plan.set_drained(node, false)?,
             RebalanceRequest::Move { partition, node } => {
-                let number = plan.number(partition).ok_or(MappingError::Partition(partition))?;
-                plan.place(number, node)?;
+                let place = plan.find(partition).ok_or(MappingError::Partition(partition))?;
+                plan.place(place, node)?;
             }
         }
         let lengths: Vec<LengthVector> = sample.iter().map(|s| plan.map().lexicon().lengths(s)).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, PartitionId};
+use doppel_model::{NodeId, PageId, PartitionId};
 use doppel_protocol::{
     IndexError, LengthBox, LoadReport, MappingApi, Orders, Pair, PartitionLoad, PartitionLookup,
     RefusedOrders, Tier2Api,
@@ -47,8 +47,8 @@ impl Tier2Api for Fake {
     fn load(&self) -> Result<LoadReport, IndexError> {
         self.state().index()?;
         let partition = |partition, node, contents| PartitionLoad {
-            partition,
-            node,
+            partition: PartitionId(partition),
+            node: NodeId(node),
             bounds: LengthBox { lo: vec![None; 4], hi: vec![Some(9); 4] },
             contents,
             pages: contents + 1,

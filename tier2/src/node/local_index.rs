@@ -1,0 +1,19 @@
+//! The place of a partition on its node.
+
+/// The place of a partition on its node. It is used again when the partition has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub(crate) struct LocalIndex(pub(crate) u32);
+
+impl LocalIndex {
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl From<usize> for LocalIndex {
+    fn from(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
