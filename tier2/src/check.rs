@@ -1,8 +1,8 @@
 //! Whether the files of an index are sound. Nothing is written.
 //!
-//! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. Only which nodes are
-//! drained, and what is requested of the mapping, is nowhere else. It is a
-//! sign all the same, of the disk at least.
+//! Damage costs time, not data: what is not in the files is fetched from tier 1 at the next start. Only the drained
+//! nodes and the rebalance requests are stored nowhere else. Damage is reported all the same, because it may be a sign
+//! of a failing disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -30,7 +30,7 @@ pub struct Report {
     pub damage: Vec<String>,
 }
 
-/// Reads the files of the index in `dir`. A file that is not there is no damage.
+/// Reads the files of the index in `dir`. A missing file is not damage.
 ///
 /// # Errors
 /// When a file cannot be read.

@@ -43,7 +43,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Opens the index of `config.dir`. `seen` gives the node that the router is to see in the place of a node.
+    /// Opens the index of `config.dir`. The router calls each node through what `seen` makes of it.
     pub(crate) fn open(
         config: Config,
         source: Arc<dyn ContentSource>,
@@ -83,7 +83,7 @@ fn pool(config: &Config) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
     pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
 }
 
-/// Another number for every life, in this process and in all that follow.
+/// A number that no earlier incarnation had, in this process or before it.
 pub(crate) fn incarnation() -> Incarnation {
     static LAST: Mutex<u64> = Mutex::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
@@ -97,7 +97,7 @@ pub(crate) fn node_dir(node: NodeId) -> String {
     format!("node-{node}")
 }
 
-/// Removes the files of nodes that there are no more.
+/// Removes the files of nodes that no longer exist.
 fn forget_nodes(config: &Config) {
     for node in (config.nodes..).map(NodeId) {
         let dir = config.dir.join(node_dir(node));
@@ -105,7 +105,7 @@ fn forget_nodes(config: &Config) {
             break;
         }
         if let Err(error) = fs::remove_dir_all(&dir) {
-            tracing::warn!(dir = %dir.display(), %error, "cannot remove the files of a node that there is no more");
+            tracing::warn!(dir = %dir.display(), %error, "cannot remove the files of a node that no longer exists");
         }
     }
 }
@@ -122,8 +122,8 @@ fn lock(dir: &Path) -> Result<File, Error> {
 }
 
 impl Tier2 {
-    /// Opens the index of `config.dir` and makes it that of tier 1's contents: what is missing is fetched, what is not
-    /// among them is left out. Damaged files are made anew.
+    /// Opens the index of `config.dir` and brings it up to tier 1's contents: missing ones are fetched, others are
+    /// removed. Damaged files are rebuilt.
     ///
     /// # Errors
     /// When a setting is out of range, the directory cannot be used, another process uses it, or tier 1 does not answer.

@@ -2,8 +2,7 @@
 //!
 //! It keeps the signature of every content and finds, batch by batch, what new and changed pages are
 //! near-duplicates of ([`Tier2`], the local form of [`Tier2Api`](doppel_protocol::Tier2Api)). Tier 1
-//! sends orders and takes answers. All but what an operator requests of the nodes can be rebuilt from tier 1's
-//! signatures.
+//! sends orders and takes answers. Everything but an operator's requests can be rebuilt from tier 1's signatures.
 //!
 //! | module | what |
 //! |---|---|

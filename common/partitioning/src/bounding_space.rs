@@ -67,7 +67,7 @@ impl Bounds {
     }
 }
 
-/// Smallest and largest value of a feature; none is no limit.
+/// The smallest and the largest value of a feature; `None` means no limit.
 type Range = (Option<i64>, Option<i64>);
 
 impl From<Bounds> for Vec<Range> {

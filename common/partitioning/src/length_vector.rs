@@ -35,7 +35,7 @@ impl LengthVector {
         Ok(vector)
     }
 
-    /// A vector again whose lengths were one: those beyond [`DIMENSIONS_MAX`] are left out, and nothing is checked.
+    /// Restores a vector from its lengths without checking them. Lengths beyond [`DIMENSIONS_MAX`] are left out.
     #[must_use]
     pub fn stored(lengths: &[u32]) -> Self {
         let dimensions = lengths.len().min(DIMENSIONS_MAX);

@@ -78,7 +78,7 @@ impl Lexicon {
     }
 }
 
-/// The halves of a bucket nothing is known of.
+/// The halves of a bucket that no sample has told anything about.
 pub(super) fn by_hash(bucket: usize, dimensions: usize) -> u8 {
     stable_hash64(&(bucket as u64).to_le_bytes()) as u8 & halves(dimensions)
 }

@@ -1,21 +1,19 @@
-//! The mapping of the paper on incremental two-tier clustering, for comparison and for similarities other
-//! than Jaccard's.
+//! The mapping of the paper on incremental two-tier clustering, for comparison.
 //!
-//! The dictionary is divided into N sub-dictionaries of about equal weight; a content has a length in each.
-//! Every dimension is cut for itself, into intervals of about equal shares (`slicing`). A box of the grid has an
-//! interval of each dimension. A node has one or more boxes: the fullest are dealt first, each to the node with the
-//! fewest contents. A content of lengths L_i is stored in the box of its lengths and compared on all nodes with a box
-//! that meets (L_i tau / rho, L_i rho / tau).
+//! The dictionary is divided into N sub-dictionaries of about equal weight; a content has a length in each of them.
+//! Every dimension is cut on its own, into intervals with about equal numbers of contents (`slicing`). A box of the grid
+//! is one interval of each dimension. A node has one or more boxes: the fullest boxes are dealt first, each to the node
+//! with the fewest contents. A content with lengths L_i is stored in the box of its lengths. It is compared on all nodes
+//! that have a box which meets the interval (L_i tau / rho, L_i rho / tau) in every dimension.
 //!
-//! What differs from the paper, and why:
-//! - Lengths are numbers of distinct shingles by their first word, not of tokens: stored signatures give
-//!   those.
-//! - A length of 0 counts as 1 in a bound. Taken literally its interval is empty, and the content would not
-//!   be compared even with a copy of itself. The same for both contents of a pair, so the relation stays
-//!   symmetric.
+//! Differences from the paper:
+//! - A length is a number of distinct shingles by their first word, not of tokens, because stored signatures have
+//!   shingles only.
+//! - A length of 0 counts as 1 in a bound. Its literal interval would be empty, and the content would not be compared
+//!   even with a copy of itself. This holds for both contents of a pair, so the relation stays symmetric.
 //!
-//! **Pairs may be lost** where N > 1: a near-duplicate may differ in one sub-dictionary alone, and by more
-//! than rho allows there. For N = 1 and rho = 1 the interval is the exact one of the Jaccard coefficient.
+//! **Pairs may be lost** if N > 1: near-duplicates may differ in one sub-dictionary only, by more than rho allows
+//! there. For N = 1 and rho = 1 the interval is exact for the Jaccard coefficient.
 
 mod rho;
 mod slicing;
@@ -64,7 +62,7 @@ pub struct PaperMap {
     nodes: u32,
     /// Sub-dictionary of each bucket of first words.
     sub_dictionaries: Vec<u8>,
-    /// For each dimension the first lengths of all coarse intervals but the first, ascending.
+    /// For each dimension the least lengths of all coarse intervals but the first, ascending.
     cuts: Vec<Vec<u32>>,
     /// For each dimension the number of coarse intervals wanted.
     intervals: Vec<u32>,
@@ -73,9 +71,9 @@ pub struct PaperMap {
 }
 
 impl PaperMap {
-    /// A grid of `each` boxes for each of `nodes` nodes, for collections like `sample`. Boxes stay empty where a
-    /// dimension has fewer fine intervals than are wanted, and where no content has such lengths. A function of its
-    /// arguments alone.
+    /// Learns a grid of `each` boxes for each of `nodes` nodes, for collections like `sample`. Boxes stay empty if a
+    /// dimension has fewer fine intervals than wanted, or if no content has such lengths. The result depends only on
+    /// the arguments.
     ///
     /// # Errors
     /// When `nodes`, the number of all boxes, or `dimensions` is out of range.
@@ -145,7 +143,7 @@ impl PaperMap {
         PaperLengths(lengths)
     }
 
-    /// The box that stores contents of these lengths.
+    /// The box that stores contents with these lengths.
     #[must_use]
     pub fn home(&self, lengths: &PaperLengths) -> PartitionIndex {
         let sides = self.cuts.iter().zip(&self.intervals).zip(lengths.0);
@@ -155,7 +153,7 @@ impl PaperMap {
         PartitionIndex(sides.fold(0, row))
     }
 
-    /// Writes the nodes that contents of these lengths are compared on to `out`, ascending.
+    /// Writes the nodes on which contents with these lengths are compared to `out`, in ascending order.
     pub fn probed(&self, lengths: &PaperLengths, out: &mut Vec<NodeId>) {
         out.clear();
         out.extend(self.probed_boxes(lengths).into_iter().map(|number| self.node(number)));
@@ -163,7 +161,7 @@ impl PaperMap {
         out.dedup();
     }
 
-    /// The boxes that may have partners of contents of these lengths, ascending.
+    /// The boxes that can have partners of contents with these lengths, in ascending order.
     fn probed_boxes(&self, lengths: &PaperLengths) -> Vec<PartitionIndex> {
         let mut out = vec![0];
         for ((cuts, count), length) in self.cuts.iter().zip(&self.intervals).zip(lengths.0) {
@@ -188,14 +186,14 @@ impl PaperMap {
         (if length <= 1 { 0 } else { least as u32 }, most as u32)
     }
 
-    /// How far a content is from the assumptions that rho makes up for.
+    /// How far a content deviates from the assumptions that rho compensates for.
     #[must_use]
     pub fn deviation(&self, signature: &Signature) -> Deviation {
         let lengths = self.lengths(signature);
         Deviation::of(&lengths.0[..self.dimensions()], signature)
     }
 
-    /// What the map makes of contents of these lengths, by node.
+    /// The load of each node for contents with these lengths.
     #[must_use]
     pub fn measure(&self, lengths: &[PaperLengths]) -> MappingLoad {
         let zero = vec![0; self.nodes as usize];
@@ -210,7 +208,7 @@ impl PaperMap {
     }
 }
 
-/// The sides of a grid of so many boxes, as equal as its prime factors allow, the longest first.
+/// The sides of a grid with this number of boxes, as equal as its prime factors allow, the longest first.
 fn sides(boxes: u32, dimensions: usize) -> Vec<u32> {
     let mut factors = Vec::new();
     let (mut rest, mut factor) = (boxes, 2);
@@ -231,8 +229,8 @@ fn sides(boxes: u32, dimensions: usize) -> Vec<u32> {
     sides
 }
 
-/// A node for each box, so that all nodes store about the same: the fullest box first, each to the node that stores
-/// the least and, of several, has the fewest boxes.
+/// A node for each box, so that all nodes store about the same. The fullest box comes first; each goes to the node that
+/// stores the least and, among equals, to the one with the fewest boxes.
 fn dealt(stored: &[u64], nodes: u32) -> Vec<NodeId> {
     let mut order: Vec<usize> = (0..stored.len()).collect();
     order.sort_by_key(|number| Reverse(stored[*number]));
@@ -248,8 +246,8 @@ fn dealt(stored: &[u64], nodes: u32) -> Vec<NodeId> {
     dealt
 }
 
-/// A sub-dictionary for each bucket, so that all have about the same number of the sample's shingles: the
-/// heaviest bucket first, each to the lightest one.
+/// A sub-dictionary for each bucket, so that all have about the same number of the sample's shingles. The heaviest
+/// bucket comes first; each goes to the lightest sub-dictionary.
 fn balanced<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
     let mut counts = vec![0_u64; BUCKETS];
     for hash in sample.iter().flat_map(|signature| signature.borrow().set()) {
@@ -263,7 +261,7 @@ fn balanced<S: Borrow<Signature>>(sample: &[S], dimensions: usize) -> Vec<u8> {
     for bucket in order {
         if let Some(Reverse((weight, sub))) = lightest.pop() {
             table[bucket] = sub;
-            // A bucket that the sample does not have weighs a little, so that these are dealt out, too.
+            // A bucket that is not in the sample weighs a little, so that such buckets are spread evenly, too.
             lightest.push(Reverse((weight + counts[bucket].max(1), sub)));
         }
     }

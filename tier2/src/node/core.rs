@@ -50,8 +50,8 @@ impl Core {
         }
     }
 
-    /// The band keys that [`remove`](Self::remove) needs: none of them where the entry is not in the bands or
-    /// stays as it is, no list where nobody has the signature any more.
+    /// The band keys that [`remove`](Self::remove) needs. The list is empty if the entry is not in the bands or stays
+    /// as it is; there is none if no page has the signature any more.
     pub(crate) fn band_keys_to_remove(
         &self,
         page: PageId,
@@ -63,11 +63,15 @@ impl Core {
         if columns.page(entry.slot) != page {
             return Ok(Some(BandKeys::new()));
         }
-        self.tags_of(entry, fetched)
+        self.band_keys_of(entry, fetched)
     }
 
-    /// The tags under which an entry is in the bands; no list where nobody has its signature any more.
-    pub(crate) fn tags_of(&self, entry: EntryRef, fetched: &Fetched) -> Result<Option<BandKeys>, Wanted> {
+    /// The band keys of an entry; none if no page has its signature any more.
+    pub(crate) fn band_keys_of(
+        &self,
+        entry: EntryRef,
+        fetched: &Fetched,
+    ) -> Result<Option<BandKeys>, Wanted> {
         if !self.tables.partition(entry).columns.comparable(entry.slot) {
             return Ok(Some(BandKeys::new()));
         }

@@ -1,8 +1,8 @@
 //! Entries that leave: handed out oldest first, then again those that have changed meanwhile.
 //!
 //! The order is fixed when the export begins; changes are noted from then on, so nothing is missed between the two. A
-//! beginning that is asked for again fixes the order anew and keeps the notes: the first answer may be stored in part,
-//! and an entry of it that is removed since is in no answer but that of the changes.
+//! beginning that is asked for again fixes the order anew and keeps the notes: part of the first answer may be stored,
+//! and an entry of it that was removed since is only among the changes.
 
 use doppel_model::{ContentHash, InsertSeq, PartitionId};
 use doppel_protocol::index_node::{

@@ -1,7 +1,7 @@
 //! Signatures that cannot be read here, and are fetched from tier 1.
 //!
-//! Whoever needs one says so and gives its lock up; then they are fetched in one call, and the work is done again with
-//! them. So no lock is held while tier 1 is asked.
+//! Work that needs such signatures gives up its lock and returns which. They are fetched in one call, and the work is
+//! done again with them. So no lock is held while tier 1 is asked.
 
 use std::sync::Arc;
 

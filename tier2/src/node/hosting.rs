@@ -8,7 +8,7 @@ use super::partition::State;
 use super::{LocalNode, scan};
 
 impl LocalNode {
-    /// Has what the router says, and forgets all that was under way for another plan.
+    /// Takes over what the router says, and forgets all that was under way for another plan.
     pub(super) fn take_hosting(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
         let mut change = self.change();
         let before = self.hosted().plan;

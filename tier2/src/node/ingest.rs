@@ -1,4 +1,4 @@
-//! What a node takes in: what there is, as a range tells it, and entries that come from elsewhere.
+//! What a node takes in: the contents that a range tells it, and entries that come from other partitions.
 
 use doppel_model::{ContentHash, InsertSeq, NodeId, PageId};
 use doppel_protocol::index_node::{
@@ -56,7 +56,7 @@ impl LocalNode {
         Ok(Ingested { missing, contents: self.read().tables.len() as u64 })
     }
 
-    /// The positions of those whose content is not here.
+    /// Takes the claims whose content is stored here. Returns the positions of the others.
     fn claim(&self, feedings: &mut Feedings, claims: &[(PageId, ContentHash)]) -> Vec<u32> {
         let ranges = self.hosted().ranges.clone();
         let mut missing = Vec::new();
@@ -75,7 +75,7 @@ impl LocalNode {
         missing
     }
 
-    /// What was read from the file and nobody has any more goes.
+    /// Removes the contents of the file that no page has any more.
     pub(super) fn drop_unclaimed(&self) -> Result<(), NodeError> {
         let mut unclaimed: Vec<EntryRef> = {
             let core = self.read();
@@ -86,7 +86,7 @@ impl LocalNode {
         unclaimed.sort_unstable_by_key(|entry| self.read().record(*entry).offset);
         for entry in unclaimed {
             let band_keys = with_fetched(&*self.source, |fetched| {
-                self.read().tags_of(entry, fetched).map_err(|wanted| vec![wanted])
+                self.read().band_keys_of(entry, fetched).map_err(|wanted| vec![wanted])
             })?;
             self.write().drop_entry(entry, band_keys);
         }
@@ -100,7 +100,7 @@ impl LocalNode {
         for content in replaced.iter().copied().chain(again) {
             let Some(entry) = self.read().tables.find_in(State::Incoming, content) else { continue };
             let band_keys = with_fetched(&*self.source, |fetched| {
-                self.read().tags_of(entry, fetched).map_err(|wanted| vec![wanted])
+                self.read().band_keys_of(entry, fetched).map_err(|wanted| vec![wanted])
             })?;
             self.write().drop_entry(entry, band_keys);
         }

@@ -39,7 +39,7 @@ impl Core {
         let mut runs: HashSet<(LocalIndex, BandKey), Seeded> = HashSet::default();
         for (entry, center, band_keys) in &found.adopted {
             let present = tables.partition(*entry).columns.center(entry.slot);
-            // It may have searched itself in the meantime.
+            // It may have been searched for in the meantime.
             if present == Center::UNKNOWN || tables.has_left(present) {
                 let partition = tables.partition_mut(*entry);
                 partition.columns.set_center(entry.slot, *center);

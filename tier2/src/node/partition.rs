@@ -10,7 +10,7 @@ use super::columns::{Columns, Entry};
 use super::pages::Pages;
 use crate::seed::Seeded;
 
-/// What a partition is good for at present.
+/// What a partition is used for at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// It is the home of its box.

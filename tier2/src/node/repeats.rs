@@ -1,6 +1,6 @@
 //! Pages that are to be searched for again although nobody asked, until their range has taken them.
 //!
-//! Of a content there is at most one: a later one takes the place of the earlier. So there are never more than contents
+//! There is at most one for a content: a later one replaces the earlier. So there are never more repeats than contents
 //! with copies.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Who of the pages of a content is compared, and in which order.
+//! Which page of a content is compared, and in which order.
 
 use doppel_model::{ContentHash, PageId};
 

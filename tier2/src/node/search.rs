@@ -7,7 +7,7 @@
 //! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
 //! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
 //! later search of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
-//! answered, for z is linked to y by a pair of its own. Because everybody tries the oldest first, the
+//! answered, because z is linked to y by a pair of its own. Every search tries the oldest first, so the
 //! members of a cluster choose the same center, and a search verifies that one and passes over the rest; a
 //! run of a large bucket at one step. Centers themselves are always compared, or the entries around them
 //! would not be settled.

@@ -1,4 +1,4 @@
-//! Why the router does not get on.
+//! Why the router cannot go on.
 
 use doppel_model::NodeId;
 use doppel_partitioning::MappingError;

@@ -147,7 +147,8 @@ impl Router {
         Ok(())
     }
 
-    /// The signatures of contents, asked for once for all pages of a content as far as they agree.
+    /// The signatures of contents. Of the pages of a content, one is asked for; the others only if it has another
+    /// content by now.
     fn signatures(
         &self,
         wanted: &[(PageId, ContentHash)],
@@ -185,7 +186,7 @@ impl Router {
         (node, Home { partition, lengths })
     }
 
-    /// Gives a node something in a life that may not be fed yet; what it lacks.
+    /// Gives something to a node that may not be fed yet. Returns what the node lacks.
     fn give(
         &self,
         node: NodeId,
@@ -202,7 +203,7 @@ impl Router {
         Ok(ingested.missing)
     }
 
-    /// Stores pages that a node should have and has not: it has missed an order.
+    /// Stores pages that a node should have: it has missed an order. Returns those that tier 1 still has.
     pub(super) fn make_good(
         &self,
         plan: &Plan,

@@ -1,7 +1,7 @@
-//! A map that is learned anew from the present contents, and what it takes to come to it.
+//! A map that is learned anew from the present contents, and the moves that lead to it.
 //!
-//! Nearly every content has another home under another lexicon. So that as few as can be change their node, too, the
-//! parts of the new map get the nodes that have most of their contents already.
+//! Nearly every content has another home under another lexicon. Each part of the new map goes to the node that has most
+//! of its contents already, so that few contents change their node, too.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) fn contents_min(partitions: u32) -> usize {
     CONTENTS_MIN.max(CONTENTS_PER_PARTITION * partitions as usize)
 }
 
-/// When and for what a map is learned that is learned now.
+/// When and for what a map is learned, if it is learned now.
 pub(crate) fn learned_from(router: &Router) -> LearnedFrom {
     LearnedFrom { contents: router.contents() as usize, partitions: router.config.wanted() }
 }

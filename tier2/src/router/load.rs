@@ -78,7 +78,7 @@ impl Router {
     }
 }
 
-/// Every content is dealt, so this takes a while.
+/// Adds the noise floors. Every content is dealt to a partition and a node, so this takes a while.
 fn with_floors(report: LoadReport) -> LoadReport {
     let contents = report.partitions.iter().map(|partition| partition.contents).sum();
     let floor = |parts: usize| MappingLoad::at_random(parts, contents).imbalance();

@@ -1,8 +1,8 @@
 //! From one plan to the next while everything goes on (G7).
 //!
 //! Every partition of the next plan that is not there under the same id on the same node is filled beside the present
-//! ones, in steps between the passes. Passes go on under the present plan; what they change of a content whose
-//! partition is being copied is noted by its node, and copied again. When nothing is left to copy, the next plan is
+//! ones, in steps between the passes. Passes go on under the present plan; when they change a content whose partition
+//! is being copied, its node notes that, and the content is copied again. When nothing is left to copy, the next plan is
 //! stored and takes the place of the present one between two passes. The partitions of before are dropped afterwards,
 //! in steps as well. So a split, a join, a move to another node and a map learned anew are one operation.
 //!
@@ -29,7 +29,7 @@ use doppel_protocol::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 use super::plan_file::{self, LearnedFrom};
 use super::{PLAN, Router, RouterError, lock};
 
-/// With no more contents left to copy again, they are copied and the switch is made before the next pass.
+/// If at most this many contents are left to copy again, they are copied and the switch is made before the next pass.
 const LAST_MAX: u64 = 8_192;
 
 /// A change of the plan that is under way.
@@ -137,14 +137,14 @@ impl Migration {
         handle.drops.store(true, Ordering::Relaxed);
         let known = *lock(&handle.incarnation);
         let hosted = handle.node.host(hosting);
-        // Whoever has not heard of it, or is another one, is told when it is there again.
+        // A node that has not answered, or was started anew, is told again when it is back.
         if hosted.as_ref().ok() != known.as_ref() {
             *lock(&handle.incarnation) = None;
         }
         hosted.map(drop).map_err(|error| RouterError::Node(node, error))
     }
 
-    /// How the request that it is for has ended, now that the next plan is the present one, or cannot be.
+    /// The outcome of the request that it carries out, if there is one.
     pub(crate) fn ended(
         &self,
         present: &Plan,

@@ -15,7 +15,7 @@
 //!
 //! Invariants: an order is done when every node has acknowledged it, and one that fails is sent again before any that
 //! follows it; a page is stored before anything of its pass is searched for (G4); a pass is made under one plan; a node
-//! is used in the life that was fed.
+//! is called only in the incarnation that was fed.
 
 mod error;
 mod feed;
@@ -87,7 +87,7 @@ pub(crate) struct Router {
 struct Handle {
     id: NodeId,
     node: Arc<dyn IndexNode>,
-    /// The life in which it was fed; none where it has to be told first what it has.
+    /// The incarnation that was fed; none where the node has to be told first what it has.
     incarnation: Mutex<Option<Incarnation>>,
     /// Contents of its serving partitions, when they were last told.
     contents: AtomicU64,
@@ -100,9 +100,9 @@ struct Handle {
 struct Mapped {
     /// When and for what it was learned.
     learned: Option<LearnedFrom>,
-    /// Contents when the load last asked for a plan in vain.
+    /// Contents when a plan was last sought for the load, and none was found.
     followed: u64,
-    /// What the load has moved for a while.
+    /// What recent plans for the load have moved.
     moved: Moved,
 }
 
@@ -196,7 +196,7 @@ impl Router {
         &self.nodes[node.index()]
     }
 
-    /// Calls a node under a plan, in the life that was fed.
+    /// Calls a node under a plan, in the incarnation that was fed.
     fn call<T>(
         &self,
         node: NodeId,
@@ -217,7 +217,7 @@ impl Router {
         })
     }
 
-    /// Finds out whether nodes were started anew.
+    /// Marks the nodes that were started anew.
     pub(crate) fn check_nodes(&self) {
         let ranges = self.ranges();
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {

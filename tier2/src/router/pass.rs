@@ -3,7 +3,7 @@
 //! All puts and removals come first, in order, then all searches (G4): whatever two pages arrive together, the later
 //! search finds both stored, on whatever nodes. A page is searched for at home first, which says whether it is compared
 //! at all or is a copy; then on all other nodes that have a partition which its bounding space meets. To another node
-//! than its home, it is a stranger: insertion order, centers and query order are a matter of one node.
+//! than its home, it is a content that is stored elsewhere: insertion order, centers and query order are per node.
 //!
 //! A pass keeps what it has. When a node or tier 1 fails, it is run again and goes on where it was; a node that was fed
 //! anew meanwhile gets its orders again, and skips those it knows. So no order is lost, and of each search there is one
@@ -31,7 +31,7 @@ pub(crate) struct Pass {
     through: u64,
     nodes: Vec<OfNode>,
     asked: Vec<Asked>,
-    /// Deferred searches whose page no node has were searched into.
+    /// Pages that the index should have had were stored, and searched for again.
     made_good: bool,
     delivered: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Pass {
 #[derive(Default)]
 struct OfNode {
     orders: Vec<(u64, NodeOrder)>,
-    /// The life in which the orders were acknowledged.
+    /// The incarnation that acknowledged the orders.
     stored: Option<Incarnation>,
 }
 
@@ -55,11 +55,11 @@ struct Asked {
 }
 
 enum State {
-    /// Its home has not answered; the nodes that do not have it are named.
+    /// No node has said that it stores the page; these have said that they do not.
     Open(Vec<NodeId>),
-    /// No node has the page with that content: there is no answer.
+    /// No node stores the page with that content, so there is no answer.
     Absent,
-    /// Its home has answered; these are the nodes that have not.
+    /// Its home has answered; some of the other nodes have not.
     Probing {
         subject: (Arc<Signature>, LengthVector),
         left: Vec<NodeId>,
@@ -167,7 +167,7 @@ impl Pass {
         self.answer(router)
     }
 
-    /// Has a node carry its orders out, unless it has in its present life.
+    /// Has a node carry out its orders, unless its present incarnation has done so.
     fn store(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
         let present = *lock(&router.handle(node).incarnation);
         let of_node = &mut self.nodes[node.index()];
@@ -216,8 +216,8 @@ impl Pass {
         Ok(())
     }
 
-    /// A deferred search should find its page. Where it does not, and tier 1 still says that the page has this content,
-    /// the index has missed an order: it is made good, and the search made again.
+    /// A deferred search should find its page. If it does not, and tier 1 still says that the page has this content,
+    /// then the index has missed an order: the page is stored now, and the search is made again.
     fn make_good(&mut self, router: &Router) -> Result<(), RouterError> {
         let is_open = |asked: &&Asked| matches!(asked.state, State::Open(_));
         let open: Vec<_> =

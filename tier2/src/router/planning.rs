@@ -18,20 +18,20 @@ const VECTORS_MAX: u64 = 200_000;
 /// How often a plan is begun again because another one took its place.
 const TRIES: u32 = 8;
 
-/// What may move is counted anew when the collection has grown by one in so many.
+/// The count of what has moved begins again when the collection has grown by this part of it.
 const GROWTH: u64 = 5;
 
-/// Share of the contents that must have come since a plan was sought in vain before it is sought again.
+/// When no plan was found, one is sought again after this part of the contents has come or gone.
 const NEWS: u64 = 50;
 
-/// Whether the load may ask for another plan: quickly found out.
+/// Whether the load may ask for another plan. This is a quick estimate.
 pub(super) fn is_due(router: &Router) -> bool {
     let (contents, mapped, plan) = (router.contents(), router.mapped(), router.plan());
     let news = contents.abs_diff(mapped.followed) * NEWS > contents;
     news && plan.nodes() > 1 && settings(&plan, mapped.learned).is_due(&plan, &router.node_contents())
 }
 
-/// The next plan that the load asks for. What may move is counted until the collection has grown by a part.
+/// The next plan that the load asks for. What has moved counts against the limit until the collection has grown.
 pub(super) fn follow(router: &Router) -> Result<Option<Plan>, RouterError> {
     let (stored, mut moved) = (Stored::of(router)?, router.mapped().moved);
     let contents: u64 = stored.by_node.iter().sum();
@@ -49,7 +49,7 @@ pub(super) fn follow(router: &Router) -> Result<Option<Plan>, RouterError> {
     Ok(followed.map(|followed| followed.plan))
 }
 
-/// The plan that is requested, of the contents as they are now; none where there is nothing to do.
+/// The requested plan for the present contents; none if there is nothing to do.
 pub(super) fn requested(
     router: &Router,
     request: RebalanceRequest,
@@ -173,7 +173,7 @@ impl Stored {
         Ok(())
     }
 
-    /// The plan that is requested, and what it takes; none where everything is as it is requested.
+    /// The requested plan and its changes; none if everything is as requested already.
     fn requested(&self, request: RebalanceRequest) -> Result<Option<NextPlan>, MappingError> {
         let mut plan = (*self.plan).clone();
         match request {
@@ -191,7 +191,7 @@ impl Stored {
         }
         let follow = settings(&plan, self.learned).requested();
         if let Some(mut followed) = follow.next(&plan, &self.lengths, self.weight) {
-            // Of the nodes that serve now, and not of those that will.
+            // Over the nodes that serve now, not over those that will.
             followed.change.imbalance_before = self.plan.imbalance(&self.by_node);
             return Ok(Some(followed));
         }

@@ -1,4 +1,4 @@
-//! A content that is not stored, from outside: it never waits for a pass.
+//! Compares a content that is not stored. A probe never waits for a pass.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +12,7 @@ use doppel_protocol::{Pair, PartitionLookup};
 
 use super::{Router, RouterError};
 
-/// How often a probe is made again while the plan changes, and what is waited between.
+/// How often a probe is made again while the plan changes, and the pause between two attempts.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -38,7 +38,7 @@ impl Router {
     fn probe_under(&self, plan: &Plan, signature: &Arc<Signature>) -> Result<Vec<Pair>, RouterError> {
         let (home, at) = self.home(plan, signature);
         let mut found = Vec::new();
-        // Where it is stored already, its home knows.
+        // If the content is stored already, its home says so.
         let others = self.nodes_to_probe(plan, &at.lengths).into_iter().filter(|node| *node != home);
         for node in std::iter::once(home).chain(others) {
             let search = NodeSearch::Foreign { signature: Arc::clone(signature), lengths: at.lengths };

@@ -1,5 +1,5 @@
-//! What is requested of the mapping, on disk from when it is accepted until it is done, with the plan that was
-//! answered: a crash does not forget it.
+//! What is requested of the mapping, with the plan that was answered. A request is on disk from when it is accepted
+//! until it is done, so a crash does not lose it.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What is requested of the mapping, until it is done: stored with the plan that was answered, and that plan is carried
-//! out.
+//! What is requested of the mapping, until it is done. A request is stored with the plan that was answered, and that
+//! plan is carried out.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::request_file::{self, Requested};
 use super::{REQUESTS, Router};
 use crate::error::Error;
 
-/// Requests, the first one first: of an operator one at a time, and of a start with another number of nodes.
+/// Requests in their order: at most one of an operator, and one that a start with another number of nodes makes.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     queue: VecDeque<Requested>,
@@ -34,7 +34,7 @@ impl Router {
         self.requests().ended.clone()
     }
 
-    /// Stores a request, to be carried out as soon as no other change is under way; false where there is one already.
+    /// Stores a request, to be carried out as soon as no other change is under way. False if there is another request.
     pub(crate) fn request(&self, requested: Requested) -> Result<bool, Error> {
         let mut requests = self.requests();
         if !requests.queue.is_empty() {
@@ -46,14 +46,14 @@ impl Router {
         Ok(true)
     }
 
-    /// The first request is done, or not possible. One that is to be tried `again` is left for the next start.
+    /// The first request is done, or not possible. One that is to be tried `again` stays stored for the next start.
     pub(crate) fn end_request(&self, ended: RebalanceOutcome, again: bool) {
         let mut requests = self.requests();
         requests.ended = Some(ended);
         requests.queue.pop_front();
         let stored = (!again).then(|| request_file::write(&self.config.dir.join(REQUESTS), &requests.queue));
         if let Some(Err(error)) = stored {
-            tracing::error!(%error, "a request that is done stays stored; the next start searches at it again");
+            tracing::error!(%error, "a request that is done stays stored; the next start carries it out again");
         }
     }
 

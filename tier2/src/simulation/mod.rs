@@ -95,7 +95,7 @@ impl Index {
         true
     }
 
-    /// Searches after nodes that have died; whether all of them are what they should be.
+    /// Feeds the nodes that have died and come back; whether all nodes are what they should be.
     pub fn tend(&self) -> bool {
         self.router.check_nodes();
         if self.router.has_lost() {
@@ -182,7 +182,7 @@ impl Index {
         Ok(())
     }
 
-    /// Forgets what passes changed of the contents that were copied already: a mistake, for the proof that it is seen.
+    /// Forgets which of the copied contents passes have changed: a planted mistake, which the checks must find.
     pub fn forget_changes(&self) {
         for node in self.slots.iter().filter_map(|slot| slot.get()) {
             node.with_core(|core| {

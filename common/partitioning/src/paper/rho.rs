@@ -1,4 +1,4 @@
-//! Rho, by which the paper's intervals are wider than tau alone makes them, and what it is made of.
+//! Rho, the tolerance by which the paper's intervals are widened, and its parts.
 
 use std::str::FromStr;
 
@@ -11,31 +11,31 @@ use crate::error::MappingError;
 /// The most that rho may be.
 const RHO_MAX: f64 = 10.0;
 
-/// By how much the interval of a length is wider than tau alone makes it, at each end; from 1 to 10.
+/// The factor by which the interval of a length is widened at each end, from 1 to 10. At 1 only tau counts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Rho(f64);
 
 impl Rho {
-    /// From the tolerances it is made of, for which see [`Deviation`]:
+    /// Rho for two tolerances, for which see [`Deviation`]:
     /// (1 + delta) (1 + epsilon) / ((1 - delta) (1 - epsilon)).
     ///
     /// # Errors
-    /// When that is not from 1 to 10, or a tolerance is not a share.
+    /// When rho is not from 1 to 10, or a tolerance is not from 0 to below 1.
     pub fn of(delta: f64, epsilon: f64) -> Result<Self, MappingError> {
         let shares = (0.0..1.0).contains(&delta) && (0.0..1.0).contains(&epsilon);
         let rho = (1.0 + delta) * (1.0 + epsilon) / ((1.0 - delta) * (1.0 - epsilon));
         Self::new(if shares { rho } else { f64::INFINITY })
     }
 
-    /// Rho itself.
+    /// Rho with this value.
     ///
     /// # Errors
-    /// When it is not from 1 to 10.
+    /// When the value is not from 1 to 10.
     pub fn new(rho: f64) -> Result<Self, MappingError> {
         if (1.0..=RHO_MAX).contains(&rho) { Ok(Self(rho)) } else { Err(MappingError::Rho(rho.to_string())) }
     }
 
-    /// The number.
+    /// The value.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -50,19 +50,19 @@ impl FromStr for Rho {
     }
 }
 
-/// How far a content is from the assumptions that the paper's bound is derived from: that it is dealt evenly to the
-/// sub-dictionaries, and that it has as many distinct shingles as tokens.
+/// How far a content deviates from the two assumptions of the paper's bound: its shingles are spread evenly over the
+/// sub-dictionaries, and it has as many distinct shingles as tokens.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Deviation {
-    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries, where L is the sum of all lengths; infinite where
-    /// a sub-dictionary has nothing of the content.
+    /// The greatest |L / (N L_i) - 1| over the N sub-dictionaries, where L is the sum of all lengths. Infinite if a
+    /// length is 0.
     pub delta: f64,
     /// |shingles / tokens - 1|.
     pub epsilon: f64,
 }
 
 impl Deviation {
-    /// Of a content with these lengths. One without a token has none.
+    /// The deviation of a content with these lengths. It is 0 for a content without tokens.
     pub(super) fn of(lengths: &[u32], signature: &Signature) -> Self {
         if signature.tokens() == 0 {
             return Self { delta: 0.0, epsilon: 0.0 };

@@ -1,14 +1,15 @@
-//! How the paper slices a dimension (its section 4.3, after Theobald, Siddharth, Paepcke: "SpotSigs", SIGIR 2008).
+//! Slices a dimension like the paper (section 4.3, after Theobald, Siddharth, Paepcke: "SpotSigs", SIGIR 2008).
 //!
-//! Lengths are merged into *fine* intervals whose first lengths are as near as the condition p_i / p_(i+1) < tau
-//! allows, and these into *coarse* ones with about the same number of contents each. A fine interval is never parted.
+//! Lengths are merged into *fine* intervals. Their least lengths p_i are as close as the condition p_i / p_(i+1) < tau
+//! allows. Fine intervals are merged into *coarse* ones with about the same number of contents each. A fine interval is
+//! never split.
 
 use doppel_model::Tau;
 
 use crate::intervals;
 
-/// The first lengths of all fine intervals: each the least length there is that is above the one before over tau.
-/// `lengths` are ascending; 0 counts as 1.
+/// The least lengths of all fine intervals. Each is the least of `lengths` that is greater than the previous one divided
+/// by tau. `lengths` are ascending; 0 counts as 1.
 fn fine(lengths: impl IntoIterator<Item = u32>, tau: Tau) -> Vec<u32> {
     let mut first: Vec<u32> = Vec::new();
     for length in lengths.into_iter().map(|length| length.max(1)) {
@@ -20,9 +21,9 @@ fn fine(lengths: impl IntoIterator<Item = u32>, tau: Tau) -> Vec<u32> {
     first
 }
 
-/// The first lengths of at most `parts` coarse intervals but the first. The fullest one is as small as it can be, and
-/// with that each is as near as possible to its share of what is left: the merging of the control, so that what is
-/// said of more dimensions is not said of a worse merging.
+/// The least lengths of at most `parts` coarse intervals, without the first one. Fine intervals are merged like the
+/// lengths of a one-dimensional learned map ([`intervals::equal_depth`]), so that a comparison of the two mappings does
+/// not measure a difference in merging.
 pub(super) fn coarse(mut lengths: Vec<u32>, parts: u32, tau: Tau) -> Vec<u32> {
     lengths.sort_unstable();
     let fine = fine(lengths.iter().copied(), tau);
@@ -32,7 +33,7 @@ pub(super) fn coarse(mut lengths: Vec<u32>, parts: u32, tau: Tau) -> Vec<u32> {
     last.into_iter().filter_map(|last| fine.get(last as usize + 1)).copied().collect()
 }
 
-/// The number of the interval that holds a length, by the first lengths of all intervals but the first.
+/// The number of the interval that holds a length, given the least lengths of all intervals but the first.
 pub(super) fn interval(cuts: &[u32], length: u32) -> u32 {
     cuts.partition_point(|cut| *cut <= length) as u32
 }
