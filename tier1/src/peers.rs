@@ -1,7 +1,9 @@
 //! The seam between ranges: messages posted to another range, and reads of its rows.
 //!
 //! Every call takes and gives owned values, has a bound, and can fail. None is made while a lock is held, and
-//! the machine makes none. In one process it is a direct call (`service::direct`).
+//! the machine makes none. In one process it is a direct call (`service::direct`): a read waits for nothing but the
+//! store, and the answer to a post has a deadline (`service::sender`). Across processes a read has one, too, and fails
+//! as [`PeerError::Unreachable`], which is transient.
 
 use crossbeam::channel::Receiver;
 use doppel_model::{RangeId, ShardId};
