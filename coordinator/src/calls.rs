@@ -136,7 +136,7 @@ mod tests {
         drop(end);
         let ended = async {
             while calls.run(LONG, || Ok(())).await.is_err() {
-                tokio::task::yield_now().await
+                tokio::task::yield_now().await;
             }
         };
         timeout(LONG, ended).await.unwrap();
