@@ -70,7 +70,7 @@ impl Router {
         position.released = position.released.max(through);
     }
 
-    /// The index from which on a range sends orders to a node that is fed now.
+    /// The index after which a range in this epoch sends its orders to a node that is fed now.
     pub(super) fn fed_index(&self, range: RangeId, epoch: Epoch) -> u64 {
         let mut positions = lock(&self.positions);
         let position = positions.entry(range).or_default();

@@ -119,7 +119,7 @@ impl World {
             tickets: 0,
         };
         // Contents on all nodes.
-        (0..60).for_each(|number| world.put(number, 0));
+        (0..60).for_each(|number| world.put(number, number as u32));
         (0..RANGES).for_each(|range| world.send(range));
         world.pass();
         world.index.change(4 | 2 << 8).unwrap();
