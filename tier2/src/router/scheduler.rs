@@ -95,7 +95,7 @@ impl Router {
         }
         // To make a plan takes a while, for which no lock is held.
         if let Some(requested) = self.requested() {
-            self.carry_out(requested)?;
+            self.carry_out(&requested)?;
             return Ok(true);
         }
         let Some((plan, learned)) = self.due()? else { return Ok(false) };
@@ -131,34 +131,34 @@ impl Router {
     }
 
     /// Begins what is requested, or ends it where that is not possible or done.
-    fn carry_out(&self, requested: Requested) -> Result<(), RouterError> {
+    pub(crate) fn carry_out(&self, requested: &Requested) -> Result<(), RouterError> {
         let Requested { request, planned } = requested;
-        let present = self.plan();
+        let (request, present) = (*request, self.plan());
         if planned.as_ref().is_some_and(|(plan, _)| *plan == *present) {
             // It was made the present one, and then the process ended.
-            self.end_without(request, None);
+            self.end_without(requested, None);
             return Ok(());
         }
-        let planned = planned.filter(|(plan, _)| plan.check_succeeds(&present).is_ok());
+        let planned = planned.as_ref().filter(|(plan, _)| plan.check_succeeds(&present).is_ok());
         let next = match planned {
-            Some(planned) => Some(planned),
+            Some(planned) => Some(planned.clone()),
             None => match self.plan_again(request) {
                 Err(RouterError::Mapping(error)) => {
                     tracing::warn!(?request, %error, "what was requested is not possible any more");
-                    self.end_without(request, Some(error.to_string()));
+                    self.end_without(requested, Some(error.to_string()));
                     return Ok(());
                 }
                 next => next?,
             },
         };
         let Some((plan, learned)) = next else {
-            self.end_without(request, None);
+            self.end_without(requested, None);
             return Ok(());
         };
-        match self.begin(plan, learned, Some(request)) {
+        match self.begin(plan, learned, Some(requested)) {
             Err(RouterError::Mapping(error)) => {
                 tracing::error!(%error, "a plan cannot be carried out");
-                self.end_without(request, Some(format!("its plan cannot be carried out: {error}")));
+                self.end_without(requested, Some(format!("its plan cannot be carried out: {error}")));
                 Ok(())
             }
             begun => begun.map(drop),
@@ -172,7 +172,14 @@ impl Router {
         planning::requested(self, if map_due { RebalanceRequest::Learn } else { request })
     }
 
-    fn end_without(&self, request: RebalanceRequest, failed: Option<String>) {
+    /// Ends a request that changes nothing, unless it was cancelled meanwhile.
+    fn end_without(&self, requested: &Requested, failed: Option<String>) {
+        // Nobody cancels a request or makes one while this is held.
+        let _migration = self.migration();
+        if self.requested().as_ref() != Some(requested) {
+            return;
+        }
+        let request = requested.request;
         let plan_version = self.plan().map().version();
         let ended =
             RebalanceOutcome { request, failed, cancelled: false, plan_version, copied: 0, seconds: 0.0 };
@@ -184,13 +191,13 @@ impl Router {
         &self,
         plan: Plan,
         learned: LearnedFrom,
-        request: Option<RebalanceRequest>,
+        requested: Option<&Requested>,
     ) -> Result<bool, RouterError> {
         let mut migration = self.migration();
-        let first = self.requested().map(|requested| requested.request);
-        if migration.is_some() || first != request {
+        if migration.is_some() || self.requested().as_ref() != requested {
             return Ok(true);
         }
+        let request = requested.map(|requested| requested.request);
         let (plan_version, partitions) = (plan.map().version(), plan.map().partitions());
         let begun = Migration::begin(self, plan, learned, request)?;
         let to_copy = begun.progress(plan_version).contents;

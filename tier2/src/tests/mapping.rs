@@ -241,6 +241,32 @@ fn a_change_that_is_cancelled_half_way_leaves_everything_as_it_was() {
     }
 }
 
+/// The thread plans a request that is cancelled meanwhile, and another one has taken its place.
+#[test]
+fn a_request_that_is_cancelled_while_it_is_planned_leaves_the_next_one_alone() {
+    let mut world = World::on_nodes(Policy::default(), 2, 4, 1);
+    for number in 0..400 {
+        world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
+    }
+    world.pass();
+    world.work(200);
+    let router = &world.parts.router;
+    let drain = RebalanceRequest::Drain { node: NodeId(1) };
+    let impossible = RebalanceRequest::Move { partition: PartitionId(9_999_999), node: NodeId(0) };
+    for cancelled in [impossible, drain] {
+        router.request(Requested { request: cancelled, planned: None }).unwrap();
+        let planned = router.requested().unwrap();
+        let outcome = router.cancel().unwrap();
+        router.rebalance(drain, false).unwrap();
+        let next = router.requested();
+        router.carry_out(&planned).unwrap();
+        assert!(router.requested() == next, "{cancelled:?} has ended another request");
+        assert_eq!(router.outcome(), Some(outcome));
+        assert_eq!(router.progress().unwrap().contents, 0, "{cancelled:?} is begun");
+        router.cancel().unwrap();
+    }
+}
+
 #[test]
 fn a_rebalance_request_outlives_the_process() {
     let dir = TempDir::new().unwrap();
