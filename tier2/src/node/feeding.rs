@@ -61,14 +61,16 @@ impl LocalNode {
             self.remove_untold(range, feeding)?;
             feedings.0.remove(&range);
         }
-        let is_fed = {
-            let mut hosted = self.hosted_mut();
-            // The end that is told again does not take the position back.
-            let position = hosted.positions.entry(range).or_insert((epoch, index));
-            *position = (epoch.max(position.0), index.max(position.1));
-            hosted.hungry().is_none()
-        };
-        if is_fed { self.drop_unclaimed() } else { Ok(()) }
+        let is_last = self.hosted().hungry().all(|hungry| hungry == range);
+        if is_last {
+            // Before the node answers: what nobody has claimed has no page.
+            self.drop_unclaimed()?;
+        }
+        let mut hosted = self.hosted_mut();
+        // The end that is told again does not take the position back.
+        let position = hosted.positions.entry(range).or_insert((epoch, index));
+        *position = (epoch.max(position.0), index.max(position.1));
+        Ok(())
     }
 
     /// Whether no later owner of the range has been heard.

@@ -116,9 +116,9 @@ struct Hosted {
 }
 
 impl Hosted {
-    /// The range that has not fed the node.
-    fn hungry(&self) -> Option<RangeId> {
-        self.ranges.iter().map(|one| one.range).find(|range| !self.positions.contains_key(range))
+    /// The ranges that have not fed the node.
+    fn hungry(&self) -> impl Iterator<Item = RangeId> {
+        self.ranges.iter().map(|one| one.range).filter(|range| !self.positions.contains_key(range))
     }
 }
 
@@ -217,7 +217,7 @@ impl LocalNode {
     /// The same, and whether it knows all that it should have.
     fn check_fed(&self, call: CallContext) -> Result<(), NodeError> {
         self.check(call)?;
-        self.hosted().hungry().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
+        self.hosted().hungry().next().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
     }
 
     fn state_of(&self, range: RangeId) -> Applied {

@@ -1,6 +1,9 @@
 //! A node behind its trait: what it refuses, and what it does once.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{Epoch, Incarnation, NodeId, PageId, PartitionId, PlanVersion, RangeId};
@@ -24,9 +27,10 @@ struct Alone {
     dir: TempDir,
     call: CallContext,
     ranges: Vec<PageRange>,
+    source: Arc<Source>,
 }
 
-fn open(dir: &TempDir, life: u64) -> LocalNode {
+fn open(dir: &TempDir, life: u64, source: &Arc<Source>) -> LocalNode {
     let config = NodeConfig {
         id: NodeId(0),
         dir: dir.path().join("node"),
@@ -34,8 +38,7 @@ fn open(dir: &TempDir, life: u64) -> LocalNode {
         incarnation: Incarnation(life),
         pool: None,
     };
-    let source = Source::new(&Pages::default(), drop);
-    LocalNode::open(config, source as Arc<dyn ContentSource>).unwrap()
+    LocalNode::open(config, Arc::clone(source) as Arc<dyn ContentSource>).unwrap()
 }
 
 impl Alone {
@@ -44,9 +47,29 @@ impl Alone {
         let map = PartitionMap::one(3, Policy::default().tau).unwrap();
         let call = CallContext { plan: PlanVersion(4), incarnation: Incarnation(7) };
         let ranges = vec![PageRange { range: RANGE, epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }];
-        let this = Self { node: open(&dir, 7), map, dir, call, ranges };
+        let source = Source::new(&Pages::default(), drop);
+        let this = Self { node: open(&dir, 7, &source), map, dir, call, ranges, source };
         assert_eq!(this.node.host(this.hosting(4)), Ok(Incarnation(7)));
         this
+    }
+
+    /// The same with its file and nothing else, in its next life.
+    fn again(self, plan: u64) -> Self {
+        let Self { node, map, dir, call, ranges, source } = self;
+        node.flush();
+        drop(node);
+        let life = call.incarnation.0 + 1;
+        let call = CallContext { plan: PlanVersion(plan), incarnation: Incarnation(life) };
+        let this = Self { node: open(&dir, life, &source), map, dir, call, ranges, source };
+        this.node.host(this.hosting(plan)).unwrap();
+        this
+    }
+
+    /// The first signatures of the file cannot be read any more.
+    fn garble(&self, bytes: usize) {
+        let path = self.dir.path().join("node/signatures.dat");
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&vec![0x5a; bytes], 16).unwrap();
     }
 
     fn hosting(&self, version: u64) -> Hosting {
@@ -200,12 +223,8 @@ fn another_plan_and_another_life_are_refused_with_the_present_one() {
     let call = CallContext { plan: PlanVersion(5), ..alone.call };
     let one = alone.batch(0, vec![alone.put(1, 60), alone.put(2, 70)]);
     alone.node.apply(call, one).unwrap();
-    alone.node.flush();
-    let Alone { dir, map, node, ranges, .. } = alone;
-    drop(node);
-    let call = CallContext { plan: PlanVersion(5), incarnation: Incarnation(8) };
-    let alone = Alone { node: open(&dir, 8), map, dir, call, ranges };
-    alone.node.host(alone.hosting(5)).unwrap();
+    let alone = alone.again(5);
+    let call = alone.call;
     let dead = CallContext { incarnation: Incarnation(7), ..call };
     assert_eq!(alone.node.load(dead).unwrap_err(), NodeError::WrongIncarnation { present: Incarnation(8) });
     assert_eq!(alone.node.applied(RANGE).unwrap().position, None);
@@ -253,4 +272,24 @@ fn what_is_removed_before_an_export_begins_again_is_among_the_changes() {
     let core = alone.node.read();
     let there = |words: u32| core.tables.find(content(words)).is_some();
     assert_eq!([61, 62, 63, 64].map(there), [false, true, false, true]);
+}
+
+#[test]
+fn a_node_is_not_fed_before_it_has_dropped_what_nobody_claims() {
+    let alone = Alone::new();
+    alone.feed(0);
+    let puts = vec![alone.put(1, 200), alone.put(2, 60)];
+    alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
+    let alone = alone.again(4);
+    // To drop the first one its signature is needed, which is neither here nor to be had.
+    alone.garble(64);
+    alone.source.away.store(true, Ordering::Relaxed);
+    let fed = IngestBatch::Fed { range: RANGE, epoch: Epoch(1), index: 5 };
+    assert!(matches!(alone.give(fed.clone()), Err(NodeError::Unavailable(_))));
+    assert_eq!(alone.node.applied(RANGE).unwrap().position, None);
+    assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));
+    alone.source.away.store(false, Ordering::Relaxed);
+    alone.give(fed).unwrap();
+    assert_eq!(alone.node.read().tables.entries().count(), 0);
+    assert_eq!(alone.node.applied(RANGE).unwrap().position, Some((Epoch(1), 5)));
 }

@@ -1,6 +1,7 @@
 //! Tier 1 in small: the present signature of every page, and what it is told.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use doppel_model::signature::Signature;
@@ -20,6 +21,8 @@ pub(super) struct Source {
     pub(super) take: Take,
     pub(super) repeats: Mutex<Vec<Repeat>>,
     pub(super) ranges: Mutex<Vec<PageRange>>,
+    /// It tells no signatures.
+    pub(super) away: AtomicBool,
 }
 
 impl Source {
@@ -30,6 +33,7 @@ impl Source {
             take: Box::new(take),
             repeats: Mutex::default(),
             ranges: Mutex::new(vec![only]),
+            away: AtomicBool::new(false),
         })
     }
 
@@ -67,6 +71,9 @@ impl ContentSource for Source {
     }
 
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        if self.away.load(Ordering::Relaxed) {
+            return Err(SourceError::Unavailable("it is away".to_owned()));
+        }
         let known = self.pages.lock().unwrap();
         Ok(pages.iter().map(|page| known.get(page).cloned()).collect())
     }
