@@ -12,13 +12,12 @@ use super::tables::EntryRef;
 use crate::seed::Seeded;
 
 impl Core {
-    /// Stores a signature again that could not be read.
+    /// Stores a signature again that could not be read. A copy of the entry need not know: it was made with the
+    /// signature, or fetches it itself.
     pub(crate) fn heal(&mut self, entry: EntryRef, signature: &Signature) {
         self.release(entry);
         let record = self.file.append(signature);
-        let partition = self.tables.partition_mut(entry);
-        partition.columns.set_record(entry.slot, record);
-        partition.note(entry.slot);
+        self.tables.partition_mut(entry).columns.set_record(entry.slot, record);
     }
 
     /// Takes in what a search found out.

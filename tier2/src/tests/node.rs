@@ -293,3 +293,17 @@ fn a_node_is_not_fed_before_it_has_dropped_what_nobody_claims() {
     assert_eq!(alone.node.read().tables.entries().count(), 0);
     assert_eq!(alone.node.applied(RANGE).unwrap().position, Some((Epoch(1), 5)));
 }
+
+#[test]
+fn what_had_to_be_fetched_for_its_copy_is_not_copied_again() {
+    let alone = Alone::new();
+    alone.feed(0);
+    alone.node.apply(alone.call, alone.batch(0, vec![alone.put(1, 60)])).unwrap();
+    let signature = signature_of(&(0..60).collect::<Vec<_>>());
+    alone.source.pages.lock().unwrap().insert(page(1), signature);
+    alone.node.flush();
+    alone.garble(64);
+    assert_eq!(alone.entries(EntriesFrom::Start).entries.len(), 1);
+    let changes = alone.entries(EntriesFrom::Changes(0));
+    assert_eq!((changes.changed, changes.left), (vec![], 0));
+}
