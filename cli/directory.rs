@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use doppel_model::PageUrl;
-use doppel_protocol::Tier1Api;
+use doppel_protocol::{Scan, Tier1Api};
 use reqwest::Url;
 use walkdir::{DirEntry, WalkDir};
 
@@ -52,13 +52,13 @@ pub(crate) fn gone<'d>(
     if prefixes.is_empty() {
         return Ok(gone);
     }
-    tier1.scan(&mut |line| {
-        let is_below = prefixes.iter().any(|prefix| line.url.as_str().starts_with(prefix.as_str()));
-        if is_below && is_gone(&line.url) {
-            gone.push(line.url);
+    for line in Scan::new(tier1) {
+        let url = line?.url;
+        let is_below = prefixes.iter().any(|prefix| url.as_str().starts_with(prefix.as_str()));
+        if is_below && is_gone(&url) {
+            gone.push(url);
         }
-        Ok(())
-    })?;
+    }
     Ok(gone)
 }
 

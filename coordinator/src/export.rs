@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use doppel_protocol::answer::ExportLine;
-use doppel_protocol::{Tier1Api, Tier1Error};
+use doppel_protocol::{Scan, Tier1Api, Tier1Error};
 
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
 use crate::problem::Problem;
@@ -56,26 +56,22 @@ pub fn write_export(tier1: &dyn Tier1Api, out: &mut dyn Write) -> Result<ExportS
 impl Collected {
     /// Reads all pages; what does not fit in memory is sorted in files in `temp_dir`, which have no names.
     pub(crate) fn from(tier1: &dyn Tier1Api, temp_dir: &Path) -> Result<Self, ExportError> {
+        let spill = |source| ExportError::Spill { dir: temp_dir.to_owned(), source };
         let mut sorter = Sorter::new(temp_dir, EXPORT_CHUNK_BYTES, EXPORT_RUNS);
         let mut pages = 0;
-        let mut failed = None;
-        let scanned = tier1.scan(&mut |line| {
+        // What changes during the scan comes after this in the feed.
+        let cursor = tier1.cursor()?;
+        for line in Scan::new(tier1) {
+            let line = line?;
             pages += 1;
             let written = sorter.push(line.url.as_str().as_bytes(), |out| {
                 serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
                 out.push(b'\n');
                 Ok(())
             });
-            written.map_err(|error| {
-                let text = io::Error::new(error.kind(), error.to_string());
-                failed = Some(error);
-                text
-            })
-        });
-        match failed {
-            Some(source) => Err(ExportError::Spill { dir: temp_dir.to_owned(), source }),
-            None => Ok(Self { sorter, summary: ExportSummary { pages, cursor: scanned? } }),
+            written.map_err(spill)?;
         }
+        Ok(Self { sorter, summary: ExportSummary { pages, cursor } })
     }
 
     pub(crate) fn cursor(&self) -> &str {

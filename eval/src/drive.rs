@@ -10,7 +10,7 @@ use doppel::args::EngineArgs;
 use doppel::scratch::Scratch;
 use doppel::wire::Engine;
 use doppel_model::{GroupId, PageUrl, Tau};
-use doppel_protocol::{GroupState, Outcome, Submission, Tier1Api};
+use doppel_protocol::{GroupState, Outcome, Scan, Submission, Tier1Api};
 use doppel_tier1::Rules;
 
 /// The pause between two checks whether anything is pending.
@@ -88,11 +88,8 @@ impl Driver {
     /// # Errors
     /// When a record is damaged.
     pub(crate) fn groups(&self) -> anyhow::Result<HashMap<PageUrl, Option<GroupId>>> {
-        let mut groups = HashMap::new();
-        self.engine.tier1.scan(&mut |line| {
-            groups.insert(line.url, line.group);
-            Ok(())
-        })?;
+        let lines = Scan::new(&*self.engine.tier1).map(|line| line.map(|line| (line.url, line.group)));
+        let mut groups = lines.collect::<Result<HashMap<_, _>, _>>()?;
         let mut survivors: HashMap<GroupId, GroupId> = HashMap::new();
         for group in groups.values_mut().flatten() {
             *group = match survivors.get(group) {

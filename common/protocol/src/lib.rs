@@ -23,6 +23,7 @@ mod rank;
 mod record;
 mod repair;
 mod report;
+mod scan;
 mod status;
 mod submission;
 mod tier1_error;
@@ -50,6 +51,7 @@ pub use repair::{
     RepairReport, RepairTrail, within,
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
+pub use scan::{LinesPage, SCAN_LINES_MAX, Scan, ScanPosition};
 pub use status::{Line, Status, Unresolved};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;

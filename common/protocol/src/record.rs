@@ -10,8 +10,8 @@ use doppel_model::{GroupId, PageId, Timestamp};
 
 use super::{
     Backlog, BackupError, BackupSummary, Counters, GroupFilter, GroupPosition, GroupSummary, GroupView, Line,
-    Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission,
-    Tier1Error,
+    LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
+    ScanPosition, Submission, Tier1Error,
 };
 
 /// One event of the feed: the newest state of a page.
@@ -94,14 +94,19 @@ pub trait Tier1Api: Send + Sync {
     /// [`Tier1Error::CursorGone`] when the feed cannot be continued from this cursor.
     fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error>;
 
-    /// Passes every live page to `each`, in no particular order. Returns the feed cursor from before the first page.
+    /// Up to `limit` live pages after `after`, at most [`SCAN_LINES_MAX`](super::SCAN_LINES_MAX), in a fixed order. Every page that is live during
+    /// the whole scan occurs once. Commits between two calls are seen by the later ones; the feed from a cursor
+    /// taken before the first call has all of them. [`Scan`](super::Scan) makes all calls.
     ///
     /// # Errors
-    /// When a record is damaged, or `each` fails with its own error as text.
-    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error>;
+    /// When a record is damaged.
+    fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Result<LinesPage, Tier1Error>;
 
     /// The present end of the feed, to continue from after a scan that begins now.
-    fn cursor(&self) -> String;
+    ///
+    /// # Errors
+    /// When tier 1 cannot answer.
+    fn cursor(&self) -> Result<String, Tier1Error>;
 
     /// The totals of the collection.
     fn counters(&self) -> Counters;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use doppel_model::PageUrl;
-use doppel_protocol::{Line, Status};
+use doppel_protocol::{Line, Scan, Status};
 
 use super::Picture;
 use crate::sim::clients::Reader;
@@ -30,12 +30,9 @@ pub(crate) fn check(world: &mut World, picture: &Picture) -> Checked {
         picture.feed.len(),
         picture.pages.len()
     );
-    let mut state: BTreeMap<PageUrl, Line> = BTreeMap::new();
-    let mut each = |line: Line| {
-        state.insert(line.url.clone(), line);
-        Ok(())
-    };
-    world.worker.api().scan(&mut each).map_err(|e| failed("the export")(e.into()))?;
+    let lines = Scan::new(world.worker.api()).map(|line| line.map(|line| (line.url.clone(), line)));
+    let state: BTreeMap<PageUrl, Line> =
+        lines.collect::<Result<_, _>>().map_err(|e| failed("the export")(e.into()))?;
     let mut reader = std::mem::take(&mut world.reader);
     for reader in [&mut reader, &mut Reader::default()] {
         while !reader.read(world.worker.api(), 7).map_err(|e| failed("the feed")(e.into()))? {}

@@ -10,8 +10,8 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
     Backlog, BackupError, BackupSummary, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
-    GroupView, Line, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    Submission, Tier1Api, Tier1Error,
+    GroupView, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error,
 };
 
 use super::Tier1;
@@ -141,12 +141,12 @@ impl Tier1Api for Tier1 {
         self.read_changes(cursor, limit.max(1), wait)
     }
 
-    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error> {
-        self.scan_pages(each)
+    fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Result<LinesPage, Tier1Error> {
+        self.read_lines(after, limit.clamp(1, SCAN_LINES_MAX))
     }
 
-    fn cursor(&self) -> String {
-        self.cursor_at_end()
+    fn cursor(&self) -> Result<String, Tier1Error> {
+        Ok(self.cursor_at_end())
     }
 
     fn counters(&self) -> Counters {

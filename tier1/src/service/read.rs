@@ -1,11 +1,11 @@
 //! Pages as the coordinator sees them.
 
 use doppel_model::{PageId, ShardId};
-use doppel_protocol::{Line, PageView, Status, Tier1Error, WinnerView};
+use doppel_protocol::{Line, LinesPage, PageView, ScanPosition, Status, Tier1Error, WinnerView};
 
 use super::Tier1;
 use crate::key::{self, Kind};
-use crate::record::{PageRecord, Resolution, Similarity, State, decode};
+use crate::record::{PageRecord, Resolution, Similarity, State, damaged, decode};
 
 /// Pages of a host that are collected at a time.
 const HOST_STEP: usize = 1_000;
@@ -66,23 +66,30 @@ impl Tier1 {
         Ok(records.map(|record| record.filter(|record| record.state != State::Purged).map(view)).collect())
     }
 
-    pub(super) fn scan_pages(
+    /// The live ones of up to `limit` records after `after`, in order of shard and page.
+    pub(super) fn read_lines(
         &self,
-        each: &mut dyn FnMut(Line) -> std::io::Result<()>,
-    ) -> Result<String, Tier1Error> {
-        let cursor = self.cursor_at_end();
-        for shard in (0..self.settings.shards).map(ShardId) {
-            let (from, to) = key::all(shard, Kind::Page);
-            self.rows.each(&from, &to, &mut |key, bytes| {
+        after: Option<ScanPosition>,
+        limit: usize,
+    ) -> Result<LinesPage, Tier1Error> {
+        let first = after.map_or(0, |after| after.shard.0);
+        for shard in (first..self.settings.shards).map(ShardId) {
+            let (mut from, to) = key::all(shard, Kind::Page);
+            if let Some(after) = after.filter(|after| after.shard == shard) {
+                from = key::after(&key::page(shard, after.page));
+            }
+            let rows = self.rows.piece(&from, &to, limit)?;
+            let Some((last, _)) = rows.last() else { continue };
+            let page = key::last_page(last).ok_or_else(|| damaged(last, "no key of a page"))?;
+            let mut lines = Vec::new();
+            for (key, bytes) in &rows {
                 let record: PageRecord = decode(key, bytes)?;
-                let live = !matches!(record.published.status, Status::Dead | Status::Unknown);
-                if live && let Err(error) = each(line(&record)) {
-                    return Err(Tier1Error::ReadOnly(format!("the output failed: {error}")));
-                }
-                Ok(true)
-            })?;
+                let is_live = !matches!(record.published.status, Status::Dead | Status::Unknown);
+                lines.extend(is_live.then(|| line(&record)));
+            }
+            return Ok(LinesPage { lines, next: Some(ScanPosition { shard, page }) });
         }
-        Ok(cursor)
+        Ok(LinesPage::default())
     }
 
     /// Up to [`HOST_STEP`] pages of a host in a shard, purged ones left out, and the page to go on after

@@ -121,6 +121,7 @@ macro_rules! over_ranges {
 mod audit;
 mod peers;
 mod progress;
+mod scan;
 mod stuck;
 
 over_ranges! {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
     Backlog, BackupError, BackupSummary, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState,
-    GroupSummary, GroupView, Line, MemberView, Outcome, PageView, RepairDetails, RepairId, RepairPosition,
-    RepairReport, RepairTrail, Status, Submission, Tier1Api, Tier1Error,
+    GroupSummary, GroupView, LinesPage, MemberView, Outcome, PageView, RepairDetails, RepairId,
+    RepairPosition, RepairReport, RepairTrail, ScanPosition, Status, Submission, Tier1Api, Tier1Error,
 };
 
 use super::{Fake, Page};
@@ -120,20 +120,24 @@ impl Tier1Api for Fake {
         Ok(Changes { changes, cursor: format!("c{}", end.max(at)), at_end: end >= state.log.len() })
     }
 
-    fn scan(&self, each: &mut dyn FnMut(Line) -> std::io::Result<()>) -> Result<String, Tier1Error> {
-        self.gate.pass("scan");
+    fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Result<LinesPage, Tier1Error> {
+        if after.is_none() {
+            self.gate.pass("scan");
+        }
         let state = self.state();
         if state.damaged {
             return Err(Tier1Error::Damaged("page p1".to_owned()));
         }
-        for page in state.pages.values().filter(|page| page.view.line.status != Status::Dead) {
-            each(page.view.line.clone()).map_err(|error| Tier1Error::ReadOnly(error.to_string()))?;
-        }
-        Ok(format!("c{}", state.log.len()))
+        // Small pages, so that every scan takes several.
+        let later = state.pages.iter().filter(|(id, _)| after.is_none_or(|after| **id > after.page));
+        let piece: Vec<_> = later.take(limit.min(7)).collect();
+        let next = piece.last().map(|(id, _)| ScanPosition { shard: ShardId(0), page: **id });
+        let live = piece.iter().filter(|(_, page)| page.view.line.status != Status::Dead);
+        Ok(LinesPage { lines: live.map(|(_, page)| page.view.line.clone()).collect(), next })
     }
 
-    fn cursor(&self) -> String {
-        format!("c{}", self.state().log.len())
+    fn cursor(&self) -> Result<String, Tier1Error> {
+        Ok(format!("c{}", self.state().log.len()))
     }
 
     fn counters(&self) -> Counters {
