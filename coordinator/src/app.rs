@@ -50,7 +50,7 @@ pub struct Services {
     pub registry: Registry,
     /// The time.
     pub clock: Clock,
-    /// Where exports spill, and what changes during a backup is kept; must exist.
+    /// Where exports spill; must exist.
     pub temp_dir: PathBuf,
     /// The limits.
     pub limits: Limits,

@@ -1,8 +1,11 @@
 //! The backup: everything that cannot be derived, as one file, while the service goes on.
 
+use std::io::Write;
+
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use doppel_protocol::{BackupError, BackupPiece, BackupStream};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -24,6 +27,20 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 pub(crate) async fn backup(State(app): State<App>) -> Result<Response, Problem> {
     let permit = app.enter_backup()?;
     app.blocking(|app| Ok(app.tier1().writable()?)).await?;
-    let body = stream(permit, "backup", move |out| app.tier1().backup(app.temp_dir(), out).map(drop));
+    let body = stream(permit, "backup", move |out| {
+        let backup = app.tier1().backup()?;
+        write(backup, out)
+    });
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
+}
+
+/// Writes the pieces as they come. A backup without its end is an error.
+fn write(backup: BackupStream, out: &mut dyn Write) -> Result<(), BackupError> {
+    for piece in backup {
+        match piece? {
+            BackupPiece::Bytes(bytes) => out.write_all(&bytes)?,
+            BackupPiece::End(_) => return Ok(()),
+        }
+    }
+    Err(BackupError::BrokenOff)
 }

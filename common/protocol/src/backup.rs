@@ -18,6 +18,22 @@ pub struct BackupSummary {
     pub bytes: u64,
 }
 
+/// The maximum length of one piece of a backup, in bytes.
+pub const BACKUP_PIECE_BYTES: usize = 1 << 20;
+
+/// A piece of a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupPiece {
+    /// The next bytes of the file, at most [`BACKUP_PIECE_BYTES`].
+    Bytes(Vec<u8>),
+    /// The backup is complete. Without this piece, what came so far is no backup.
+    End(BackupSummary),
+}
+
+/// A backup on its way: the pieces in order, at the pace at which they are taken. It ends after [`BackupPiece::End`] or the
+/// first error. To drop it earlier ends the backup.
+pub type BackupStream = Box<dyn Iterator<Item = Result<BackupPiece, BackupError>> + Send>;
+
 /// Why a backup failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
@@ -35,6 +51,9 @@ pub enum BackupError {
     /// The changes during the backup exceed the limit.
     #[error("more than {0} bytes changed during the backup: take it at a quieter time, or to a faster place")]
     TooMuch(u64),
+    /// The backup broke off before its end.
+    #[error("the backup broke off before its end")]
+    BrokenOff,
     /// Writing the backup failed.
     #[error("cannot write the backup: {0}")]
     Write(#[from] io::Error),

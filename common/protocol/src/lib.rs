@@ -31,7 +31,7 @@ mod totals;
 mod winner_order;
 pub mod words;
 
-pub use backup::{BackupError, BackupSummary};
+pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
 pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, SourceError,
 };

@@ -1,7 +1,5 @@
 //! The interface of tier 1: the system of record as the coordinator sees it.
 
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, Timestamp};
 
 use super::{
-    Backlog, BackupError, BackupSummary, Counters, GroupFilter, GroupPosition, GroupSummary, GroupView, Line,
+    Backlog, BackupError, BackupStream, Counters, GroupFilter, GroupPosition, GroupSummary, GroupView, Line,
     LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
     ScanPosition, Submission, Tier1Error,
 };
@@ -161,13 +159,13 @@ pub trait Tier1Api: Send + Sync {
     /// When the store failed.
     fn purge_host(&self, host: &str) -> Result<u64, Tier1Error>;
 
-    /// Writes a backup of the whole collection as it is at one moment during the call. Changes during the backup are
-    /// kept in an unnamed file in `dir`; submissions do not wait for `out`.
+    /// Begins a backup of the whole collection as it is at one moment between now and its end. Tier 1 keeps the changes
+    /// during the backup on its own disk, so a slow caller holds back the backup only, never submissions.
     ///
     /// # Errors
-    /// When a record is damaged, the store failed, too much changes during the backup, or `out` fails. The data written
-    /// so far are then incomplete and cannot be mistaken for a backup.
-    fn backup(&self, dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError>;
+    /// When the store failed or the changes cannot be kept. Later, in the stream: when a record is damaged, the store
+    /// failed, or too much changes during the backup.
+    fn backup(&self) -> Result<BackupStream, BackupError>;
 
     /// Waits until everything accepted so far is decided. Returns false if that takes longer than `limit`.
     ///

@@ -46,3 +46,15 @@ async fn a_backup_that_fails_breaks_off() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_backup_without_its_end_breaks_off() {
+    let door = Door::new();
+    door.store(&[page("http://a/", "t", 0)]).await;
+    door.tiers.state().cut_backup = true;
+    let request = Request::get("/v1/backup").body(Body::empty()).unwrap();
+    let response = door.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
+    assert!(body.is_err(), "it looks whole: {body:?}");
+}

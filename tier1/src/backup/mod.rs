@@ -105,7 +105,8 @@ pub fn of_directory(
     let stores = Sled::open_ranges(dir, map).map_err(Tier1Error::from)?;
     let mut writer = Writer::begin(out, manifest)?;
     for store in &stores {
-        copy_rows(store, &mut writer, &mut || Ok(()))?;
+        let mut from = Vec::new();
+        while copy_piece(store, &mut from, &mut writer)? {}
     }
     writer.end()
 }
@@ -138,24 +139,21 @@ pub fn restore(
     Ok((backup.summary(), check::check(&store, Some(policy), winners)))
 }
 
-/// Copies every row, in pieces; `between` is called between them.
-pub(crate) fn copy_rows(
+/// Copies a piece of the rows from `from` on, and moves `from` behind it; false when there are no more.
+pub(crate) fn copy_piece<W: io::Write>(
     store: &dyn Store,
-    writer: &mut Writer<'_>,
-    between: &mut dyn FnMut() -> Result<(), BackupError>,
-) -> Result<(), BackupError> {
-    let mut from = Vec::new();
-    loop {
-        let rows = piece(store, &from).map_err(Tier1Error::from)?;
-        let Some((last, _)) = rows.last() else { return Ok(()) };
-        from = key::after(last);
-        for (key, value) in &rows {
-            // A backup of damaged rows would be found out when it is needed.
-            verify(key, value).map_err(Tier1Error::from)?;
-            writer.entry(Kind::Rows, key, Some(value))?;
-        }
-        between()?;
+    from: &mut Vec<u8>,
+    writer: &mut Writer<W>,
+) -> Result<bool, BackupError> {
+    let rows = piece(store, from).map_err(Tier1Error::from)?;
+    let Some((last, _)) = rows.last() else { return Ok(false) };
+    *from = key::after(last);
+    for (key, value) in &rows {
+        // A backup of damaged rows would be found out when it is needed.
+        verify(key, value).map_err(Tier1Error::from)?;
+        writer.entry(Kind::Rows, key, Some(value))?;
     }
+    Ok(true)
 }
 
 /// Whether a row is what was written.

@@ -13,7 +13,8 @@ fn made(changes: &[Write]) -> Vec<u8> {
     store.commit(rows).unwrap();
     let mut file = Vec::new();
     let mut writer = Writer::begin(&mut file, "the manifest").unwrap();
-    copy_rows(&store, &mut writer, &mut || Ok(())).unwrap();
+    let mut from = Vec::new();
+    while copy_piece(&store, &mut from, &mut writer).unwrap() {}
     for (key, value) in changes {
         writer.entry(Kind::Changes, key, value.as_deref()).unwrap();
     }
@@ -78,6 +79,6 @@ fn damaged_rows_are_not_backed_up() {
     store.commit(vec![(key::meta(ShardId(0)), Some(vec![1, 2, 3, 4, 5, 6]))]).unwrap();
     let mut file = Vec::new();
     let mut writer = Writer::begin(&mut file, "").unwrap();
-    let copied = copy_rows(&store, &mut writer, &mut || Ok(()));
+    let copied = copy_piece(&store, &mut Vec::new(), &mut writer);
     assert!(matches!(copied, Err(BackupError::Tier1Error(Tier1Error::Damaged(_)))), "{copied:?}");
 }

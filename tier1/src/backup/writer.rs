@@ -15,8 +15,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// The level of zstd. Signatures are hashes, so higher levels take longer and save nothing.
 const LEVEL: i32 = 1;
 
-pub(crate) struct Writer<'o> {
-    out: &'o mut dyn Write,
+pub(crate) struct Writer<W> {
+    out: W,
     compressor: zstd::bulk::Compressor<'static>,
     /// Entries of the next block, and its kind.
     block: Vec<u8>,
@@ -25,9 +25,9 @@ pub(crate) struct Writer<'o> {
     bytes: u64,
 }
 
-impl<'o> Writer<'o> {
+impl<W: Write> Writer<W> {
     /// Begins a backup of the directory with this manifest.
-    pub(crate) fn begin(out: &'o mut dyn Write, manifest: &str) -> Result<Self, BackupError> {
+    pub(crate) fn begin(out: W, manifest: &str) -> Result<Self, BackupError> {
         let compressor = zstd::bulk::Compressor::new(LEVEL)?;
         let mut this =
             Self { out, compressor, block: Vec::new(), kind: Kind::Rows, end: End::default(), bytes: 0 };
@@ -52,13 +52,18 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Ends it.
-    pub(crate) fn end(mut self) -> Result<BackupSummary, BackupError> {
+    /// Ends it. Nothing may be added afterwards.
+    pub(crate) fn end(&mut self) -> Result<BackupSummary, BackupError> {
         self.flush()?;
         let end = self.end;
         self.json(Kind::End, &end)?;
         self.out.flush()?;
         Ok(BackupSummary { rows: end.rows, changes: end.changes, bytes: self.bytes })
+    }
+
+    /// What was written to, to take from it what is there so far.
+    pub(crate) fn out(&mut self) -> &mut W {
+        &mut self.out
     }
 
     fn flush(&mut self) -> Result<(), BackupError> {

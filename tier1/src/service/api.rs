@@ -1,7 +1,5 @@
 //! The calls of the coordinator.
 
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +7,7 @@ use std::time::Duration;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
-    Backlog, BackupError, BackupSummary, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
+    Backlog, BackupError, BackupStream, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
     GroupView, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
     RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error,
 };
@@ -213,8 +211,8 @@ impl Tier1Api for Tier1 {
         Ok(purged)
     }
 
-    fn backup(&self, dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError> {
-        self.write_backup(dir, out)
+    fn backup(&self) -> Result<BackupStream, BackupError> {
+        self.begin_backup()
     }
 
     fn flush(&self, limit: Duration) -> Result<bool, Tier1Error> {

@@ -12,6 +12,7 @@ use crossbeam::channel::Sender;
 use doppel_protocol::BackupError;
 
 use crate::backup::{Kind, Writer, entry};
+use crate::peers::READ_BYTES;
 use crate::store::Write;
 
 /// Changes kept during one backup: four times the writes of a day at a million pages.
@@ -100,19 +101,31 @@ impl Changes {
         }
     }
 
-    /// Adds them to a backup.
-    pub(super) fn write(&self, dir: &Path, writer: &mut Writer<'_>) -> Result<(), BackupError> {
-        let spill = |source| BackupError::Spill { dir: dir.to_owned(), source };
+    /// All of them, to read from the beginning. The writer must not follow with them any more.
+    pub(super) fn read(&self) -> io::Result<BufReader<File>> {
         let mut kept = self.lock();
-        kept.file.flush().map_err(spill)?;
-        let file = kept.file.get_mut();
-        file.rewind().map_err(spill)?;
-        let mut file = BufReader::new(file);
-        while let Some((key, value)) = entry::read(&mut file, usize::MAX).map_err(spill)? {
-            writer.entry(Kind::Changes, &key, value.as_deref())?;
-        }
-        Ok(())
+        kept.file.flush()?;
+        let mut file = kept.file.get_ref().try_clone()?;
+        file.rewind()?;
+        Ok(BufReader::new(file))
     }
+}
+
+/// Adds some of the changes to a backup; false when there are no more.
+pub(super) fn copy_changes<W: io::Write>(
+    changes: &mut BufReader<File>,
+    writer: &mut Writer<W>,
+    dir: &Path,
+) -> Result<bool, BackupError> {
+    let mut bytes = 0;
+    while bytes < READ_BYTES {
+        let read = entry::read(changes, usize::MAX);
+        let read = read.map_err(|source| BackupError::Spill { dir: dir.to_owned(), source })?;
+        let Some((key, value)) = read else { return Ok(false) };
+        bytes += key.len() + value.as_ref().map_or(0, Vec::len);
+        writer.entry(Kind::Changes, &key, value.as_deref())?;
+    }
+    Ok(true)
 }
 
 impl Kept {
@@ -131,7 +144,7 @@ mod tests {
     use doppel_model::ShardId;
 
     use super::*;
-    use crate::backup::{Reader, copy_rows};
+    use crate::backup::{Reader, copy_piece};
     use crate::check::rows::pieces;
     use crate::key;
     use crate::store::{Memory, Store};
@@ -162,16 +175,16 @@ mod tests {
         };
         let (mut file, mut turn) = (Vec::new(), 0);
         let mut writer = Writer::begin(&mut file, "").unwrap();
-        copy_rows(&store, &mut writer, &mut || {
+        let mut from = Vec::new();
+        while copy_piece(&store, &mut from, &mut writer).unwrap() {
             turn += 1;
             // Changed, deleted, made and made again; each time some of those of the last time, too.
             let at = |number: u64| number * 997 * (turn / 2 + 1) % 6_000;
             commit((0..200).map(|n| row(at(n), (n % 3 > 0).then_some(10 + turn as u8))).collect());
             commit((100..150).map(|n| row(at(n), (n % 2 > 0).then_some(20 + turn as u8))).collect());
-            Ok(())
-        })
-        .unwrap();
-        changes.write(dir.path(), &mut writer).unwrap();
+        }
+        let mut kept = changes.read().unwrap();
+        while copy_changes(&mut kept, &mut writer, dir.path()).unwrap() {}
         let summary = writer.end().unwrap();
         assert!(turn >= 5 && summary.changes == turn * 250, "{summary:?} in {turn} turns");
 

@@ -36,6 +36,7 @@ pub use feed::Extent as FeedExtent;
 
 pub use open::{Config, Error};
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -65,12 +66,14 @@ pub struct Tier1 {
     pending_max: u64,
     collection: u64,
     manifest: String,
+    /// Where the changes during a backup are kept.
+    dir: PathBuf,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and news of their growth.
     pub(crate) feed: Mutex<Vec<feed::Extent>>,
     feed_grew: Condvar,
-    broken: OnceLock<Tier1Error>,
+    broken: Arc<OnceLock<Tier1Error>>,
     stopping: AtomicBool,
     start: Mutex<Vec<Start>>,
     threads: Mutex<Vec<JoinHandle<()>>>,

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
@@ -27,7 +27,8 @@ use crate::store::{Recent, Sled, Store, StoreError};
 /// How a collection is opened.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Directory of the databases: `range-0` and on.
+    /// Directory of the databases, `range-0` and on. The changes during a backup are kept in it, too, in files without
+    /// names.
     pub dir: PathBuf,
     /// Shards, 1 to 1024. Fixed when the collection is created.
     pub shards: u16,
@@ -101,7 +102,8 @@ impl Tier1 {
         Self::over_databases(all, map, config, |peers| peers)
     }
 
-    /// The same over given stores, one for each range; `dir` and `durable` of the configuration are not used.
+    /// The same over given stores, one for each range. `durable` of the configuration is not used, and `dir` for
+    /// backups only.
     ///
     /// # Errors
     /// When a store is damaged.
@@ -167,10 +169,11 @@ impl Tier1 {
             pending_max: config.pending_max,
             collection: config.collection,
             manifest: config.manifest.clone(),
+            dir: config.dir.clone(),
             arriving: AtomicU64::new(0),
             feed,
             feed_grew: Condvar::new(),
-            broken: OnceLock::new(),
+            broken: Arc::default(),
             stopping: AtomicBool::new(false),
             start: Mutex::new(starts),
             threads: Mutex::new(Vec::new()),

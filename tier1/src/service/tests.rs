@@ -119,6 +119,7 @@ macro_rules! over_ranges {
 }
 
 mod audit;
+mod backup;
 mod peers;
 mod progress;
 mod scan;

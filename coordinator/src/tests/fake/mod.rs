@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) refuse: Option<(usize, Tier1Error)>,
     /// Makes `submit` give one outcome less than there are submissions, or one more.
     pub(super) miscount: Option<bool>,
+    /// Makes a backup come without its end.
+    pub(super) cut_backup: bool,
     /// What `scan` fails with.
     pub(super) damaged: bool,
     /// Makes the next call of `counters` panic.

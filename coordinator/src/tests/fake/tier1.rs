@@ -1,7 +1,5 @@
 //! The fake as tier 1.
 
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +7,10 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    Backlog, BackupError, BackupSummary, Change, Changes, Counters, GroupFilter, GroupPosition, GroupState,
-    GroupSummary, GroupView, LinesPage, MemberView, Outcome, PageView, RepairDetails, RepairId,
-    RepairPosition, RepairReport, RepairTrail, ScanPosition, Status, Submission, Tier1Api, Tier1Error,
+    Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters, GroupFilter,
+    GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, Outcome, PageView,
+    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, Status, Submission,
+    Tier1Api, Tier1Error,
 };
 
 use super::{Fake, Page};
@@ -207,16 +206,18 @@ impl Tier1Api for Fake {
     }
 
     /// A line for every page; breaks off when submissions are refused.
-    fn backup(&self, _dir: &Path, out: &mut dyn Write) -> Result<BackupSummary, BackupError> {
+    fn backup(&self) -> Result<BackupStream, BackupError> {
         self.gate.pass("backup");
         let state = self.state();
-        for page in state.pages.values() {
-            writeln!(out, "{}", page.view.rank.url)?;
+        let lines = state.pages.values().map(|page| format!("{}\n", page.view.rank.url).into_bytes());
+        let mut pieces: Vec<Result<BackupPiece, BackupError>> =
+            lines.map(|line| Ok(BackupPiece::Bytes(line))).collect();
+        match (&state.refuse, state.cut_backup) {
+            (Some((_, refused)), _) => pieces.push(Err(refused.clone().into())),
+            (None, true) => {}
+            (None, false) => pieces.push(Ok(BackupPiece::End(BackupSummary::default()))),
         }
-        match &state.refuse {
-            Some((_, refused)) => Err(refused.clone().into()),
-            None => Ok(BackupSummary::default()),
-        }
+        Ok(Box::new(pieces.into_iter()))
     }
 
     /// Decides everything and logs every page whose line changed.
