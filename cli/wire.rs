@@ -9,7 +9,7 @@ use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ContentSource, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ContentSource, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
@@ -114,6 +114,7 @@ impl Engine {
         Services {
             tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&self.tier2) as Arc<dyn Tier2Api>,
+            mapping: Some(Arc::clone(&self.tier2) as Arc<dyn MappingApi>),
             policy: self.policy,
             winners: self.winners,
             markets: self.markets.clone(),

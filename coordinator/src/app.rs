@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{MappingApi, Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -36,6 +36,8 @@ pub struct Services {
     pub tier1: Arc<dyn Tier1Api>,
     /// The index.
     pub tier2: Arc<dyn Tier2Api>,
+    /// The index's mapping, if there is one that can be changed.
+    pub mapping: Option<Arc<dyn MappingApi>>,
     /// F, as in the collection's manifest.
     pub policy: Policy,
     /// By which rules winners are elected, as in the collection's manifest.
@@ -63,6 +65,7 @@ pub struct App(Arc<Inner>);
 struct Inner {
     tier1: Arc<dyn Tier1Api>,
     tier2: Arc<dyn Tier2Api>,
+    mapping: Option<Arc<dyn MappingApi>>,
     policy: Policy,
     winners: WinnerOrder,
     markets: Markets,
@@ -105,6 +108,7 @@ impl App {
         let Services {
             tier1,
             tier2,
+            mapping,
             policy,
             winners,
             markets,
@@ -116,10 +120,11 @@ impl App {
             limits,
         } = services;
         let memory = BodyMemory::new(limits.body_memory_bytes);
-        let metrics = metrics::register(&mut registry, &tier1, &tier2, &memory);
+        let metrics = metrics::register(&mut registry, &tier1, &tier2, mapping.as_ref(), &memory);
         Self(Arc::new(Inner {
             tier1,
             tier2,
+            mapping,
             policy,
             winners,
             markets,
@@ -208,6 +213,11 @@ impl App {
 
     pub(crate) fn tier2(&self) -> &dyn Tier2Api {
         &*self.0.tier2
+    }
+
+    /// The mapping, if there is one that can be changed.
+    pub(crate) fn mapping(&self) -> Option<&dyn MappingApi> {
+        self.0.mapping.as_deref()
     }
 
     pub(crate) fn policy(&self) -> Policy {

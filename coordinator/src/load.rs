@@ -17,7 +17,7 @@ use crate::problem::Problem;
 pub(crate) async fn load_balance(State(app): State<App>) -> Result<Json<LoadBalance>, Problem> {
     app.blocking(|app| {
         let load = app.tier2().load()?;
-        let mapping = app.tier2().mapping();
+        let mapping = app.mapping();
         let plan = mapping.map(MappingApi::plan).transpose()?;
         let all = plan.as_ref().map_or(0, Plan::nodes);
         let history = app.history().points();

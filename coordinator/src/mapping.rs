@@ -79,7 +79,7 @@ impl RebalanceBody {
 /// The mapping, if it can be changed.
 pub(crate) fn mapping(app: &App) -> Result<&dyn MappingApi, Problem> {
     let none = || Problem::not_found("this service's index has no mapping that can be changed");
-    app.tier2().mapping().ok_or_else(none)
+    app.mapping().ok_or_else(none)
 }
 
 /// Is the mapping being changed?

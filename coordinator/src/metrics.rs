@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_protocol::answer::LineCode;
-use doppel_protocol::{Backlog, Counters, Outcome, PartitionLoad, Tier1Api, Tier2Api};
+use doppel_protocol::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -56,6 +56,7 @@ pub(crate) fn register(
     registry: &mut Registry,
     tier1: &Arc<dyn Tier1Api>,
     tier2: &Arc<dyn Tier2Api>,
+    mapping: Option<&Arc<dyn MappingApi>>,
     memory: &BodyMemory,
 ) -> Metrics {
     let latency: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
@@ -84,6 +85,7 @@ pub(crate) fn register(
     registry.register_collector(Box::new(Tiers {
         tier1: Arc::clone(tier1),
         tier2: Arc::clone(tier2),
+        mapping: mapping.cloned(),
         memory: memory.clone(),
     }));
     metrics
@@ -151,6 +153,7 @@ type Figure = fn(&PartitionLoad) -> u64;
 struct Tiers {
     tier1: Arc<dyn Tier1Api>,
     tier2: Arc<dyn Tier2Api>,
+    mapping: Option<Arc<dyn MappingApi>>,
     memory: BodyMemory,
 }
 
@@ -236,7 +239,7 @@ impl Tiers {
         gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
         gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving.into())?;
         gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
-        let progress = self.tier2.mapping().and_then(|mapping| mapping.progress().ok().flatten());
+        let progress = self.mapping.as_ref().and_then(|mapping| mapping.progress().ok().flatten());
         let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
         gauge(out, "doppel_tier2_moving_contents", "Contents to copy for a change of the plan", wanted)?;
         gauge(out, "doppel_tier2_moved_contents", "Contents of them that are copied", copied)?;

@@ -214,10 +214,6 @@ impl Tier2Api for Tier2 {
         self.router.waiting()
     }
 
-    fn mapping(&self) -> Option<&dyn MappingApi> {
-        Some(self)
-    }
-
     fn flush_batch(&self) -> Result<(), IndexError> {
         self.send(Message::Flush)
     }

@@ -7,7 +7,6 @@ use doppel_model::{ContentHash, Epoch, PageId, PartitionId, RangeId};
 use serde::{Deserialize, Serialize};
 
 use super::index_error::IndexError;
-use super::mapping::MappingApi;
 use super::report::LoadReport;
 
 /// One order to tier 2. Orders about one page are carried out in the order they are given.
@@ -146,11 +145,6 @@ pub trait Tier2Api: Send + Sync {
 
     /// The number of orders that were handed over and are not yet carried out, as far as this side knows.
     fn waiting(&self) -> usize;
-
-    /// The mapping, if there is one that can be changed.
-    fn mapping(&self) -> Option<&dyn MappingApi> {
-        None
-    }
 
     /// Starts the pass that is being collected, without waiting until it is full or old enough.
     ///

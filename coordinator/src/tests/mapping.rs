@@ -9,7 +9,7 @@ use super::*;
 
 /// Pages of many lengths on the first of three nodes.
 async fn with_plan() -> Arc<Door> {
-    let door = Door::new();
+    let door = Door::with_mapping();
     let text =
         |n: usize| json!({"url": format!("http://a/{n}"), "text": words(&format!("t{n}x"), 0, 20 + n)});
     door.store(&(0..120).map(text).collect::<Vec<_>>()).await;

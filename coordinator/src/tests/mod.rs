@@ -24,7 +24,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -60,21 +60,27 @@ impl Door {
     }
 
     fn with(limits: Limits) -> Self {
-        Self::under(limits, WinnerOrder::DEFAULT, Markets::default())
+        Self::under(limits, WinnerOrder::DEFAULT, Markets::default(), false)
     }
 
     /// With winners by other rules, and named markets.
     fn electing(winners: WinnerOrder, markets: Markets) -> Self {
-        Self::under(Limits::default(), winners, markets)
+        Self::under(Limits::default(), winners, markets, false)
     }
 
-    fn under(limits: Limits, winners: WinnerOrder, markets: Markets) -> Self {
+    /// Over an index with a mapping; it has no plan yet.
+    fn with_mapping() -> Self {
+        Self::under(Limits::default(), WinnerOrder::DEFAULT, Markets::default(), true)
+    }
+
+    fn under(limits: Limits, winners: WinnerOrder, markets: Markets, has_mapping: bool) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let tiers = Arc::new(Fake::default());
         tiers.state().winners = winners;
         let app = App::new(Services {
             tier1: Arc::clone(&tiers) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
+            mapping: has_mapping.then(|| Arc::clone(&tiers) as Arc<dyn MappingApi>),
             policy: Policy::default(),
             winners,
             markets,

@@ -6,8 +6,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
 use doppel_protocol::{
-    IndexError, LengthBox, LoadReport, MappingApi, Orders, Pair, PartitionLoad, PartitionLookup,
-    RefusedOrders, Tier2Api,
+    IndexError, LengthBox, LoadReport, Orders, Pair, PartitionLoad, PartitionLookup, RefusedOrders, Tier2Api,
 };
 
 use super::Fake;
@@ -72,10 +71,6 @@ impl Tier2Api for Fake {
             node_fan_out_saved: Some(0.6),
             file_bytes: 4_096,
         })
-    }
-
-    fn mapping(&self) -> Option<&dyn MappingApi> {
-        self.state().plan.is_some().then_some(self)
     }
 
     fn flush_batch(&self) -> Result<(), IndexError> {
