@@ -114,7 +114,7 @@ impl Summary {
         Ok(Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
-            pages: tier1.counters(),
+            pages: tier1.totals()?.counters,
             fed,
             groups,
             largest,

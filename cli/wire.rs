@@ -92,7 +92,7 @@ impl Engine {
         let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
         // The storage engine takes a file that was overwritten for one that was never written.
         anyhow::ensure!(
-            tier1.counters().submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
+            tier1.totals()?.counters.submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
             "{} has lost its pages: restore {} from a backup, or name an empty directory",
             lost.display(),
             dir.display()

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_protocol::answer::LineCode;
-use doppel_protocol::{Backlog, Counters, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api};
+use doppel_protocol::{
+    Backlog, Counters, LoadReport, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api, Totals,
+};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -172,17 +174,17 @@ impl Collector for Tiers {
             "Room for request bodies and the answers to their lines",
             self.memory.free() as u64,
         )?;
-        encode_tier1(out, &self.tier1.counters(), &self.tier1.backlog(), self.tier1.pending_limit())?;
-        self.encode_tier2(out)
+        // A scrape has the figures of every tier that answers, and names the others.
+        let (totals, load) = (self.tier1.totals().ok(), self.tier2.load().ok());
+        gauge(out, "doppel_tier1_up", "Whether tier 1 answers", totals.is_some().into())?;
+        gauge(out, "doppel_tier2_up", "Whether tier 2 answers", load.is_some().into())?;
+        totals.map_or(Ok(()), |totals| encode_tier1(out, &totals))?;
+        load.map_or(Ok(()), |load| self.encode_tier2(out, &load))
     }
 }
 
-fn encode_tier1(
-    out: &mut DescriptorEncoder<'_>,
-    counters: &Counters,
-    backlog: &Backlog,
-    pending_limit: u64,
-) -> fmt::Result {
+fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result {
+    let Totals { counters, backlog, pending_limit } = totals;
     for (name, help, value) in [
         ("doppel_tier1_live_pages", "Live pages, redirects among them", counters.live),
         ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
@@ -194,7 +196,7 @@ fn encode_tier1(
         ("doppel_tier1_duplicate_pages", "Pages with status duplicate", counters.duplicates),
         ("doppel_tier1_member_pages", "Pages with status member", counters.members),
         ("doppel_tier1_pending_pages", "Pages waiting for a decision", backlog.pending),
-        ("doppel_tier1_pending_limit_pages", "The most pages that may wait", pending_limit),
+        ("doppel_tier1_pending_limit_pages", "The most pages that may wait", *pending_limit),
         (
             "doppel_tier1_deferred_search_pages",
             "Confirmed pages still to be compared",
@@ -230,9 +232,7 @@ fn encode_tier1(
 }
 
 impl Tiers {
-    fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        // The other figures are given even when the index does not answer.
-        let Ok(load) = self.tier2.load() else { return Ok(()) };
+    fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
         gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
         gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
         gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;

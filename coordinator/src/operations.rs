@@ -52,7 +52,7 @@ pub(crate) async fn flush(
         let _permit = permit;
         app.tier2().flush_batch()?;
         let done = app.tier1().flush(limit)?;
-        Ok(Json(Flushed { done, backlog: app.tier1().backlog() }))
+        Ok(Json(Flushed { done, backlog: app.tier1().totals()?.backlog }))
     })
     .await
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_protocol::Totals;
 use doppel_protocol::answer::{GroupSizes, Quality};
 
 use crate::app::App;
@@ -15,12 +16,12 @@ use crate::problem::Problem;
 #[utoipa::path(get, path = "/v1/reports/quality", tag = "reports", responses((status = 200, body = Quality)))]
 pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
     app.blocking(|app| {
-        let (counters, backlog) = (app.tier1().counters(), app.tier1().backlog());
+        let Totals { counters, backlog, pending_limit } = app.tier1().totals()?;
         Ok(Json(Quality {
             counters,
             unique: unique(&counters, &backlog),
             backlog,
-            pending_limit: app.tier1().pending_limit(),
+            pending_limit,
             quiescent: backlog.is_quiescent(),
             confirm_share: share(counters.confirmed, counters.confirmed + counters.compared_updates),
             reject_share: share(counters.rejected, counters.verified),

@@ -67,7 +67,7 @@ impl Driver {
     /// # Errors
     /// When tier 1 failed.
     pub(crate) fn answered(&self) -> anyhow::Result<()> {
-        while self.engine.tier1.backlog().pending > 0 {
+        while self.engine.tier1.totals()?.backlog.pending > 0 {
             self.engine.tier1.writable()?;
             thread::sleep(POLL);
         }

@@ -142,7 +142,7 @@ impl Served {
         })?;
         driver.quiescent()?;
         let quiescent = stage.ask_all()?;
-        let counters = driver.engine.tier1.counters();
+        let counters = driver.engine.tier1.totals()?.counters;
         let Found { streaming, mut slices, examples } =
             stage.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (slice, number) in slices.iter_mut().zip(1..) {

@@ -158,8 +158,8 @@ impl Tier2Api for Families {
         Ok(())
     }
 
-    fn waiting(&self) -> usize {
-        0
+    fn waiting(&self) -> Result<usize, IndexError> {
+        Ok(0)
     }
 
     fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {

@@ -210,8 +210,8 @@ impl Tier2Api for Tier2 {
         Ok(self.router.load()?)
     }
 
-    fn waiting(&self) -> usize {
-        self.router.waiting()
+    fn waiting(&self) -> Result<usize, IndexError> {
+        Ok(self.router.waiting())
     }
 
     fn flush_batch(&self) -> Result<(), IndexError> {

@@ -104,8 +104,8 @@ impl Tier2Api for Exhaustive {
         Ok(())
     }
 
-    fn waiting(&self) -> usize {
-        0
+    fn waiting(&self) -> Result<usize, IndexError> {
+        Ok(0)
     }
 
     fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {

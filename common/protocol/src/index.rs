@@ -144,7 +144,10 @@ pub trait Tier2Api: Send + Sync {
     fn load(&self) -> Result<LoadReport, IndexError>;
 
     /// The number of orders that were handed over and are not yet carried out, as far as this side knows.
-    fn waiting(&self) -> usize;
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    fn waiting(&self) -> Result<usize, IndexError>;
 
     /// Starts the pass that is being collected, without waiting until it is full or old enough.
     ///

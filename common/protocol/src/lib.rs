@@ -55,5 +55,5 @@ pub use scan::{LinesPage, SCAN_LINES_MAX, Scan, ScanPosition};
 pub use status::{Line, Status, Unresolved};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;
-pub use totals::{Backlog, Counters};
+pub use totals::{Backlog, Counters, Totals};
 pub use winner_order::{OrderError, WinnerOrder};

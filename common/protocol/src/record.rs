@@ -7,9 +7,9 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, Timestamp};
 
 use super::{
-    Backlog, BackupError, BackupStream, Counters, GroupFilter, GroupPosition, GroupSummary, GroupView, Line,
-    LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    ScanPosition, Submission, Tier1Error,
+    BackupError, BackupStream, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, LinesPage, Outcome,
+    PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, Submission,
+    Tier1Error, Totals,
 };
 
 /// One event of the feed: the newest state of a page.
@@ -106,11 +106,11 @@ pub trait Tier1Api: Send + Sync {
     /// When tier 1 cannot answer.
     fn cursor(&self) -> Result<String, Tier1Error>;
 
-    /// The totals of the collection.
-    fn counters(&self) -> Counters;
-
-    /// The work that is not yet done.
-    fn backlog(&self) -> Backlog;
+    /// The totals of the collection, and the work that is not yet done.
+    ///
+    /// # Errors
+    /// When tier 1 cannot answer.
+    fn totals(&self) -> Result<Totals, Tier1Error>;
 
     /// Checks whether writes are accepted, apart from the limit of pending pages.
     ///
@@ -119,9 +119,6 @@ pub trait Tier1Api: Send + Sync {
     fn writable(&self) -> Result<(), Tier1Error> {
         Ok(())
     }
-
-    /// The maximum number of pending pages.
-    fn pending_limit(&self) -> u64;
 
     /// Recomputes a group by exact comparison. Unless `dry_run`, applies the result and records it in the audit trail,
     /// with `by` as the name of the person. `None` if there is no such group.

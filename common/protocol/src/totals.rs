@@ -69,3 +69,14 @@ pub struct Counters {
     /// Answers about contents that were no longer current.
     pub stale_results: u64,
 }
+
+/// The numbers of tier 1 at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// The totals of the collection.
+    pub counters: Counters,
+    /// The work that is not yet done.
+    pub backlog: Backlog,
+    /// The maximum number of pending pages.
+    pub pending_limit: u64,
+}

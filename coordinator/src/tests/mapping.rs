@@ -131,7 +131,11 @@ async fn an_index_that_does_not_answer_is_a_problem_with_a_time_to_try_again() {
     }
     // The rest of the figures is told all the same.
     let metrics = door.get("/metrics").await;
-    assert!(metrics.text().contains("doppel_tier1_") && !metrics.text().contains("doppel_tier2_"));
+    assert!(
+        metrics.text().contains("doppel_tier1_")
+            && metrics.text().contains("doppel_tier2_up 0")
+            && !metrics.text().contains("doppel_tier2_searches")
+    );
 }
 
 #[tokio::test]

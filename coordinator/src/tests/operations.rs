@@ -76,6 +76,29 @@ async fn metrics_count_what_happened() {
 }
 
 #[tokio::test]
+async fn metrics_say_which_tier_does_not_answer() {
+    let door = Door::new();
+    let unavailable = || doppel_protocol::Tier1Error::Unavailable("range 1 does not answer".to_owned());
+    for (tier1, tier2) in [(true, true), (false, true), (true, false), (false, false)] {
+        door.tiers.state().totals_error = (!tier1).then(unavailable);
+        door.tiers.state().index_error = (!tier2).then_some(doppel_protocol::IndexError::Stopping);
+        let reply = door.get("/metrics").await;
+        assert_eq!(reply.status, StatusCode::OK);
+        let has = |start: &str| reply.text().lines().any(|line| line.starts_with(start));
+        assert!(has(&format!("doppel_tier1_up {}", u8::from(tier1))), "{reply:?}");
+        assert!(has(&format!("doppel_tier2_up {}", u8::from(tier2))), "{reply:?}");
+        assert_eq!((has("doppel_tier1_live_pages "), has("doppel_tier2_searches ")), (tier1, tier2));
+        assert!(has("doppel_coordinator_body_memory_free_bytes "));
+        let quality = door.get("/v1/reports/quality").await;
+        match tier1 {
+            true => assert_eq!(quality.status, StatusCode::OK),
+            false => assert_eq!(quality.problem(503)["type"], "urn:doppel:problem:range-unavailable"),
+        }
+    }
+    assert_eq!(door.get("/healthz").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn the_page_is_self_contained() {
     let reply = Door::new().get("/").await;
     assert_eq!(reply.headers["content-type"], "text/html; charset=utf-8");

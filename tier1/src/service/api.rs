@@ -7,9 +7,9 @@ use std::time::Duration;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
-    Backlog, BackupError, BackupStream, Body, Changes, Counters, GroupFilter, GroupPosition, GroupSummary,
-    GroupView, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
-    RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error,
+    BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
+    Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, SCAN_LINES_MAX,
+    ScanPosition, Submission, Tier1Api, Tier1Error, Totals,
 };
 
 use super::Tier1;
@@ -26,10 +26,6 @@ impl Tier1 {
     pub(super) fn apply(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
         self.check()?;
         owner.ask(|reply| Task::Apply { commands, reply })?.wait()?
-    }
-
-    fn totals(&self) -> (Counters, Backlog) {
-        totals::add(self.owners.iter().map(|owner| owner.totals()))
     }
 
     /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.
@@ -74,7 +70,7 @@ impl Tier1 {
         let contents = submissions.iter().filter(|s| matches!(s.body, Body::Content(_))).count() as u64;
         let before = self.arriving.fetch_add(contents, Ordering::AcqRel);
         let arriving = Arriving { all: &self.arriving, contents };
-        let pending = self.totals().1.pending + before;
+        let pending = self.pending() + before;
         if pending >= self.pending_max && contents > 0 {
             return Err(Tier1Error::Full { pending, limit: self.pending_max });
         }
@@ -147,20 +143,13 @@ impl Tier1Api for Tier1 {
         Ok(self.cursor_at_end())
     }
 
-    fn counters(&self) -> Counters {
-        self.totals().0
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.totals().1
+    fn totals(&self) -> Result<Totals, Tier1Error> {
+        let (counters, backlog) = totals::add(self.owners.iter().map(|owner| owner.totals()));
+        Ok(Totals { counters, backlog, pending_limit: self.pending_max })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {
         self.check()
-    }
-
-    fn pending_limit(&self) -> u64 {
-        self.pending_max
     }
 
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {

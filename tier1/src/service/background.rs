@@ -185,6 +185,11 @@ impl Background {
         }
     }
 
+    /// Orders that wait in the index. One that does not answer counts as full.
+    fn waiting_orders(&self) -> usize {
+        self.tier2.waiting().unwrap_or(SEARCHES_MAX)
+    }
+
     /// Starts as much as the budget allows; the searches are commands for the machine, which knows their
     /// tickets.
     pub(super) fn schedule(&mut self, pending: u64) -> Vec<Command> {
@@ -204,8 +209,8 @@ impl Background {
         }
         let searches = match (turn, idle) {
             (false, _) => 0,
-            (true, false) => (SEARCHES_BESIDE.saturating_sub(self.tier2.waiting()) / self.ranges).max(SHARE),
-            (true, true) => SEARCHES_MAX.saturating_sub(self.tier2.waiting()).div_ceil(self.ranges),
+            (true, false) => (SEARCHES_BESIDE.saturating_sub(self.waiting_orders()) / self.ranges).max(SHARE),
+            (true, true) => SEARCHES_MAX.saturating_sub(self.waiting_orders()).div_ceil(self.ranges),
         };
         let recomputations = match (turn, idle) {
             (_, true) => RECOMPUTING_MAX,

@@ -45,7 +45,9 @@ pub(super) struct State {
     pub(super) cut_backup: bool,
     /// What `scan` fails with.
     pub(super) damaged: bool,
-    /// Makes the next call of `counters` panic.
+    /// Why `totals` does not answer.
+    pub(super) totals_error: Option<Tier1Error>,
+    /// Makes the next call of `totals` panic.
     pub(super) panic: bool,
     pub(super) repairs: Vec<(GroupId, bool, String)>,
     /// What is written down of repairs, oldest first.

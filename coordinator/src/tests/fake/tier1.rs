@@ -10,7 +10,7 @@ use doppel_protocol::{
     Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters, GroupFilter,
     GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, Outcome, PageView,
     RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, Status, Submission,
-    Tier1Api, Tier1Error,
+    Tier1Api, Tier1Error, Totals,
 };
 
 use super::{Fake, Page};
@@ -139,28 +139,26 @@ impl Tier1Api for Fake {
         Ok(format!("c{}", self.state().log.len()))
     }
 
-    fn counters(&self) -> Counters {
+    fn totals(&self) -> Result<Totals, Tier1Error> {
         let mut state = self.state();
         if std::mem::take(&mut state.panic) {
             drop(state);
             panic!("as the test asked for");
         }
-        let live = state.pages.values().filter(|page| page.view.line.status != Status::Dead).count() as u64;
-        Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() }
-    }
-
-    fn backlog(&self) -> Backlog {
-        let pending =
-            self.state().pages.values().filter(|page| page.view.line.status == Status::Pending).count();
-        Backlog { pending: pending as u64, ..Backlog::default() }
+        if let Some(error) = &state.totals_error {
+            return Err(error.clone());
+        }
+        let count = |wanted: fn(Status) -> bool| {
+            state.pages.values().filter(|page| wanted(page.view.line.status)).count() as u64
+        };
+        let live = count(|status| status != Status::Dead);
+        let counters = Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() };
+        let backlog = Backlog { pending: count(|status| status == Status::Pending), ..Backlog::default() };
+        Ok(Totals { counters, backlog, pending_limit: 1_000 })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {
         self.state().refuse.as_ref().map_or(Ok(()), |(_, refused)| Err(refused.clone()))
-    }
-
-    fn pending_limit(&self) -> u64 {
-        1_000
     }
 
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {

@@ -16,8 +16,8 @@ impl Tier2Api for Fake {
         Ok(())
     }
 
-    fn waiting(&self) -> usize {
-        0
+    fn waiting(&self) -> Result<usize, IndexError> {
+        Ok(0)
     }
 
     fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {

@@ -93,7 +93,7 @@ fn messages_go_again_until_they_are_confirmed_and_short_answers_are_read_on() {
     let group = groups.into_iter().next().flatten().unwrap();
     let view = tier1.group(group, None, 100, true).unwrap().unwrap();
     assert_eq!((view.summary.members, view.members.len()), (12, 22));
-    assert_eq!(tier1.counters().submissions, 22);
+    assert_eq!(tier1.totals().unwrap().counters.submissions, 22);
     tier1.stop();
 }
 
