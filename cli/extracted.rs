@@ -13,6 +13,8 @@ use crate::crawl::{self, Tally};
 
 /// Pages of a batch ...
 pub(crate) const BATCH_PAGES: usize = 1_024;
+// Tier 1 refuses more.
+const _: () = assert!(BATCH_PAGES <= doppel_protocol::BATCH_MAX);
 /// ... or bytes of them; one page may be larger.
 const BATCH_BYTES: u64 = 16 << 20;
 /// Batches that are read and extracted ahead.

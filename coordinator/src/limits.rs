@@ -12,6 +12,8 @@
 
 use std::time::Duration;
 
+use doppel_protocol::{BATCH_MAX, LIST_MAX};
+
 /// A body as it comes over the wire: 1,000 pages of 64 kB. HTML packs about 5 to 1, so a compressed
 /// body of a quarter of this already fills [`BODY_BYTES`].
 pub const WIRE_BYTES: usize = 64 << 20;
@@ -203,6 +205,10 @@ pub const PIECE_BYTES: usize = 64 << 10;
 
 /// How long requests may go on once the service is told to end.
 pub const DRAIN: Duration = Duration::from_secs(30);
+
+// Tier 1 refuses longer lists, and shortens longer answers.
+const _: () = assert!(CHUNK_LINES <= BATCH_MAX && LIST <= BATCH_MAX && PROBE_PARTNERS <= BATCH_MAX);
+const _: () = assert!(CHANGES <= LIST_MAX && LIST <= LIST_MAX);
 
 /// The limits that tests make small.
 #[derive(Debug, Clone)]

@@ -151,6 +151,10 @@ impl From<Tier1Error> for Problem {
             Tier1Error::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
             Tier1Error::DiskFull(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail),
             Tier1Error::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),
+            Tier1Error::BatchTooLarge { .. } => {
+                tracing::error!(%detail, "a call of tier 1 is too large");
+                Self::internal()
+            }
             Tier1Error::Damaged(_) => {
                 tracing::error!(%detail, "a request met a damaged record");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)

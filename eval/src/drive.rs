@@ -10,7 +10,7 @@ use doppel::args::EngineArgs;
 use doppel::scratch::Scratch;
 use doppel::wire::Engine;
 use doppel_model::{GroupId, PageUrl, Tau};
-use doppel_protocol::{GroupState, Outcome, Scan, Submission, Tier1Api};
+use doppel_protocol::{BATCH_MAX, GroupState, Outcome, Scan, Submission, Tier1Api};
 use doppel_tier1::Rules;
 
 /// The pause between two checks whether anything is pending.
@@ -58,8 +58,13 @@ impl Driver {
     ///
     /// # Errors
     /// When tier 1 failed.
-    pub(crate) fn submit(&self, submissions: Vec<Submission>) -> anyhow::Result<Vec<Outcome>> {
-        Ok(self.engine.tier1.submit(submissions)?)
+    pub(crate) fn submit(&self, mut submissions: Vec<Submission>) -> anyhow::Result<Vec<Outcome>> {
+        let mut outcomes = Vec::with_capacity(submissions.len());
+        while !submissions.is_empty() {
+            let rest = submissions.split_off(submissions.len().min(BATCH_MAX));
+            outcomes.extend(self.engine.tier1.submit(std::mem::replace(&mut submissions, rest))?);
+        }
+        Ok(outcomes)
     }
 
     /// Waits until no page is pending; background work goes on at its normal pace.

@@ -45,7 +45,7 @@ pub use mapping::{
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use page_view::{PageView, WinnerView};
 pub use rank::{Rank, Rule};
-pub use record::{Change, Changes, Tier1Api};
+pub use record::{BATCH_MAX, Change, Changes, LIST_MAX, Tier1Api};
 pub use repair::{
     NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
     RepairReport, RepairTrail, within,

@@ -32,13 +32,21 @@ pub struct Changes {
     pub at_end: bool,
 }
 
-/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread.
+/// The maximum number of submissions or pages in one call. With 4 kB for a signature, that is 16 MB.
+pub const BATCH_MAX: usize = 4_096;
+
+/// The maximum number of entries in one answer to a call with a limit. A larger limit counts as this.
+pub const LIST_MAX: usize = 10_000;
+
+/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread. Lists
+/// that are handed over have at most [`BATCH_MAX`] entries, and lists that come back at most [`LIST_MAX`].
 pub trait Tier1Api: Send + Sync {
     /// Records submissions in order, and returns when they are durable. There is exactly one outcome for each
     /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
     ///
     /// # Errors
-    /// When too much is pending, the disk is full or the store failed. Some of the submissions may have been recorded;
+    /// [`Tier1Error::BatchTooLarge`], and nothing was recorded. When too much is pending, the disk is full or the store
+    /// failed. Some of the submissions may have been recorded;
     /// it is safe to send all of them again.
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
@@ -46,7 +54,7 @@ pub trait Tier1Api: Send + Sync {
     /// or was purged.
     ///
     /// # Errors
-    /// When a record is damaged.
+    /// [`Tier1Error::BatchTooLarge`]; when a record is damaged.
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error>;
 
     /// The current signature of a page with content.
@@ -62,7 +70,7 @@ pub trait Tier1Api: Send + Sync {
     fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error>;
 
     /// A group and up to `limit` of its pages after `after`: its members and, with `redirects`, the redirects that end
-    /// at each of them.
+    /// at each of them. Both count towards `limit`; [`GroupView::next`] says whether there are more.
     ///
     /// # Errors
     /// When a record is damaged.
@@ -147,7 +155,7 @@ pub trait Tier1Api: Send + Sync {
     /// Deletes all records of pages. Returns how many of the pages were on record.
     ///
     /// # Errors
-    /// When the store failed.
+    /// [`Tier1Error::BatchTooLarge`]; when the store failed.
     fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error>;
 
     /// Deletes all records of the pages of a host. Returns how many there were.

@@ -11,6 +11,14 @@ pub enum Tier1Error {
         /// The limit.
         limit: u64,
     },
+    /// A call handed over too long a list. Nothing was done.
+    #[error("{found} entries in one call, the limit is {limit}")]
+    BatchTooLarge {
+        /// The number of entries.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// A write failed. The service is read-only until it is restarted.
     #[error("the store failed and takes no writes until a restart: {0}")]
     ReadOnly(String),

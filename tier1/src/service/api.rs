@@ -7,9 +7,9 @@ use std::time::Duration;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, ShardId};
 use doppel_protocol::{
-    BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
-    Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, SCAN_LINES_MAX,
-    ScanPosition, Submission, Tier1Api, Tier1Error, Totals,
+    BATCH_MAX, BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
+    LIST_MAX, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Totals,
 };
 
 use super::Tier1;
@@ -90,14 +90,24 @@ impl Drop for Arriving<'_> {
     }
 }
 
+/// Refuses a list that is too long for one call.
+fn bounded(found: usize) -> Result<(), Tier1Error> {
+    if found > BATCH_MAX {
+        return Err(Tier1Error::BatchTooLarge { found, limit: BATCH_MAX });
+    }
+    Ok(())
+}
+
 impl Tier1Api for Tier1 {
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        bounded(submissions.len())?;
         let _arriving = self.admit(&submissions)?;
         let hints = self.hints(&submissions);
         self.submit_to_ranges(submissions.into_iter().zip(hints).collect())
     }
 
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
+        bounded(pages.len())?;
         for page in pages {
             self.owner_of(self.shard_of(*page)).asked.store(true, Ordering::Relaxed);
         }
@@ -119,7 +129,7 @@ impl Tier1Api for Tier1 {
         limit: usize,
         redirects: bool,
     ) -> Result<Option<GroupView>, Tier1Error> {
-        self.read_group(group, after, limit.max(1), redirects)
+        self.read_group(group, after, limit.clamp(1, LIST_MAX), redirects)
     }
 
     fn groups(
@@ -128,11 +138,11 @@ impl Tier1Api for Tier1 {
         after: Option<GroupId>,
         limit: usize,
     ) -> Result<Vec<GroupSummary>, Tier1Error> {
-        self.read_groups(filter, after, limit)
+        self.read_groups(filter, after, limit.clamp(1, LIST_MAX))
     }
 
     fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Result<Changes, Tier1Error> {
-        self.read_changes(cursor, limit.max(1), wait)
+        self.read_changes(cursor, limit.clamp(1, LIST_MAX), wait)
     }
 
     fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Result<LinesPage, Tier1Error> {
@@ -165,7 +175,7 @@ impl Tier1Api for Tier1 {
         before: Option<&RepairPosition>,
         limit: usize,
     ) -> Result<RepairTrail, Tier1Error> {
-        self.read_repairs(group, before, limit.max(1))
+        self.read_repairs(group, before, limit.clamp(1, LIST_MAX))
     }
 
     fn repair_details(&self, id: RepairId) -> Result<Option<RepairDetails>, Tier1Error> {
@@ -173,6 +183,7 @@ impl Tier1Api for Tier1 {
     }
 
     fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
+        bounded(pages.len())?;
         let known = self.read_pages(pages)?.iter().flatten().count();
         for owner in &self.owners {
             let of_range = pages.iter().filter(|page| self.map.of_page(**page) == owner.id);

@@ -120,6 +120,7 @@ macro_rules! over_ranges {
 
 mod audit;
 mod backup;
+mod bounds;
 mod peers;
 mod progress;
 mod scan;

@@ -1,0 +1,57 @@
+//! Lists of one call have a limit, and a longer one is refused before anything is done.
+
+use std::ops::Range;
+
+use doppel_protocol::{BATCH_MAX, LIST_MAX};
+
+use super::*;
+
+over_ranges! {
+    a_list_that_is_too_long_is_refused_and_nothing_is_done,
+    an_answer_with_a_limit_has_a_limit_of_its_own,
+}
+
+fn deaths(pages: Range<u64>) -> Vec<Submission> {
+    let submission = |page| Submission {
+        url: url(page),
+        fetched_at: Timestamp::from_millis(1),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body: Body::Dead,
+    };
+    pages.map(submission).collect()
+}
+
+fn a_list_that_is_too_long_is_refused_and_nothing_is_done(ranges: u16) {
+    let tier1 = start(&Arc::new(Memory::default()), ranges);
+    let ids: Vec<PageId> = (0..=BATCH_MAX as u64).map(|page| url(page).id()).collect();
+    let refused = Tier1Error::BatchTooLarge { found: BATCH_MAX + 1, limit: BATCH_MAX };
+    assert_eq!(tier1.submit(deaths(0..BATCH_MAX as u64 + 1)).unwrap_err(), refused);
+    assert_eq!(tier1.totals().unwrap().counters.submissions, 0);
+    assert_eq!(tier1.submit(deaths(0..BATCH_MAX as u64)).unwrap().len(), BATCH_MAX);
+    assert_eq!(tier1.pages(&ids).unwrap_err(), refused);
+    assert_eq!(tier1.purge(&ids).unwrap_err(), refused);
+    assert!(tier1.pages(&ids[1..]).unwrap()[0].is_some(), "nothing was purged");
+    assert_eq!(tier1.purge(&ids[1..]).unwrap(), BATCH_MAX as u64 - 1);
+    tier1.stop();
+}
+
+fn an_answer_with_a_limit_has_a_limit_of_its_own(ranges: u16) {
+    let tier1 = start(&Arc::new(Memory::default()), ranges);
+    let all = LIST_MAX as u64 + 500;
+    for from in (0..all).step_by(BATCH_MAX) {
+        tier1.submit(deaths(from..all.min(from + BATCH_MAX as u64))).unwrap();
+    }
+    let first = tier1.changes(None, usize::MAX, Duration::ZERO).unwrap();
+    assert!(!first.at_end && first.changes.len() <= LIST_MAX, "{}", first.changes.len());
+    let mut found = first.changes.len();
+    let (mut cursor, mut at_end) = (first.cursor, false);
+    while !at_end {
+        let more = tier1.changes(Some(&cursor), usize::MAX, Duration::ZERO).unwrap();
+        found += more.changes.len();
+        (cursor, at_end) = (more.cursor, more.at_end);
+    }
+    assert_eq!(found as u64, all);
+    tier1.stop();
+}
