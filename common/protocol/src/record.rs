@@ -39,7 +39,10 @@ pub const BATCH_MAX: usize = 4_096;
 pub const LIST_MAX: usize = 10_000;
 
 /// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread. Lists
-/// that are handed over have at most [`BATCH_MAX`] entries, and lists that come back at most [`LIST_MAX`].
+/// that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
+///
+/// A call takes and gives owned values. It waits for the store and for the answer of a writer, which has a deadline. Across
+/// processes every call has one; past it the call fails as [`Tier1Error::Unavailable`].
 pub trait Tier1Api: Send + Sync {
     /// Records submissions in order, and returns when they are durable. There is exactly one outcome for each
     /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
