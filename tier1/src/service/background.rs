@@ -134,7 +134,9 @@ impl Background {
             match self.tier2.submit(orders) {
                 Ok(()) => self.accepted += count,
                 // The next start finds all of it, and so did the owner that took over.
-                Err(RefusedOrders { error: IndexError::Stopping | IndexError::StaleEpoch { .. }, .. }) => {}
+                Err(RefusedOrders {
+                    error: IndexError::Stopping | IndexError::StaleEpoch { .. }, ..
+                }) => {}
                 Err(RefusedOrders { orders, error }) => {
                     tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept");
                     self.orders = orders.commands;
