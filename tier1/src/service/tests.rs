@@ -124,6 +124,7 @@ mod bounds;
 mod peers;
 mod progress;
 mod scan;
+mod stopping;
 mod stuck;
 
 over_ranges! {

@@ -301,7 +301,9 @@ impl Writer<'_> {
         for reply in self.posts.into_values() {
             drop(reply.send(Err(refused.clone().into())));
         }
-        while let Ok(task) = self.tasks.recv() {
+        // The order to stop, when it was taken before, comes no second time.
+        let next = || if self.stopping { self.tasks.try_recv().ok() } else { self.tasks.recv().ok() };
+        while let Some(task) = next() {
             match Waiting::new(task) {
                 Ok(waiting) => waiting.refuse(&refused),
                 Err(Task::Posted { reply, .. }) => drop(reply.send(Err(refused.clone().into()))),
