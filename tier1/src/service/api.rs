@@ -28,6 +28,12 @@ impl Tier1 {
         owner.ask(|reply| Task::Apply { commands, reply })?.wait()?
     }
 
+    /// The same of facts, which do not wait for messages to leave.
+    pub(super) fn apply_facts(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
+        self.check()?;
+        owner.ask(|reply| Task::ApplyFacts { commands, reply })?.wait()?
+    }
+
     /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.
     fn submit_to_ranges(&self, submissions: Vec<Hinted>) -> Result<Vec<Outcome>, Tier1Error> {
         let mut by_range: Vec<(Vec<usize>, Vec<Hinted>)> =

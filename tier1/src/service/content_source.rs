@@ -85,6 +85,6 @@ impl ContentSource for Tier1 {
         };
         let owner = self.owners.get(usize::from(range.0));
         let owner = owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))?;
-        Ok(self.apply(owner, repeats.into_iter().map(again).collect())?)
+        Ok(self.apply_facts(owner, repeats.into_iter().map(again).collect())?)
     }
 }

@@ -20,6 +20,11 @@ pub(crate) enum Task {
     },
     /// Facts for the machine. They never wait for messages to leave.
     Commands(Vec<Command>),
+    /// Commands whose commit is waited for. Like all facts, these do not wait for messages to leave.
+    ApplyFacts {
+        commands: Vec<Command>,
+        reply: Sender<Result<(), Tier1Error>>,
+    },
     /// Commands whose commit is waited for.
     Apply {
         commands: Vec<Command>,

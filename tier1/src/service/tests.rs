@@ -121,6 +121,7 @@ macro_rules! over_ranges {
 mod audit;
 mod backup;
 mod bounds;
+mod held_back;
 mod peers;
 mod progress;
 mod scan;

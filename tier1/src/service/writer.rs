@@ -126,7 +126,8 @@ impl Writer<'_> {
     /// Whether a command may go into the next commit, or a caller waits for it.
     fn has_commands(&self) -> bool {
         let holds_back = self.range.holds_back();
-        self.waiting.iter().any(|entry| !(holds_back && entry.may_wait()))
+        self.waiting.front().is_some_and(Waiting::is_done)
+            || self.waiting.iter().any(|entry| entry.is_due(holds_back))
     }
 
     fn take(&mut self, task: Task) {
@@ -170,6 +171,7 @@ impl Writer<'_> {
             | Task::Submit { .. }
             | Task::Commands(_)
             | Task::Apply { .. }
+            | Task::ApplyFacts { .. }
             | Task::Report { .. } => {
                 self.stopping = true;
             }
@@ -258,10 +260,8 @@ impl Writer<'_> {
             }
         }
         self.send()?;
-        while self.waiting.front().is_some_and(Waiting::is_done) {
-            if let Some(entry) = self.waiting.pop_front() {
-                entry.finish(&self.range);
-            }
+        for entry in Waiting::take_done(&mut self.waiting) {
+            entry.finish(&self.range);
         }
         if let Some(task) = set_aside {
             self.take(task);

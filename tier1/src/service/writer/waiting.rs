@@ -19,6 +19,7 @@ pub(super) struct Waiting {
 enum Reply {
     Submit(Sender<Result<Vec<Outcome>, Tier1Error>>),
     Apply(Sender<Result<(), Tier1Error>>),
+    ApplyFacts(Sender<Result<(), Tier1Error>>),
     Report(Sender<Result<Report, Tier1Error>>),
     Nobody,
 }
@@ -36,6 +37,7 @@ impl Waiting {
             }
             Task::Commands(commands) => (commands.into(), Reply::Nobody),
             Task::Apply { commands, reply } => (commands.into(), Reply::Apply(reply)),
+            Task::ApplyFacts { commands, reply } => (commands.into(), Reply::ApplyFacts(reply)),
             Task::Report { reply } => (VecDeque::new(), Reply::Report(reply)),
             other => return Err(other),
         };
@@ -46,7 +48,7 @@ impl Waiting {
     pub(super) fn may_wait(&self) -> bool {
         match self.reply {
             Reply::Submit(_) | Reply::Apply(_) => !self.commands.is_empty(),
-            Reply::Report(_) | Reply::Nobody => false,
+            Reply::ApplyFacts(_) | Reply::Report(_) | Reply::Nobody => false,
         }
     }
 
@@ -54,11 +56,36 @@ impl Waiting {
         self.commands.is_empty()
     }
 
+    /// Whether a commit can do anything for it.
+    pub(super) fn is_due(&self, holds_back: bool) -> bool {
+        !self.is_done() && !(holds_back && self.may_wait())
+    }
+
+    /// Whether it is answered only after all before it.
+    fn comes_last(&self) -> bool {
+        matches!(self.reply, Reply::Report(_))
+    }
+
+    /// Takes out what is done and can be answered. While submissions are held back, the facts behind them are done
+    /// first, and only a report waits for what is before it.
+    pub(super) fn take_done(all: &mut VecDeque<Self>) -> Vec<Self> {
+        let (mut done, mut left) = (Vec::new(), VecDeque::new());
+        for entry in std::mem::take(all) {
+            if entry.is_done() && (left.is_empty() || !entry.comes_last()) {
+                done.push(entry);
+            } else {
+                left.push_back(entry);
+            }
+        }
+        *all = left;
+        done
+    }
+
     /// Answers. A caller that has gone away does not want the answer any more.
     pub(super) fn finish(self, range: &Range) {
         match self.reply {
             Reply::Submit(reply) => drop(reply.send(Ok(self.answered))),
-            Reply::Apply(reply) => drop(reply.send(Ok(()))),
+            Reply::Apply(reply) | Reply::ApplyFacts(reply) => drop(reply.send(Ok(()))),
             Reply::Report(reply) => {
                 let report = Report { backlog: range.backlog(), traffic: range.traffic() };
                 drop(reply.send(Ok(report)));
@@ -70,9 +97,42 @@ impl Waiting {
     pub(super) fn refuse(self, refused: &Tier1Error) {
         match self.reply {
             Reply::Submit(reply) => drop(reply.send(Err(refused.clone()))),
-            Reply::Apply(reply) => drop(reply.send(Err(refused.clone()))),
+            Reply::Apply(reply) | Reply::ApplyFacts(reply) => drop(reply.send(Err(refused.clone()))),
             Reply::Report(reply) => drop(reply.send(Err(refused.clone()))),
             Reply::Nobody => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam::channel::bounded;
+    use doppel_model::PageId;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_is_not_kept_behind_what_is_held_back() {
+        let commands = || vec![Command::Purge { page: PageId::from_bytes([1; 16]) }];
+        let (apply, report) = (bounded(1).0, bounded(1).0);
+        let tasks = [
+            Task::Commands(Vec::new()),
+            Task::Apply { commands: commands(), reply: apply },
+            Task::Commands(Vec::new()),
+            Task::Report { reply: report },
+            Task::Commands(commands()),
+        ];
+        let mut all: VecDeque<Waiting> =
+            tasks.into_iter().filter_map(|task| Waiting::new(task).ok()).collect();
+        let is_due: Vec<bool> = all.iter().map(|entry| entry.is_due(true)).collect();
+        assert_eq!(is_due, [false, false, false, false, true]);
+        assert_eq!(Waiting::take_done(&mut all).len(), 2);
+        assert_eq!(all.len(), 3);
+        // The fact behind the report is applied, and the submission is not.
+        all[2].commands.clear();
+        assert_eq!(Waiting::take_done(&mut all).len(), 1);
+        assert!(!all.iter().any(|entry| entry.is_due(true)) && all.iter().any(|entry| entry.is_due(false)));
+        all[0].commands.clear();
+        assert_eq!((Waiting::take_done(&mut all).len(), all.len()), (2, 0));
     }
 }
