@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{Receiver, Select};
+use crossbeam::channel::{Receiver, Select, TryRecvError};
 use doppel_model::RangeId;
 
 use super::Tier1;
@@ -76,7 +76,12 @@ fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
         None => Some(select.ready()),
     };
     match ready {
-        Some(0) => posts.recv().map_or(Next::End, Next::Post),
+        Some(0) => match posts.try_recv() {
+            Ok(post) => Next::Post(post),
+            Err(TryRecvError::Disconnected) => Next::End,
+            // It may wake for nothing.
+            Err(TryRecvError::Empty) => next(posts, under_way),
+        },
         Some(ready) => {
             let UnderWay { to, state, .. } = under_way.swap_remove(answering[ready - 1]);
             match state {
