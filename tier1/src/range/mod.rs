@@ -217,7 +217,11 @@ impl Builder<'_, '_> {
 
     /// Deletes rows of messages that their receivers have confirmed, as far as they have their share of the commit.
     pub(crate) fn delete_confirmed(&mut self) {
-        while !self.machine.has_eighths(1)
+        self.delete_confirmed_up_to(1);
+    }
+
+    fn delete_confirmed_up_to(&mut self, eighths: usize) {
+        while !self.machine.has_eighths(eighths)
             && let Some((pair, number)) = self.outbox.next_confirmed()
         {
             self.machine.forget_sent(pair, number);
@@ -250,10 +254,12 @@ impl Builder<'_, '_> {
     }
 
     /// The rows of the commit, for the driver to append. An empty one needs no append, but is settled as any other.
+    /// What room is left goes to the rows of confirmed messages.
     ///
     /// # Errors
     /// When a record cannot be encoded. The range is ahead of its store then, and of no more use.
-    pub(crate) fn finish(self) -> Result<Vec<Write>, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<Vec<Write>, StoreError> {
+        self.delete_confirmed_up_to(8);
         let Self { machine, under_way, answers, .. } = self;
         let finished = machine.finish()?;
         *under_way = Some(UnderWay { effects: finished.effects, answers, sent: finished.sent });

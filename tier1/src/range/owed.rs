@@ -37,19 +37,25 @@ pub(crate) struct OwedScan {
     /// Index into [`KINDS`].
     kind: usize,
     after: Option<Vec<u8>>,
+    /// A row of the last piece, which is told of with the next.
+    failed: Option<StoreError>,
 }
 
 impl OwedScan {
     /// Over the shards of a range.
     pub(crate) fn new(run: std::ops::Range<ShardId>) -> Self {
-        Self { shard: run.start, end: run.end, kind: 0, after: None }
+        Self { shard: run.start, end: run.end, kind: 0, after: None, failed: None }
     }
 
     /// What the next so many rows owe; none at the end.
     ///
     /// # Errors
-    /// When a row cannot be read. The scan goes on behind it the next time.
+    /// When a row cannot be read. What is before it was given out, and the scan goes on behind it the next time; when
+    /// the store fails, behind all rows of the kind in the shard.
     pub(crate) fn piece(&mut self, store: &dyn Store, rows: usize) -> Result<Option<Owed>, StoreError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut owed = Owed::default();
         let mut left = rows;
         while self.shard < self.end && left > 0 {
@@ -60,23 +66,36 @@ impl OwedScan {
             }
             let mut result = Ok(());
             let mut last = None;
-            store.range(&from, &to, &mut |key, bytes| {
+            let read = store.range(&from, &to, &mut |key, bytes| {
                 result = owed.add(kind, key, bytes);
                 left -= 1;
                 last = Some(key.to_vec());
                 result.is_ok() && left > 0
-            })?;
+            });
             if last.is_some() {
                 self.after = last;
             }
-            result?;
+            if let Err(error) = result {
+                self.failed = Some(error);
+                return Ok(Some(owed));
+            }
+            if let Err(error) = read {
+                // Nobody knows where the rows behind it begin.
+                self.next_kind();
+                self.failed = Some(error);
+                return Ok(Some(owed));
+            }
             if left > 0 {
-                self.after = None;
-                self.kind = (self.kind + 1) % KINDS.len();
-                self.shard.0 += u16::from(self.kind == 0);
+                self.next_kind();
             }
         }
         Ok((left < rows || self.shard < self.end).then_some(owed))
+    }
+
+    fn next_kind(&mut self) {
+        self.after = None;
+        self.kind = (self.kind + 1) % KINDS.len();
+        self.shard.0 += u16::from(self.kind == 0);
     }
 }
 

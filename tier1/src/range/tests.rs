@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
+use doppel_model::signature::Builder;
 use doppel_model::{PageUrl, Timestamp};
 use doppel_protocol::{Body, Submission, WinnerOrder};
 
 use super::*;
 use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
+use crate::range::owed::OwedScan;
 use crate::store::{Memory, each};
 
 const SHARDS: u16 = 4;
@@ -255,4 +257,100 @@ fn too_many_messages_hold_submissions_back_and_nothing_else() {
     }]);
     let post = b.post(9).unwrap();
     assert!(a.apply(post).is_ok());
+}
+
+#[test]
+fn rows_of_confirmed_messages_have_the_room_that_nothing_else_takes() {
+    let [mut a, mut b] = Driven::pair();
+    a.commit(redirects(0, 400));
+    while let Some(post) = a.post(200) {
+        let receipt = b.apply(post).unwrap();
+        a.range.confirmed(RangeId(1), &Ok(receipt));
+    }
+    assert_eq!(a.outbox_rows(), 800);
+    a.commit(Vec::new());
+    assert_eq!((a.outbox_rows(), a.range.has_work()), (0, false));
+}
+
+/// Forty pages of range 0 that owe a search, and the keys of their records.
+fn forty_pending(a: &mut Driven) -> Vec<Vec<u8>> {
+    let pages: Vec<PageUrl> = urls(0).take(40).collect();
+    let submit = |(number, url): (usize, &PageUrl)| Command::Submit {
+        submission: Box::new(Submission {
+            url: url.clone(),
+            fetched_at: Timestamp::from_millis(1),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Content(Arc::new(Builder::new().build(&[number as u64; 9]))),
+        }),
+        hint: None,
+    };
+    a.commit(pages.iter().enumerate().map(submit).collect());
+    let mut keys: Vec<_> = pages.iter().map(|url| key::page(url.id().shard(SHARDS), url.id())).collect();
+    keys.sort();
+    keys
+}
+
+/// The searches that a scan of range 0 finds, and how often it fails.
+fn scan(store: &dyn Store) -> (usize, usize) {
+    let mut scan = OwedScan::new(RangeMap::new(SHARDS, 2).unwrap().run(RangeId(0)));
+    let (mut found, mut failures) = (0, 0);
+    for _ in 0..100 {
+        match scan.piece(store, 25) {
+            Ok(Some(owed)) => found += owed.searches.len(),
+            Ok(None) => return (found, failures),
+            Err(_) => failures += 1,
+        }
+    }
+    panic!("the scan does not end");
+}
+
+#[test]
+fn what_is_owed_before_a_damaged_row_is_found() {
+    let [mut a, _] = Driven::pair();
+    let keys = forty_pending(&mut a);
+    a.store.commit(vec![(keys[30].clone(), Some(vec![1, 2, 3]))]).unwrap();
+    assert_eq!(scan(&*a.store), (39, 1));
+}
+
+/// A store that cannot read a row, nor any behind it.
+struct Torn {
+    rows: Arc<Memory>,
+    at: Vec<u8>,
+}
+
+impl Store for Torn {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.rows.get(key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut goes_on = true;
+        let is_torn = (from..to).contains(&&*self.at);
+        self.rows.range(from, if is_torn { &self.at } else { to }, &mut |key, value| {
+            goes_on = each(key, value);
+            goes_on
+        })?;
+        if is_torn && goes_on { Err(StoreError::Engine("it is torn".to_owned())) } else { Ok(()) }
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.rows.commit(writes)
+    }
+}
+
+#[test]
+fn a_scan_ends_though_the_store_fails() {
+    let [mut a, _] = Driven::pair();
+    let keys = forty_pending(&mut a);
+    let in_first_shard = keys.iter().take_while(|key| key[..2] == keys[0][..2]).count();
+    assert!((5..39).contains(&in_first_shard), "{in_first_shard}");
+    let store = Torn { rows: Arc::clone(&a.store), at: keys[3].clone() };
+    assert_eq!(scan(&store), (3 + 40 - in_first_shard, 1));
 }
