@@ -58,7 +58,7 @@ impl Waiting {
 
     /// Whether a commit can do anything for it.
     pub(super) fn is_due(&self, holds_back: bool) -> bool {
-        !self.is_done() && !(holds_back && self.may_wait())
+        !(self.is_done() || (holds_back && self.may_wait()))
     }
 
     /// Whether it is answered only after all before it.
