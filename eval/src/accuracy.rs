@@ -67,7 +67,7 @@ enum Mode {
 
 /// All replays.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct AccuracyResult {
     rounds: Vec<String>,
     fetches: usize,
     /// The number of fetches that changed the set of shingles of a page.
@@ -85,7 +85,7 @@ struct Run {
     /// The number of partitions at the end. There is one until there are enough contents to learn a map from.
     partitions_learned: usize,
     milestones: Vec<Milestone>,
-    /// Share of the updates that tier 1 settled without waiting for tier 2.
+    /// Share of the updates that tier 1 decided without waiting for tier 2.
     confirmed: f64,
     seconds: f64,
 }
@@ -110,7 +110,7 @@ enum Own<'u> {
 }
 
 impl Accuracy {
-    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+    pub(crate) fn run(mut self) -> anyhow::Result<AccuracyResult> {
         let begin = Instant::now();
         self.milestones.sort_unstable();
         self.milestones.dedup();
@@ -118,7 +118,7 @@ impl Accuracy {
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
         let runs = self.tau.len() * self.partitions.len() * self.rules.len();
         let bar = progress::pages((runs * replay.fetches.len()) as u64, "replaying");
-        let mut result = Result {
+        let mut result = AccuracyResult {
             rounds: replay.rounds.clone(),
             fetches: replay.fetches.len(),
             updates: replay.fetches.iter().filter(|fetch| fetch.update).count() as u64,
@@ -237,7 +237,7 @@ impl Mode {
     }
 }
 
-impl Report for Result {
+impl Report for AccuracyResult {
     fn tables(&self) -> Vec<Table> {
         let percents = self.runs.first().map_or(&[][..], |run| &run.milestones);
         let mut errors = vec!["rules".to_owned(), "tau".to_owned(), "partitions".to_owned()];

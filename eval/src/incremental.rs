@@ -69,7 +69,7 @@ pub(crate) struct Incremental {
 
 /// Both measures.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct IncrementalResult {
     tau: Tau,
     batch: u32,
     real_pages: usize,
@@ -107,7 +107,7 @@ struct Round {
 }
 
 impl Incremental {
-    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+    pub(crate) fn run(mut self) -> anyhow::Result<IncrementalResult> {
         self.sizes.sort_unstable();
         self.sizes.dedup();
         let replay = Replay::read(&self.replay)?;
@@ -118,7 +118,7 @@ impl Incremental {
         drop(replay);
         let real_pages = real.len();
         let sizes = self.grow(real, tau)?;
-        Ok(Result {
+        Ok(IncrementalResult {
             tau,
             batch: self.batch,
             real_pages,

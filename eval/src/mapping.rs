@@ -134,7 +134,7 @@ struct Pairs {
 
 /// All that was measured.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct MappingResult {
     contents: usize,
     rho: Rho,
     /// Contents by length.
@@ -155,7 +155,7 @@ pub(crate) struct Result {
 }
 
 impl Mapping {
-    pub(crate) fn run(mut self) -> anyhow::Result<Result> {
+    pub(crate) fn run(mut self) -> anyhow::Result<MappingResult> {
         let begin = Instant::now();
         self.nodes.sort_unstable();
         self.nodes.dedup();
@@ -192,7 +192,7 @@ impl Mapping {
             later.extend(later::measure(&self, &collection.contents, *tau)?);
         }
         bar.finish_and_clear();
-        Ok(Result {
+        Ok(MappingResult {
             contents: collection.contents.len(),
             rho: self.rho,
             lengths: collection.lengths(),

@@ -23,7 +23,7 @@ use crate::compare::share;
 use crate::drive::Driver;
 use crate::replay::{Fetch, Replay, ReplayArgs, batches};
 use crate::report::{Report, Table, percent};
-use door::{Answer, Door};
+use door::{Door, PageAnswer};
 use history::{History, Span, Verdict};
 
 const PARTITIONS: u32 = 16;
@@ -62,7 +62,7 @@ pub(crate) struct Served {
 
 /// The checks.
 #[derive(Debug, Serialize)]
-pub(crate) struct Result {
+pub(crate) struct ServedResult {
     tau: Tau,
     fetches: usize,
     streaming: Answers,
@@ -119,7 +119,7 @@ struct Found {
 }
 
 impl Served {
-    pub(crate) fn run(&self) -> anyhow::Result<Result> {
+    pub(crate) fn run(&self) -> anyhow::Result<ServedResult> {
         let replay = Replay::read(&self.replay)?;
         replay.tally.verdict(self.replay.inputs.strict, 0)?;
         let driver = Driver::new(self.tau, PARTITIONS, Rules::EXACT)?;
@@ -150,7 +150,7 @@ impl Served {
         }
         drop(door);
         driver.stop();
-        Ok(Result {
+        Ok(ServedResult {
             tau: self.tau,
             fetches: replay.fetches.len(),
             streaming,
@@ -227,13 +227,13 @@ impl Stage<'_> {
         Ok(all)
     }
 
-    fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<(Vec<Answer>, Span)> {
+    fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<(Vec<PageAnswer>, Span)> {
         let from = Instant::now();
         let answers = self.door.ask(http, urls)?;
         Ok((answers, Span { from, to: Instant::now() }))
     }
 
-    fn count(&self, answer: &Answer, span: Span, counts: &mut Answers, examples: &mut Vec<String>) {
+    fn count(&self, answer: &PageAnswer, span: Span, counts: &mut Answers, examples: &mut Vec<String>) {
         let history = self.history();
         let (contents, tau) = (&self.replay.contents, self.served.tau);
         counts.answers += 1;
@@ -266,7 +266,7 @@ fn client() -> anyhow::Result<Client> {
     Ok(Client::builder().no_proxy().timeout(PATIENCE).build()?)
 }
 
-impl Report for Result {
+impl Report for ServedResult {
     fn tables(&self) -> Vec<Table> {
         let mut table = Table::new(
             "answers about pages, checked with exact F on the contents of that moment",

@@ -190,7 +190,7 @@ fn mappings_are_measured_on_a_crawl() {
         three.map(|run| run["imbalance"].as_f64().unwrap()).fold(0.0, f64::max)
     };
     assert!(imbalance(8) < 0.7 * imbalance(1), "{report:#}");
-    // More tolerance never loses more, and never saves more sends.
+    // More tolerance never loses more, and never saves more fan-out.
     let sweep: Vec<&Value> = numbers(&report, "sweep").collect();
     assert_eq!(sweep.len(), 8);
     for pair in sweep.chunks(2) {

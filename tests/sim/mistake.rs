@@ -37,7 +37,7 @@ pub(crate) enum Mistake {
     /// A merged group loses a member when it transfers them.
     LostMember,
     /// A redirect does not hear that its target changed.
-    ForgottenFollower,
+    ForgottenRedirect,
     /// A page does not learn that a redirect ends at it.
     LostInboundRedirect,
     /// Members are not told of another winner.
@@ -108,7 +108,7 @@ impl Mistake {
         Self::LostMerge,
         Self::PairNotChecked,
         Self::LostMember,
-        Self::ForgottenFollower,
+        Self::ForgottenRedirect,
         Self::LostInboundRedirect,
         Self::WinnerKept,
         Self::OtherOrder,
@@ -194,7 +194,7 @@ impl Planted {
         let Some(mistake) = self.mistake else { return };
         let lost = match mistake {
             Mistake::LostMerge => envelope.kind() == Kind::Merge,
-            Mistake::ForgottenFollower => envelope.kind() == Kind::Rerouted,
+            Mistake::ForgottenRedirect => envelope.kind() == Kind::Rerouted,
             Mistake::LostInboundRedirect => envelope.kind() == Kind::AttachRedirect,
             Mistake::LostEviction => envelope.kind() == Kind::Evict,
             Mistake::LostDissimilar => envelope.kind() == Kind::Dissimilar,

@@ -4,10 +4,10 @@ use doppel::output::count;
 use doppel::svg::{Panel, Series};
 use doppel_model::Tau;
 
-use super::{Result, Round, Size};
+use super::{IncrementalResult, Round, Size};
 use crate::report::{Report, Table, percent};
 
-impl Report for Result {
+impl Report for IncrementalResult {
     fn tables(&self) -> Vec<Table> {
         let mut sizes = Table::new(
             "milliseconds a page of a batch",

@@ -6,7 +6,7 @@ use doppel::output::{NO_FIGURE, count, of_several, plural};
 use doppel::svg::{Panel, Series};
 
 use super::later::Later;
-use super::{Design, Pairs, Result, Run, Variant, tolerance};
+use super::{Design, MappingResult, Pairs, Run, Variant, tolerance};
 use crate::report::{Report, Table, percent};
 
 /// What the paper states of later data sets.
@@ -40,7 +40,7 @@ impl Variant {
     }
 }
 
-impl Result {
+impl MappingResult {
     /// The runs of one threshold and variant each, by the number of nodes.
     fn rows(&self) -> impl Iterator<Item = &[Run]> {
         self.runs.chunk_by(|a, b| (a.tau, a.variant) == (b.tau, b.variant))
@@ -199,7 +199,7 @@ fn over(value: f64, floor: f64) -> String {
     if floor > 0.0 { format!("{:.3}", value / floor) } else { NO_FIGURE.to_owned() }
 }
 
-impl Report for Result {
+impl Report for MappingResult {
     fn tables(&self) -> Vec<Table> {
         let mut tables = vec![
             self.by_nodes("figure 4: imbalance, by the number of nodes", |run| {

@@ -23,7 +23,7 @@ pub(super) struct Door {
 
 /// The part of an answer about a page that is checked.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct PageAnswer {
     pub(super) url: String,
     pub(super) status: Status,
     pub(super) winner: Option<String>,
@@ -37,7 +37,7 @@ struct Question<'a> {
 
 #[derive(Deserialize)]
 struct Answers {
-    pages: Vec<Answer>,
+    pages: Vec<PageAnswer>,
 }
 
 impl Door {
@@ -69,7 +69,7 @@ impl Door {
     ///
     /// # Errors
     /// When there is not an answer for every page.
-    pub(super) fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<Vec<Answer>> {
+    pub(super) fn ask(&self, http: &Client, urls: &[PageUrl]) -> anyhow::Result<Vec<PageAnswer>> {
         let request = http.post(format!("{}/v1/status", self.address)).json(&Question { urls });
         let Answers { pages } = request.send()?.error_for_status()?.json()?;
         if pages.len() == urls.len() {

@@ -10,7 +10,7 @@ use doppel_baseline::{ContentId, Contents};
 use doppel_model::{PageUrl, Tau, Timestamp};
 use doppel_protocol::Status;
 
-use super::door::Answer;
+use super::door::PageAnswer;
 use crate::collection::{Version, near_duplicate};
 use crate::replay::Fetch;
 
@@ -84,7 +84,7 @@ impl History {
         &self,
         contents: &Contents,
         tau: Tau,
-        answer: &Answer,
+        answer: &PageAnswer,
         span: Span,
     ) -> Option<Verdict> {
         if answer.status != Status::Duplicate {
@@ -94,11 +94,17 @@ impl History {
     }
 
     /// Whether a `member` could have been called a duplicate.
-    pub(super) fn is_understated(&self, contents: &Contents, tau: Tau, answer: &Answer, span: Span) -> bool {
+    pub(super) fn is_understated(
+        &self,
+        contents: &Contents,
+        tau: Tau,
+        answer: &PageAnswer,
+        span: Span,
+    ) -> bool {
         answer.status == Status::Member && self.holds(contents, tau, answer, span) == Some(Verdict::Holds)
     }
 
-    fn holds(&self, contents: &Contents, tau: Tau, answer: &Answer, span: Span) -> Option<Verdict> {
+    fn holds(&self, contents: &Contents, tau: Tau, answer: &PageAnswer, span: Span) -> Option<Verdict> {
         let page = PageUrl::parse(&answer.url).ok()?;
         let winner = PageUrl::parse(answer.winner.as_deref()?).ok()?;
         let mut pages = Ends { ends: Vec::new(), certain: true };
@@ -169,8 +175,8 @@ mod tests {
         Fetch { submission, version, round: 0, update: false }
     }
 
-    fn duplicate(page: &str, winner: &str) -> Answer {
-        Answer {
+    fn duplicate(page: &str, winner: &str) -> PageAnswer {
+        PageAnswer {
             url: url(page).to_string(),
             status: Status::Duplicate,
             winner: Some(url(winner).to_string()),

@@ -1,16 +1,16 @@
 //! Acknowledged is kept (G2): every version that a client was told to be recorded is on record, or a newer
 //! one of the page is; and what is on record is what was accepted.
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::model::{Body, url};
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "acknowledged is kept";
 
-pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     for version in &world.acknowledged {
-        let row = picture.page(version.page);
+        let row = snapshot.page(version.page);
         let date = row.map(|row| row.fetched_at.millis());
         let first_seen = row.map(|row| row.first_seen.millis());
         holds!(
@@ -29,7 +29,7 @@ pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
         );
     }
     for (page, known) in &world.model.pages {
-        let Some(row) = picture.page(*page) else {
+        let Some(row) = snapshot.page(*page) else {
             holds!(NAME, false, "{} is not on record", url(*page));
             continue;
         };

@@ -5,7 +5,7 @@ use doppel_coordinator::simulation::advise;
 use doppel_protocol::Status;
 use doppel_protocol::answer::Advice;
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::model::{Page, url};
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
@@ -46,10 +46,10 @@ fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
 }
 
 /// At rest the advice is the state on record, and the rule is the one by which the winner stands before the page.
-pub(crate) fn check_at_rest(world: &World, picture: &Picture, page: Page) -> Checked {
+pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
     let Some(advice) = answer(world, page)? else { return Ok(()) };
-    let Some(row) = picture.page(page).filter(|row| !row.purged) else { return Ok(()) };
-    let group = row.group.and_then(|group| picture.groups.get(&group));
+    let Some(row) = snapshot.page(page).filter(|row| !row.purged) else { return Ok(()) };
+    let group = row.group.and_then(|group| snapshot.groups.get(&group));
     // Advice holds back in a group past the size limit.
     let held_back = advice.status == Status::Member && group.is_some_and(|group| group.quarantined);
     holds!(

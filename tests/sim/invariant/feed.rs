@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use doppel_model::PageUrl;
 use doppel_protocol::{Line, Scan, Status};
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::clients::Reader;
 use crate::sim::violation::{Checked, failed, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "feed equals state";
 
-pub(crate) fn check(world: &mut World, picture: &Picture) -> Checked {
-    for (shard, number, page) in &picture.feed {
-        let event = picture.pages.get(page).map(|row| row.event);
+pub(crate) fn check(world: &mut World, snapshot: &Snapshot) -> Checked {
+    for (shard, number, page) in &snapshot.feed {
+        let event = snapshot.pages.get(page).map(|row| row.event);
         holds!(
             NAME,
             event == Some(*number),
@@ -25,10 +25,10 @@ pub(crate) fn check(world: &mut World, picture: &Picture) -> Checked {
     }
     holds!(
         NAME,
-        picture.feed.len() == picture.pages.len(),
+        snapshot.feed.len() == snapshot.pages.len(),
         "{} events for {} pages",
-        picture.feed.len(),
-        picture.pages.len()
+        snapshot.feed.len(),
+        snapshot.pages.len()
     );
     let lines = Scan::new(world.worker.api()).map(|line| line.map(|line| (line.url.clone(), line)));
     let state: BTreeMap<PageUrl, Line> =

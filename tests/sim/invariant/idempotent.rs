@@ -1,6 +1,6 @@
 //! Idempotent (G3): what was sent is sent again, old messages and old commands come again, and nothing changes.
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::action::Stop;
 use crate::sim::clients::Request;
 use crate::sim::violation::{Checked, holds};
@@ -8,7 +8,7 @@ use crate::sim::world::World;
 
 const NAME: &str = "idempotent";
 
-pub(crate) fn check(world: &mut World, before: &Picture) -> Checked {
+pub(crate) fn check(world: &mut World, before: &Snapshot) -> Checked {
     // An equally old version with another body replaces the one on record, by the order of arrival.
     let again = world.acknowledged.iter().filter(|version| {
         let known = &world.model.pages[&version.page];
@@ -27,7 +27,7 @@ pub(crate) fn check(world: &mut World, before: &Picture) -> Checked {
         world.learn(command, 1, Stop::Never)?;
     }
     world.settle_as_it_is()?;
-    let after = Picture::of(world)?;
+    let after = Snapshot::of(world)?;
     for (page, row) in &before.pages {
         let now = after.pages.get(page);
         holds!(NAME, now == Some(row), "{} was {row:?} and is {now:?}", row.url);

@@ -20,7 +20,7 @@ use crate::sim::violation::Checked;
 use crate::sim::world::World;
 
 /// The rows of all stores at rest, and the groups there have to be.
-pub(crate) struct Picture {
+pub(crate) struct Snapshot {
     pub(crate) pages: BTreeMap<PageId, PageRow>,
     pub(crate) groups: BTreeMap<GroupId, GroupRow>,
     /// Merged groups, and what they went into.
@@ -37,7 +37,7 @@ pub(crate) struct Picture {
     pub(crate) components: Vec<Component>,
 }
 
-impl Picture {
+impl Snapshot {
     pub(crate) fn of(world: &World) -> Checked<Self> {
         let mut this = Self {
             pages: BTreeMap::new(),
@@ -86,15 +86,15 @@ impl Picture {
 
 /// Everything, when nothing is left to do.
 pub(crate) fn at_rest(world: &mut World) -> Checked {
-    let picture = Picture::of(world)?;
-    outboxes::check(world, &picture)?;
-    acknowledged::check(world, &picture)?;
-    one_group::check(world, &picture)?;
-    one_winner::check(world, &picture)?;
-    no_missed_pair::check(world, &picture)?;
-    forwards::check(world, &picture)?;
-    feed::check(world, &picture)?;
-    (0..world.pages).try_for_each(|page| advice::check_at_rest(world, &picture, page))?;
-    idempotent::check(world, &picture)?;
+    let snapshot = Snapshot::of(world)?;
+    outboxes::check(world, &snapshot)?;
+    acknowledged::check(world, &snapshot)?;
+    one_group::check(world, &snapshot)?;
+    one_winner::check(world, &snapshot)?;
+    no_missed_pair::check(world, &snapshot)?;
+    forwards::check(world, &snapshot)?;
+    feed::check(world, &snapshot)?;
+    (0..world.pages).try_for_each(|page| advice::check_at_rest(world, &snapshot, page))?;
+    idempotent::check(world, &snapshot)?;
     forwards::collect(world)
 }

@@ -4,18 +4,18 @@
 
 use std::collections::BTreeSet;
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::model::url;
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "no pair is missed by a race";
 
-pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     let live: Vec<usize> = (0..world.pages).filter(|page| world.model.content(*page).is_some()).collect();
     for (at, a) in live.iter().enumerate() {
         for b in live[..at].iter().filter(|b| world.model.similar(*a, **b)) {
-            let group = |page: usize| picture.page(page).and_then(|row| row.group);
+            let group = |page: usize| snapshot.page(page).and_then(|row| row.group);
             let (x, y) = (group(*a), group(*b));
             holds!(
                 NAME,

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use doppel_model::{GroupId, PageId};
 use doppel_protocol::Status;
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::model::{Body, Component, Page, url};
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "one group";
 
-pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     let mut taken: BTreeMap<GroupId, &Component> = BTreeMap::new();
-    for component in &picture.components {
-        let group = picture.group_of(component);
+    for component in &snapshot.components {
+        let group = snapshot.group_of(component);
         let Some(group) = group else {
             holds!(NAME, false, "{:?} are in no group", component.contents);
             continue;
@@ -24,33 +24,33 @@ pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
         if let Some(other) = taken.insert(group, component) {
             holds!(NAME, false, "{group} has {:?} and {:?}", component.contents, other.contents);
         }
-        group_lists_its_pages(picture, group, component)?;
+        group_lists_its_pages(snapshot, group, component)?;
     }
-    let in_use: BTreeSet<GroupId> = picture.groups.keys().copied().collect();
+    let in_use: BTreeSet<GroupId> = snapshot.groups.keys().copied().collect();
     let wanted: BTreeSet<GroupId> = taken.keys().copied().collect();
     holds!(NAME, in_use == wanted, "groups in use {in_use:?}, wanted {wanted:?}");
     for page in 0..world.pages {
-        has_its_status(world, picture, page)?;
+        has_its_status(world, snapshot, page)?;
     }
-    no_stray_rows(world, picture)
+    no_stray_rows(world, snapshot)
 }
 
-fn group_lists_its_pages(picture: &Picture, group: GroupId, component: &Component) -> Checked {
+fn group_lists_its_pages(snapshot: &Snapshot, group: GroupId, component: &Component) -> Checked {
     let ids =
         |pages: &BTreeSet<Page>| -> BTreeSet<PageId> { pages.iter().map(|page| url(*page).id()).collect() };
     let listed: BTreeSet<PageId> =
-        picture.members.iter().filter(|member| member.group == group).map(|member| member.page).collect();
+        snapshot.members.iter().filter(|member| member.group == group).map(|member| member.page).collect();
     holds!(
         NAME,
         listed == ids(&component.contents),
         "{group} lists {listed:?}, not {:?}",
         component.contents
     );
-    let Some(row) = picture.groups.get(&group) else {
+    let Some(row) = snapshot.groups.get(&group) else {
         holds!(NAME, false, "{group} of {:?} is not in use", component.contents);
         return Ok(());
     };
-    let pinned = picture.members.iter().filter(|member| member.group == group && member.pinned).count();
+    let pinned = snapshot.members.iter().filter(|member| member.group == group && member.pinned).count();
     holds!(
         NAME,
         row.members == listed.len() as u64,
@@ -59,8 +59,8 @@ fn group_lists_its_pages(picture: &Picture, group: GroupId, component: &Componen
         listed.len()
     );
     holds!(NAME, row.pinned == pinned as u64, "{group} counts {} pinned members of {pinned}", row.pinned);
-    for member in picture.members.iter().filter(|member| member.group == group) {
-        let page = &picture.pages[&member.page];
+    for member in snapshot.members.iter().filter(|member| member.group == group) {
+        let page = &snapshot.pages[&member.page];
         holds!(
             NAME,
             page.membership_number == member.membership_number,
@@ -82,8 +82,8 @@ fn group_lists_its_pages(picture: &Picture, group: GroupId, component: &Componen
 }
 
 /// Its public state is what the model says: status, group, reason.
-fn has_its_status(world: &World, picture: &Picture, page: Page) -> Checked {
-    let row = picture.page(page);
+fn has_its_status(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
+    let row = snapshot.page(page);
     let Some(known) = world.model.pages.get(&page) else {
         let unknown = row.is_none_or(|row| row.purged && row.status == Status::Unknown);
         holds!(NAME, unknown, "{} is not known, its row says {row:?}", url(page));
@@ -93,7 +93,7 @@ fn has_its_status(world: &World, picture: &Picture, page: Page) -> Checked {
         holds!(NAME, false, "{} is lost", url(page));
         return Ok(());
     };
-    let component = picture.component(page);
+    let component = snapshot.component(page);
     let (status, reason) = match (known.body, world.model.end(page), component) {
         (Body::Dead, ..) => (Status::Dead, None),
         (_, Err(reason), _) => (Status::Unresolved, Some(reason)),
@@ -108,18 +108,18 @@ fn has_its_status(world: &World, picture: &Picture, page: Page) -> Checked {
     };
     // A group past the size limit is left to an operator: no member is advised as a duplicate.
     let quarantined =
-        row.group.and_then(|group| picture.groups.get(&group)).is_some_and(|group| group.quarantined);
+        row.group.and_then(|group| snapshot.groups.get(&group)).is_some_and(|group| group.quarantined);
     let held_back = quarantined && status == Status::Duplicate;
     let expected = if held_back && row.status != Status::Duplicate { Status::Member } else { status };
     holds!(NAME, row.status == expected, "{} is {:?} and not {expected:?}", row.url, row.status);
     holds!(NAME, row.reason == reason, "{} is unresolved for {:?} and not {reason:?}", row.url, row.reason);
-    let group = component.filter(|_| reason.is_none()).and_then(|component| picture.group_of(component));
+    let group = component.filter(|_| reason.is_none()).and_then(|component| snapshot.group_of(component));
     holds!(NAME, row.group == group, "{} is in {:?} and not {group:?}", row.url, row.group);
     Ok(())
 }
 
 /// Every row belongs to something.
-fn no_stray_rows(world: &World, picture: &Picture) -> Checked {
+fn no_stray_rows(world: &World, snapshot: &Snapshot) -> Checked {
     let edges = |wanted: &dyn Fn(Page) -> Option<Page>| -> BTreeSet<(PageId, PageId)> {
         let pages = world.model.pages.keys();
         pages.filter_map(|page| Some((url(wanted(*page)?).id(), url(*page).id()))).collect()
@@ -129,14 +129,14 @@ fn no_stray_rows(world: &World, picture: &Picture) -> Checked {
         Body::Content(_) | Body::Dead => None,
     };
     let sources = edges(&redirect);
-    let found: BTreeSet<_> = picture.sources.iter().copied().collect();
+    let found: BTreeSet<_> = snapshot.sources.iter().copied().collect();
     holds!(NAME, found == sources, "redirects by target {found:?}, wanted {sources:?}");
     let inbound_redirects = edges(&|page| redirect(page).and_then(|_| world.model.end(page).ok()));
-    let found: BTreeSet<_> = picture.inbound_redirects.iter().copied().collect();
+    let found: BTreeSet<_> = snapshot.inbound_redirects.iter().copied().collect();
     holds!(NAME, found == inbound_redirects, "redirects by end {found:?}, wanted {inbound_redirects:?}");
-    for row in picture.pages.values() {
+    for row in snapshot.pages.values() {
         let inbound_redirects =
-            picture.inbound_redirects.iter().filter(|(target, _)| *target == row.page).count();
+            snapshot.inbound_redirects.iter().filter(|(target, _)| *target == row.page).count();
         holds!(
             NAME,
             row.inbound_redirects as usize == inbound_redirects,
@@ -144,7 +144,7 @@ fn no_stray_rows(world: &World, picture: &Picture) -> Checked {
             row.url,
             row.inbound_redirects
         );
-        let signature = picture.signatures.get(&row.page);
+        let signature = snapshot.signatures.get(&row.page);
         holds!(
             NAME,
             signature == row.content.as_ref(),
@@ -153,9 +153,9 @@ fn no_stray_rows(world: &World, picture: &Picture) -> Checked {
             row.content
         );
     }
-    let strays = picture.members.iter().find(|member| !picture.groups.contains_key(&member.group));
+    let strays = snapshot.members.iter().find(|member| !snapshot.groups.contains_key(&member.group));
     holds!(NAME, strays.is_none(), "a member of a group that is not in use: {strays:?}");
-    let orphan = picture.signatures.keys().find(|page| !picture.pages.contains_key(page));
+    let orphan = snapshot.signatures.keys().find(|page| !snapshot.pages.contains_key(page));
     holds!(NAME, orphan.is_none(), "a signature without a page: {orphan:?}");
     Ok(())
 }

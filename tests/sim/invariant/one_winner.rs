@@ -3,22 +3,22 @@
 
 use doppel_protocol::Status;
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::model::url;
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "exactly one live winner";
 
-pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
-    for component in &picture.components {
-        let Some(row) = picture.group_of(component).and_then(|group| picture.groups.get(&group)) else {
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
+    for component in &snapshot.components {
+        let Some(row) = snapshot.group_of(component).and_then(|group| snapshot.groups.get(&group)) else {
             continue;
         };
         let (group, winner) = (row.group, url(component.winner));
         holds!(NAME, row.winner == Some(winner.id()), "{group} has winner {:?} and not {winner}", row.winner);
         for page in component.contents.iter().chain(&component.redirects) {
-            let Some(page) = picture.page(*page) else { continue };
+            let Some(page) = snapshot.page(*page) else { continue };
             holds!(
                 NAME,
                 page.winner.as_ref() == Some(&winner),
@@ -27,7 +27,7 @@ pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
                 page.winner
             );
         }
-        let winners = component.contents.iter().filter_map(|page| picture.page(*page));
+        let winners = component.contents.iter().filter_map(|page| snapshot.page(*page));
         let winners = winners.filter(|page| page.status == Status::Winner).count();
         holds!(NAME, winners == 1, "{group} has {winners} winners");
         let dissimilar =

@@ -1,13 +1,13 @@
 //! Outboxes drain: at rest no message is under way, in memory or in a store.
 
-use super::Picture;
+use super::Snapshot;
 use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "outboxes drain";
 
-pub(crate) fn check(world: &World, picture: &Picture) -> Checked {
-    holds!(NAME, picture.outbox == 0, "{} messages are left in the stores", picture.outbox);
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
+    holds!(NAME, snapshot.outbox == 0, "{} messages are left in the stores", snapshot.outbox);
     holds!(NAME, world.network.is_empty(), "envelopes are left in the network");
     Ok(())
 }
