@@ -171,7 +171,7 @@ fn a_partition_is_moved() {
     let partition = partitions.iter().find(|one| one["node"] == 0 && one["contents"] != 0).unwrap();
     let id = partition["partition"].to_string();
     let there = json(&server, &["rebalance", "--move", &id, "--to", "0", "--json"]);
-    assert_eq!(there["nothing"], format!("partition {id} is on node 0 already"));
+    assert_eq!(there["nothing_to_do"], format!("partition {id} is on node 0 already"));
 
     let printed = answer(&server, &["rebalance", "--move", &id, "--to", "1", "--wait", "--json"]);
     assert_eq!(printed.lines().count(), 1, "{printed}");

@@ -83,7 +83,10 @@ fn repairs_that_were_applied_are_on_the_trail_and_survive_a_restart() {
     let shown = server.ask(&format!("/v1/repairs/{id}"), &[]);
     let members: BTreeSet<_> = (0..3).map(|copy| url(4, copy)).collect();
     assert_eq!((set(&shown["before"]), set(&shown["components"][0])), (members.clone(), members));
-    assert_eq!((&shown["members"], &shown["sets"], &shown["forgotten"]), (&json!(3), &json!(1), &json!(0)));
+    assert_eq!(
+        (&shown["members"], &shown["component_count"], &shown["forgotten"]),
+        (&json!(3), &json!(1), &json!(0))
+    );
 
     server.kill();
     let server = Server::start(data.path(), &[]);
@@ -117,7 +120,7 @@ fn the_command_shows_the_trail_to_people_and_programs() {
     let table = ask(&["repairs"]);
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["when", "by", "group", "before", "after", "id"], "{table}");
-    assert_eq!(lines[1][1..7], ["bob", &groups[1], "3", "pages", "1", "set"], "{table}");
+    assert_eq!(lines[1][1..7], ["bob", &groups[1], "3", "pages", "1", "component"], "{table}");
     assert_eq!(lines[2][1..3], ["ann", &groups[0]], "{table}");
     assert_eq!(ask(&["repairs", "--limit", "1"]).lines().count(), 2);
     // Columns are as wide as their content, and times can have a different number of digits.

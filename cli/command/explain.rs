@@ -42,7 +42,7 @@ impl Explain {
 
 fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     let verdict = if explanation.duplicate { "near-duplicates" } else { "no near-duplicates" };
-    writeln!(out, "{verdict}: {}", explanation.because)?;
+    writeln!(out, "{verdict}: {}", explanation.reason)?;
     let names = ["", "status", "group", "tokens", "shingles", "language", "lengths", "home", "compared in"];
     let (a, b) = (column(&explanation.a, "a"), column(&explanation.b, "b"));
     let rows = names.into_iter().zip(a).zip(b).map(|((name, a), b)| vec![name.to_owned(), a, b]);

@@ -13,7 +13,7 @@ use crate::output::{Output, plural};
 
 /// Recompute a group's membership by exact comparison of all its members.
 ///
-/// Prints the sets that the members fall into, the winner's first. What falls out leaves the group. A group
+/// Prints the components that the members fall into, the winner's first. What falls out leaves the group. A group
 /// that was quarantined for its size is advised from again, until it has twice the members that are left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -45,19 +45,24 @@ impl Repair {
         Output { json: self.ask.json }.print(&text, |out| {
             let done = if repair.applied { "recomputed" } else { "nothing was changed" };
             let before = plural(repair.total_members.unwrap_or(repair.before.len()) as u64, "page");
-            let after = plural(repair.total_components.unwrap_or(repair.components.len()) as u64, "set");
+            let after =
+                plural(repair.total_components.unwrap_or(repair.components.len()) as u64, "component");
             writeln!(out, "{}: {before} in {after}; {done}", repair.group)?;
-            print_sets(out, &repair.components, repair.truncated)
+            print_components(out, &repair.components, repair.truncated)
         })?;
         Ok(())
     }
 }
 
-/// The sets of pages that a group falls into.
-pub(super) fn print_sets(out: &mut dyn Write, sets: &[Vec<String>], truncated: bool) -> io::Result<()> {
-    for set in sets {
-        writeln!(out, "{}", plural(set.len() as u64, "page"))?;
-        set.iter().try_for_each(|url| writeln!(out, "  {url}"))?;
+/// The components that a group falls into.
+pub(super) fn print_components(
+    out: &mut dyn Write,
+    components: &[Vec<String>],
+    truncated: bool,
+) -> io::Result<()> {
+    for component in components {
+        writeln!(out, "{}", plural(component.len() as u64, "page"))?;
+        component.iter().try_for_each(|url| writeln!(out, "  {url}"))?;
     }
     if truncated { writeln!(out, "not all pages are listed") } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use doppel_protocol::RepairId;
 use doppel_protocol::answer::{AppliedRepair, AppliedRepairUrls, Trail};
 use doppel_protocol::client::{Answer, Client, Method};
 
-use super::repair::print_sets;
+use super::repair::print_components;
 use crate::args::AskArgs;
 use crate::client::connect;
 use crate::output::{Output, plural, table};
@@ -54,7 +54,7 @@ impl Repairs {
         Output { json: self.ask.json }.print(&text, |out| {
             let [at, by, group, before, after, id] = row(&repair);
             writeln!(out, "{id}: {group} by {by}, {at}: {before} in {after}")?;
-            print_sets(out, &components, repair.truncated)?;
+            print_components(out, &components, repair.truncated)?;
             if forgotten > 0 {
                 writeln!(out, "{} since forgotten", plural(forgotten, "page"))?;
             }
@@ -95,8 +95,8 @@ impl Repairs {
 
 /// When, by whom, group, before, after, id.
 fn row(repair: &AppliedRepair) -> [String; 6] {
-    let AppliedRepair { id, at, by, group, members, sets, truncated } = repair;
+    let AppliedRepair { id, at, by, group, members, component_count, truncated } = repair;
     let more = if *truncated { " at least" } else { "" };
-    let (before, after) = (plural(*members, "page"), plural(*sets, "set") + more);
+    let (before, after) = (plural(*members, "page"), plural(*component_count, "component") + more);
     [at.clone(), by.clone(), group.clone(), before, after, id.clone()]
 }

@@ -119,7 +119,7 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
         plain("verifications", counters.verified),
         row("  rejected", counters.rejected, share(report.reject_share)),
         plain("merges", counters.merges),
-        plain("splits", counters.splits),
+        plain("evictions", counters.evictions),
         plain("to do: deferred searches", backlog.deferred_searches),
         plain("to do: dirty groups", backlog.dirty_groups),
         plain("to do: unverified", backlog.unverified),
@@ -129,7 +129,7 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
-    let more = if report.cut { " and more" } else { "" };
+    let more = if report.truncated { " and more" } else { "" };
     let quarantined = match report.quarantined {
         0 => String::new(),
         number => format!(", {} quarantined for their size until `doppel repair ID`", count(number)),

@@ -211,7 +211,7 @@ impl<'a> Advisor<'a> {
                 }
                 None => found.status = Status::Pending,
             }
-            if telling(found.status) > telling(advice.status) {
+            if informativeness(found.status) > informativeness(advice.status) {
                 advice = found;
             }
             if matches!(advice.status, Status::Duplicate | Status::Winner) {
@@ -298,7 +298,7 @@ impl<'a> Advisor<'a> {
 }
 
 /// How much a status says about a probe. The answer is about the partner whose status says most.
-fn telling(status: Status) -> u8 {
+fn informativeness(status: Status) -> u8 {
     match status {
         Status::Duplicate | Status::Winner => 3,
         Status::Member => 2,

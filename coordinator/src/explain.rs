@@ -51,7 +51,7 @@ pub(crate) async fn get(
         Ok(Json(Explanation {
             tau: policy.tau.to_string(),
             duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
-            because: because(policy, &a, &b, measured.as_ref()),
+            reason: reason(policy, &a, &b, measured.as_ref()),
             measures: measured.map(|(_, measures)| measures),
             a,
             b,
@@ -73,11 +73,11 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         _ => Some(page),
     };
     let Some(end) = end.filter(|end| end.content.is_some()) else {
-        return Ok((Side { advice, compared: None, content: None }, None));
+        return Ok((Side { advice, compared_url: None, content: None }, None));
     };
-    let compared = Some(end.rank.url.to_string());
+    let compared_url = Some(end.rank.url.to_string());
     let Some(signature) = app.tier1().signature(end.rank.url.id())? else {
-        return Ok((Side { advice, compared, content: None }, None));
+        return Ok((Side { advice, compared_url, content: None }, None));
     };
     let lookup = app.tier2().locate(&signature)?;
     let content = Content {
@@ -90,7 +90,7 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         home: lookup.home,
         probed_partitions: lookup.probed_partitions,
     };
-    Ok((Side { advice, compared, content: Some(content) }, Some(signature)))
+    Ok((Side { advice, compared_url, content: Some(content) }, Some(signature)))
 }
 
 fn measures(policy: Policy, a: &Signature, b: &Signature) -> Measures {
@@ -137,16 +137,16 @@ fn examples(a: &Signature, b: &Signature) -> Examples {
     }
 }
 
-fn because(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
+fn reason(policy: Policy, a: &Side, b: &Side, measured: Option<&(Comparison, Measures)>) -> String {
     let Some(measured) = measured else {
         let side = if a.content.is_none() { a } else { b };
         return lacks_content(side);
     };
     let leads = |side: &Side| {
-        let (from, to) = (&side.advice.url, side.compared.as_ref()?);
+        let (from, to) = (&side.advice.url, side.compared_url.as_ref()?);
         side.advice.redirect_to.as_ref().map(|_| format!("{from} redirects to {to}"))
     };
-    let compared = match a.compared == b.compared {
+    let compared = match a.compared_url == b.compared_url {
         true => "both have the content of one page".to_owned(),
         false => compared(policy, a, b, measured),
     };

@@ -59,7 +59,7 @@ fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
     };
     Ok(GroupSizes {
         groups,
-        cut: !at_end,
+        truncated: !at_end,
         quarantined,
         histogram: classes.into_iter().map(class).collect(),
         largest: largest.into_iter().map(Group::from).collect(),

@@ -222,7 +222,7 @@ fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result
             "Groups recomputed because many members differed from the winner",
             counters.rechecks,
         ),
-        ("doppel_tier1_splits", "Members put out of a group by a recomputation", counters.splits),
+        ("doppel_tier1_evictions", "Members put out of a group by a recomputation", counters.evictions),
         ("doppel_tier1_searches", "Searches of tier 2 that were answered", counters.searches),
         ("doppel_tier1_stale_results", "Answers about contents no longer current", counters.stale_results),
     ] {
@@ -237,12 +237,17 @@ impl Tiers {
         gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
         gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
         gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
-        gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving.into())?;
+        gauge(
+            out,
+            "doppel_tier2_serving_nodes",
+            "Nodes that may have partitions",
+            load.serving_nodes.into(),
+        )?;
         gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
         let progress = self.mapping.as_ref().and_then(|mapping| mapping.progress().ok().flatten());
         let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
-        gauge(out, "doppel_tier2_moving_contents", "Contents to copy for a change of the plan", wanted)?;
-        gauge(out, "doppel_tier2_moved_contents", "Contents of them that are copied", copied)?;
+        gauge(out, "doppel_tier2_migration_contents", "Contents to copy for a change of the plan", wanted)?;
+        gauge(out, "doppel_tier2_migration_copied_contents", "Contents of them that are copied", copied)?;
         for (name, help, value) in [
             (
                 "doppel_tier2_imbalance_ratio",

@@ -61,7 +61,7 @@ fn queries_are_answered_for_people_and_programs() {
     assert_eq!(json[0]["pages"].as_array().unwrap().len(), 2);
 
     let human = answer(&server, &["repair", "--dry-run", group]);
-    assert!(human.contains("2 pages in 1 set; nothing was changed"), "{human}");
+    assert!(human.contains("2 pages in 1 component; nothing was changed"), "{human}");
     let json = lines_of(&answer(&server, &["repair", "--json", "--by", "tests", group]));
     assert_eq!(
         (json[0]["applied"].as_bool(), json[0]["components"][0].as_array().unwrap().len()),

@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use crate::harness::{doppel, run};
 
 /// One step of the script: the expected beginning of the request, and the response to it.
-type Step = (&'static str, Answer);
+type Step = (&'static str, ScriptedResponse);
 
 /// The response to a request.
 #[derive(Clone)]
-enum Answer {
+enum ScriptedResponse {
     Says(u16, String),
     /// No response: the connection is closed.
     HangUp,
 }
 
-impl Answer {
+impl ScriptedResponse {
     fn of(status: u16, body: &Value) -> Self {
         Self::Says(status, body.to_string())
     }
@@ -52,7 +52,7 @@ impl ScriptedServer {
     }
 }
 
-fn respond_once(mut stream: &TcpStream, request: &str, answer: Answer) {
+fn respond_once(mut stream: &TcpStream, request: &str, answer: ScriptedResponse) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -63,7 +63,7 @@ fn respond_once(mut stream: &TcpStream, request: &str, answer: Answer) {
     let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).unwrap();
-    if let Answer::Says(status, body) = answer {
+    if let ScriptedResponse::Says(status, body) = answer {
         let head = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\n", body.len());
         stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
     }
@@ -77,21 +77,21 @@ fn errors(stderr: &[u8]) -> String {
 }
 
 /// What a server says of its mapping.
-fn present(plan_version: u64, moving: &Value, ended: &Value) -> Answer {
+fn present(plan_version: u64, progress: &Value, outcome: &Value) -> ScriptedResponse {
     let (nodes, drained, request) = (2, json!([]), Value::Null);
     let present = json!({
-        "plan_version": plan_version, "nodes": nodes, "drained": drained, "progress": moving, "request": request, "outcome": ended,
+        "plan_version": plan_version, "nodes": nodes, "drained": drained, "progress": progress, "request": request, "outcome": outcome,
     });
-    Answer::of(200, &present)
+    ScriptedResponse::of(200, &present)
 }
 
 /// What a server says of its load.
-fn load(imbalance: f64) -> Answer {
-    Answer::of(
+fn load(imbalance: f64) -> ScriptedResponse {
+    ScriptedResponse::of(
         200,
         &json!({
             "plan_version": 5, "dimensions": 3, "partitions": [], "searches": 0, "fan_out": 0, "imbalance": 1.0,
-            "imbalance_floor": 1.0, "fan_out_saved": null, "serving": 2, "node_fan_out": 0, "node_imbalance": imbalance,
+            "imbalance_floor": 1.0, "fan_out_saved": null, "serving_nodes": 2, "node_fan_out": 0, "node_imbalance": imbalance,
             "node_imbalance_floor": 1.0, "node_fan_out_saved": null, "file_bytes": 0, "nodes": [], "drained": [],
             "progress": null, "history": [], "variation": null, "shard_map_version": 1, "shards": [],
         }),
@@ -99,31 +99,34 @@ fn load(imbalance: f64) -> Answer {
 }
 
 /// What a server says of a change that it carries out.
-fn moving(copied: u64) -> Answer {
-    let moving = json!({"plan_version": 4, "next_version": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
-    present(4, &moving, &Value::Null)
+fn in_progress(copied: u64) -> ScriptedResponse {
+    let progress = json!({"plan_version": 4, "next_version": 5, "copied": copied, "contents": 30, "changed": 0, "seconds": 0.1});
+    present(4, &progress, &Value::Null)
 }
 
-fn at_rest(plan_version: u64) -> Answer {
+fn at_rest(plan_version: u64) -> ScriptedResponse {
     present(plan_version, &Value::Null, &Value::Null)
 }
 
-fn ended(plan_version: u64, failed: Option<&str>) -> Answer {
-    let ended = json!({"action": "balance", "failed": failed, "plan_version": plan_version, "copied": 30, "seconds": 0.1});
-    present(plan_version, &Value::Null, &ended)
+fn ended(plan_version: u64, failed: Option<&str>) -> ScriptedResponse {
+    let outcome = json!({"action": "balance", "failed": failed, "plan_version": plan_version, "copied": 30, "seconds": 0.1});
+    present(plan_version, &Value::Null, &outcome)
 }
 
-fn refused(status: u16, detail: &str) -> Answer {
-    Answer::of(status, &json!({"type": "about:blank", "title": "", "status": status, "detail": detail}))
+fn refused(status: u16, detail: &str) -> ScriptedResponse {
+    ScriptedResponse::of(
+        status,
+        &json!({"type": "about:blank", "title": "", "status": status, "detail": detail}),
+    )
 }
 
 /// The response that accepts a request.
-fn accepted() -> Answer {
+fn accepted() -> ScriptedResponse {
     let moves = [json!({"partition": 7, "from": 0, "to": 1, "contents": 20})];
-    Answer::of(
+    ScriptedResponse::of(
         200,
         &json!({
-            "plan_version": 4, "started": true, "nothing": null, "splits": 0, "joins": 0, "moves": moves, "contents_moved": 20,
+            "plan_version": 4, "started": true, "nothing_to_do": null, "splits": 0, "joins": 0, "moves": moves, "contents_moved": 20,
             "contents": 100, "imbalance_before": 1.4, "imbalance_after": 1.1,
         }),
     )
@@ -135,13 +138,13 @@ fn waiting_continues_through_restarts_and_busy_answers() {
         (REQUEST, refused(503, "another plan is being made")),
         (PRESENT, at_rest(3)),
         (REQUEST, refused(409, "a change of the mapping is under way")),
-        (PRESENT, moving(0)),
+        (PRESENT, in_progress(0)),
         (PRESENT, at_rest(4)),
         (REQUEST, accepted()),
-        (PRESENT, moving(10)),
-        (PRESENT, Answer::HangUp),
+        (PRESENT, in_progress(10)),
+        (PRESENT, ScriptedResponse::HangUp),
         (PRESENT, refused(503, "starting")),
-        (PRESENT, moving(20)),
+        (PRESENT, in_progress(20)),
         (PRESENT, ended(5, None)),
         ("GET /v1/reports/load-balance", load(1.25)),
     ]);
@@ -170,7 +173,7 @@ fn waiting_continues_through_restarts_and_busy_answers() {
 #[test]
 fn waiting_ends_with_a_reason() {
     let busy = || (REQUEST, refused(409, "a change is under way"));
-    let gone = (0..20).map(|_| (PRESENT, Answer::HangUp));
+    let gone = (0..20).map(|_| (PRESENT, ScriptedResponse::HangUp));
     for (steps, arguments, code, words) in [
         (vec![busy()], &[][..], 4, "a change is under way; with --wait this command waits for its turn"),
         (vec![busy()], &["--dry-run"], 4, "with --wait this command waits for its turn"),
@@ -187,7 +190,7 @@ fn waiting_ends_with_a_reason() {
             "gave up waiting; the server carries it out when it goes on again: no server answers",
         ),
         (
-            vec![(REQUEST, accepted()), (PRESENT, moving(30)), (PRESENT, at_rest(4))],
+            vec![(REQUEST, accepted()), (PRESENT, in_progress(30)), (PRESENT, at_rest(4))],
             &["--wait"],
             1,
             "plan 4 is still served: it was not carried out",
@@ -219,7 +222,7 @@ fn an_interruption_says_that_the_server_goes_on() {
         (meanwhile, "changing to plan 5", "interrupted; the server goes on with what it has accepted"),
     ] {
         let server =
-            ScriptedServer::start(steps.into_iter().chain((0..1_000).map(|_| (PRESENT, moving(10)))));
+            ScriptedServer::start(steps.into_iter().chain((0..1_000).map(|_| (PRESENT, in_progress(10)))));
         let mut command = doppel();
         command.args(["rebalance", "--wait", "--server", &server.url]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -139,7 +139,7 @@ impl Tier2Api for Exhaustive {
             imbalance: 1.0,
             imbalance_floor: 1.0,
             fan_out_saved: None,
-            serving: 1,
+            serving_nodes: 1,
             node_fan_out: 0,
             node_imbalance: 1.0,
             node_imbalance_floor: 1.0,

@@ -25,7 +25,7 @@ pub(super) fn change(
     dry_run: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if let Some(why) = &change.nothing {
+    if let Some(why) = &change.nothing_to_do {
         return writeln!(out, "nothing to do: {why} (imbalance {:.2})", change.imbalance_before);
     }
     let what = describe(request);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn nothing_to_do_has_a_reason() {
         let nothing = RebalancePlan {
-            nothing: Some("all is well".to_owned()),
+            nothing_to_do: Some("all is well".to_owned()),
             imbalance_before: 1.02,
             ..RebalancePlan::default()
         };

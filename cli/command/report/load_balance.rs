@@ -76,7 +76,7 @@ fn print_balance(report: &LoadBalance, out: &mut dyn Write) -> io::Result<()> {
     let load = &report.load;
     let nodes = Evenness {
         name: "nodes",
-        parts: load.serving.into(),
+        parts: load.serving_nodes.into(),
         imbalance: load.node_imbalance,
         floor: load.node_imbalance_floor,
         fan_out: load.node_fan_out,
@@ -206,7 +206,7 @@ mod tests {
         };
         serde_json::from_value(json!({
             "plan_version": 4, "dimensions": 2, "searches": 10, "fan_out": 20, "imbalance": 1.5, "imbalance_floor": 1.2,
-            "fan_out_saved": 0.25, "serving": 2, "node_fan_out": 13, "node_imbalance": 1.33,
+            "fan_out_saved": 0.25, "serving_nodes": 2, "node_fan_out": 13, "node_imbalance": 1.33,
             "node_imbalance_floor": 1.1, "node_fan_out_saved": 0.35, "file_bytes": 7,
             "partitions": [
                 partition(1, 0, [None, None], [Some(99), None]),
@@ -272,7 +272,7 @@ box: the range of each feature: distinct shingles, then for each half of the dic
         assert!(!text.contains("reading"), "{text}");
 
         // One node that serves, and one partition.
-        report.load.serving = 1;
+        report.load.serving_nodes = 1;
         (report.load.searches, report.load.node_fan_out, report.load.node_fan_out_saved) = (1, 1, Some(0.0));
         report.load.dimensions = 1;
         let text = self::text(&report);

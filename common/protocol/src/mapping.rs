@@ -50,7 +50,7 @@ pub struct RebalancePlan {
     /// Whether the change is being carried out.
     pub started: bool,
     /// Why there is nothing to do; null if there is something to do.
-    pub nothing: Option<String>,
+    pub nothing_to_do: Option<String>,
     /// The number of partitions that are cut in two.
     pub splits: u32,
     /// The number of pairs of partitions that are joined into one.
@@ -102,7 +102,7 @@ impl From<PlanChange> for RebalancePlan {
         Self {
             plan_version: change.plan_version,
             started: false,
-            nothing: None,
+            nothing_to_do: None,
             splits: change.splits,
             joins: change.joins,
             moves: change.moves.into_iter().map(Into::into).collect(),

@@ -90,8 +90,8 @@ pub struct RepairEntry {
     pub group: GroupId,
     /// The number of members before the repair.
     pub members: u64,
-    /// The number of resulting sets. For a truncated entry, the number of sets that were stored.
-    pub sets: u64,
+    /// The number of resulting components. For a truncated entry, the number of components that were stored.
+    pub component_count: u64,
     /// Whether there were more URLs than [`REPAIR_URLS_KEPT`], so that not all were stored.
     pub truncated: bool,
 }
@@ -103,7 +103,7 @@ pub struct RepairDetails {
     pub entry: RepairEntry,
     /// The members before the repair.
     pub before: Vec<PageUrl>,
-    /// The resulting sets, the winner's set first. A set is empty if all its pages have been purged.
+    /// The resulting components, the winner's first. A component is empty if all its pages have been purged.
     pub components: Vec<Vec<PageUrl>>,
     /// The number of members that are no longer on record. Their URLs have been removed from both lists.
     pub forgotten: u64,

@@ -58,7 +58,7 @@ pub struct LoadReport {
     /// Share of fan-out saved in relation to comparing every page in every partition, 0 to 1; null without searches.
     pub fan_out_saved: Option<f64>,
     /// The number of nodes that may have partitions.
-    pub serving: u32,
+    pub serving_nodes: u32,
     /// The number of nodes that these searches were sent to, summed over the searches. A node with several of the
     /// partitions gets a search once.
     pub node_fan_out: u64,

@@ -63,7 +63,7 @@ pub struct Counters {
     /// Groups recomputed because many members differed from the winner.
     pub rechecks: u64,
     /// Members that a recomputation removed from their group.
-    pub splits: u64,
+    pub evictions: u64,
     /// Searches of tier 2 that were answered.
     pub searches: u64,
     /// Answers about contents that were no longer current.

@@ -42,7 +42,7 @@ async fn near_far_same_and_short() {
         assert_eq!(examples.len(), 5, "{kind}");
         assert!(examples.iter().all(|hash| hash.as_str().unwrap().len() == 10));
     }
-    assert_eq!(near["because"], "94 of 106 shingles are in both, which is above 0.8");
+    assert_eq!(near["reason"], "94 of 106 shingles are in both, which is above 0.8");
     let content = &near["a"]["content"];
     assert_eq!(
         (&content["tokens"], &content["shingles"], &content["home"]),
@@ -53,40 +53,40 @@ async fn near_far_same_and_short() {
 
     let far = ask(&door, "http://a/", "http://far/").await;
     assert_eq!(
-        (&far["duplicate"], &far["because"]),
+        (&far["duplicate"], &far["reason"]),
         (&json!(false), &json!("56 of 144 shingles are in both, which is not above 0.8"))
     );
     let same = ask(&door, "http://a/", "http://same/").await;
     assert_eq!((&same["duplicate"], &same["measures"]["jaccard"]), (&json!(true), &json!(1.0)));
-    assert_eq!(same["because"], "they have the same content");
+    assert_eq!(same["reason"], "they have the same content");
     assert_eq!(same["measures"]["examples"]["only_a"], json!([]));
     let short = ask(&door, "http://short/1", "http://short/2").await;
     assert_eq!((&short["duplicate"], &short["a"]["content"]["comparable"]), (&json!(false), &json!(false)));
-    assert!(short["because"].as_str().unwrap().starts_with("one has 19 tokens"), "{short}");
+    assert!(short["reason"].as_str().unwrap().starts_with("one has 19 tokens"), "{short}");
     let empty = ask(&door, "http://empty/1", "http://empty/2").await;
-    assert_eq!((&empty["duplicate"], &empty["because"]), (&json!(false), &json!("neither has any text")));
+    assert_eq!((&empty["duplicate"], &empty["reason"]), (&json!(false), &json!("neither has any text")));
     assert_eq!(
         (&empty["measures"]["equal_bands"], &empty["measures"]["sketch_estimate"]),
         (&json!(0), &json!(0.0))
     );
     let moved = ask(&door, "http://a/", "http://moved/").await;
-    assert_eq!((&moved["duplicate"], &moved["b"]["compared"]), (&json!(true), &json!("http://near/")));
-    let because =
+    assert_eq!((&moved["duplicate"], &moved["b"]["compared_url"]), (&json!(true), &json!("http://near/")));
+    let reason =
         "http://moved/ redirects to http://near/; 94 of 106 shingles are in both, which is above 0.8";
-    assert_eq!(moved["because"], because);
+    assert_eq!(moved["reason"], reason);
     let moved = ask(&door, "http://near/", "http://moved/").await;
-    let because = "http://moved/ redirects to http://near/; both have the content of one page";
-    assert_eq!(moved["because"], because);
+    let reason = "http://moved/ redirects to http://near/; both have the content of one page";
+    assert_eq!(moved["reason"], reason);
     for (url, target, end) in [
         ("http://lost/", "http://none/", "where the way ends at an unknown page"),
         ("http://late/", "http://gone/", "where the way ends at a dead page"),
     ] {
         let lost = ask(&door, "http://a/", url).await;
-        assert_eq!(lost["because"], format!("{url} redirects to {target}, {end}"));
+        assert_eq!(lost["reason"], format!("{url} redirects to {target}, {end}"));
     }
     let gone = ask(&door, "http://a/", "http://gone/").await;
     assert_eq!((&gone["duplicate"], &gone["measures"]), (&json!(false), &Value::Null));
-    assert_eq!(gone["because"], "http://gone/ has no content at this moment");
+    assert_eq!(gone["reason"], "http://gone/ has no content at this moment");
 }
 
 #[tokio::test]

@@ -171,7 +171,7 @@ async fn reports_add_up() {
     assert_eq!(quality["unique"], 11, "the counters name no page that is anything else");
     let sizes = door.get("/v1/reports/groups").await.json();
     assert_eq!(sizes["quarantined"], 0);
-    assert_eq!((&sizes["groups"], &sizes["cut"]), (&json!(3), &json!(false)));
+    assert_eq!((&sizes["groups"], &sizes["truncated"]), (&json!(3), &json!(false)));
     let histogram = json!([{"from": 2, "to": 3, "groups": 2}, {"from": 4, "to": 7, "groups": 1}]);
     assert_eq!(sizes["histogram"], histogram);
     let largest: Vec<_> =

@@ -93,7 +93,7 @@ async fn a_change_under_way_is_shown() {
     assert_eq!(door.get("/v1/rebalance").await.json()["progress"], expected);
     assert_eq!(door.get("/v1/reports/load-balance").await.json()["progress"], expected);
     let metrics = door.get("/metrics").await;
-    for line in ["doppel_tier2_moving_contents 40", "doppel_tier2_moved_contents 30"] {
+    for line in ["doppel_tier2_migration_contents 40", "doppel_tier2_migration_copied_contents 30"] {
         assert!(metrics.text().lines().any(|have| have == line), "{line}");
     }
 }
@@ -147,7 +147,7 @@ async fn the_report_has_a_row_for_every_node_and_a_history() {
     // Those of the plan, and those that the load knows.
     assert_eq!(nodes, [0, 1, 2, 3]);
     assert_eq!(
-        (&load["serving"], &load["node_fan_out"], &load["node_imbalance"]),
+        (&load["serving_nodes"], &load["node_fan_out"], &load["node_imbalance"]),
         (&json!(3), &json!(12), &json!(2.0))
     );
     assert_eq!((&load["history"], &load["variation"]), (&json!([]), &Value::Null));

@@ -17,7 +17,7 @@ async fn flush_waits_only_when_asked() {
     assert_eq!((&now["done"], &now["backlog"]["pending"]), (&json!(false), &json!(1)));
     let waited = door.post_json("/v1/flush?wait=true&timeout=5", &Value::Null).await.json();
     assert_eq!((&waited["done"], &waited["backlog"]["pending"]), (&json!(true), &json!(0)));
-    assert_eq!(door.tiers.state().hurried, 2);
+    assert_eq!(door.tiers.state().flushes, 2);
     for query in ["timeout=0", "timeout=3601"] {
         assert_eq!(
             door.post_json(&format!("/v1/flush?{query}"), &Value::Null).await.problem(400)["field"],
@@ -67,7 +67,7 @@ async fn metrics_count_what_happened() {
         "doppel_tier2_imbalance_ratio 1.17",
         "doppel_tier2_node_imbalance_ratio 2.0",
         "doppel_tier2_serving_nodes 3",
-        "doppel_tier2_moving_contents 0",
+        "doppel_tier2_migration_contents 0",
         "doppel_tier2_partition_contents{partition=\"2\",node=\"0\"} 7",
     ] {
         assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// Section 9 of the design.
+/// The routes that are promised.
 const CONTRACT: &[&str] = &[
     "DELETE /v1/pages",
     "DELETE /v1/rebalance",

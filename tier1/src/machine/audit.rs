@@ -68,7 +68,7 @@ impl AuditEntry {
             by: self.by.clone(),
             group: self.group,
             members: self.members,
-            sets: self.components.len() as u64,
+            component_count: self.components.len() as u64,
             truncated: self.members > REPAIR_URLS_KEPT as u64,
         }
     }
@@ -109,7 +109,7 @@ mod tests {
         };
         let id = RepairId { shard: ShardId(2), number: 1 };
         let whole = entry.without_urls(id);
-        assert_eq!((whole.sets, whole.truncated), (3, false));
+        assert_eq!((whole.component_count, whole.truncated), (3, false));
         entry.forget(&[2, 3, 9].map(|n| url(n).id()).into());
         assert_eq!(
             (entry.before.clone(), entry.components.clone()),

@@ -240,7 +240,7 @@ impl Machine<'_, '_> {
             if self.is_member(group, page, *content)?
                 && self.remove_member(group, &mut record, page, membership_number)?
             {
-                self.meta().counters.splits += 1;
+                self.meta().counters.evictions += 1;
                 self.send_to_page(page, Message::Evict { page, membership_number, compare: true });
                 removed = true;
             }

@@ -68,7 +68,7 @@ impl Router {
             imbalance: MappingLoad { stored, received: Vec::new() }.imbalance(),
             imbalance_floor: 1.0,
             fan_out_saved: fan_out_saved(searches, fan_out, count),
-            serving: serving as u32,
+            serving_nodes: serving as u32,
             node_fan_out,
             node_imbalance: plan.imbalance(&by_node),
             node_imbalance_floor: 1.0,
@@ -84,7 +84,7 @@ fn with_floors(report: LoadReport) -> LoadReport {
     let floor = |parts: usize| MappingLoad::at_random(parts, contents).imbalance();
     LoadReport {
         imbalance_floor: floor(report.partitions.len()),
-        node_imbalance_floor: floor(report.serving as usize),
+        node_imbalance_floor: floor(report.serving_nodes as usize),
         ..report
     }
 }

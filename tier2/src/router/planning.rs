@@ -234,8 +234,8 @@ impl Stored {
         }
     }
 
-    fn unchanged(&self, nothing: String) -> RebalancePlan {
-        RebalancePlan { nothing: Some(nothing), ..self.present().into() }
+    fn unchanged(&self, why: String) -> RebalancePlan {
+        RebalancePlan { nothing_to_do: Some(why), ..self.present().into() }
     }
 
     /// Why no map can be learned.

@@ -73,7 +73,7 @@ fn the_plan_follows_the_load_and_the_operator() {
     // Dry runs change nothing.
     let dry = tier2.rebalance(RebalanceRequest::Drain { node: NodeId(2) }, true).unwrap();
     assert!(!dry.started && dry.contents_moved > 0 && tier2.plan().unwrap().drained().is_empty());
-    assert!(dry.nothing.is_none() && !dir.path().join("rebalance.json").exists());
+    assert!(dry.nothing_to_do.is_none() && !dir.path().join("rebalance.json").exists());
     let started = tier2.rebalance(RebalanceRequest::Drain { node: NodeId(2) }, false).unwrap();
     assert!(started.started);
     come_to_rest(&tier2);
@@ -81,7 +81,7 @@ fn the_plan_follows_the_load_and_the_operator() {
     assert_eq!((drained[2], drained.iter().sum::<u64>()), (0, 8_200), "{drained:?}");
     assert!(!dir.path().join("rebalance.json").exists());
     let again = tier2.rebalance(RebalanceRequest::Drain { node: NodeId(2) }, false).unwrap();
-    assert!(!again.started && again.nothing.unwrap().contains("node 2 is drained already"));
+    assert!(!again.started && again.nothing_to_do.unwrap().contains("node 2 is drained already"));
     let joined = tier2.rebalance(RebalanceRequest::Join { node: NodeId(2) }, false).unwrap();
     assert!(joined.started);
     come_to_rest(&tier2);
@@ -274,7 +274,9 @@ fn a_rebalance_request_outlives_the_process() {
     let config = Config { nodes: 2, partitions: 8, ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config.clone(), &pages);
     let nothing = tier2.rebalance(RebalanceRequest::Learn, false).unwrap();
-    assert!(!nothing.started && nothing.nothing.unwrap().contains("256 contents or more, and there are 0"));
+    assert!(
+        !nothing.started && nothing.nothing_to_do.unwrap().contains("256 contents or more, and there are 0")
+    );
     tier2.submit(orders(0, add(&pages, 0, 2_000, 60))).unwrap();
     tier2.flush_batch().unwrap();
     let mut answered = 0;

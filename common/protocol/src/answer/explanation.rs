@@ -20,7 +20,7 @@ pub struct Explanation {
     /// Whether the two contents are near-duplicates, F.
     pub duplicate: bool,
     /// Why, in words.
-    pub because: String,
+    pub reason: String,
 }
 
 /// What is known of one page.
@@ -29,7 +29,7 @@ pub struct Side {
     /// Advice about it at this moment.
     pub advice: Advice,
     /// The page whose content is compared: the page itself, or the one at the end of its redirects.
-    pub compared: Option<String>,
+    pub compared_url: Option<String>,
     /// The content that is compared.
     pub content: Option<Content>,
 }

@@ -92,7 +92,7 @@ pub struct GroupSizes {
     /// The number of groups that were examined.
     pub groups: u64,
     /// Whether there are more groups, which were not examined.
-    pub cut: bool,
+    pub truncated: bool,
     /// Groups that are quarantined for their size.
     pub quarantined: u64,
     /// Number of groups per power of two of members.

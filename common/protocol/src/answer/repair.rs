@@ -12,19 +12,19 @@ pub struct Repair {
     pub group: String,
     /// Members before.
     pub before: Vec<String>,
-    /// The sets the members fall into by exact comparison, the winner's first.
+    /// The components the members fall into by exact comparison, the winner's first.
     pub components: Vec<Vec<String>>,
     /// Whether it was applied.
     pub applied: bool,
     /// Whether URLs were left out, because `components` and `before` have at most 10,000 each; absent if none were left
-    /// out. The winner's set is shortened in favour of the others, and the last set may be incomplete.
+    /// out. The winner's component is shortened in favour of the others, and the last one may be incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub truncated: bool,
     /// The number of members before; absent if `before` lists them all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_members: Option<usize>,
-    /// The number of sets; absent if `components` lists them all.
+    /// The number of components; absent if `components` lists them all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_components: Option<usize>,
 }
@@ -51,17 +51,17 @@ pub struct AppliedRepair {
     pub group: String,
     /// Members before.
     pub members: u64,
-    /// The number of resulting sets; 1 if nothing was wrong. If `truncated`, the number of sets that were stored.
-    pub sets: u64,
+    /// The number of resulting components; 1 if nothing was wrong. If `truncated`, the number that were stored.
+    pub component_count: u64,
     /// Whether there were more than 10,000 URLs, so that not all were stored.
     pub truncated: bool,
 }
 
 impl From<RepairEntry> for AppliedRepair {
     fn from(entry: RepairEntry) -> Self {
-        let RepairEntry { id, at, by, group, members, sets, truncated } = entry;
+        let RepairEntry { id, at, by, group, members, component_count, truncated } = entry;
         let (id, at, group) = (id.to_string(), at.to_string(), group.to_string());
-        Self { id, at, by, group, members, sets, truncated }
+        Self { id, at, by, group, members, component_count, truncated }
     }
 }
 
@@ -83,8 +83,8 @@ pub struct AppliedRepairUrls {
     pub repair: AppliedRepair,
     /// Members before, at most 10,000.
     pub before: Vec<String>,
-    /// The resulting sets, the winner's first, with at most 10,000 URLs. The winner's set is shortened in favour of the
-    /// others. A set is empty if none of its pages are on record any more.
+    /// The resulting components, the winner's first, with at most 10,000 URLs. The winner's component is shortened in
+    /// favour of the others. One is empty if none of its pages are on record any more.
     pub components: Vec<Vec<String>>,
     /// The number of pages that are no longer on record, because they were purged or have long been dead. Their URLs
     /// are not listed.

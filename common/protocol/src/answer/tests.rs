@@ -52,7 +52,7 @@ fn explanations() {
     let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"probed_partitions":[1,2]}"#;
     let measures = r#"{"same_content":false,"shared":24,"only_a":2,"only_b":1,"jaccard":0.5,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}"#;
     pinned::<Explanation>(&format!(
-        r#"{{"a":{{"advice":{ADVICE},"compared":"http://a/","content":{content}}},"b":{{"advice":{REDIRECT},"compared":null,"content":null}},"tau":"0.8","measures":{measures},"duplicate":false,"because":"few"}}"#
+        r#"{{"a":{{"advice":{ADVICE},"compared_url":"http://a/","content":{content}}},"b":{{"advice":{REDIRECT},"compared_url":null,"content":null}},"tau":"0.8","measures":{measures},"duplicate":false,"reason":"few"}}"#
     ));
 }
 
@@ -96,7 +96,7 @@ fn groups() {
         r#"{{{group},"pages":[{{"url":"http://b/","status":"winner","similarity":null,"content":"00"}}],"next":null}}"#
     ));
     pinned::<GroupSizes>(&format!(
-        r#"{{"groups":1,"cut":false,"quarantined":0,"histogram":[{{"from":2,"to":3,"groups":1}}],"largest":[{{{group}}}]}}"#
+        r#"{{"groups":1,"truncated":false,"quarantined":0,"histogram":[{{"from":2,"to":3,"groups":1}}],"largest":[{{{group}}}]}}"#
     ));
 }
 
@@ -116,7 +116,7 @@ fn intake() {
 fn the_load() {
     let partition = r#"{"partition":0,"node":1,"box":{"lo":[null,-3],"hi":[9,null]},"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
     let report = format!(
-        r#""plan_version":4,"dimensions":2,"partitions":[{partition}],"searches":10,"fan_out":20,"imbalance":1.5,"imbalance_floor":1.2,"fan_out_saved":0.25,"serving":2,"node_fan_out":13,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":null,"file_bytes":7"#
+        r#""plan_version":4,"dimensions":2,"partitions":[{partition}],"searches":10,"fan_out":20,"imbalance":1.5,"imbalance_floor":1.2,"fan_out_saved":0.25,"serving_nodes":2,"node_fan_out":13,"node_imbalance":1.3,"node_imbalance_floor":1.1,"node_fan_out_saved":null,"file_bytes":7"#
     );
     let node = r#"{"node":1,"partitions":1,"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
     let progress = r#"{"plan_version":4,"next_version":5,"copied":1,"contents":2,"changed":0,"seconds":0.5}"#;
@@ -141,7 +141,7 @@ fn the_mapping() {
 
 #[test]
 fn quality_and_flush() {
-    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"members":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"splits":18,"searches":19,"stale_results":20}"#;
+    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"members":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"evictions":18,"searches":19,"stale_results":20}"#;
     let backlog = r#"{"pending":1,"deferred_searches":2,"dirty_groups":3,"unverified":4,"messages":5}"#;
     pinned::<Quality>(&format!(
         r#"{{"counters":{counters},"unique":1,"backlog":{backlog},"pending_limit":9,"quiescent":false,"confirm_share":0.5,"reject_share":null}}"#
@@ -154,7 +154,7 @@ fn repairs() {
     let whole = r#"{"group":"g1-0","before":["http://a/"],"components":[["http://a/"]],"applied":true}"#;
     let cut = r#"{"group":"g2-0","before":[],"components":[],"applied":false,"truncated":true,"total_members":3,"total_components":2}"#;
     pinned::<Repairs>(&format!(r#"{{"repairs":[{whole},{cut}],"unknown":["g9-9"]}}"#));
-    let applied = r#""id":"r7-0","at":"2026-01-31T08:00:00Z","by":"alice","group":"g1-0","members":3,"sets":2,"truncated":false"#;
+    let applied = r#""id":"r7-0","at":"2026-01-31T08:00:00Z","by":"alice","group":"g1-0","members":3,"component_count":2,"truncated":false"#;
     pinned::<Trail>(&format!(r#"{{"repairs":[{{{applied}}}],"next":"0.1"}}"#));
     pinned::<AppliedRepairUrls>(&format!(
         r#"{{{applied},"before":["http://a/"],"components":[["http://a/"],[]],"forgotten":1}}"#

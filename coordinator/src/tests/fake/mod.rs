@@ -52,7 +52,7 @@ pub(super) struct State {
     pub(super) repairs: Vec<(GroupId, bool, String)>,
     /// What is written down of repairs, oldest first.
     pub(super) trail: Vec<RepairDetails>,
-    pub(super) hurried: u32,
+    pub(super) flushes: u32,
     /// The mapping, where there is one.
     pub(super) plan: Option<Plan>,
     pub(super) progress: Option<RebalanceProgress>,

@@ -64,7 +64,7 @@ impl Tier2Api for Fake {
             imbalance: 1.17,
             imbalance_floor: 1.1,
             fan_out_saved: Some(0.5),
-            serving: 3,
+            serving_nodes: 3,
             node_fan_out: 12,
             node_imbalance: 2.0,
             node_imbalance_floor: 1.2,
@@ -76,7 +76,7 @@ impl Tier2Api for Fake {
     fn flush_batch(&self) -> Result<(), IndexError> {
         let mut state = self.state();
         state.index()?;
-        state.hurried += 1;
+        state.flushes += 1;
         Ok(())
     }
 }

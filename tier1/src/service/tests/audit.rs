@@ -141,7 +141,7 @@ fn an_applied_repair_is_on_the_trail_and_a_dry_run_is_not(ranges: u16) {
         let [entry] = entries.as_slice() else { panic!("{entries:?}") };
         assert!((before..=super::super::now()).contains(&entry.at));
         assert_eq!((entry.id, entry.by.as_str(), entry.group), (id, "bob", group));
-        assert_eq!((entry.members, entry.sets, entry.truncated), (5, 3, false));
+        assert_eq!((entry.members, entry.component_count, entry.truncated), (5, 3, false));
         let details = tier1.repair_details(id).unwrap().unwrap();
         assert_eq!(details.entry, *entry);
         assert_eq!((&details.before, &details.components), (&done.before, &done.components));
@@ -290,7 +290,7 @@ fn a_purged_page_is_on_the_trail_no_more(ranges: u16) {
     // At once in answers.
     let details = tier1.repair_details(id).unwrap().unwrap();
     assert_eq!((details.before.len(), details.forgotten), (3, 2));
-    assert_eq!((details.entry.members, details.entry.sets), (5, 3));
+    assert_eq!((details.entry.members, details.entry.component_count), (5, 3));
     let sizes: Vec<usize> = details.components.iter().map(Vec::len).collect();
     assert!(sizes == [2, 0, 1] || sizes == [2, 1, 0], "{sizes:?}");
     // Then in the record.
