@@ -45,13 +45,13 @@ pub use mapping::{
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use page_view::{PageView, WinnerView};
 pub use rank::{Rank, Rule};
-pub use record::{BATCH_MAX, Change, Changes, LIST_MAX, Tier1Api};
+pub use record::{BATCH_MAX, Change, Changes, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api};
 pub use repair::{
     NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
     RepairReport, RepairTrail, within,
 };
 pub use report::{LengthBox, LoadReport, PartitionLoad};
-pub use scan::{LinesPage, SCAN_LINES_MAX, Scan, ScanPosition};
+pub use scan::Scan;
 pub use status::{Line, Status, Unresolved};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;

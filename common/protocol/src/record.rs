@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, Timestamp};
+use doppel_model::{GroupId, PageId, ShardId, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::{
-    BackupError, BackupStream, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, LinesPage, Outcome,
-    PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, Submission,
-    Tier1Error, Totals,
+    BackupError, BackupStream, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, Outcome, PageView,
+    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error, Totals,
 };
 
 /// One event of the feed: the newest state of a page.
@@ -30,6 +30,27 @@ pub struct Changes {
     pub cursor: String,
     /// Whether the feed had nothing more at that moment.
     pub at_end: bool,
+}
+
+/// The maximum number of lines in one page of a scan.
+pub const SCAN_LINES_MAX: usize = 1_000;
+
+/// A place in the order of a scan: after this page. A caller only gives back what it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanPosition {
+    /// The shard that was being read.
+    pub shard: ShardId,
+    /// The last page that was read in it.
+    pub page: PageId,
+}
+
+/// A page of a scan.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinesPage {
+    /// Live pages. There may be none before the end, because dead pages are read, too.
+    pub lines: Vec<Line>,
+    /// Where the next page begins; none at the end.
+    pub next: Option<ScanPosition>,
 }
 
 /// The maximum number of submissions or pages in one call. With 4 kB for a signature, that is 16 MB.

@@ -1,30 +1,6 @@
-//! A scan of all live pages, as owned pages of lines that the caller asks for one after the other.
+//! A scan of all live pages: it asks tier 1 for one page of lines after the other.
 
-use doppel_model::{PageId, ShardId};
-use serde::{Deserialize, Serialize};
-
-use super::{Line, Tier1Api, Tier1Error};
-
-/// The maximum number of lines in one page of a scan.
-pub const SCAN_LINES_MAX: usize = 1_000;
-
-/// A place in the order of a scan: after this page. A caller only gives back what it was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ScanPosition {
-    /// The shard that was being read.
-    pub shard: ShardId,
-    /// The last page that was read in it.
-    pub page: PageId,
-}
-
-/// A page of a scan.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct LinesPage {
-    /// Live pages. There may be none before the end, because dead pages are read, too.
-    pub lines: Vec<Line>,
-    /// Where the next page begins; none at the end.
-    pub next: Option<ScanPosition>,
-}
+use super::{Line, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Error};
 
 /// The lines of a whole scan, read page by page. It ends after the first error.
 pub struct Scan<'a> {
