@@ -236,9 +236,9 @@ impl MappingApi for Tier2 {
     }
 
     fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
-        let ended = self.router.cancel()?;
+        let outcome = self.router.cancel()?;
         let _ = self.send(Message::Wake);
-        Ok(ended)
+        Ok(outcome)
     }
 
     fn request(&self) -> Result<Option<RebalanceRequest>, IndexError> {

@@ -202,7 +202,7 @@ pub struct SearchBatch {
 
 /// What one search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Searched {
+pub enum SearchOutcome {
     /// The page does not have this content on this node.
     Absent,
     /// Another page has the same content and is compared on behalf of all of them. This is the pair with that page.
@@ -346,7 +346,7 @@ pub trait IndexNode: Send + Sync {
     fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError>;
 
     /// Carries out searches. Returns one answer for each, in their order.
-    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<Searched>, NodeError>;
+    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError>;
 
     /// Returns entries of partitions that leave.
     fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError>;

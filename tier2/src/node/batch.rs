@@ -8,7 +8,9 @@ use doppel_model::PageId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::LengthVector;
 use doppel_protocol::Pair;
-use doppel_protocol::index_node::{BATCH_MAX, CallContext, NodeError, NodeSearch, SearchBatch, Searched};
+use doppel_protocol::index_node::{
+    BATCH_MAX, CallContext, NodeError, NodeSearch, SearchBatch, SearchOutcome,
+};
 use rayon::prelude::*;
 
 use super::core::Core;
@@ -34,8 +36,8 @@ struct Planned {
 }
 
 /// What a search gives.
-struct Answer {
-    searched: Searched,
+struct SearchAnswer {
+    outcome: SearchOutcome,
     /// What the node is to take in, where it was compared.
     found: Option<Found>,
 }
@@ -45,7 +47,7 @@ impl LocalNode {
         &self,
         call: CallContext,
         batch: SearchBatch,
-    ) -> Result<Vec<Searched>, NodeError> {
+    ) -> Result<Vec<SearchOutcome>, NodeError> {
         let SearchBatch { pass, searches } = batch;
         bounded(searches.len(), BATCH_MAX)?;
         let planned: Vec<Planned> = searches.into_iter().map(|search| self.plan(search, pass)).collect();
@@ -57,7 +59,7 @@ impl LocalNode {
             self.check_running()?;
             let answers = with_fetched(&*self.source, |fetched| {
                 let core = self.read();
-                let answers: Vec<Result<Answer, Vec<Wanted>>> = match pool {
+                let answers: Vec<Result<SearchAnswer, Vec<Wanted>>> = match pool {
                     None => some.iter().map(|one| answer(&core, one, fetched, &mut scratch)).collect(),
                     Some(pool) => pool.install(|| {
                         let each = |scratch: &mut Scratch, one| answer(&core, one, fetched, scratch);
@@ -69,19 +71,19 @@ impl LocalNode {
             if !pass {
                 // The plan may be another one since the search began.
                 self.check_fed(call)?;
-                results.extend(answers.into_iter().map(|answer| answer.searched));
+                results.extend(answers.into_iter().map(|answer| answer.outcome));
                 continue;
             }
             let mut core = self.write();
-            for Answer { searched, found } in answers {
+            for SearchAnswer { outcome, found } in answers {
                 found.iter().for_each(|found| core.learn(found));
-                results.push(searched);
+                results.push(outcome);
             }
         }
         Ok(results)
     }
 
-    /// Settles how a search is made, and the order of those that compare.
+    /// Decides how a search is made, and the order of those that compare.
     fn plan(&self, search: NodeSearch, pass: bool) -> Planned {
         let role = match &search {
             NodeSearch::Own { page, content, .. } if pass => self.write().tables.take_role(*page, *content),
@@ -92,7 +94,7 @@ impl LocalNode {
 }
 
 /// All answers, or all that is wanted for them.
-fn all(answers: Vec<Result<Answer, Vec<Wanted>>>) -> Result<Vec<Answer>, Vec<Wanted>> {
+fn all(answers: Vec<Result<SearchAnswer, Vec<Wanted>>>) -> Result<Vec<SearchAnswer>, Vec<Wanted>> {
     let (mut found, mut wanted) = (Vec::with_capacity(answers.len()), Vec::new());
     for answer in answers {
         match answer {
@@ -108,22 +110,27 @@ fn answer(
     planned: &Planned,
     fetched: &Fetched,
     scratch: &mut Scratch,
-) -> Result<Answer, Vec<Wanted>> {
+) -> Result<SearchAnswer, Vec<Wanted>> {
     std::thread::yield_now();
-    let without = |searched| Ok(Answer { searched, found: None });
+    let without = |outcome| Ok(SearchAnswer { outcome, found: None });
     match (&planned.search, planned.role) {
-        (NodeSearch::Own { .. }, None) => without(Searched::Absent),
-        (NodeSearch::Own { .. }, Some(QueryRole::Copy(entry))) => without(Searched::Copy(copy(core, entry))),
+        (NodeSearch::Own { .. }, None) => without(SearchOutcome::Absent),
+        (NodeSearch::Own { .. }, Some(QueryRole::Copy(entry))) => {
+            without(SearchOutcome::Copy(copy(core, entry)))
+        }
         (NodeSearch::Own { signature, .. }, Some(QueryRole::First { entry, before })) => {
             own(core, signature.as_ref(), (entry, before), fetched, scratch)
         }
         (NodeSearch::Foreign { signature, lengths }, _) => {
             if let Some(entry) = core.tables.find(signature.content()) {
-                return without(Searched::Copy(copy(core, entry)));
+                return without(SearchOutcome::Copy(copy(core, entry)));
             }
             let found = search(core, signature, *lengths, None, fetched, scratch)?;
             let (pairs, probed) = (pairs(core, &found).collect(), found.probed_partitions.len() as u32);
-            Ok(Answer { searched: Searched::Compared { pairs, probed, subject: None }, found: Some(found) })
+            Ok(SearchAnswer {
+                outcome: SearchOutcome::Compared { pairs, probed, subject: None },
+                found: Some(found),
+            })
         }
     }
 }
@@ -135,12 +142,12 @@ fn own(
     (entry, before): (EntryRef, Option<PageId>),
     fetched: &Fetched,
     scratch: &mut Scratch,
-) -> Result<Answer, Vec<Wanted>> {
+) -> Result<SearchAnswer, Vec<Wanted>> {
     let (signature, was_fetched) = match signature {
         Some(signature) => (Arc::clone(signature), false),
         None => match core.read(entry, fetched, &mut Vec::new()).map_err(|wanted| vec![wanted])? {
             Some(read) => (read.signature, read.fetched),
-            None => return Ok(Answer { searched: Searched::Absent, found: None }),
+            None => return Ok(SearchAnswer { outcome: SearchOutcome::Absent, found: None }),
         },
     };
     let partition = core.tables.partition(entry);
@@ -154,12 +161,12 @@ fn own(
     let copies = before.into_iter().chain(copies.filter(|page| Some(*page) != before));
     let same = copy(core, entry);
     let pairs = copies.map(|page| Pair { page, ..same }).chain(pairs(core, &found)).collect();
-    let searched = Searched::Compared {
+    let outcome = SearchOutcome::Compared {
         pairs,
         probed: found.probed_partitions.len() as u32,
         subject: Some((signature, lengths)),
     };
-    Ok(Answer { searched, found: Some(found) })
+    Ok(SearchAnswer { outcome, found: Some(found) })
 }
 
 fn search(

@@ -79,7 +79,7 @@ impl LocalNode {
         let left = (export.queue.len() - end) as u64;
         let last = some.last().filter(|_| left > 0);
         let next = last.map(|(insert_seq, _)| EntriesFrom::After(*insert_seq));
-        Ok(EntriesPage { entries: self.healed(entries), changed: Vec::new(), left, next })
+        Ok(EntriesPage { entries: self.rewritten(entries), changed: Vec::new(), left, next })
     }
 
     fn changes(&self, export: &mut Export, after: u64, limit: usize) -> Result<EntriesPage, NodeError> {
@@ -114,7 +114,7 @@ impl LocalNode {
             changed.map(HashSet::len).sum::<usize>() as u64
         };
         Ok(EntriesPage {
-            entries: self.healed(entries),
+            entries: self.rewritten(entries),
             changed: contents.clone(),
             left,
             next: Some(EntriesFrom::Changes(*number)),
@@ -162,9 +162,9 @@ impl LocalNode {
     }
 
     /// Stores again what had to be fetched.
-    fn healed(&self, entries: Vec<(EntryRef, MovedEntry, bool)>) -> Vec<MovedEntry> {
+    fn rewritten(&self, entries: Vec<(EntryRef, MovedEntry, bool)>) -> Vec<MovedEntry> {
         for (entry, moved, _) in entries.iter().filter(|(.., fetched)| *fetched) {
-            self.write().heal(*entry, &moved.signature);
+            self.write().rewrite(*entry, &moved.signature);
         }
         entries.into_iter().map(|(_, moved, _)| moved).collect()
     }

@@ -61,7 +61,7 @@ impl LocalNode {
             self.remove_untold(range, feeding)?;
             feedings.0.remove(&range);
         }
-        let is_last = self.hosted().hungry().all(|hungry| hungry == range);
+        let is_last = self.hosted().unfed_ranges().all(|unfed| unfed == range);
         if is_last {
             // Before the node answers: what nobody has claimed has no page.
             self.drop_unclaimed()?;

@@ -14,7 +14,7 @@ use crate::seed::Seeded;
 impl Core {
     /// Stores a signature again that could not be read. A copy of the entry need not know: it was made with the
     /// signature, or fetches it itself.
-    pub(crate) fn heal(&mut self, entry: EntryRef, signature: &Signature) {
+    pub(crate) fn rewrite(&mut self, entry: EntryRef, signature: &Signature) {
         self.release(entry);
         let record = self.file.append(signature);
         self.tables.partition_mut(entry).columns.set_record(entry.slot, record);
@@ -55,7 +55,7 @@ impl Core {
             partition.bands.passed(passed.band_key, passed.steps, &partition.columns);
         }
         for (entry, signature) in &found.fetched {
-            self.heal(*entry, signature);
+            self.rewrite(*entry, signature);
         }
     }
 }

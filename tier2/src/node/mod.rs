@@ -53,7 +53,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{Epoch, Incarnation, NodeId, PlanVersion, RangeId};
 use doppel_protocol::index_node::{
     Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
-    NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, Searched,
+    NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
 };
 use doppel_protocol::{ContentSource, PageRange, Repeat};
 
@@ -117,7 +117,7 @@ struct Hosted {
 
 impl Hosted {
     /// The ranges that have not fed the node.
-    fn hungry(&self) -> impl Iterator<Item = RangeId> {
+    fn unfed_ranges(&self) -> impl Iterator<Item = RangeId> {
         self.ranges.iter().map(|one| one.range).filter(|range| !self.positions.contains_key(range))
     }
 }
@@ -217,7 +217,7 @@ impl LocalNode {
     /// The same, and whether it knows all that it should have.
     fn check_fed(&self, call: CallContext) -> Result<(), NodeError> {
         self.check(call)?;
-        self.hosted().hungry().next().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
+        self.hosted().unfed_ranges().next().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
     }
 
     fn state_of(&self, range: RangeId) -> Applied {
@@ -250,7 +250,7 @@ impl IndexNode for LocalNode {
         Ok(self.state_of(range))
     }
 
-    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<Searched>, NodeError> {
+    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
         if !batch.pass {
             self.check_fed(call)?;
             return self.search_batch(call, batch);

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::seed::Seeded;
 
 /// Entries whose signatures had to be fetched.
-type Healed = Vec<(EntryRef, std::sync::Arc<doppel_model::signature::Signature>)>;
+type Rewritten = Vec<(EntryRef, std::sync::Arc<doppel_model::signature::Signature>)>;
 
 impl LocalNode {
     /// Does what is due, unless entries are on their way: they are named by what would change.
@@ -39,7 +39,7 @@ impl LocalNode {
         let mut core = self.write();
         let old = std::mem::replace(&mut core.tables, new);
         for (entry, signature) in fetched {
-            core.heal(entry, &signature);
+            core.rewrite(entry, &signature);
         }
         drop(core);
         // Not under the lock: it may be gigabytes.
@@ -74,7 +74,7 @@ impl LocalNode {
     }
 }
 
-fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Healed), Vec<Wanted>> {
+fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wanted>> {
     let old = &core.tables;
     let mut new = old.anew();
     let insert_seq = |entry: &EntryRef| old.insert_seq(*entry);
@@ -82,7 +82,7 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Healed), Vec<Wante
     entries.sort_unstable_by_key(insert_seq);
 
     let mut insert_seqs: HashMap<InsertSeq, InsertSeq, Seeded> = HashMap::default();
-    let (mut healed, mut wanted, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rewritten, mut wanted, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let host = old.partition(entry);
         let read = match core.read(entry, fetched, &mut buffer) {
@@ -102,7 +102,7 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Healed), Vec<Wante
         let lengths = host.columns.vector(entry.slot);
         let at = new.insert((home, lengths), page, &read.signature, host.columns.record(entry.slot));
         if read.fetched {
-            healed.push((at, read.signature));
+            rewritten.push((at, read.signature));
         }
         let partition = new.partition_mut(at);
         host.pages.of(entry.slot).for_each(|page| partition.add_page(at.slot, page));
@@ -120,5 +120,5 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Healed), Vec<Wante
             new.keep_center(at);
         }
     }
-    if wanted.is_empty() { Ok((new, healed)) } else { Err(wanted) }
+    if wanted.is_empty() { Ok((new, rewritten)) } else { Err(wanted) }
 }

@@ -6,11 +6,11 @@
 //!
 //! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
 //! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
-//! later search of x has verified y, an entry z whose center is y is *settled*: it need not be compared, nor
+//! later search of x has verified y, an entry z whose center is y is *covered*: it need not be compared, nor
 //! answered, because z is linked to y by a pair of its own. Every search tries the oldest first, so the
 //! members of a cluster choose the same center, and a search verifies that one and passes over the rest; a
 //! run of a large bucket at one step. Centers themselves are always compared, or the entries around them
-//! would not be settled.
+//! would not be covered.
 //! An entry that was never searched for in this process has no center, and one whose center has left has none any
 //! more; the first search that verifies it gives it one, the oldest of the partners and the entry that searches, after
 //! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a search of both, and the
@@ -170,7 +170,7 @@ impl<'i> NodeSearch<'i, '_> {
             }
             let (probe, insert_seq) = (cursor.probe as usize, cursor.insert_seq);
             let partition = self.found.probed_partitions[probe].0;
-            if cursor.center.is_some_and(|center| self.is_settled(center)) {
+            if cursor.center.is_some_and(|center| self.is_covered(center)) {
                 PeekMut::pop(cursor);
                 continue;
             }
@@ -233,7 +233,7 @@ impl<'i> NodeSearch<'i, '_> {
             && columns.query_order(slot) > self.query_order
             && !self.index.tables.partition(entry).has_copies(slot);
         if self.own.is_some_and(|(own, _)| own == entry)
-            || !columns.is_center(slot) && (searches_later || self.is_settled(center))
+            || !columns.is_center(slot) && (searches_later || self.is_covered(center))
             || truncated_minhash::agreeing(&self.truncated_minhash, columns.truncated_minhash(slot))
                 < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))
@@ -305,7 +305,7 @@ impl<'i> NodeSearch<'i, '_> {
 
     /// Whether an entry, or all of a run, of that center need not be compared.
     #[inline]
-    fn is_settled(&self, center: Center) -> bool {
+    fn is_covered(&self, center: Center) -> bool {
         if !center.is_entry() {
             return false;
         }

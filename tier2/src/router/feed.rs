@@ -27,7 +27,7 @@ struct Told {
     node: NodeId,
     incarnation: Incarnation,
     /// The ranges that have to feed it.
-    hungry: Vec<RangeId>,
+    unfed_ranges: Vec<RangeId>,
 }
 
 impl Router {
@@ -41,19 +41,19 @@ impl Router {
             let incarnation =
                 handle.node.host(self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges));
             let incarnation = incarnation.map_err(failed)?;
-            let mut hungry = Vec::new();
+            let mut unfed_ranges = Vec::new();
             for PageRange { range, .. } in &ranges {
                 let applied = handle.node.applied(*range).map_err(failed)?;
-                if self.is_hungry(*range, &applied) {
-                    hungry.push(*range);
+                if self.needs_feeding(*range, &applied) {
+                    unfed_ranges.push(*range);
                 }
                 handle.told(applied.contents);
             }
             handle.drops.store(true, Ordering::Relaxed);
-            told.push(Told { node, incarnation, hungry });
+            told.push(Told { node, incarnation, unfed_ranges });
         }
         for PageRange { range, epoch, .. } in &ranges {
-            if told.iter().any(|node| node.hungry.contains(range)) {
+            if told.iter().any(|node| node.unfed_ranges.contains(range)) {
                 self.feed_range(*range, *epoch, &told)?;
             }
         }
@@ -84,8 +84,8 @@ impl Router {
     /// Feeds the nodes that need it what a range has.
     fn feed_range(&self, range: RangeId, epoch: Epoch, told: &[Told]) -> Result<(), RouterError> {
         let index = self.fed_index(range, epoch);
-        let hungry = || told.iter().filter(|node| node.hungry.contains(&range));
-        for Told { node, incarnation, .. } in hungry() {
+        let unfed = || told.iter().filter(|node| node.unfed_ranges.contains(&range));
+        for Told { node, incarnation, .. } in unfed() {
             self.give(*node, *incarnation, IngestBatch::Begin { range, epoch })?;
         }
         // The others have what is theirs: what they have is not fetched.
@@ -94,9 +94,9 @@ impl Router {
         for handle in &self.nodes {
             lives.extend(lock(&handle.incarnation).map(|incarnation| (handle.id, incarnation)));
         }
-        lives.sort_by_key(|(node, _)| !hungry().any(|one| one.node == *node));
+        lives.sort_by_key(|(node, _)| !unfed().any(|one| one.node == *node));
         self.offer(range, &lives)?;
-        for Told { node, incarnation, .. } in hungry() {
+        for Told { node, incarnation, .. } in unfed() {
             self.give(*node, *incarnation, IngestBatch::Fed { range, epoch, index })?;
         }
         Ok(())
@@ -204,12 +204,12 @@ impl Router {
     }
 
     /// Stores pages that a node should have: it has missed an order. Returns those that tier 1 still has.
-    pub(super) fn make_good(
+    pub(super) fn store_missing(
         &self,
         plan: &Plan,
         pages: &[(PageId, ContentHash)],
     ) -> Result<Vec<(PageId, ContentHash)>, RouterError> {
-        let mut good = Vec::new();
+        let mut stored = Vec::new();
         for some in pages.chunks(SIGNATURES_MAX.min(ENTRIES_MAX)) {
             let ids: Vec<PageId> = some.iter().map(|(page, _)| *page).collect();
             let signatures = self.source.signatures(&ids)?;
@@ -221,10 +221,10 @@ impl Router {
                 let (node, home) = self.home(plan, &signature);
                 let batch = IngestBatch::Contents(vec![(*page, signature, home)]);
                 self.call(node, plan, |node, call| node.ingest(call, batch))?;
-                good.push((*page, *content));
+                stored.push((*page, *content));
             }
         }
-        Ok(good)
+        Ok(stored)
     }
 }
 

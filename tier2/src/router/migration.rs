@@ -145,7 +145,7 @@ impl Migration {
     }
 
     /// The outcome of the request that it carries out, if there is one.
-    pub(crate) fn ended(
+    pub(crate) fn outcome(
         &self,
         present: &Plan,
         failed: Option<String>,
@@ -259,7 +259,7 @@ impl Migration {
             // Not again at once: it would copy everything for nothing, for ever.
             let mut mapped = lock(&router.mapped);
             mapped.learned = Some(self.learned);
-            mapped.followed = router.contents();
+            mapped.contents_when_planned = router.contents();
             return false;
         }
         for handle in &router.nodes {

@@ -101,7 +101,7 @@ struct Mapped {
     /// When and for what it was learned.
     learned: Option<LearnedFrom>,
     /// Contents when a plan was last sought for the load, and none was found.
-    followed: u64,
+    contents_when_planned: u64,
     /// What recent plans for the load have moved.
     moved: Moved,
 }

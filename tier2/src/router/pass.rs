@@ -15,7 +15,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::{LengthVector, Plan};
 use doppel_protocol::index_node::{
-    BATCH_BYTES_MAX, BATCH_MAX, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
+    BATCH_BYTES_MAX, BATCH_MAX, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, SearchOutcome,
 };
 use doppel_protocol::{IndexCommand, Orders, Pair, Search, SearchResult};
 
@@ -29,16 +29,16 @@ pub(crate) struct Pass {
     /// Index of the last order before the pass, and of the last order of it.
     after: u64,
     through: u64,
-    nodes: Vec<OfNode>,
+    nodes: Vec<NodeWork>,
     asked: Vec<Asked>,
     /// Pages that the index should have had were stored, and searched for again.
-    made_good: bool,
+    repaired: bool,
     delivered: bool,
 }
 
 /// What a pass has for a node.
 #[derive(Default)]
-struct OfNode {
+struct NodeWork {
     orders: Vec<(u64, NodeOrder)>,
     /// The incarnation that acknowledged the orders.
     stored: Option<Incarnation>,
@@ -81,10 +81,10 @@ impl Pass {
             through,
             range,
             epoch,
-            nodes: router.nodes.iter().map(|_| OfNode::default()).collect(),
+            nodes: router.nodes.iter().map(|_| NodeWork::default()).collect(),
             asked: Vec::new(),
             plan,
-            made_good: false,
+            repaired: false,
             delivered: false,
         };
         for (index, command) in (first..).zip(commands) {
@@ -122,8 +122,8 @@ impl Pass {
             }
             IndexCommand::Remove { page, content } => {
                 // Nobody but the node itself knows whether it has the content.
-                for of_node in &mut self.nodes {
-                    of_node.orders.push((index, NodeOrder::Remove { page, content }));
+                for work in &mut self.nodes {
+                    work.orders.push((index, NodeOrder::Remove { page, content }));
                 }
             }
             IndexCommand::Search { page, content, search } => {
@@ -157,9 +157,9 @@ impl Pass {
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
         }
-        if !self.made_good {
-            self.make_good(router)?;
-            self.made_good = true;
+        if !self.repaired {
+            self.store_missing(router)?;
+            self.repaired = true;
         }
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_elsewhere(router, node)?;
@@ -170,12 +170,12 @@ impl Pass {
     /// Has a node carry out its orders, unless its present incarnation has done so.
     fn store(&mut self, router: &Router, node: NodeId) -> Result<(), RouterError> {
         let present = *lock(&router.handle(node).incarnation);
-        let of_node = &mut self.nodes[node.index()];
-        if present.is_some() && of_node.stored == present {
+        let work = &mut self.nodes[node.index()];
+        if present.is_some() && work.stored == present {
             return Ok(());
         }
         let mut after = self.after;
-        let mut rest = &of_node.orders[..];
+        let mut rest = &work.orders[..];
         loop {
             let some;
             (some, rest) = rest.split_at(bounded(rest));
@@ -187,7 +187,7 @@ impl Pass {
             router.handle(node).told(applied.contents);
             after = through;
             if rest.is_empty() {
-                of_node.stored = Some(applied.incarnation);
+                work.stored = Some(applied.incarnation);
                 return Ok(());
             }
         }
@@ -218,17 +218,17 @@ impl Pass {
 
     /// A deferred search should find its page. If it does not, and tier 1 still says that the page has this content,
     /// then the index has missed an order: the page is stored now, and the search is made again.
-    fn make_good(&mut self, router: &Router) -> Result<(), RouterError> {
+    fn store_missing(&mut self, router: &Router) -> Result<(), RouterError> {
         let is_open = |asked: &&Asked| matches!(asked.state, State::Open(_));
         let open: Vec<_> =
             self.asked.iter().filter(is_open).map(|asked| (asked.page, asked.content)).collect();
         if open.is_empty() {
             return Ok(());
         }
-        let good = router.make_good(&self.plan, &open)?;
+        let stored = router.store_missing(&self.plan, &open)?;
         for asked in self.asked.iter_mut().filter(|asked| matches!(asked.state, State::Open(_))) {
-            let is_good = good.contains(&(asked.page, asked.content));
-            asked.state = if is_good { State::Open(Vec::new()) } else { State::Absent };
+            let is_stored = stored.contains(&(asked.page, asked.content));
+            asked.state = if is_stored { State::Open(Vec::new()) } else { State::Absent };
         }
         for node in router.nodes.iter().map(|handle| handle.id) {
             self.search_at_home(router, node)?;
@@ -279,29 +279,29 @@ impl Pass {
 }
 
 impl Asked {
-    fn at_home(&mut self, router: &Router, plan: &Plan, node: NodeId, answer: Searched) {
+    fn at_home(&mut self, router: &Router, plan: &Plan, node: NodeId, answer: SearchOutcome) {
         self.state = match (answer, &mut self.state) {
-            (Searched::Absent, State::Open(without)) => {
+            (SearchOutcome::Absent, State::Open(without)) => {
                 without.push(node);
                 return;
             }
-            (Searched::Copy(pair), _) => State::Answered(vec![pair]),
-            (Searched::Compared { pairs, probed, subject: Some(subject) }, _) => {
+            (SearchOutcome::Copy(pair), _) => State::Answered(vec![pair]),
+            (SearchOutcome::Compared { pairs, probed, subject: Some(subject) }, _) => {
                 let mut left = router.nodes_to_probe(plan, &subject.1);
                 left.retain(|other| *other != node);
                 State::Probing { subject, left, pairs: vec![(node, pairs)], probed: probed.into() }
             }
-            (Searched::Absent | Searched::Compared { .. }, _) => return,
+            (SearchOutcome::Absent | SearchOutcome::Compared { .. }, _) => return,
         };
     }
 
-    fn elsewhere(&mut self, node: NodeId, answer: Searched) {
+    fn elsewhere(&mut self, node: NodeId, answer: SearchOutcome) {
         let State::Probing { left, pairs, probed, .. } = &mut self.state else { return };
         left.retain(|other| *other != node);
         match answer {
-            Searched::Absent => {}
-            Searched::Copy(pair) => pairs.push((node, vec![pair])),
-            Searched::Compared { pairs: more, probed: partitions, .. } => {
+            SearchOutcome::Absent => {}
+            SearchOutcome::Copy(pair) => pairs.push((node, vec![pair])),
+            SearchOutcome::Compared { pairs: more, probed: partitions, .. } => {
                 *probed += u64::from(partitions);
                 pairs.push((node, more));
             }

@@ -27,26 +27,26 @@ const NEWS: u64 = 50;
 /// Whether the load may ask for another plan. This is a quick estimate.
 pub(super) fn is_due(router: &Router) -> bool {
     let (contents, mapped, plan) = (router.contents(), router.mapped(), router.plan());
-    let news = contents.abs_diff(mapped.followed) * NEWS > contents;
+    let news = contents.abs_diff(mapped.contents_when_planned) * NEWS > contents;
     news && plan.nodes() > 1 && settings(&plan, mapped.learned).is_due(&plan, &router.node_contents())
 }
 
 /// The next plan that the load asks for. What has moved counts against the limit until the collection has grown.
-pub(super) fn follow(router: &Router) -> Result<Option<Plan>, RouterError> {
+pub(super) fn next_plan(router: &Router) -> Result<Option<Plan>, RouterError> {
     let (stored, mut moved) = (Stored::of(router)?, router.mapped().moved);
     let contents: u64 = stored.by_node.iter().sum();
     if contents > moved.since + moved.since / GROWTH {
         moved = Moved { since: contents, contents: 0 };
     }
-    let follow =
+    let rebalancer =
         settings(&stored.plan, stored.learned).having_moved(moved.contents as f64 / contents.max(1) as f64);
-    let followed = follow.next(&stored.plan, &stored.lengths, stored.weight);
-    moved.contents += followed.as_ref().map_or(0, |followed| followed.change.contents_moved);
+    let rebalanced_plan = rebalancer.next(&stored.plan, &stored.lengths, stored.weight);
+    moved.contents += rebalanced_plan.as_ref().map_or(0, |next| next.change.contents_moved);
     let mut mapped = lock(&router.mapped);
     mapped.moved = moved;
     // More rounds may be needed; none where nothing can be made better.
-    mapped.followed = if followed.is_some() { 0 } else { contents };
-    Ok(followed.map(|followed| followed.plan))
+    mapped.contents_when_planned = if rebalanced_plan.is_some() { 0 } else { contents };
+    Ok(rebalanced_plan.map(|next| next.plan))
 }
 
 /// The requested plan for the present contents; none if there is nothing to do.
@@ -58,7 +58,7 @@ pub(super) fn requested(
         return Ok(Some((learn::learn(router)?.plan, learn::learned_from(router))));
     }
     let planned = Stored::of(router)?.requested(request)?;
-    Ok(planned.map(|followed| (followed.plan, learned(router))))
+    Ok(planned.map(|next| (next.plan, learned(router))))
 }
 
 /// A map that was never learned is still due after a request.
@@ -75,8 +75,8 @@ impl Router {
     ) -> Result<RebalancePlan, RebalanceError> {
         let next_version = |router: &Self| router.plan().map().version() + 1;
         let busy = |router: &Self| {
-            let moving = router.migration().as_ref().map(|one| one.progress(0).next_version);
-            moving.or_else(|| router.requested().map(|_| next_version(router)))
+            let under_way = router.migration().as_ref().map(|one| one.progress(0).next_version);
+            under_way.or_else(|| router.requested().map(|_| next_version(router)))
         };
         for _ in 0..TRIES {
             if let Some(next) = busy(self) {
@@ -86,7 +86,7 @@ impl Router {
             let planned = match (request, stored.too_few(self)) {
                 (RebalanceRequest::Learn, Some(why)) => return Ok(stored.unchanged(why)),
                 (RebalanceRequest::Learn, None) => Some((learn::learn(self)?, learn::learned_from(self))),
-                _ => stored.requested(request)?.map(|followed| (followed, learned(self))),
+                _ => stored.requested(request)?.map(|next| (next, learned(self))),
             };
             let Some((NextPlan { plan, change }, learned)) = planned else {
                 return Ok(stored.unchanged(stored.nothing(request)));
@@ -189,11 +189,11 @@ impl Stored {
                 return Ok((plan != *self.plan).then(|| self.by_hand(plan)));
             }
         }
-        let follow = settings(&plan, self.learned).requested();
-        if let Some(mut followed) = follow.next(&plan, &self.lengths, self.weight) {
+        let rebalancer = settings(&plan, self.learned).requested();
+        if let Some(mut next) = rebalancer.next(&plan, &self.lengths, self.weight) {
             // Over the nodes that serve now, not over those that will.
-            followed.change.imbalance_before = self.plan.imbalance(&self.by_node);
-            return Ok(Some(followed));
+            next.change.imbalance_before = self.plan.imbalance(&self.by_node);
+            return Ok(Some(next));
         }
         // Nothing moves, but a node is marked.
         Ok((plan != *self.plan).then(|| self.by_hand(plan)))

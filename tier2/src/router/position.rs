@@ -79,7 +79,7 @@ impl Router {
     }
 
     /// Whether a node has to be fed by a range before it can follow the orders that are left.
-    pub(super) fn is_hungry(&self, range: RangeId, applied: &Applied) -> bool {
+    pub(super) fn needs_feeding(&self, range: RangeId, applied: &Applied) -> bool {
         let released = lock(&self.positions).get(&range).map_or(0, |position| position.released);
         applied.position.is_none_or(|(_, index)| index < released)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doppel_model::NodeId;
 use doppel_model::signature::Signature;
 use doppel_partitioning::{LengthVector, PartitionIndex, Plan};
-use doppel_protocol::index_node::{NodeError, NodeSearch, SearchBatch, Searched};
+use doppel_protocol::index_node::{NodeError, NodeSearch, SearchBatch, SearchOutcome};
 use doppel_protocol::{Pair, PartitionLookup};
 
 use super::{Router, RouterError};
@@ -44,9 +44,9 @@ impl Router {
             let search = NodeSearch::Foreign { signature: Arc::clone(signature), lengths: at.lengths };
             let batch = SearchBatch { pass: false, searches: vec![search] };
             match self.call(node, plan, |node, call| node.search(call, batch))?.pop() {
-                Some(Searched::Copy(pair)) => return Ok(vec![pair]),
-                Some(Searched::Compared { pairs, .. }) => found.push((node, pairs)),
-                Some(Searched::Absent) | None => {}
+                Some(SearchOutcome::Copy(pair)) => return Ok(vec![pair]),
+                Some(SearchOutcome::Compared { pairs, .. }) => found.push((node, pairs)),
+                Some(SearchOutcome::Absent) | None => {}
             }
         }
         found.sort_unstable_by_key(|(node, _)| *node);

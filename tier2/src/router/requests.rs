@@ -14,12 +14,12 @@ use crate::error::Error;
 pub(crate) struct Requests {
     queue: VecDeque<Requested>,
     /// How the last of them ended.
-    ended: Option<RebalanceOutcome>,
+    outcome: Option<RebalanceOutcome>,
 }
 
 impl Requests {
     pub(crate) fn new(queue: VecDeque<Requested>) -> Self {
-        Self { queue, ended: None }
+        Self { queue, outcome: None }
     }
 }
 
@@ -31,7 +31,7 @@ impl Router {
 
     /// How the last request ended.
     pub(crate) fn outcome(&self) -> Option<RebalanceOutcome> {
-        self.requests().ended.clone()
+        self.requests().outcome.clone()
     }
 
     /// Stores a request, to be carried out as soon as no other change is under way. False if there is another request.
@@ -47,9 +47,9 @@ impl Router {
     }
 
     /// The first request is done, or not possible. One that is to be tried `again` stays stored for the next start.
-    pub(crate) fn end_request(&self, ended: RebalanceOutcome, again: bool) {
+    pub(crate) fn end_request(&self, outcome: RebalanceOutcome, again: bool) {
         let mut requests = self.requests();
-        requests.ended = Some(ended);
+        requests.outcome = Some(outcome);
         requests.queue.pop_front();
         let stored = (!again).then(|| request_file::write(&self.config.dir.join(REQUESTS), &requests.queue));
         if let Some(Err(error)) = stored {
@@ -76,8 +76,8 @@ impl Router {
         if let Some(migration) = &begun {
             migration.give_up(self);
         }
-        let ended = begun.and_then(|migration| migration.ended(&present, failed.clone(), true));
-        let ended = ended.unwrap_or_else(|| RebalanceOutcome {
+        let outcome = begun.and_then(|migration| migration.outcome(&present, failed.clone(), true));
+        let outcome = outcome.unwrap_or_else(|| RebalanceOutcome {
             request: first.request,
             failed,
             cancelled: true,
@@ -85,8 +85,8 @@ impl Router {
             copied: 0,
             seconds: 0.0,
         });
-        self.requests().ended = Some(ended.clone());
-        tracing::info!(request = ?first.request, copied = ended.copied, "a request is cancelled");
-        Ok(ended)
+        self.requests().outcome = Some(outcome.clone());
+        tracing::info!(request = ?first.request, copied = outcome.copied, "a request is cancelled");
+        Ok(outcome)
     }
 }

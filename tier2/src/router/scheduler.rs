@@ -47,7 +47,7 @@ impl Router {
         let plan_version = self.plan().map().version();
         // Before the change itself, so that a request is never between the two.
         let requested = self.requested();
-        let moving = self.migration().as_ref().map(|migration| migration.progress(plan_version));
+        let progress = self.migration().as_ref().map(|migration| migration.progress(plan_version));
         let planned = RebalanceProgress {
             plan_version,
             next_version: plan_version + 1,
@@ -56,7 +56,7 @@ impl Router {
             changed: 0,
             seconds: 0.0,
         };
-        moving.or(requested.map(|_| planned))
+        progress.or(requested.map(|_| planned))
     }
 
     /// One step of what changes the mapping.
@@ -109,10 +109,10 @@ impl Router {
         let Some(is_stored) = present.step(self)? else { return Ok(true) };
         let failed =
             "the next plan could not be stored; the server's log says why, and the next start tries again";
-        let ended = present.ended(&self.plan(), (!is_stored).then(|| failed.to_owned()), false);
+        let outcome = present.outcome(&self.plan(), (!is_stored).then(|| failed.to_owned()), false);
         *migration = None;
-        if let Some(ended) = ended {
-            self.end_request(ended, !is_stored);
+        if let Some(outcome) = outcome {
+            self.end_request(outcome, !is_stored);
         }
         Ok(true)
     }
@@ -181,9 +181,9 @@ impl Router {
         }
         let request = requested.request;
         let plan_version = self.plan().map().version();
-        let ended =
+        let outcome =
             RebalanceOutcome { request, failed, cancelled: false, plan_version, copied: 0, seconds: 0.0 };
-        self.end_request(ended, false);
+        self.end_request(outcome, false);
     }
 
     /// Begins a change, unless another one has come first, or the request was cancelled meanwhile; whether it has begun.
@@ -211,7 +211,7 @@ impl Router {
         if self.is_map_due() {
             let learned = learn::learned_from(self);
             return match learn::learn(self) {
-                Ok(followed) => Ok(Some((followed.plan, learned))),
+                Ok(next) => Ok(Some((next.plan, learned))),
                 Err(RouterError::Mapping(error)) => {
                     tracing::error!(%error, "cannot learn a partition map");
                     lock(&self.mapped).learned = Some(learned);
@@ -221,7 +221,7 @@ impl Router {
             };
         }
         let Some(learned) = self.mapped().learned.filter(|_| planning::is_due(self)) else { return Ok(None) };
-        Ok(planning::follow(self)?.map(|plan| (plan, learned)))
+        Ok(planning::next_plan(self)?.map(|plan| (plan, learned)))
     }
 
     fn is_map_due(&self) -> bool {

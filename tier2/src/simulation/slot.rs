@@ -7,7 +7,7 @@ use doppel_model::{Epoch, Incarnation, RangeId, stable_hash64};
 use doppel_protocol::Repeat;
 use doppel_protocol::index_node::{
     Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
-    NodeLoad, NodeOrder, OrderBatch, SampleRequest, Sampled, SearchBatch, Searched,
+    NodeLoad, NodeOrder, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
 };
 
 use crate::node::LocalNode;
@@ -103,7 +103,7 @@ impl IndexNode for Slot {
         Ok(applied)
     }
 
-    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<Searched>, NodeError> {
+    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
         self.call(|node| node.search(call, batch))
     }
 

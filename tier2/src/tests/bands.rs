@@ -23,7 +23,7 @@ enum Step {
     Remove(prop::sample::Index),
     /// The entry's center is now the other one, of at least this distance.
     Center(prop::sample::Index, prop::sample::Index, u8),
-    Hub(prop::sample::Index),
+    IsCenter(prop::sample::Index),
     Passed {
         family: u32,
         steps: u32,
@@ -36,7 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0u32..3, 1u32..30).prop_map(|(family, count)| Step::Insert { family, count }),
         3 => index().prop_map(Step::Remove),
         6 => (index(), index(), any::<u8>()).prop_map(|(a, b, distance)| Step::Center(a, b, distance)),
-        1 => index().prop_map(Step::Hub),
+        1 => index().prop_map(Step::IsCenter),
         3 => (0u32..3, 1u32..2_000).prop_map(|(family, steps)| Step::Passed { family, steps }),
     ]
 }
@@ -91,7 +91,7 @@ fn run(steps: &[Step]) {
                 tables.loosen(&families[model[&slot] as usize], slot, &columns);
                 columns.set_center(slot, center);
             }
-            Step::Hub(at) => {
+            Step::IsCenter(at) => {
                 let Some(slot) = pick(&model, at) else { continue };
                 tables.loosen(&families[model[&slot] as usize], slot, &columns);
                 columns.set_is_center(slot);

@@ -282,7 +282,7 @@ fn a_pass_of_an_earlier_owner_is_dropped() {
 
 /// Of orders that nobody hands over any more, those that remove are the ones that would be missed.
 #[test]
-fn removals_that_are_lost_with_an_owner_are_made_good() {
+fn removals_that_are_lost_with_an_owner_are_repaired() {
     let mut steps: Vec<Step> = (0..60).map(|page| Step::Remove { page }).collect();
     steps.extend((0..RANGES).map(|range| Step::TakeOver { range, back: None }));
     run(&steps);

@@ -267,9 +267,9 @@ impl World {
             let core = self.parts.nodes[there].read();
             let columns = &core.tables.partition(at).columns;
             let later = there == node && columns.query_order(at.slot) > query_order;
-            let settled = insert_seqs.contains(&(there, columns.center(at.slot).insert_seq))
+            let covered = insert_seqs.contains(&(there, columns.center(at.slot).insert_seq))
                 || partners.iter().any(|partner| linked.contains(&(content, *partner)));
-            assert!(later || settled, "{own:?} misses {other:?}");
+            assert!(later || covered, "{own:?} misses {other:?}");
         }
     }
 

@@ -10,7 +10,7 @@ use doppel_model::{Epoch, Incarnation, NodeId, PageId, PartitionId, PlanVersion,
 use doppel_partitioning::PartitionMap;
 use doppel_protocol::index_node::{
     CallContext, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, Hosting, IndexNode,
-    IngestBatch, Ingested, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, Searched,
+    IngestBatch, Ingested, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, SearchOutcome,
 };
 use doppel_protocol::{ContentSource, PageRange};
 use tempfile::TempDir;
@@ -128,7 +128,7 @@ impl Alone {
         self.node.applied(RANGE).unwrap().contents
     }
 
-    fn search(&self) -> Result<Vec<Searched>, NodeError> {
+    fn search(&self) -> Result<Vec<SearchOutcome>, NodeError> {
         let signature = signature_of(&(0..61).collect::<Vec<_>>());
         let lengths = self.map.lexicon().lengths(&signature);
         let searches = vec![NodeSearch::Foreign { signature, lengths }];
@@ -143,7 +143,9 @@ fn nothing_is_answered_before_every_range_has_fed_the_node() {
     let orders = alone.batch(0, vec![alone.put(1, 60)]);
     assert_eq!(alone.node.apply(alone.call, orders), Err(NodeError::NotFed(RANGE)));
     alone.feed(0);
-    assert!(matches!(&alone.search().unwrap()[..], [Searched::Compared { pairs, .. }] if pairs.is_empty()));
+    assert!(
+        matches!(&alone.search().unwrap()[..], [SearchOutcome::Compared { pairs, .. }] if pairs.is_empty())
+    );
 }
 
 #[test]
@@ -236,7 +238,7 @@ fn another_plan_and_another_life_are_refused_with_the_present_one() {
     assert_eq!(alone.contents(), 1);
     let found = alone.search().unwrap();
     assert!(
-        matches!(&found[..], [Searched::Compared { pairs, .. }] if pairs[0].page == page(9)),
+        matches!(&found[..], [SearchOutcome::Compared { pairs, .. }] if pairs[0].page == page(9)),
         "{found:?}"
     );
 }
