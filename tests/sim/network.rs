@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use doppel_model::{RangeId, ShardId};
-use doppel_tier1::simulation::{Answer, Envelope, SimPost};
+use doppel_tier1::simulation::{Envelope, PostReply, SimPost};
 
 use super::random::Random;
 
@@ -15,7 +15,7 @@ type Pair = (RangeId, RangeId);
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     posts: BTreeMap<Pair, VecDeque<SimPost>>,
-    answers: BTreeMap<Pair, VecDeque<Answer>>,
+    answers: BTreeMap<Pair, VecDeque<PostReply>>,
 }
 
 impl Network {
@@ -24,7 +24,7 @@ impl Network {
     }
 
     /// Sends the answer of one range to a post of another.
-    pub(crate) fn answer(&mut self, by: RangeId, to: RangeId, answer: Answer) {
+    pub(crate) fn answer(&mut self, by: RangeId, to: RangeId, answer: PostReply) {
         self.answers.entry((by, to)).or_default().push_back(answer);
     }
 
@@ -54,7 +54,7 @@ impl Network {
     }
 
     /// Takes the answers to a range, each with the range that gave it.
-    pub(crate) fn take_answers(&mut self, to: RangeId) -> Vec<(RangeId, Answer)> {
+    pub(crate) fn take_answers(&mut self, to: RangeId) -> Vec<(RangeId, PostReply)> {
         let to_it = self.answers.iter_mut().filter(|((_, t), _)| *t == to);
         to_it.flat_map(|((by, _), answers)| answers.drain(..).map(|answer| (*by, answer))).collect()
     }

@@ -2,7 +2,7 @@
 
 use doppel_model::RangeId;
 use doppel_protocol::{IndexCommand, Search};
-use doppel_tier1::simulation::{Answer, Command, Effect, FoundOwed, Owed, SimRange, last_ticket};
+use doppel_tier1::simulation::{Command, Effect, FoundOwed, Owed, PostReply, SimRange, last_ticket};
 
 use super::action::{Files, Stop};
 use super::mistake::Mistake;
@@ -106,7 +106,7 @@ impl World {
     /// A range gives up waiting for answers to its posts, and makes them again.
     pub(crate) fn send_again(&mut self, at: usize) -> Checked {
         let ranges: Vec<RangeId> = self.map.ranges().collect();
-        ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &Answer::none(by)));
+        ranges.into_iter().for_each(|by| self.hosts[at].range.confirmed(by, &PostReply::none(by)));
         self.post(at)
     }
 }

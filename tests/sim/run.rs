@@ -326,7 +326,7 @@ impl World {
         };
         for Waiting { node, range, repeat } in repeats.into_iter().filter(is_due) {
             let Repeat { number, page, content } = repeat;
-            let again = SearchResult { page, content, ticket: Search::AGAIN, pairs: Vec::new() };
+            let again = SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() };
             match self.commit(self.host_of_page(page), vec![Command::searched(again)], 0, 0, stop)? {
                 Commit::Answered => self.index.acknowledge(node, range, number),
                 Commit::Unanswered | Commit::Lost => break,

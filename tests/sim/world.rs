@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::IndexCommand;
 use doppel_tier1::simulation::{
-    Answer, Command, Effect, Envelope, Owed, Row, Settings, Settled, SimPost, SimRange, Worker, rows,
+    Command, Effect, Envelope, Owed, PostReply, Row, Settings, Settled, SimPost, SimRange, Worker, rows,
 };
 use doppel_tier1::{RangeMap, Store};
 use doppel_tier2::simulation::Faults;
@@ -314,7 +314,7 @@ impl World {
             post.envelopes.iter_mut().for_each(|envelope| self.tamper(envelope));
             if self.planted.now(Mistake::DeletedBeforeConfirmed) {
                 // The network loses it.
-                self.hosts[at].range.confirmed(post.to(), &Answer::to_all_of(&post));
+                self.hosts[at].range.confirmed(post.to(), &PostReply::to_all_of(&post));
             } else {
                 self.network.send(post);
             }

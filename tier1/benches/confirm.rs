@@ -1,4 +1,4 @@
-//! Updates that tier 1 settles by itself: the page is known, its new signature is at hand, and it is a
+//! Updates that tier 1 decides by itself: the page is known, its new signature is at hand, and it is a
 //! near-duplicate of its representative.
 //!
 //! `cargo bench -p doppel-tier1 --bench confirm`

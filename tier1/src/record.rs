@@ -63,7 +63,7 @@ pub(crate) enum SearchState {
     /// Confirmed by the representative; the comparison is owed.
     Deferred,
     /// Compared, and every partner has answered.
-    Settled,
+    Compared,
 }
 
 /// A decision in progress: partners were asked for their groups.
@@ -97,11 +97,11 @@ pub(crate) struct Measured {
 pub(crate) struct Membership {
     pub(crate) group: GroupId,
     /// Where the membership began: all its messages go that way, so none overtakes another.
-    pub(crate) entered: GroupId,
+    pub(crate) enrolled_at: GroupId,
     /// The content under which the page is a member. Another present content is not decided yet.
     pub(crate) content: ContentHash,
     /// Whether that content's comparison was completed.
-    pub(crate) settled: bool,
+    pub(crate) compared: bool,
     /// The winner as the group's owner last told; none until it has.
     pub(crate) winner: Option<Winner>,
     /// The comparison with that winner.
@@ -197,7 +197,7 @@ pub(crate) struct Group {
     /// Content pages.
     pub(crate) members: u64,
     /// Members to which redirects are attached.
-    pub(crate) pinned: u64,
+    pub(crate) with_inbound_redirects: u64,
     /// Members whose exact comparison with the winner failed.
     pub(crate) dissimilar: u64,
     /// Counts every change of a member's row.
@@ -208,9 +208,9 @@ pub(crate) struct Group {
     pub(crate) dirty: bool,
     pub(crate) quarantined: bool,
     /// Members at the last repair by an operator: so many are no reason for quarantine.
-    pub(crate) accepted: u64,
+    pub(crate) members_at_repair: u64,
     /// Dissimilar members when they last were the reason for a recomputation.
-    pub(crate) examined: u64,
+    pub(crate) dissimilar_at_recheck: u64,
     /// The members are being told the winner, in steps.
     pub(crate) announcing: Option<Announcing>,
 }
@@ -254,7 +254,7 @@ pub(crate) struct Member {
     pub(crate) content: ContentHash,
     pub(crate) rank: Rank,
     /// Redirects are attached to it: it keeps a group even alone.
-    pub(crate) pinned: bool,
+    pub(crate) has_inbound_redirects: bool,
     /// Its comparison with the winner failed.
     pub(crate) dissimilar: bool,
 }
@@ -268,7 +268,7 @@ pub(crate) struct Meta {
     /// The greatest number of an event that retention has dropped.
     pub(crate) events_dropped: u64,
     /// Past every membership number and ticket of a page whose record was dropped; new records begin with it.
-    pub(crate) floor: u32,
+    pub(crate) first_membership_number: u32,
     /// Last number sent to each shard.
     pub(crate) sent: Vec<u64>,
     /// Last number applied from each shard.
@@ -329,7 +329,7 @@ impl ContentState {
 
 impl Membership {
     /// A message of the membership goes its old way, behind a question that may be under way.
-    pub(crate) fn goes_on(&mut self) {
+    pub(crate) fn message_sent(&mut self) {
         if self.resolving == Resolving::Asked {
             self.resolving = Resolving::Overtaken;
         }
@@ -337,7 +337,7 @@ impl Membership {
 
     /// Whether the group has a smaller id than the membership uses, and no question about it is under way.
     pub(crate) fn wants_resolution(&self) -> bool {
-        self.group < self.entered && self.resolving == Resolving::No
+        self.group < self.enrolled_at && self.resolving == Resolving::No
     }
 }
 
@@ -346,21 +346,21 @@ impl Group {
         Self {
             winner: None,
             members: 0,
-            pinned: 0,
+            with_inbound_redirects: 0,
             dissimilar: 0,
             changes: 0,
             losses: 0,
             dirty: false,
             quarantined: false,
-            accepted: 0,
-            examined: 0,
+            members_at_repair: 0,
+            dissimilar_at_recheck: 0,
             announcing: None,
         }
     }
 
     /// One content page and no redirect. It is dissolved once no other page is on its way to it.
     pub(crate) fn is_alone(&self) -> bool {
-        self.members <= 1 && self.pinned == 0
+        self.members <= 1 && self.with_inbound_redirects == 0
     }
 
     /// It owes a recomputation, and the one that is under way is not it.

@@ -17,7 +17,7 @@ use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, WinnerOrder};
 
 pub use envelope::{Envelope, Kind};
-pub use post::{Answer, SimPost};
+pub use post::{PostReply, SimPost};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
 pub use worker::{Worker, last_ticket, signature};
@@ -97,7 +97,7 @@ pub enum Effect {
 pub struct Settled {
     pub effects: Vec<Effect>,
     /// Answers to posts of other ranges, by the number they were taken in with.
-    pub answers: Vec<(PostId, Answer)>,
+    pub answers: Vec<(PostId, PostReply)>,
 }
 
 /// A command for a range.
@@ -162,7 +162,7 @@ impl SimRange {
         let effects = effects.into_iter().map(Effect::from).collect();
         Settled {
             effects,
-            answers: answers.into_iter().map(|(id, answer)| (id, Answer::new(answer))).collect(),
+            answers: answers.into_iter().map(|(id, answer)| (id, PostReply::new(answer))).collect(),
         }
     }
 
@@ -175,13 +175,13 @@ impl SimRange {
     }
 
     /// An answer to a post has come.
-    pub fn confirmed(&mut self, by: RangeId, answer: &Answer) {
+    pub fn confirmed(&mut self, by: RangeId, answer: &PostReply) {
         self.range.confirmed(by, answer.inner());
     }
 
     /// A post of another range has come. The answer, if there is one at once.
-    pub fn take_in(&mut self, id: PostId, post: SimPost) -> Option<Answer> {
-        self.range.take_in(id, post.into_inner()).err().map(|error| Answer::new(Err(error)))
+    pub fn take_in(&mut self, id: PostId, post: SimPost) -> Option<PostReply> {
+        self.range.take_in(id, post.into_inner()).err().map(|error| PostReply::new(Err(error)))
     }
 
     /// Takes all envelopes within the range that are not delivered. Those of commits that were made are in the outbox,

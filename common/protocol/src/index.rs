@@ -52,11 +52,11 @@ pub struct Search {
 impl Search {
     /// The ticket of an answer that nobody asked for. The first page of a content has left, and this page is now the
     /// first. The copies were linked to the page that left, so this one has to be compared again.
-    pub const AGAIN: u32 = u32::MAX;
+    pub const UNREQUESTED: u32 = u32::MAX;
 }
 
-/// The answer to one search, complete from every partition that meets the bounding space. Under [`Search::AGAIN`] it
-/// is instead the request to search for the page again.
+/// The answer to one search, complete from every partition that meets the bounding space. Under
+/// [`Search::UNREQUESTED`] it is instead the request to search for the page again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The page that was compared.

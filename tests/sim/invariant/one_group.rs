@@ -50,7 +50,11 @@ fn group_lists_its_pages(snapshot: &Snapshot, group: GroupId, component: &Compon
         holds!(NAME, false, "{group} of {:?} is not in use", component.contents);
         return Ok(());
     };
-    let pinned = snapshot.members.iter().filter(|member| member.group == group && member.pinned).count();
+    let with_redirects = snapshot
+        .members
+        .iter()
+        .filter(|member| member.group == group && member.has_inbound_redirects)
+        .count();
     holds!(
         NAME,
         row.members == listed.len() as u64,
@@ -58,7 +62,12 @@ fn group_lists_its_pages(snapshot: &Snapshot, group: GroupId, component: &Compon
         row.members,
         listed.len()
     );
-    holds!(NAME, row.pinned == pinned as u64, "{group} counts {} pinned members of {pinned}", row.pinned);
+    holds!(
+        NAME,
+        row.with_inbound_redirects == with_redirects as u64,
+        "{group} counts {} members with redirects of {with_redirects}",
+        row.with_inbound_redirects
+    );
     for member in snapshot.members.iter().filter(|member| member.group == group) {
         let page = &snapshot.pages[&member.page];
         holds!(
@@ -72,10 +81,10 @@ fn group_lists_its_pages(snapshot: &Snapshot, group: GroupId, component: &Compon
         holds!(NAME, page.content == Some(member.content), "{group} has {} with another content", page.url);
         holds!(
             NAME,
-            member.pinned == (page.inbound_redirects > 0),
-            "{group} has {} pinned: {}",
+            member.has_inbound_redirects == (page.inbound_redirects > 0),
+            "{group} has {} as a member with redirects: {}",
             page.url,
-            member.pinned
+            member.has_inbound_redirects
         );
     }
     Ok(())

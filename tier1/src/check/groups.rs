@@ -12,7 +12,7 @@ use crate::txn::share_of_group;
 #[derive(Debug, Default)]
 struct Recount {
     members: u64,
-    pinned: u64,
+    with_inbound_redirects: u64,
     dissimilar: u64,
     best: Option<(PageId, Member)>,
     /// A row could not be read, and is reported where it is met itself.
@@ -54,7 +54,7 @@ impl Checker<'_> {
         let Some(recount) = self.recount(group) else { return };
         for (what, says, is) in [
             ("members", record.members, recount.members),
-            ("members with redirects", record.pinned, recount.pinned),
+            ("members with redirects", record.with_inbound_redirects, recount.with_inbound_redirects),
             ("members unlike the winner", record.dissimilar, recount.dissimilar),
         ] {
             if says != is && !recount.incomplete {
@@ -119,7 +119,7 @@ impl Checker<'_> {
             recount.members += 1;
             match (key::last_page(key), decode::<Member>(key, value)) {
                 (Some(page), Ok(member)) => {
-                    recount.pinned += u64::from(member.pinned);
+                    recount.with_inbound_redirects += u64::from(member.has_inbound_redirects);
                     recount.dissimilar += u64::from(member.dissimilar);
                     let is_better =
                         |(_, best): &(PageId, Member)| self.winners.beats(&member.rank, &best.rank);
@@ -202,13 +202,13 @@ impl Checker<'_> {
         let membership = match self.record(page) {
             Found::Row(record) => {
                 let of_page = record.membership_number;
-                record.content().and_then(|state| state.membership.as_ref().map(|m| (m.entered, of_page)))
+                record.content().and_then(|state| state.membership.as_ref().map(|m| (m.enrolled_at, of_page)))
             }
             Found::Missing => None,
             Found::Unreadable => return,
         };
         let comes_by = match membership {
-            Some((entered, of_page)) => of_page == membership_number && self.leads_by(entered, group),
+            Some((enrolled_at, of_page)) => of_page == membership_number && self.leads_by(enrolled_at, group),
             None => false,
         };
         if !comes_by {

@@ -2,7 +2,7 @@
 //!
 //! What a commit keeps inside one shard holds in every committed state, and is checked in every one: keys,
 //! checksums, the public state of a page, signatures, feed rows, counts, totals, numbers of messages. What
-//! ties rows of different shards, or of a page and its group, may be on its way as a message. The outbox
+//! links rows of different shards, or of a page and its group, may be on its way as a message. The outbox
 //! names every message, so the check knows for each page, edge and group whether something is under way
 //! ([`underway`]), and all other rows must agree exactly. At rest nothing is under way, so all rows must.
 //!

@@ -88,9 +88,9 @@ impl Checker<'_> {
             );
             self.find(Invariant::Edge, record.url().to_string(), detail);
         }
-        let settled = record.content().is_some_and(|state| state.search != SearchState::Pending);
+        let decided = record.content().is_some_and(|state| state.search != SearchState::Pending);
         let alone = record.content().is_some_and(|state| state.membership.is_none());
-        if record.inbound_redirects > 0 && settled && alone {
+        if record.inbound_redirects > 0 && decided && alone {
             self.find(Invariant::Record, record.url().to_string(), "has redirects and no group");
         }
     }
@@ -143,15 +143,15 @@ impl Checker<'_> {
     /// How far the comparison is, and which partners have not answered.
     fn check_search(&mut self, page: PageId, record: &PageRecord, state: &ContentState) {
         let mut wrong = |detail: &str| self.find(Invariant::Record, record.url().to_string(), detail);
-        if state.tokens == 0 && state.search != SearchState::Settled {
+        if state.tokens == 0 && state.search != SearchState::Compared {
             wrong("has no tokens and owes a comparison");
         }
         if let Some(membership) = &state.membership {
             if membership.content != state.content && state.search != SearchState::Pending {
                 wrong("was decided and is in a group under another content");
             }
-            let settled = state.search == SearchState::Settled;
-            if membership.content == state.content && membership.settled != settled {
+            let compared = state.search == SearchState::Compared;
+            if membership.content == state.content && membership.compared != compared {
                 wrong("and its membership differ about whether it was compared");
             }
         }
@@ -195,7 +195,7 @@ impl Checker<'_> {
             (member.membership_number == membership_number, "the membership number"),
             (member.content == membership.content, "the content"),
             (member.rank == record.rank, "the rank"),
-            (member.pinned == (record.inbound_redirects > 0), "whether redirects end there"),
+            (member.has_inbound_redirects == (record.inbound_redirects > 0), "whether redirects end there"),
             (member.dissimilar == membership.dissimilar, "whether it is like the winner"),
         ] {
             if !same {
@@ -211,8 +211,8 @@ impl Checker<'_> {
             let detail = format!("is in group {group} by its record, and in {holder} by the group's");
             self.find(Invariant::Membership, &url, detail);
         }
-        if membership.entered != holder || membership.resolving != Resolving::No {
-            let detail = format!("uses the address {} for group {holder}", membership.entered);
+        if membership.enrolled_at != holder || membership.resolving != Resolving::No {
+            let detail = format!("uses the address {} for group {holder}", membership.enrolled_at);
             self.find(Invariant::Membership, &url, detail);
         }
         let told = membership.winner.as_ref().map(|w| (w.page, w.content, w.quarantined));
@@ -252,7 +252,7 @@ impl Checker<'_> {
         membership: &Membership,
         holder: GroupId,
     ) {
-        let mut at = membership.entered;
+        let mut at = membership.enrolled_at;
         while at > holder {
             let Found::Row(GroupRecord::Forward(forward)) = self.group_record(at) else { break };
             let passes = match self.read::<u32>(&key::forwarding_entry(at, page)) {

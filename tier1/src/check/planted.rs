@@ -258,9 +258,9 @@ impl Sample {
                 vec![member_row(&|m| m.membership_number += 1)],
             ),
             plant(
-                "a member pinned by no redirect",
+                "a member to which no redirect is attached, marked as having one",
                 Invariant::Membership,
-                vec![member_row(&|m| m.pinned = !m.pinned)],
+                vec![member_row(&|m| m.has_inbound_redirects = !m.has_inbound_redirects)],
             ),
             plant(
                 "a page told another winner",

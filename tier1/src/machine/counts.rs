@@ -7,13 +7,13 @@ use crate::record::{Group, Member};
 impl Group {
     pub(super) fn count(&mut self, member: &Member) {
         self.members += 1;
-        self.pinned += u64::from(member.pinned);
+        self.with_inbound_redirects += u64::from(member.has_inbound_redirects);
         self.dissimilar += u64::from(member.dissimilar);
     }
 
     pub(super) fn uncount(&mut self, member: &Member) {
         self.members -= 1;
-        self.pinned -= u64::from(member.pinned);
+        self.with_inbound_redirects -= u64::from(member.has_inbound_redirects);
         self.dissimilar -= u64::from(member.dissimilar);
     }
 

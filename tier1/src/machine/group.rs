@@ -14,7 +14,7 @@ impl Machine<'_, '_> {
         page: PageId,
         member: Member,
         via: Option<(PageId, ContentHash)>,
-        unsettled: bool,
+        uncompared: bool,
     ) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => {
@@ -25,10 +25,10 @@ impl Machine<'_, '_> {
             Some(GroupRecord::Forward(mut forward)) => {
                 let membership = (page, member.membership_number);
                 self.forget_unforwarded(group, &mut forward, membership, Some(member.content))?;
-                forward.passed_by(page);
+                forward.forwarded(page);
                 let into = forward.into;
                 self.add_forwarding_entries(group, forward, &[membership])?;
-                self.send(into.shard(), Message::Enroll { group: into, page, member, via, unsettled });
+                self.send(into.shard(), Message::Enroll { group: into, page, member, via, uncompared });
                 return Ok(());
             }
             Some(GroupRecord::Active(record)) => record,
@@ -47,9 +47,9 @@ impl Machine<'_, '_> {
         if !self.admit(group, &mut record, page, member)? {
             return Ok(());
         }
-        let announce = record.winner_changed(winner_before.as_ref()) || unsettled;
+        let announce = record.winner_changed(winner_before.as_ref()) || uncompared;
         if announce {
-            self.announce(group, &mut record, unsettled);
+            self.announce(group, &mut record, uncompared);
         } else {
             self.assign(group, &record, page, membership_number, false);
         }
@@ -101,7 +101,7 @@ impl Machine<'_, '_> {
         group: GroupId,
         page: PageId,
         membership_number: u32,
-        unsettled: bool,
+        uncompared: bool,
     ) -> Result<(), StoreError> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
@@ -110,21 +110,22 @@ impl Machine<'_, '_> {
                 let into = forward.into;
                 self.remove_forwarding_entry(group, forward, page, membership_number)?;
                 let group = into;
-                self.send(group.shard(), Message::Leave { group, page, membership_number, unsettled });
+                self.send(group.shard(), Message::Leave { group, page, membership_number, uncompared });
                 return Ok(());
             }
             Some(GroupRecord::Active(record)) => record,
         };
-        if !self.remove_member(group, &mut record, page, membership_number)? && !unsettled {
+        if !self.remove_member(group, &mut record, page, membership_number)? && !uncompared {
             return Ok(());
         }
         record.dirty |= record.members > 1;
-        self.after_losses(group, record, unsettled)
+        self.after_losses(group, record, uncompared)
     }
 
     /// Past the size limit, and more than double of what an operator has looked at.
     fn is_giant(&self, record: &Group) -> bool {
-        record.members > self.shards.settings.group_members_max.max(record.accepted.saturating_mul(2))
+        record.members
+            > self.shards.settings.group_members_max.max(record.members_at_repair.saturating_mul(2))
     }
 
     /// Whether so many members differ from the winner that the group should be recomputed. Members may differ
@@ -133,7 +134,7 @@ impl Machine<'_, '_> {
         let share = u64::from(self.shards.settings.low_cohesion_percent);
         share > 0
             && record.dissimilar.saturating_mul(100) >= record.members.saturating_mul(share)
-            && record.dissimilar >= record.examined.saturating_mul(2).max(1)
+            && record.dissimilar >= record.dissimilar_at_recheck.saturating_mul(2).max(1)
     }
 
     /// Deletes a member's row under this membership or an earlier one; false when there is none.
@@ -253,7 +254,7 @@ impl Machine<'_, '_> {
             record.losses += 1;
         }
         if last && repair {
-            record.accepted = record.members;
+            record.members_at_repair = record.members;
         }
         if record.quarantined && !self.is_giant(&record) {
             record.quarantined = false;
@@ -289,7 +290,7 @@ impl Machine<'_, '_> {
                 record.count(&member);
                 self.txn.put(key, encode(&member)?);
                 if self.has_low_cohesion(&record) {
-                    record.examined = record.dissimilar;
+                    record.dissimilar_at_recheck = record.dissimilar;
                     record.mark_dirty();
                     self.meta().counters.rechecks += 1;
                 }

@@ -11,10 +11,10 @@ use crate::store::StoreError;
 impl Machine<'_, '_> {
     /// Ends a membership of a group.
     pub(super) fn leave(&mut self, page: PageId, membership_number: &mut u32, membership: &Membership) {
-        let Membership { entered: group, settled, .. } = *membership;
+        let Membership { enrolled_at: group, compared, .. } = *membership;
         self.send(
             group.shard(),
-            Message::Leave { group, page, membership_number: *membership_number, unsettled: !settled },
+            Message::Leave { group, page, membership_number: *membership_number, uncompared: !compared },
         );
         *membership_number += 1;
     }
@@ -25,27 +25,27 @@ impl Machine<'_, '_> {
         page: PageId,
         record: &mut PageRecord,
         via: Option<(PageId, ContentHash)>,
-        unsettled: bool,
+        uncompared: bool,
     ) {
         let State::Content(state) = &mut record.state else { return };
         let Some(membership) = &mut state.membership else { return };
-        membership.goes_on();
-        let group = membership.entered;
+        membership.message_sent();
+        let group = membership.enrolled_at;
         let member = Member {
             membership_number: record.membership_number,
             content: membership.content,
             rank: record.rank.clone(),
-            pinned: record.inbound_redirects > 0,
+            has_inbound_redirects: record.inbound_redirects > 0,
             dissimilar: membership.dissimilar,
         };
-        self.send(group.shard(), Message::Enroll { group, page, member, via, unsettled });
+        self.send(group.shard(), Message::Enroll { group, page, member, via, uncompared });
     }
 
     /// The group goes by another id now: asks whether the membership can go on under it.
     fn resolve_forward(&mut self, page: PageId, membership_number: u32, membership: &mut Membership) {
         if membership.wants_resolution() {
             membership.resolving = Resolving::Asked;
-            let group = membership.entered;
+            let group = membership.enrolled_at;
             self.send(group.shard(), Message::ResolveForward { group, page, membership_number });
         }
     }
@@ -63,10 +63,10 @@ impl Machine<'_, '_> {
         let Some(membership) = state.membership.as_mut().filter(|_| is_current) else {
             return self.give_back(page, record);
         };
-        let old = membership.entered;
+        let old = membership.enrolled_at;
         let asked = std::mem::replace(&mut membership.resolving, Resolving::No);
         if asked == Resolving::Asked && old != group {
-            membership.entered = group;
+            membership.enrolled_at = group;
             self.send(
                 old.shard(),
                 Message::ReleaseForward { group: old, page, membership_number, until: group },
@@ -77,10 +77,10 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
-    /// The page changed in what its group's owner knows of it. `unsettled`: its last content was never
+    /// The page changed in what its group's owner knows of it. `uncompared`: its last content was never
     /// compared to the end.
-    pub(super) fn refresh_member(&mut self, page: PageId, record: &mut PageRecord, unsettled: bool) {
-        self.enroll(page, record, None, unsettled);
+    pub(super) fn refresh_member(&mut self, page: PageId, record: &mut PageRecord, uncompared: bool) {
+        self.enroll(page, record, None, uncompared);
     }
 
     /// The owner tells the group's winner.
@@ -139,13 +139,13 @@ impl Machine<'_, '_> {
         if !is_current {
             return self.give_back(page, record);
         }
-        let Some(Membership { entered, settled, content, .. }) = state.membership.take() else {
+        let Some(Membership { enrolled_at, compared, content, .. }) = state.membership.take() else {
             return self.give_back(page, record);
         };
         // A refresh may be on its way to the owner; this ends what it would leave behind.
         self.send(
-            entered.shard(),
-            Message::Leave { group: entered, page, membership_number, unsettled: !settled },
+            enrolled_at.shard(),
+            Message::Leave { group: enrolled_at, page, membership_number, uncompared: !compared },
         );
         record.membership_number += 1;
         if state.search == SearchState::Pending {

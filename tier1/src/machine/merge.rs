@@ -41,14 +41,14 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Active(record)) => {
                 self.meta().counters.merges += 1;
-                // When none of the pair is a member, or both are, it ties this group to the other one no more: it
-                // changed groups while this message was under way.
-                let ties = self.is_member(group, evidence.page, evidence.content)?
+                // When none of the pair is a member, or both are, the pair no longer links the two groups: one of
+                // them changed groups while this message was under way.
+                let links = self.is_member(group, evidence.page, evidence.content)?
                     != self.is_member(group, evidence.partner, evidence.partner_content)?;
                 let running = record.announcing;
                 let forward = Forward {
                     into,
-                    dirty: record.dirty || !ties,
+                    dirty: record.dirty || !links,
                     search_again: running.is_some_and(|a| a.search_again),
                     evidence,
                     done: false,
@@ -131,7 +131,7 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Forward(mut forward)) => {
                 let (group, into) = (into, forward.into);
-                members.iter().for_each(|(page, _)| forward.passed_by(*page));
+                members.iter().for_each(|(page, _)| forward.forwarded(*page));
                 self.add_forwarding_entries(group, forward, &memberships(&members))?;
                 self.send(into.shard(), Message::TransferMembers { into, members, done });
                 Ok(())
@@ -266,9 +266,9 @@ impl Machine<'_, '_> {
 }
 
 impl Forward {
-    /// A page goes on to the other group by way of this one. If it is of the pair that joined the two, it need not
-    /// tie them.
-    pub(super) fn passed_by(&mut self, page: PageId) {
+    /// A page goes on to the other group by way of this one. If it is of the pair that joined the two, that pair
+    /// need not link them any more.
+    pub(super) fn forwarded(&mut self, page: PageId) {
         self.dirty |= page == self.evidence.page || page == self.evidence.partner;
     }
 }

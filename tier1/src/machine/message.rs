@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, TargetLine, Winner};
 
-/// A fact or a request from outside the shards.
+/// A request, or the result of a comparison, from outside the shards.
 #[derive(Debug, Clone)]
 pub(crate) enum Command {
     /// A page version. `hint` is F between it and its representative, computed outside.
@@ -114,7 +114,7 @@ pub(crate) enum Message {
         member: Member,
         via: Option<(PageId, ContentHash)>,
         /// The content it had before was never compared to the end.
-        unsettled: bool,
+        uncompared: bool,
     },
     /// All messages of a membership have gone before this: where do they arrive?
     ResolveForward {
@@ -145,7 +145,7 @@ pub(crate) enum Message {
         group: GroupId,
         page: PageId,
         membership_number: u32,
-        unsettled: bool,
+        uncompared: bool,
     },
     /// A member's group and winner.
     Assign {

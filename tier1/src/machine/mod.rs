@@ -1,9 +1,9 @@
 //! The shards of one process as a deterministic state machine.
 //!
 //! Commands and messages go in; row changes, messages and effects come out. There is no clock, no
-//! randomness, no input or output and no comparison of signatures in here: facts about contents
-//! (F of two contents, the components of a group) are computed outside and come in as commands that
-//! name the contents, so a late fact is recognised and dropped.
+//! randomness, no input or output and no comparison of signatures in here: F of two contents and
+//! the components of a group are computed outside and come in as commands that name the contents, so a
+//! late one is recognised and dropped.
 //!
 //! Each handler runs *at* one shard and touches that shard's rows only; everything else is a message.
 //! Messages of one pair of shards are numbered, applied in order and exactly once.
@@ -58,7 +58,7 @@ pub(crate) const COMMIT_ROWS: usize = 1_000;
 pub(crate) const COMMIT_ROWS_ASKED: usize = 64;
 
 /// Messages on their way that are very many.
-const CROWD: usize = 1_000;
+const UNDELIVERED_MANY: usize = 1_000;
 
 /// What the machine is created with.
 #[derive(Debug, Clone, Copy)]
@@ -130,8 +130,11 @@ impl<'s, 'm> Machine<'s, 'm> {
     /// Whether no further command is to be taken. With very many messages on their way, a quarter of the commit is
     /// kept for them: commands bring more.
     pub(crate) fn has_enough(&self) -> bool {
-        let rows =
-            if self.shards.undelivered() > CROWD { self.commit_rows / 4 * 3 } else { self.commit_rows };
+        let rows = if self.shards.undelivered() > UNDELIVERED_MANY {
+            self.commit_rows / 4 * 3
+        } else {
+            self.commit_rows
+        };
         self.rows() >= rows
     }
 
@@ -264,8 +267,8 @@ impl<'s, 'm> Machine<'s, 'm> {
                 self.asked((page, content, ticket), partner, partner_content)
             }
             Message::Answer { page, content, ticket, found } => self.answered(page, content, ticket, found),
-            Message::Enroll { group, page, member, via, unsettled } => {
-                self.enrolled(group, page, member, via, unsettled)
+            Message::Enroll { group, page, member, via, uncompared } => {
+                self.enrolled(group, page, member, via, uncompared)
             }
             Message::ResolveForward { group, page, membership_number } => {
                 self.forward_asked(group, page, membership_number)
@@ -277,8 +280,8 @@ impl<'s, 'm> Machine<'s, 'm> {
                 self.forward_released(group, page, membership_number, until)
             }
             Message::EnrollRefused { page, membership_number } => self.refused(page, membership_number),
-            Message::Leave { group, page, membership_number, unsettled } => {
-                self.left(group, page, membership_number, unsettled)
+            Message::Leave { group, page, membership_number, uncompared } => {
+                self.left(group, page, membership_number, uncompared)
             }
             Message::Assign { page, membership_number, group, winner, search_again } => {
                 self.assigned(page, membership_number, group, winner, search_again)

@@ -46,7 +46,7 @@ impl Machine<'_, '_> {
         submission: Submission,
         purged: Option<PageRecord>,
     ) -> Result<Outcome, StoreError> {
-        let floor = self.meta().floor;
+        let first = self.meta().first_membership_number;
         let mut record = PageRecord {
             rank: Rank {
                 url: submission.url,
@@ -57,8 +57,8 @@ impl Machine<'_, '_> {
             language: submission.language,
             canonical: submission.canonical,
             state: State::Purged,
-            membership_number: floor,
-            ticket: floor,
+            membership_number: first,
+            ticket: first,
             inbound_redirects: 0,
             ended: None,
             event: 0,
@@ -162,7 +162,7 @@ impl Machine<'_, '_> {
         if let Some(m) = state.membership.take_if(|m| m.content == new.content()) {
             self.leave(page, &mut record.membership_number, &m);
         }
-        let settled_before = state.membership.as_ref().is_some_and(|m| m.settled);
+        let compared_before = state.membership.as_ref().is_some_and(|m| m.compared);
         state.content = new.content();
         state.tokens = new.tokens();
         state.shingles = new.shingles();
@@ -175,11 +175,11 @@ impl Machine<'_, '_> {
         let outcome = if let Some(hint) = confirmed {
             self.meta().counters.confirmed += 1;
             let owed = self.shards.settings.rules.deferred_searches;
-            state.search = if owed { SearchState::Deferred } else { SearchState::Settled };
+            state.search = if owed { SearchState::Deferred } else { SearchState::Compared };
             state.measured.push(hint.with);
             if let Some(m) = &mut state.membership {
                 m.content = state.content;
-                m.settled = !owed;
+                m.compared = !owed;
             }
             self.effects.push(Effect::put(page, new, None));
             if owed {
@@ -205,7 +205,7 @@ impl Machine<'_, '_> {
             return Ok(Outcome::Confirmed);
         }
         if outcome == Outcome::Confirmed {
-            self.refresh_member(page, &mut record, !settled_before);
+            self.refresh_member(page, &mut record, !compared_before);
         } else if rank_changed {
             self.refresh_member(page, &mut record, false);
         }

@@ -16,7 +16,7 @@ impl Machine<'_, '_> {
     /// and the message to the redirects that end here.
     pub(super) fn put(&mut self, page: PageId, mut record: PageRecord) -> Result<(), StoreError> {
         if let State::Content(state) = &mut record.state {
-            self.settle_verdict(page, state);
+            self.find_verdict(page, state);
             self.report_verdict(page, record.membership_number, state);
         }
         let published = publish(page, &record);
@@ -42,7 +42,7 @@ impl Machine<'_, '_> {
     }
 
     /// Finds the comparison with the winner among what is known, or has it made.
-    fn settle_verdict(&mut self, page: PageId, state: &mut ContentState) {
+    fn find_verdict(&mut self, page: PageId, state: &mut ContentState) {
         if !state.owes_verdict(page) {
             return;
         }
@@ -76,8 +76,8 @@ impl Machine<'_, '_> {
         };
         if membership.dissimilar != dissimilar {
             membership.dissimilar = dissimilar;
-            membership.goes_on();
-            let group = membership.entered;
+            membership.message_sent();
+            let group = membership.enrolled_at;
             self.send(group.shard(), Message::Dissimilar { group, page, membership_number, dissimilar });
         }
     }

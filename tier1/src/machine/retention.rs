@@ -88,7 +88,8 @@ impl Machine<'_, '_> {
         }
         let meta = self.meta();
         meta.events_dropped = meta.events_dropped.max(record.event);
-        meta.floor = meta.floor.max(record.membership_number).max(record.ticket).saturating_add(1);
+        meta.first_membership_number =
+            meta.first_membership_number.max(record.membership_number).max(record.ticket).saturating_add(1);
         self.txn.drop_page(self.here, page)?;
         self.effects.push(Effect::Changed);
         // To the redirects a dead target is an unknown one now.

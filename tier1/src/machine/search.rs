@@ -19,7 +19,7 @@ impl Machine<'_, '_> {
     pub(super) fn searched(&mut self, result: SearchResult) -> Result<(), StoreError> {
         let SearchResult { page, content, ticket, pairs } = result;
         self.here = self.shards.owner(page);
-        if ticket == Search::AGAIN {
+        if ticket == Search::UNREQUESTED {
             return self.search_again(page, content);
         }
         self.meta().counters.searches += 1;
@@ -31,7 +31,7 @@ impl Machine<'_, '_> {
         };
         if state.content != content
             || !ticket_is_current
-            || state.search == SearchState::Settled
+            || state.search == SearchState::Compared
             || state.asking.is_some()
         {
             self.meta().counters.stale_results += 1;
@@ -91,7 +91,7 @@ impl Machine<'_, '_> {
             self.send_to_page(asker, answer(found(group)));
             return Ok(());
         }
-        // On its own, or still with the group of its last content: the pair is a fact about the present one.
+        // On its own, or still with the group of its last content: the pair is one of the present content.
         if let Some(old) = state.membership.take() {
             self.leave(partner, &mut record.membership_number, &old);
         }
@@ -153,21 +153,21 @@ impl Machine<'_, '_> {
             state.search = SearchState::Deferred;
             self.effects.push(Effect::Deferred(page));
         } else {
-            state.search = SearchState::Settled;
+            state.search = SearchState::Compared;
         }
-        let settled = state.search == SearchState::Settled;
+        let compared = state.search == SearchState::Compared;
 
         let mut adopted = false;
-        let mut was_settled = true;
+        let mut was_compared = true;
         if let Some(membership) = &mut state.membership {
             if membership.content != content && found.iter().any(|f| f.group == membership.group) {
                 membership.content = content;
                 membership.verdict = None;
-                was_settled = membership.settled;
+                was_compared = membership.compared;
                 adopted = true;
             }
             if membership.content == content {
-                membership.settled = settled;
+                membership.compared = compared;
             } else {
                 let old = membership.clone();
                 state.membership = None;
@@ -189,7 +189,7 @@ impl Machine<'_, '_> {
             (Some(_), Some(_)) => {
                 if adopted {
                     let via = found.iter().find(|f| Some(f.group) == own).map(|f| (f.partner, f.content));
-                    self.enroll(page, &mut record, via, !was_settled);
+                    self.enroll(page, &mut record, via, !was_compared);
                 }
             }
         }
@@ -262,7 +262,7 @@ impl Machine<'_, '_> {
         self.put(page, record)
     }
 
-    /// Makes a settled content owe a comparison; one that is under way is made anew.
+    /// Makes a content owe a comparison; one that is under way is made anew.
     pub(super) fn owe_search(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
         let pending = state.search == SearchState::Pending;
@@ -272,7 +272,7 @@ impl Machine<'_, '_> {
         record.ticket += 1;
         state.asking = None;
         if let Some(membership) = state.membership.as_mut().filter(|m| m.content == state.content) {
-            membership.settled = false;
+            membership.compared = false;
         }
         if pending {
             let content = state.content;
@@ -319,9 +319,9 @@ impl Machine<'_, '_> {
         if let State::Content(state) = &mut record.state {
             state.membership = Some(Membership {
                 group,
-                entered: group,
+                enrolled_at: group,
                 content: state.content,
-                settled: state.search == SearchState::Settled,
+                compared: state.search == SearchState::Compared,
                 winner: None,
                 verdict: None,
                 resolving: Resolving::No,

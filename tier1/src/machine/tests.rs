@@ -220,7 +220,7 @@ fn run(seed: u64, steps: usize) {
     }
     world.settle();
     world.check();
-    // Again from rest, so that settled groups are torn apart too.
+    // Again from rest, so that groups at rest are torn apart too.
     for _ in 0..steps / 2 {
         world.step();
     }

@@ -120,7 +120,7 @@ impl Owed {
                 self.searches.push(Command::ResumeSearch { page });
             }
             SearchState::Deferred => self.deferred.push(page),
-            SearchState::Pending | SearchState::Settled => {}
+            SearchState::Pending | SearchState::Compared => {}
         }
         if let Some(winner) = state.membership.as_ref().and_then(|m| m.winner.as_ref())
             && state.owes_verdict(page)

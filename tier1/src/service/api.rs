@@ -28,10 +28,10 @@ impl Tier1 {
         owner.ask(|reply| Task::Apply { commands, reply })?.wait()?
     }
 
-    /// The same of facts, which do not wait for messages to leave.
-    pub(super) fn apply_facts(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
+    /// The same for commands that never wait for messages to leave.
+    pub(super) fn apply_at_once(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
         self.check()?;
-        owner.ask(|reply| Task::ApplyFacts { commands, reply })?.wait()?
+        owner.ask(|reply| Task::ApplyAtOnce { commands, reply })?.wait()?
     }
 
     /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.

@@ -15,7 +15,7 @@ use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders, Tier2Api}
 use super::content_source::EPOCH;
 use super::job::{Job, Verify};
 use super::queue::Queue;
-use super::repeats::Repeats;
+use super::throttle::Throttle;
 use crate::machine::{Command, Effect};
 use crate::range::owed::Owed;
 
@@ -54,7 +54,7 @@ pub(super) struct Background {
     /// Orders that tier 2 has not accepted yet, in order.
     orders: Vec<IndexCommand>,
     /// Searches that a page repeats too soon.
-    repeats: Repeats,
+    throttle: Throttle,
     /// Index of the last order that it has.
     accepted: u64,
     verify: Vec<Job>,
@@ -70,7 +70,7 @@ pub(super) struct Background {
     last_turn: Option<Instant>,
     /// When the next piece of the rows is swept; none while one is.
     next_sweep: Option<Instant>,
-    hurried: bool,
+    flushing: bool,
 }
 
 impl Background {
@@ -80,7 +80,7 @@ impl Background {
             jobs,
             range,
             orders: Vec::new(),
-            repeats: Repeats::default(),
+            throttle: Throttle::default(),
             accepted: 0,
             verify: Vec::new(),
             ranges,
@@ -90,7 +90,7 @@ impl Background {
             resting: HashMap::new(),
             last_turn: None,
             next_sweep: Instant::now().checked_add(SWEEP_PAUSE),
-            hurried: false,
+            flushing: false,
         };
         // The worker outlives the writer; otherwise the work is found at the next start.
         let _ = this.jobs.send(Job::FindOwed);
@@ -114,7 +114,7 @@ impl Background {
     /// Takes an effect of a commit.
     pub(super) fn take(&mut self, effect: Effect) {
         match effect {
-            Effect::Index(order) => self.orders.extend(self.repeats.take(order, Instant::now())),
+            Effect::Index(order) => self.orders.extend(self.throttle.take(order, Instant::now())),
             Effect::Verify { page, content, winner, winner_content } => {
                 self.verify.push(Job::Verify(Verify { page, content, winner, winner_content }));
             }
@@ -152,7 +152,7 @@ impl Background {
     /// Whether there is work that waits for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         !self.orders.is_empty()
-            || !self.repeats.is_empty()
+            || !self.throttle.is_empty()
             || !self.deferred.is_empty()
             || self.dirty.iter().any(|group| !self.recomputing.contains(group))
     }
@@ -168,7 +168,7 @@ impl Background {
     }
 
     fn is_resting(&mut self, group: GroupId, now: Instant) -> bool {
-        let resting = self.resting.get(&group).is_some_and(|until| *until > now) && !self.hurried;
+        let resting = self.resting.get(&group).is_some_and(|until| *until > now) && !self.flushing;
         if !resting {
             self.resting.remove(&group);
         }
@@ -181,9 +181,9 @@ impl Background {
 
     /// A caller waits for everything to be decided.
     pub(super) fn flush_batch(&mut self) {
-        self.hurried = true;
+        self.flushing = true;
         if let Err(error) = self.tier2.flush_batch() {
-            tracing::debug!(%error, "tier 2 does not hurry");
+            tracing::debug!(%error, "tier 2 does not flush its batch");
         }
     }
 
@@ -201,11 +201,11 @@ impl Background {
             let _ = self.jobs.send(Job::Sweep);
         }
         if !self.is_waiting() {
-            self.hurried = false;
+            self.flushing = false;
             return Vec::new();
         }
         let turn = self.last_turn.is_none_or(|last| now.duration_since(last) >= TURN);
-        let idle = pending == 0 || self.hurried;
+        let idle = pending == 0 || self.flushing;
         if turn {
             self.last_turn = Some(now);
         }
@@ -220,7 +220,7 @@ impl Background {
             (false, false) => 0,
         };
         if turn {
-            self.orders.extend(self.repeats.due(now, self.hurried));
+            self.orders.extend(self.throttle.due(now, self.flushing));
             self.send();
         }
         let mut commands = Vec::new();

@@ -81,10 +81,10 @@ impl ContentSource for Tier1 {
     /// Returns after the commit that owes the searches.
     fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), SourceError> {
         let again = |Repeat { page, content, .. }| {
-            Command::Searched(SearchResult { page, content, ticket: Search::AGAIN, pairs: Vec::new() })
+            Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })
         };
         let owner = self.owners.get(usize::from(range.0));
         let owner = owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))?;
-        Ok(self.apply_facts(owner, repeats.into_iter().map(again).collect())?)
+        Ok(self.apply_at_once(owner, repeats.into_iter().map(again).collect())?)
     }
 }

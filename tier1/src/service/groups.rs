@@ -91,7 +91,7 @@ impl Tier1 {
                     listing.members.push(MemberView { line: line(&record), content: Some(member.content) });
                 }
                 listing.last = Some(after);
-                if member.pinned && redirects {
+                if member.has_inbound_redirects && redirects {
                     self.list_inbound_redirects(&mut listing, after)?;
                 }
             }

@@ -51,7 +51,7 @@ impl Tier1 {
         match self.rows.pages(&pages) {
             Ok(records) => {
                 for (at, record) in places.into_iter().zip(records) {
-                    wanted.extend(record.and_then(|record| whom(at, &submissions[at], &record)));
+                    wanted.extend(record.and_then(|record| representative_of(at, &submissions[at], &record)));
                 }
             }
             // One of them cannot be read: the others can.
@@ -93,7 +93,7 @@ impl Tier1 {
 }
 
 /// The representative of a page that has another content now; none when there is nothing to compare.
-fn whom(at: usize, submission: &Submission, record: &PageRecord) -> Option<Wanted> {
+fn representative_of(at: usize, submission: &Submission, record: &PageRecord) -> Option<Wanted> {
     let Body::Content(signature) = &submission.body else { return None };
     let State::Content(state) = &record.state else { return None };
     if state.content == signature.content() || submission.fetched_at < record.fetched_at {

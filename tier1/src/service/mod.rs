@@ -20,7 +20,6 @@ mod owner;
 mod queue;
 mod read;
 pub(crate) mod repair;
-mod repeats;
 mod rows;
 mod sender;
 mod stuck;
@@ -28,6 +27,7 @@ mod sweep;
 mod task;
 #[cfg(test)]
 mod tests;
+mod throttle;
 pub(crate) mod worker;
 mod writer;
 

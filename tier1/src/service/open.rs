@@ -74,7 +74,7 @@ pub enum Error {
 /// The database of a range: with what was lately read in front, and without.
 struct Database {
     store: Arc<dyn Store>,
-    beneath: Arc<dyn Store>,
+    uncached_store: Arc<dyn Store>,
     progress: Option<PathBuf>,
 }
 
@@ -122,7 +122,7 @@ impl Tier1 {
         let mut all = Vec::new();
         for (id, store) in map.ranges().zip(stores) {
             let range = Range::open(&*store, settings(config), id, map)?;
-            let database = Database { store: Arc::clone(&store), beneath: store, progress: None };
+            let database = Database { store: Arc::clone(&store), uncached_store: store, progress: None };
             all.push((database, range));
         }
         Self::over_databases(all, map, config, between)
@@ -137,7 +137,7 @@ impl Tier1 {
     ) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, 1)?;
         let range = Range::open(&*store, settings(config), RangeId(0), map)?;
-        let database = Database { store: Arc::clone(&store), beneath: store, progress: Some(dir) };
+        let database = Database { store: Arc::clone(&store), uncached_store: store, progress: Some(dir) };
         Self::over_databases(vec![(database, range)], map, config, |peers| peers)
     }
 
@@ -154,8 +154,8 @@ impl Tier1 {
         });
         let feed = Mutex::new(feed.collect());
         let (mut owners, mut starts) = (Vec::new(), Vec::new());
-        for (Database { store, beneath, progress }, range) in databases.into_iter().zip(ranges) {
-            let (owner, start) = Owner::new(range, store, beneath, progress);
+        for (Database { store, uncached_store, progress }, range) in databases.into_iter().zip(ranges) {
+            let (owner, start) = Owner::new(range, store, uncached_store, progress);
             owners.push(owner);
             starts.push(start);
         }
@@ -203,7 +203,7 @@ fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Data
     }
     let progress = config.durable.then(|| dir.to_owned());
     let store = Arc::new(Recent::new(Arc::clone(&sled), share));
-    Ok((Database { store, beneath: sled, progress }, range))
+    Ok((Database { store, uncached_store: sled, progress }, range))
 }
 
 /// Whether the databases are of one collection at one moment, as far as messages tell.

@@ -25,7 +25,7 @@ pub(crate) struct Owner {
     pub(super) id: RangeId,
     pub(super) store: Arc<dyn Store>,
     /// What the machine reads: the same rows, without those kept for questions, which its reading would drive out.
-    pub(super) beneath: Arc<dyn Store>,
+    pub(super) uncached_store: Arc<dyn Store>,
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
     totals: RwLock<(Counters, Backlog)>,
@@ -38,13 +38,13 @@ pub(crate) struct Owner {
 }
 
 /// An answer of the writer that is still to come.
-pub(super) struct Answer<T> {
+pub(super) struct PendingReply<T> {
     range: RangeId,
     answer: Receiver<T>,
     deadline: Instant,
 }
 
-impl<T> Answer<T> {
+impl<T> PendingReply<T> {
     /// Waits for it. What was asked for may be done all the same when none comes in time.
     pub(super) fn wait(self) -> Result<T, Tier1Error> {
         self.answer.recv_deadline(self.deadline).map_err(|failed| match failed {
@@ -70,14 +70,14 @@ impl Owner {
     pub(super) fn new(
         range: Range,
         store: Arc<dyn Store>,
-        beneath: Arc<dyn Store>,
+        uncached_store: Arc<dyn Store>,
         progress: Option<PathBuf>,
     ) -> (Arc<Self>, Start) {
         let ((task_sender, tasks), (job_sender, jobs)) = (unbounded(), unbounded());
         let this = Self {
             id: range.id(),
             store,
-            beneath,
+            uncached_store,
             tasks: task_sender,
             jobs: job_sender,
             totals: RwLock::new(totals_of(&range)),
@@ -89,10 +89,10 @@ impl Owner {
     }
 
     /// Hands the writer a task; its answer comes later.
-    pub(super) fn ask<T>(&self, task: impl FnOnce(Sender<T>) -> Task) -> Result<Answer<T>, Tier1Error> {
+    pub(super) fn ask<T>(&self, task: impl FnOnce(Sender<T>) -> Task) -> Result<PendingReply<T>, Tier1Error> {
         let (reply, answer) = bounded(1);
         self.tasks.send(task(reply)).map_err(|_| Tier1Error::Stopping)?;
-        Ok(Answer { range: self.id, answer, deadline: Instant::now() + PATIENCE })
+        Ok(PendingReply { range: self.id, answer, deadline: Instant::now() + PATIENCE })
     }
 
     pub(super) fn totals(&self) -> (Counters, Backlog) {

@@ -18,10 +18,10 @@ pub(crate) enum Task {
         submissions: Vec<(Submission, Option<Hint>)>,
         reply: Sender<Result<Vec<Outcome>, Tier1Error>>,
     },
-    /// Facts for the machine. They never wait for messages to leave.
+    /// Commands that never wait for messages to leave.
     Commands(Vec<Command>),
-    /// Commands whose commit is waited for. Like all facts, these do not wait for messages to leave.
-    ApplyFacts {
+    /// The same, and their commit is waited for.
+    ApplyAtOnce {
         commands: Vec<Command>,
         reply: Sender<Result<(), Tier1Error>>,
     },

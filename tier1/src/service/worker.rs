@@ -171,7 +171,7 @@ impl Worker<'_> {
 
     fn find_owed(&mut self) {
         let Some(scan) = &mut self.scan else { return };
-        match scan.piece(&*self.owner.beneath, PIECE_ROWS) {
+        match scan.piece(&*self.owner.uncached_store, PIECE_ROWS) {
             Ok(found) => {
                 if found.is_none() {
                     self.scan = None;

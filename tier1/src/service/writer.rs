@@ -171,7 +171,7 @@ impl Writer<'_> {
             | Task::Submit { .. }
             | Task::Commands(_)
             | Task::Apply { .. }
-            | Task::ApplyFacts { .. }
+            | Task::ApplyAtOnce { .. }
             | Task::Report { .. } => {
                 self.stopping = true;
             }
@@ -194,10 +194,10 @@ impl Writer<'_> {
         let mut set_aside = None;
         let commit_rows = if self.is_asked() { COMMIT_ROWS_ASKED } else { COMMIT_ROWS };
         let holds_back = self.range.holds_back();
-        let mut builder = self.range.build(&*self.owner.beneath, commit_rows);
+        let mut builder = self.range.build(&*self.owner.uncached_store, commit_rows);
         // A giant group is told its winner in many commits: half of each is left to whatever arrives, which does
         // not wait for the messages on their way.
-        let crowded = builder.deliver_half()?;
+        let backlogged = builder.deliver_half()?;
         let mut at = 0;
         while !builder.has_enough() {
             let Some(entry) = self.waiting.get_mut(at) else {
@@ -223,7 +223,7 @@ impl Writer<'_> {
             if matches!(command, Command::Submit { .. }) {
                 answers_for.push(at);
             }
-            if crowded {
+            if backlogged {
                 builder.command(command)?;
             } else {
                 builder.apply(command)?;
@@ -272,7 +272,7 @@ impl Writer<'_> {
     /// Hands what other ranges are to have to the thread that posts it.
     fn send(&mut self) -> Result<(), Tier1Error> {
         if self.sending.holds == 0 && self.range.outbox().has_posts() {
-            for post in self.range.posts(&*self.owner.beneath, POST_MESSAGES)? {
+            for post in self.range.posts(&*self.owner.uncached_store, POST_MESSAGES)? {
                 // It ends after this thread.
                 drop(self.sender.send(post));
             }

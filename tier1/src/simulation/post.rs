@@ -18,7 +18,7 @@ pub struct SimPost {
 
 /// What a range answers.
 #[derive(Debug, Clone)]
-pub struct Answer(Result<Receipt, PeerError>);
+pub struct PostReply(Result<Receipt, PeerError>);
 
 impl SimPost {
     pub(super) fn new(post: Post) -> Self {
@@ -50,7 +50,7 @@ impl SimPost {
     }
 }
 
-impl Answer {
+impl PostReply {
     pub(super) fn new(answer: Result<Receipt, PeerError>) -> Self {
         Self(answer)
     }

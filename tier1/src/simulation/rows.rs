@@ -24,7 +24,7 @@ pub struct PageRow {
     pub membership_number: u32,
     pub purged: bool,
     /// Its comparison is complete.
-    pub settled: bool,
+    pub compared: bool,
     pub event: u64,
     pub status: Status,
     pub group: Option<GroupId>,
@@ -38,7 +38,7 @@ pub struct GroupRow {
     pub group: GroupId,
     pub winner: Option<PageId>,
     pub members: u64,
-    pub pinned: u64,
+    pub with_inbound_redirects: u64,
     pub dissimilar: u64,
     pub quarantined: bool,
     pub dirty: bool,
@@ -51,7 +51,7 @@ pub struct MemberRow {
     pub page: PageId,
     pub membership_number: u32,
     pub content: ContentHash,
-    pub pinned: bool,
+    pub has_inbound_redirects: bool,
     pub dissimilar: bool,
 }
 
@@ -138,9 +138,16 @@ fn row(shard: ShardId, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<Option<Ro
             .transpose()?,
         Kind::Member => {
             let member: Member = decode(key, bytes)?;
-            let Member { membership_number, content, pinned, dissimilar, .. } = member;
+            let Member { membership_number, content, has_inbound_redirects, dissimilar, .. } = member;
             group().zip(page).map(|(group, page)| {
-                Row::Member(MemberRow { group, page, membership_number, content, pinned, dissimilar })
+                Row::Member(MemberRow {
+                    group,
+                    page,
+                    membership_number,
+                    content,
+                    has_inbound_redirects,
+                    dissimilar,
+                })
             })
         }
         Kind::InboundRedirect => key::last_page(before_page)
@@ -182,7 +189,7 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         inbound_redirects: record.inbound_redirects,
         membership_number: record.membership_number,
         purged: record.state == State::Purged,
-        settled: record.content().is_none_or(|state| state.search == SearchState::Settled),
+        compared: record.content().is_none_or(|state| state.search == SearchState::Compared),
         event: record.event,
         status: record.published.status,
         group: record.published.group,
@@ -197,7 +204,7 @@ fn group_row(group: GroupId, record: &GroupRecord) -> Row {
             group,
             winner: record.winner.as_ref().map(|(page, _)| *page),
             members: record.members,
-            pinned: record.pinned,
+            with_inbound_redirects: record.with_inbound_redirects,
             dissimilar: record.dissimilar,
             quarantined: record.quarantined,
             dirty: record.dirty,

@@ -130,7 +130,7 @@ impl World {
                 assert_eq!(page.published.group, Some(group));
                 assert_eq!(
                     (page.membership_number, page.inbound_redirects > 0),
-                    (member.membership_number, member.pinned)
+                    (member.membership_number, member.has_inbound_redirects)
                 );
                 assert!(page.has_content(member.content));
                 assert_eq!(member.dissimilar, page.published.status == Status::Member);

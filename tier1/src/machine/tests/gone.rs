@@ -61,7 +61,7 @@ impl World {
     }
 
     /// Asserts that pages are the members of one group, which owes nothing.
-    fn is_settled_group(&self, names: &[&String]) {
+    fn is_group_at_rest(&self, names: &[&String]) {
         let (group, record) = self.active(names[0]);
         assert!(names.iter().all(|name| self.active(name).0 == group), "{names:?} are not one group");
         assert_eq!((record.members, record.dirty), (names.len() as u64, false));
@@ -77,18 +77,18 @@ impl World {
         self.commit(commands, 0);
     }
 
-    /// Two groups of two, and a page of a third shard that ties them; the message that joins them is delayed.
-    fn tied_by_one(&mut self, delayed: impl Fn(&Message) -> bool) -> Tied {
+    /// Two groups of two, and a page of a third shard that links them; the message that joins them is delayed.
+    fn linked_by_one(&mut self, delayed: impl Fn(&Message) -> bool) -> Linked {
         let (small, large) = (self.group_of(0, &[0, 1]), self.group_of(1, &[3, 4, 5]));
         let page = self.url_at(2, 0);
         self.decide_only(&page, 2);
         let delayed = self.delay(delayed);
         self.settle();
-        Tied { small, large, page, delayed }
+        Linked { small, large, page, delayed }
     }
 }
 
-struct Tied {
+struct Linked {
     small: Vec<String>,
     large: Vec<String>,
     page: String,
@@ -108,21 +108,21 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
     // The page that found the pair has left, before the merge or the members arrive.
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
-        let Tied { small, page, delayed, .. } = world.tied_by_one(what);
+        let Linked { small, page, delayed, .. } = world.linked_by_one(what);
         world.give(&page, 20);
         world.settle();
-        world.is_settled_group(&[&small[0], &small[1]]);
+        world.is_group_at_rest(&[&small[0], &small[1]]);
         world.arrive(delayed);
         world.settle();
         world.check();
     }
     // Its partner has.
     let mut world = World::on_three_shards();
-    let Tied { small, large, page, delayed } = world.tied_by_one(is_merge);
+    let Linked { small, large, page, delayed } = world.linked_by_one(is_merge);
     world.give(&large[0], 30);
     world.settle();
-    world.is_settled_group(&[&small[0], &small[1], &page]);
-    world.is_settled_group(&[&large[1], &large[2]]);
+    world.is_group_at_rest(&[&small[0], &small[1], &page]);
+    world.is_group_at_rest(&[&large[1], &large[2]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -133,10 +133,10 @@ fn a_merge_whose_pair_has_gone_is_recomputed() {
 fn a_merge_whose_page_has_another_content_is_recomputed() {
     for what in [is_merge, is_last_transfer] {
         let mut world = World::on_three_shards();
-        let Tied { small, page, delayed, .. } = world.tied_by_one(what);
+        let Linked { small, page, delayed, .. } = world.linked_by_one(what);
         world.give(&page, 0);
         world.settle();
-        world.is_settled_group(&[&small[0], &small[1], &page]);
+        world.is_group_at_rest(&[&small[0], &small[1], &page]);
         world.arrive(delayed);
         world.settle();
         world.check();
@@ -158,8 +158,8 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     // The partner is put out of its group, and finds the page's.
     world.give(&large[2], 20);
     world.settle();
-    world.is_settled_group(&[&small[0], &small[1], &page, &partner]);
-    world.is_settled_group(&[&large[0], &large[1]]);
+    world.is_group_at_rest(&[&small[0], &small[1], &page, &partner]);
+    world.is_group_at_rest(&[&large[0], &large[1]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -170,8 +170,8 @@ fn a_merge_whose_pair_is_in_one_group_is_recomputed() {
     // The partner is put out of its group, and finds the page's.
     world.give(&small[2], 20);
     world.settle();
-    world.is_settled_group(&[&small[0], &small[1]]);
-    world.is_settled_group(&[&page, &partner, &large[0], &large[1]]);
+    world.is_group_at_rest(&[&small[0], &small[1]]);
+    world.is_group_at_rest(&[&page, &partner, &large[0], &large[1]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -230,7 +230,7 @@ fn a_merge_whose_partner_comes_by_the_merged_group_is_recomputed() {
     }
     let newcomer = world.delay(is_its);
     world.settle();
-    world.is_settled_group(&[&small[0], &small[1]]);
+    world.is_group_at_rest(&[&small[0], &small[1]]);
     // The merge, and the first of three members.
     world.arrive(delayed);
     world.commit(Vec::new(), 1);
@@ -254,7 +254,7 @@ fn a_newcomer_whose_partner_has_gone_is_recomputed() {
         world.compare_all();
         world.regroup_step();
     }
-    world.is_settled_group(&[&names[1], &names[2]]);
+    world.is_group_at_rest(&[&names[1], &names[2]]);
     world.arrive(delayed);
     world.settle();
     world.check();
@@ -273,7 +273,7 @@ fn a_merged_group_that_owes_a_recomputation_hands_that_on() {
     world.give(&page, 2);
     world.compare_all();
     world.settle();
-    world.is_settled_group(&[&small[0], &small[1], &page, &large[1]]);
+    world.is_group_at_rest(&[&small[0], &small[1], &page, &large[1]]);
     world.check();
 }
 
@@ -288,14 +288,14 @@ fn a_page_put_out_before_its_decision_is_compared_anew() {
         world.index_step();
     }
     let slow: Vec<Command> = world.commands.drain(..).collect();
-    // A page that ties it to the others is on its way to their group, and they merge meanwhile.
+    // A page that links it to the others is on its way to their group, and they merge meanwhile.
     let page = world.url_at(2, 0);
     world.decide_only(&page, 2);
     let enroll = world.delay(|message| matches!(message, Message::Enroll { via: Some(_), .. }));
     while world.shards.undelivered() > 0 {
         world.commit(Vec::new(), usize::MAX);
     }
-    // Without that page nothing ties the undecided one to the group, which is recomputed.
+    // Without that page nothing links the undecided one to the group, which is recomputed.
     world.regroup_step();
     let recomputed: Vec<Command> = world.commands.drain(..).collect();
     world.commit(recomputed, usize::MAX);
@@ -305,5 +305,5 @@ fn a_page_put_out_before_its_decision_is_compared_anew() {
     world.arrive(enroll);
     world.settle();
     world.check();
-    world.is_settled_group(&[&small[0], &small[1], &page, &undecided]);
+    world.is_group_at_rest(&[&small[0], &small[1], &page, &undecided]);
 }

@@ -96,9 +96,9 @@ impl Index {
             let later = entry.center == Center::Unknown
                 && entry.query_order > own.query_order
                 && entry.pages.len() == 1;
-            let settled =
+            let covered =
                 found.partners.iter().any(|(insert_seq, _)| entry.center == Center::Entry(*insert_seq));
-            if other == k || !linked(k, other) || !entry.is_center && (later || settled) {
+            if other == k || !linked(k, other) || !entry.is_center && (later || covered) {
                 continue;
             }
             if self.wants_center(entry.center) {

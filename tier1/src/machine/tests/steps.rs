@@ -16,7 +16,7 @@ impl World {
                 IndexCommand::Remove { page, content } => {
                     let next = self.index.remove(page, self.numbers[&content], &mut self.random);
                     if let Some(page) = next {
-                        let (ticket, pairs) = (Search::AGAIN, Vec::new());
+                        let (ticket, pairs) = (Search::UNREQUESTED, Vec::new());
                         self.commands.push_back(Command::Searched(SearchResult {
                             page,
                             content,

@@ -37,7 +37,7 @@ fn grouped(contents: &[u64]) -> World {
     }
     world.settle();
     world.deferred.clear();
-    assert!(NAMES[..contents.len()].iter().all(|name| world.owed(name) == SearchState::Settled));
+    assert!(NAMES[..contents.len()].iter().all(|name| world.owed(name) == SearchState::Compared));
     world
 }
 
@@ -62,7 +62,7 @@ fn a_stale_partner_among_others_leaves_a_deferred_search_owed() {
     assert!(world.owes_deferred_search(NAMES[2]));
     let record = world.record(PageId::of(NAMES[2])).unwrap();
     let membership = record.content().unwrap().membership.as_ref().expect("the other one's group");
-    assert!(!membership.settled);
+    assert!(!membership.compared);
     world.settle();
     world.check();
 }

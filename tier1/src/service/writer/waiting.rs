@@ -19,7 +19,7 @@ pub(super) struct Waiting {
 enum Reply {
     Submit(Sender<Result<Vec<Outcome>, Tier1Error>>),
     Apply(Sender<Result<(), Tier1Error>>),
-    ApplyFacts(Sender<Result<(), Tier1Error>>),
+    ApplyAtOnce(Sender<Result<(), Tier1Error>>),
     Report(Sender<Result<Report, Tier1Error>>),
     Nobody,
 }
@@ -37,18 +37,18 @@ impl Waiting {
             }
             Task::Commands(commands) => (commands.into(), Reply::Nobody),
             Task::Apply { commands, reply } => (commands.into(), Reply::Apply(reply)),
-            Task::ApplyFacts { commands, reply } => (commands.into(), Reply::ApplyFacts(reply)),
+            Task::ApplyAtOnce { commands, reply } => (commands.into(), Reply::ApplyAtOnce(reply)),
             Task::Report { reply } => (VecDeque::new(), Reply::Report(reply)),
             other => return Err(other),
         };
         Ok(Self { commands, answered: Vec::new(), reply })
     }
 
-    /// Whether it waits while too many messages are on their way. Facts do not.
+    /// Whether it waits while too many messages are on their way. Submissions do, and commands that `Apply` brings.
     pub(super) fn may_wait(&self) -> bool {
         match self.reply {
             Reply::Submit(_) | Reply::Apply(_) => !self.commands.is_empty(),
-            Reply::ApplyFacts(_) | Reply::Report(_) | Reply::Nobody => false,
+            Reply::ApplyAtOnce(_) | Reply::Report(_) | Reply::Nobody => false,
         }
     }
 
@@ -66,7 +66,7 @@ impl Waiting {
         matches!(self.reply, Reply::Report(_))
     }
 
-    /// Takes out what is done and can be answered. While submissions are held back, the facts behind them are done
+    /// Takes out what is done and can be answered. While submissions are held back, the commands behind them are done
     /// first, and only a report waits for what is before it.
     pub(super) fn take_done(all: &mut VecDeque<Self>) -> Vec<Self> {
         let (mut done, mut left) = (Vec::new(), VecDeque::new());
@@ -85,7 +85,7 @@ impl Waiting {
     pub(super) fn finish(self, range: &Range) {
         match self.reply {
             Reply::Submit(reply) => drop(reply.send(Ok(self.answered))),
-            Reply::Apply(reply) | Reply::ApplyFacts(reply) => drop(reply.send(Ok(()))),
+            Reply::Apply(reply) | Reply::ApplyAtOnce(reply) => drop(reply.send(Ok(()))),
             Reply::Report(reply) => {
                 let report = Report { backlog: range.backlog(), traffic: range.traffic() };
                 drop(reply.send(Ok(report)));
@@ -97,7 +97,7 @@ impl Waiting {
     pub(super) fn refuse(self, refused: &Tier1Error) {
         match self.reply {
             Reply::Submit(reply) => drop(reply.send(Err(refused.clone()))),
-            Reply::Apply(reply) | Reply::ApplyFacts(reply) => drop(reply.send(Err(refused.clone()))),
+            Reply::Apply(reply) | Reply::ApplyAtOnce(reply) => drop(reply.send(Err(refused.clone()))),
             Reply::Report(reply) => drop(reply.send(Err(refused.clone()))),
             Reply::Nobody => {}
         }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(is_due, [false, false, false, false, true]);
         assert_eq!(Waiting::take_done(&mut all).len(), 2);
         assert_eq!(all.len(), 3);
-        // The fact behind the report is applied, and the submission is not.
+        // The command behind the report is applied, and the submission is not.
         all[2].commands.clear();
         assert_eq!(Waiting::take_done(&mut all).len(), 1);
         assert!(!all.iter().any(|entry| entry.is_due(true)) && all.iter().any(|entry| entry.is_due(false)));

@@ -35,13 +35,13 @@ struct Asked {
 
 /// What was ordered lately, and what waits.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(super) struct Throttle {
     asked: HashMap<PageId, Asked>,
     /// Searches and when they go. Of two of one page the later counts: the ticket of the other is void.
     waiting: HashMap<PageId, (Instant, IndexCommand)>,
 }
 
-impl Repeats {
+impl Throttle {
     /// Takes an order; gives it back when it is to go now.
     pub(super) fn take(&mut self, order: IndexCommand, now: Instant) -> Option<IndexCommand> {
         let IndexCommand::Search { page, .. } = order else { return Some(order) };
@@ -64,8 +64,8 @@ impl Repeats {
     }
 
     /// The searches whose pause is over; all of them when a caller waits for a flush.
-    pub(super) fn due(&mut self, now: Instant, hurried: bool) -> impl Iterator<Item = IndexCommand> {
-        let due = self.waiting.extract_if(move |_, (at, _)| hurried || *at <= now);
+    pub(super) fn due(&mut self, now: Instant, flushing: bool) -> impl Iterator<Item = IndexCommand> {
+        let due = self.waiting.extract_if(move |_, (at, _)| flushing || *at <= now);
         due.map(|(_, (_, order))| order)
     }
 
@@ -98,35 +98,35 @@ mod tests {
 
     #[test]
     fn a_page_that_searches_again_and_again_waits_longer_and_longer() {
-        let mut repeats = Repeats::default();
+        let mut throttle = Throttle::default();
         let mut now = Instant::now();
         let mut pauses = Vec::new();
         for ticket in 1..=12 {
-            let went = repeats.take(search(1, ticket), now);
+            let went = throttle.take(search(1, ticket), now);
             let began = now;
-            while went.is_none() && !repeats.is_empty() {
+            while went.is_none() && !throttle.is_empty() {
                 now += Duration::from_millis(1);
-                let due = tickets(repeats.due(now, false));
+                let due = tickets(throttle.due(now, false));
                 assert!(due.is_empty() || due == [ticket]);
             }
             pauses.push((now - began).as_millis());
         }
         assert_eq!(pauses, [0, 0, 20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000]);
         // Another page does not wait with it, and after a while it begins anew.
-        assert_eq!(tickets(repeats.take(search(2, 1), now)), [1]);
-        assert_eq!(tickets(repeats.take(search(1, 13), now + FORGOTTEN)), [13]);
+        assert_eq!(tickets(throttle.take(search(2, 1), now)), [1]);
+        assert_eq!(tickets(throttle.take(search(1, 13), now + FORGOTTEN)), [13]);
     }
 
     #[test]
-    fn the_last_search_of_a_page_is_the_one_that_waits_and_a_hurry_lets_it_go() {
-        let mut repeats = Repeats::default();
+    fn the_last_search_of_a_page_is_the_one_that_waits_and_a_flush_lets_it_go() {
+        let mut throttle = Throttle::default();
         let now = Instant::now();
         for ticket in 1..=5 {
-            drop(repeats.take(search(1, ticket), now));
-            drop(repeats.take(search(2, ticket + 10), now));
+            drop(throttle.take(search(1, ticket), now));
+            drop(throttle.take(search(2, ticket + 10), now));
         }
-        assert!(tickets(repeats.due(now, false)).is_empty());
-        assert_eq!(tickets(repeats.due(now, true)), [5, 15]);
-        assert!(repeats.is_empty());
+        assert!(tickets(throttle.due(now, false)).is_empty());
+        assert_eq!(tickets(throttle.due(now, true)), [5, 15]);
+        assert!(throttle.is_empty());
     }
 }
