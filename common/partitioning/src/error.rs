@@ -1,12 +1,13 @@
 //! Why a mapping is refused.
 
 use doppel_model::{NodeId, PartitionId};
+use serde::{Deserialize, Serialize};
 
 use crate::limits::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX};
 use crate::partition_index::PartitionIndex;
 
 /// Why a lexicon, a map or a plan is invalid, or a change to it is not possible.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum MappingError {
     /// The number of dimensions N is out of range.
     #[error("a length vector has 1 to {DIMENSIONS_MAX} dimensions, not {0}")]

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The place of a partition in its map, from 0: neighbouring boxes have neighbouring places. It changes when other
 /// boxes are split or joined; what stays the same for as long as the box does is the
 /// [`PartitionId`](doppel_model::PartitionId).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[repr(transparent)]
 pub struct PartitionIndex(pub u32);
 

@@ -22,7 +22,7 @@ pub struct BackupSummary {
 pub const BACKUP_PIECE_BYTES: usize = 1 << 20;
 
 /// A piece of a backup.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackupPiece {
     /// The next bytes of the file, at most [`BACKUP_PIECE_BYTES`].
     Bytes(Vec<u8>),

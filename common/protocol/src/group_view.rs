@@ -3,11 +3,12 @@
 use std::fmt;
 
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
+use serde::{Deserialize, Serialize};
 
 use super::Line;
 
 /// The state of a group id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupState {
     /// In use.
     Active,
@@ -19,7 +20,7 @@ pub enum GroupState {
 }
 
 /// A group with one page of the list of its members.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupView {
     /// The group's own record.
     pub summary: GroupSummary,
@@ -31,7 +32,7 @@ pub struct GroupView {
 
 /// A place in the list of a group's pages: after a member, or after one of the redirects that end at it. The text form
 /// is one or two page ids in hexadecimal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupPosition {
     /// The last member listed.
     pub member: PageId,
@@ -69,7 +70,7 @@ impl std::str::FromStr for GroupPosition {
 }
 
 /// A group's own record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupSummary {
     /// The id of the group.
     pub group: GroupId,
@@ -88,7 +89,7 @@ pub struct GroupSummary {
 }
 
 /// A member of a group, or a redirect that ends at one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberView {
     /// Its state.
     pub line: Line,
@@ -97,7 +98,7 @@ pub struct MemberView {
 }
 
 /// Which groups to list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupFilter {
     /// All groups in use.
     All,

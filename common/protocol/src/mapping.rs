@@ -153,7 +153,7 @@ pub struct RebalanceOutcome {
 }
 
 /// Why the mapping is not changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum RebalanceError {
     /// Another change is under way; there is only one at a time.
     #[error("a change of the mapping is under way (to plan {0}); wait for its end")]

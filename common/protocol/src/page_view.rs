@@ -1,11 +1,12 @@
 //! The record of a page, as tier 1 shows it.
 
 use doppel_model::{ContentHash, PageId, PageUrl, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::{Line, Rank, Unresolved};
 
 /// The record of a page.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageView {
     /// Its state, as in the feed.
     pub line: Line,
@@ -30,7 +31,7 @@ pub struct PageView {
 }
 
 /// The winner of a group, as the shard of a member knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WinnerView {
     /// The page.
     pub page: PageId,

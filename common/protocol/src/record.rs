@@ -13,7 +13,7 @@ use super::{
 };
 
 /// One event of the feed: the newest state of a page.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Its state.
     pub line: Line,
@@ -22,7 +22,7 @@ pub struct Change {
 }
 
 /// A section of the feed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
     /// The events. Those of one URL are in order.
     pub changes: Vec<Change>,

@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use doppel_model::{GroupId, PageUrl, ShardId, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// The maximum number of URLs that are stored for a repair, once as members before and once as the resulting
 /// sets. This is about 2 MB, so that a giant group does not make a giant record.
 pub const REPAIR_URLS_KEPT: usize = 10_000;
 
 /// The result of a repair or of a dry run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RepairReport {
     /// The group that was repaired, after following merges.
     pub group: GroupId,
@@ -45,7 +46,7 @@ pub fn within(components: &[Vec<PageUrl>], room: usize) -> Vec<Vec<PageUrl>> {
 }
 
 /// The id of an applied repair: `r7-0` is the seventh repair of shard 0. Ids are never reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RepairId {
     /// The shard that owns the group.
     pub shard: ShardId,
@@ -78,7 +79,7 @@ impl FromStr for RepairId {
 }
 
 /// An applied repair without its URLs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairEntry {
     /// The id of the repair.
     pub id: RepairId,
@@ -97,7 +98,7 @@ pub struct RepairEntry {
 }
 
 /// An applied repair with its URLs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairDetails {
     /// The repair without its URLs.
     pub entry: RepairEntry,
@@ -110,7 +111,7 @@ pub struct RepairDetails {
 }
 
 /// A page of the audit trail.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairTrail {
     /// The repairs, newest first.
     pub repairs: Vec<RepairEntry>,
@@ -121,7 +122,7 @@ pub struct RepairTrail {
 
 /// A position in the audit trail: how many repairs of each shard are still to come. The text form is
 /// hexadecimal numbers separated by dots.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairPosition(Vec<u64>);
 
 impl RepairPosition {

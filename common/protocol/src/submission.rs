@@ -8,7 +8,7 @@ use doppel_model::{PageUrl, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// A page version to record.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Submission {
     /// The page.
     pub url: PageUrl,
@@ -25,7 +25,7 @@ pub struct Submission {
 }
 
 /// The result of a fetch.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Body {
     /// A content.
     Content(Arc<Signature>),

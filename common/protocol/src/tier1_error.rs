@@ -1,7 +1,9 @@
 //! The errors of tier 1.
 
+use serde::{Deserialize, Serialize};
+
 /// Why tier 1 does not carry out a call.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Tier1Error {
     /// Too many pages are pending.
     #[error("{pending} pages are pending, the limit is {limit}; try again later")]
