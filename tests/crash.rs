@@ -48,11 +48,16 @@ fn inputs(kills: usize, made: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Starts to load one round. Every acknowledged page becomes a line of `acknowledged`.
-fn load(server: &Server, round: &Path, acknowledged: &Path) -> Child {
+/// Seconds that a load waits for a server that goes on, and for one that is killed.
+const UNDISTURBED: &str = "60";
+const KILLED: &str = "1";
+
+/// Starts to load one round. Every acknowledged page becomes a line of `acknowledged`. The load ends when the server has
+/// not answered for so many seconds.
+fn load(server: &Server, round: &Path, acknowledged: &Path, patience: &str) -> Child {
     let mut command = doppel();
     command
-        .args(["load", "--server", &server.url, "--patience", "1", "--batch", "40", "--acknowledged"])
+        .args(["load", "--server", &server.url, "--patience", patience, "--batch", "40", "--acknowledged"])
         .arg(acknowledged);
     command.arg(round).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
@@ -93,7 +98,11 @@ fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration
     let server = Server::start(data.path(), &[]);
     let time = |round: &PathBuf| {
         let begin = Instant::now();
-        assert!(finished(load(&server, round, acknowledged)), "the load of {} failed", round.display());
+        assert!(
+            finished(load(&server, round, acknowledged, UNDISTURBED)),
+            "the load of {} failed",
+            round.display()
+        );
         begin.elapsed()
     };
     let times = rounds.iter().map(time).collect();
@@ -149,7 +158,7 @@ fn kill_while_loading(options: &[&str]) {
         let mut span = usize::try_from(time.as_micros()).unwrap();
         let mut interrupted = 0;
         while interrupted < *planned {
-            let loading = load(&server, round, &acknowledged);
+            let loading = load(&server, round, &acknowledged, KILLED);
             let moment = random.index(span);
             std::thread::sleep(Duration::from_micros(moment as u64));
             server.kill();
@@ -168,7 +177,11 @@ fn kill_while_loading(options: &[&str]) {
             let kept = check_acknowledged(&server, &acknowledged);
             println!("{}: killed after {moment} us, {kept} acknowledged pages kept", round.display());
         }
-        assert!(finished(load(&server, round, &acknowledged)), "the load of {} failed", round.display());
+        assert!(
+            finished(load(&server, round, &acknowledged, UNDISTURBED)),
+            "the load of {} failed",
+            round.display()
+        );
     }
     check_acknowledged(&server, &acknowledged);
     server.flush();
