@@ -33,7 +33,7 @@ pub(crate) struct Pass {
     asked: Vec<Asked>,
     /// Pages that the index should have had were stored, and searched for again.
     repaired: bool,
-    delivered: bool,
+    counted: bool,
 }
 
 /// What a pass has for a node.
@@ -85,7 +85,7 @@ impl Pass {
             asked: Vec::new(),
             plan,
             repaired: false,
-            delivered: false,
+            counted: false,
         };
         for (index, command) in (first..).zip(commands) {
             pass.take(router, index, command);
@@ -262,18 +262,17 @@ impl Pass {
     /// Hands the answers over, in the order in which they were asked for.
     fn answer(&mut self, router: &Router) -> Result<(), RouterError> {
         router.check_running()?;
-        if self.delivered {
-            return Ok(());
+        // Counted first: whoever has all the answers finds them all in the load report.
+        if !self.counted {
+            self.asked.iter().for_each(|asked| asked.count(router));
+            self.counted = true;
         }
         let results: Vec<SearchResult> = self.asked.iter().filter_map(Asked::result).collect();
-        let asked = std::mem::take(&mut self.asked);
-        let delivered = if results.is_empty() { Ok(()) } else { router.source.deliver(results) };
-        if let Err(error) = delivered {
-            self.asked = asked;
-            return Err(error.into());
+        if !results.is_empty() {
+            router.source.deliver(results)?;
         }
-        asked.iter().for_each(|asked| asked.count(router));
-        self.delivered = true;
+        // The pass is run again when repeats cannot be handed over.
+        self.asked.clear();
         Ok(())
     }
 }
