@@ -6,12 +6,14 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// 64-bit XXH3 of `bytes`.
+#[inline]
 #[must_use]
 pub fn stable_hash64(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
 /// 128-bit XXH3 of `bytes`.
+#[inline]
 #[must_use]
 pub fn stable_hash128(bytes: &[u8]) -> u128 {
     xxh3_128(bytes)

@@ -53,6 +53,7 @@ impl Bounds {
     }
 
     /// Whether contents of these lengths belong to the box.
+    #[inline]
     #[must_use]
     pub fn contains(&self, lengths: &LengthVector) -> bool {
         (0..self.dimensions).all(|m| (self.lo[m]..=self.hi[m]).contains(&lengths.feature(m)))
@@ -116,6 +117,7 @@ impl BoundingSpace {
     }
 
     /// Whether a content of `total` shingles can be a near-duplicate.
+    #[inline]
     #[must_use]
     pub fn admits_total(&self, total: u32) -> bool {
         (self.totals.0..=self.totals.1).contains(&i64::from(total))
@@ -123,6 +125,7 @@ impl BoundingSpace {
 
     /// Whether a content with these lengths (the total first) can be a near-duplicate. Both vectors must come
     /// from the same lexicon.
+    #[inline]
     #[must_use]
     pub fn admits(&self, lengths: &[u32]) -> bool {
         let Some((&total, halves)) = lengths.split_first() else { return false };
@@ -136,6 +139,7 @@ impl BoundingSpace {
     }
 
     /// Whether `bounds` can contain the vector of a near-duplicate.
+    #[inline]
     #[must_use]
     pub fn meets(&self, bounds: &Bounds) -> bool {
         let least = bounds.lo[0].max(self.totals.0);

@@ -36,6 +36,7 @@ impl LengthVector {
     }
 
     /// Restores a vector from its lengths without checking them. Lengths beyond [`DIMENSIONS_MAX`] are left out.
+    #[inline]
     #[must_use]
     pub fn stored(lengths: &[u32]) -> Self {
         let dimensions = lengths.len().min(DIMENSIONS_MAX);
@@ -63,18 +64,21 @@ impl LengthVector {
     }
 
     /// The lengths, one per sub-dictionary, the total first.
+    #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[u32] {
         &self.lengths[..self.dimensions]
     }
 
     /// The number of distinct shingles.
+    #[inline]
     #[must_use]
     pub fn total(&self) -> u64 {
         self.lengths[0].into()
     }
 
     /// The feature with this number, which must be less than the number of dimensions. Feature 0 is the total.
+    #[inline]
     #[must_use]
     pub fn feature(&self, number: usize) -> i64 {
         let total = i64::from(self.lengths[0]);

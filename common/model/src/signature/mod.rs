@@ -52,6 +52,7 @@ pub const SHINGLE_BITS: u32 = 40;
 pub const BUCKET_SHIFT: u32 = 28;
 
 /// The bucket of the first word of a shingle, below [`BUCKETS`].
+#[inline]
 #[must_use]
 pub fn bucket(hash: u64) -> usize {
     (hash >> BUCKET_SHIFT) as usize % BUCKETS
@@ -117,39 +118,44 @@ impl Signature {
     }
 
     /// The stored form, which [`from_bytes`](Self::from_bytes) reads.
+    #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The hash of the token sequence.
+    #[inline]
     #[must_use]
     pub fn content(&self) -> ContentHash {
         ContentHash(array(&self.0, CONTENT))
     }
 
     /// Number of tokens, without the dummy tokens at the end.
+    #[inline]
     #[must_use]
     pub fn tokens(&self) -> u32 {
         u32::from_le_bytes(array(&self.0, TOKENS))
     }
 
     /// Number of distinct shingles.
+    #[inline]
     #[must_use]
     pub fn shingles(&self) -> u32 {
         u32::from_le_bytes(array(&self.0, SHINGLES))
     }
 
     /// The MinHash sketch: the low byte of each of 64 minima. All zero when there are no tokens.
+    #[inline]
     #[must_use]
     pub fn sketch(&self) -> &[u8; BINS] {
         self.0[SKETCH..SET].first_chunk().unwrap_or(&[0; BINS])
     }
 
     /// The distinct 40-bit shingle hashes, in ascending order.
+    #[inline]
     pub fn set(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        let packed = &self.0[SET..self.0.len() - CHECKSUM_BYTES];
-        packed.chunks_exact(set::ENTRY_BYTES).map(set::unpack)
+        set::entries(&self.0[SET..], self.shingles() as usize)
     }
 
     /// Number of shingle hashes that both signatures have.
@@ -217,7 +223,7 @@ fn check(bytes: &[u8]) -> Result<(), SignatureError> {
     if shingles > tokens || (shingles == 0) != (tokens == 0) {
         return Err(SignatureError::Counts { tokens, shingles });
     }
-    match set::first_out_of_order(&body[SET..]) {
+    match set::first_out_of_order(&bytes[SET..], shingles as usize) {
         Some(at) => Err(SignatureError::Order(at)),
         None => Ok(()),
     }

@@ -19,22 +19,24 @@ pub(super) fn pack(sorted: &[u64], out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// The hash in a chunk of [`ENTRY_BYTES`] bytes.
-pub(super) fn unpack(entry: &[u8]) -> u64 {
-    entry.iter().rev().fold(0, |hash, &byte| hash << 8 | u64::from(byte))
+/// The first `len` entries. At least 3 bytes must follow them, so that each can be read as 8 bytes; in a signature the
+/// checksum does.
+#[inline]
+pub(super) fn entries(packed: &[u8], len: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
+    (0..len).map(|at| load(packed, at))
 }
 
-/// The index of the first entry that is not greater than its predecessor.
-pub(super) fn first_out_of_order(packed: &[u8]) -> Option<usize> {
-    let entries = || packed.chunks_exact(ENTRY_BYTES).map(unpack);
-    entries().zip(entries().skip(1)).position(|(a, b)| a >= b).map(|at| at + 1)
+/// The index of the first of `len` entries that is not greater than its predecessor. As for [`entries`], at least 3
+/// bytes must follow.
+pub(super) fn first_out_of_order(packed: &[u8], len: usize) -> Option<usize> {
+    (1..len).find(|at| load(packed, at - 1) >= load(packed, *at))
 }
 
 /// Number of merges that [`shared`] runs in parallel.
 const LANES: usize = 4;
 
-/// Number of entries that two packed sets of `a_len` and `b_len` entries have in common. At least 3 bytes must
-/// follow the entries, so that each can be read as 8 bytes; in a signature the checksum does.
+/// Number of entries that two packed sets of `a_len` and `b_len` entries have in common. As for [`entries`], at least 3
+/// bytes must follow.
 ///
 /// The merge step has no data-dependent branch: real sets interleave at random, and a mispredicted branch costs
 /// more than the step itself. What remains is the latency of loading the entries for the next step, so the sets
