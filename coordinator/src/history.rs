@@ -62,19 +62,8 @@ mod tests {
         };
         let load = |plan_version| LoadReport {
             plan_version,
-            dimensions: 3,
             partitions: vec![partition.clone()],
-            searches: 0,
-            fan_out: 0,
-            imbalance: 1.0,
-            imbalance_floor: 1.0,
-            fan_out_saved: None,
-            serving_nodes: 1,
-            node_fan_out: 0,
-            node_imbalance: 1.0,
-            node_imbalance_floor: 1.0,
-            node_fan_out_saved: None,
-            file_bytes: 0,
+            ..LoadReport::default()
         };
         let count = HISTORY_POINTS as u64 + 10;
         for plan_version in 0..count {

@@ -130,22 +130,7 @@ impl Tier2Api for Exhaustive {
             comparisons: 0,
             bytes,
         };
-        Ok(LoadReport {
-            plan_version: 0,
-            dimensions: 1,
-            partitions: vec![only],
-            searches: 0,
-            fan_out: 0,
-            imbalance: 1.0,
-            imbalance_floor: 1.0,
-            fan_out_saved: None,
-            serving_nodes: 1,
-            node_fan_out: 0,
-            node_imbalance: 1.0,
-            node_imbalance_floor: 1.0,
-            node_fan_out_saved: None,
-            file_bytes: 0,
-        })
+        Ok(LoadReport { partitions: vec![only], ..LoadReport::default() })
     }
 
     fn flush_batch(&self) -> Result<(), IndexError> {

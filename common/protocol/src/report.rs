@@ -71,3 +71,25 @@ pub struct LoadReport {
     /// The size of the signature file on disk, in bytes.
     pub file_bytes: u64,
 }
+
+/// One node without pages: nothing is searched, and everything is even.
+impl Default for LoadReport {
+    fn default() -> Self {
+        Self {
+            plan_version: 0,
+            dimensions: 1,
+            partitions: Vec::new(),
+            searches: 0,
+            fan_out: 0,
+            imbalance: 1.0,
+            imbalance_floor: 1.0,
+            fan_out_saved: None,
+            serving_nodes: 1,
+            node_fan_out: 0,
+            node_imbalance: 1.0,
+            node_imbalance_floor: 1.0,
+            node_fan_out_saved: None,
+            file_bytes: 0,
+        }
+    }
+}
