@@ -22,16 +22,20 @@ use crate::totals;
 type Hinted = (Submission, Option<Hint>);
 
 impl Tier1 {
-    /// Applies commands at one range, and returns when they are committed.
+    /// Applies commands at one range, and returns when they are committed. They may be held back while too many
+    /// messages are on their way.
     pub(super) fn apply(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
-        self.check()?;
-        owner.ask(|reply| Task::Apply { commands, reply })?.wait()?
+        self.apply_with(owner, commands, true)
     }
 
-    /// The same for commands that never wait for messages to leave.
+    /// The same for commands that are never held back.
     pub(super) fn apply_at_once(&self, owner: &Owner, commands: Vec<Command>) -> Result<(), Tier1Error> {
+        self.apply_with(owner, commands, false)
+    }
+
+    fn apply_with(&self, owner: &Owner, commands: Vec<Command>, may_wait: bool) -> Result<(), Tier1Error> {
         self.check()?;
-        owner.ask(|reply| Task::ApplyAtOnce { commands, reply })?.wait()?
+        owner.ask(|reply| Task::Apply { commands, may_wait, reply })?.wait()?
     }
 
     /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.

@@ -20,14 +20,11 @@ pub(crate) enum Task {
     },
     /// Commands that never wait for messages to leave.
     Commands(Vec<Command>),
-    /// The same, and their commit is waited for.
-    ApplyAtOnce {
-        commands: Vec<Command>,
-        reply: Sender<Result<(), Tier1Error>>,
-    },
     /// Commands whose commit is waited for.
     Apply {
         commands: Vec<Command>,
+        /// Whether they are held back while too many messages are on their way.
+        may_wait: bool,
         reply: Sender<Result<(), Tier1Error>>,
     },
     /// How far the range is when everything handed in before is committed.

@@ -171,7 +171,6 @@ impl Writer<'_> {
             | Task::Submit { .. }
             | Task::Commands(_)
             | Task::Apply { .. }
-            | Task::ApplyAtOnce { .. }
             | Task::Report { .. } => {
                 self.stopping = true;
             }

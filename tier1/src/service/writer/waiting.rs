@@ -18,8 +18,7 @@ pub(super) struct Waiting {
 
 enum Reply {
     Submit(Sender<Result<Vec<Outcome>, Tier1Error>>),
-    Apply(Sender<Result<(), Tier1Error>>),
-    ApplyAtOnce(Sender<Result<(), Tier1Error>>),
+    Apply { may_wait: bool, to: Sender<Result<(), Tier1Error>> },
     Report(Sender<Result<Report, Tier1Error>>),
     Nobody,
 }
@@ -36,20 +35,23 @@ impl Waiting {
                 (commands, Reply::Submit(reply))
             }
             Task::Commands(commands) => (commands.into(), Reply::Nobody),
-            Task::Apply { commands, reply } => (commands.into(), Reply::Apply(reply)),
-            Task::ApplyAtOnce { commands, reply } => (commands.into(), Reply::ApplyAtOnce(reply)),
+            Task::Apply { commands, may_wait, reply } => {
+                (commands.into(), Reply::Apply { may_wait, to: reply })
+            }
             Task::Report { reply } => (VecDeque::new(), Reply::Report(reply)),
             other => return Err(other),
         };
         Ok(Self { commands, answered: Vec::new(), reply })
     }
 
-    /// Whether it waits while too many messages are on their way. Submissions do, and commands that `Apply` brings.
+    /// Whether it waits while too many messages are on their way. Submissions do, and commands that say so.
     pub(super) fn may_wait(&self) -> bool {
-        match self.reply {
-            Reply::Submit(_) | Reply::Apply(_) => !self.commands.is_empty(),
-            Reply::ApplyAtOnce(_) | Reply::Report(_) | Reply::Nobody => false,
-        }
+        let may_wait = match self.reply {
+            Reply::Submit(_) => true,
+            Reply::Apply { may_wait, .. } => may_wait,
+            Reply::Report(_) | Reply::Nobody => false,
+        };
+        may_wait && !self.commands.is_empty()
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -85,7 +87,7 @@ impl Waiting {
     pub(super) fn finish(self, range: &Range) {
         match self.reply {
             Reply::Submit(reply) => drop(reply.send(Ok(self.answered))),
-            Reply::Apply(reply) | Reply::ApplyAtOnce(reply) => drop(reply.send(Ok(()))),
+            Reply::Apply { to, .. } => drop(to.send(Ok(()))),
             Reply::Report(reply) => {
                 let report = Report { backlog: range.backlog(), traffic: range.traffic() };
                 drop(reply.send(Ok(report)));
@@ -97,7 +99,7 @@ impl Waiting {
     pub(super) fn refuse(self, refused: &Tier1Error) {
         match self.reply {
             Reply::Submit(reply) => drop(reply.send(Err(refused.clone()))),
-            Reply::Apply(reply) | Reply::ApplyAtOnce(reply) => drop(reply.send(Err(refused.clone()))),
+            Reply::Apply { to, .. } => drop(to.send(Err(refused.clone()))),
             Reply::Report(reply) => drop(reply.send(Err(refused.clone()))),
             Reply::Nobody => {}
         }
@@ -117,7 +119,7 @@ mod tests {
         let (apply, report) = (bounded(1).0, bounded(1).0);
         let tasks = [
             Task::Commands(Vec::new()),
-            Task::Apply { commands: commands(), reply: apply },
+            Task::Apply { commands: commands(), may_wait: true, reply: apply },
             Task::Commands(Vec::new()),
             Task::Report { reply: report },
             Task::Commands(commands()),
