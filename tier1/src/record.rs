@@ -373,3 +373,16 @@ impl Group {
         self.dirty || self.is_alone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_similarity_is_shared_over_union() {
+        let jaccard = |shared, a, b| Similarity { shared, a, b }.jaccard();
+        assert_eq!([jaccard(3, 4, 5), jaccard(0, 4, 5), jaccard(4, 4, 4)], [0.5, 0.0, 1.0]);
+        // Two contents without shingles are equal.
+        assert_eq!(jaccard(0, 0, 0), 1.0);
+    }
+}

@@ -9,6 +9,7 @@ mod comes_back;
 mod directed;
 mod gone;
 mod index;
+mod limits;
 mod steps;
 mod uncompared;
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
 use crate::range::owed::OwedScan;
-use crate::store::{Memory, each};
+use crate::store::{Intercept, Intercepted, Memory, each};
 
 const SHARDS: u16 = 4;
 
@@ -194,6 +194,14 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
     }
     assert_eq!(a.range.backlog().messages, 140);
     let mut posts = 0;
+    // What is read ahead is bounded, also when it is read from rows of several pairs of shards.
+    let ahead = a.post(100).unwrap();
+    assert_eq!(ahead.messages.len(), 3);
+    let receipt = b.apply(ahead).unwrap();
+    a.range.confirmed(RangeId(1), &Ok(receipt));
+    let ahead = a.post(100).unwrap();
+    assert_eq!(ahead.messages.len(), 3);
+    a.range.confirmed(RangeId(1), &Err(PeerError::Busy(RangeId(1))));
     while let Some(post) = a.post(2) {
         posts += 1;
         if posts == 20 {
@@ -215,8 +223,49 @@ fn a_post_to_another_range_is_refused() {
     let [mut a, _] = Driven::pair();
     a.commit(redirects(0, 1));
     let post = a.post(9).unwrap();
-    let refused = a.range.take_in(1, post).unwrap_err();
+    let refused = a.range.take_in(1, post.clone()).unwrap_err();
     assert!(matches!(refused, PeerError::Misdirected { sender: RangeId(0), .. }), "{refused}");
+
+    // One message that is not from the sender, not for the receiver, or for no shard that there is.
+    let [_, mut b] = Driven::pair();
+    let Envelope { from, to, .. } = post.messages[0];
+    for (from, to) in [(to, to), (from, from), (from, ShardId(SHARDS)), (ShardId(SHARDS), to)] {
+        let mut wrong = post.clone();
+        (wrong.messages[1].from, wrong.messages[1].to) = (from, to);
+        let refused = b.range.take_in(1, wrong).unwrap_err();
+        assert!(matches!(refused, PeerError::Misdirected { .. }), "{refused}");
+    }
+    assert!(!b.range.has_work());
+    b.range.take_in(1, post.clone()).unwrap();
+    assert!(b.range.has_work());
+    let busy = b.range.take_in(2, post).unwrap_err();
+    assert!(matches!(busy, PeerError::Busy(RangeId(0))), "{busy}");
+}
+
+#[test]
+fn what_is_to_be_posted_is_known_also_after_a_restart() {
+    let [mut a, mut b] = Driven::pair();
+    let state = |a: &Driven| (a.range.outbox().has_posts(), a.range.outbox().is_posting());
+    assert_eq!(state(&a), (false, false));
+    a.commit(redirects(0, 2));
+    assert_eq!(state(&a), (true, false));
+    let post = a.post(9).unwrap();
+    assert_eq!(state(&a), (false, true));
+    let receipt = b.apply(post).unwrap();
+    a.range.confirmed(RangeId(1), &Ok(receipt));
+    assert_eq!(state(&a), (false, false));
+    a.commit(Vec::new());
+    let extents = |a: &Driven| a.range.outbox().extents().collect::<Vec<_>>();
+    let before = extents(&a);
+    assert!(!before.is_empty() && before.iter().all(|(_, _, confirmed, settled)| confirmed == settled));
+    assert_eq!(extents(&Driven::open(&a.store, 0)), before);
+}
+
+#[test]
+fn a_commit_without_messages_has_none_left() {
+    let [mut a, _] = Driven::pair();
+    let store = Arc::clone(&a.store);
+    assert!(!a.range.build(&*store, COMMIT_ROWS).deliver_half().unwrap());
 }
 
 #[test]
@@ -314,34 +363,24 @@ fn what_is_owed_before_a_damaged_row_is_found() {
     assert_eq!(scan(&*a.store), (39, 1));
 }
 
-/// A store that cannot read a row, nor any behind it.
-struct Torn {
-    rows: Arc<Memory>,
-    at: Vec<u8>,
-}
+/// Cannot read the row with this key, nor any behind it.
+struct TornAt(Vec<u8>);
 
-impl Store for Torn {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.rows.get(key)
-    }
-
+impl Intercept for TornAt {
     fn range(
         &self,
+        rows: &Memory,
         from: &[u8],
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         let mut goes_on = true;
-        let is_torn = (from..to).contains(&&*self.at);
-        self.rows.range(from, if is_torn { &self.at } else { to }, &mut |key, value| {
+        let is_torn = (from..to).contains(&&*self.0);
+        rows.range(from, if is_torn { &self.0 } else { to }, &mut |key, value| {
             goes_on = each(key, value);
             goes_on
         })?;
         if is_torn && goes_on { Err(StoreError::Engine("it is torn".to_owned())) } else { Ok(()) }
-    }
-
-    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        self.rows.commit(writes)
     }
 }
 
@@ -351,6 +390,11 @@ fn a_scan_ends_though_the_store_fails() {
     let keys = forty_pending(&mut a);
     let in_first_shard = keys.iter().take_while(|key| key[..2] == keys[0][..2]).count();
     assert!((5..39).contains(&in_first_shard), "{in_first_shard}");
-    let store = Torn { rows: Arc::clone(&a.store), at: keys[3].clone() };
+    let store = Intercepted::new(TornAt(keys[3].clone()));
+    a.store
+        .range(&[], &[0xff; 64], &mut |key, value| {
+            store.rows.commit(vec![(key.to_vec(), Some(value.to_vec()))]).is_ok()
+        })
+        .unwrap();
     assert_eq!(scan(&store), (3 + 40 - in_first_shard, 1));
 }

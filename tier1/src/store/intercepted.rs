@@ -1,15 +1,31 @@
-//! A store in memory whose commits go through a test.
+//! A store in memory whose calls go through a test.
 #![allow(unreachable_pub, reason = "the simulation hands it out")]
 
 use super::{Memory, Store, StoreError, Write};
 
-/// What a test does with each commit.
+/// What a test does with each call.
 pub trait Intercept: Send + Sync {
     /// Takes a commit to `rows`, which the store has: as it is, otherwise, or not at all.
     ///
     /// # Errors
     /// What the writer is to be told.
-    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError>;
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        rows.commit(writes)
+    }
+
+    /// Reads rows, as [`Store::range`] does.
+    ///
+    /// # Errors
+    /// What the reader is to be told.
+    fn range(
+        &self,
+        rows: &Memory,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        rows.range(from, to, each)
+    }
 }
 
 /// The store.
@@ -17,7 +33,7 @@ pub trait Intercept: Send + Sync {
 pub struct Intercepted<I> {
     /// What it holds.
     pub rows: Memory,
-    /// What takes its commits.
+    /// What takes its calls.
     pub by: I,
 }
 
@@ -39,7 +55,7 @@ impl<I: Intercept> Store for Intercepted<I> {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        self.rows.range(from, to, each)
+        self.by.range(&self.rows, from, to, each)
     }
 
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {

@@ -113,6 +113,8 @@ impl World {
                 (_, false) => Status::Member,
             };
             assert_eq!(published.status, expected, "{name}");
+            let is_compared = matches!(page.body, ModelBody::Content(_)) && name != winner;
+            assert_eq!(published.similarity.is_some(), is_compared, "{name}");
         }
         self.check_rows(&seen_groups);
     }

@@ -1,0 +1,383 @@
+//! Single rules at their limits, where random runs are too coarse to see a fault.
+
+use doppel_protocol::Outcome;
+
+use super::*;
+use crate::machine::{Envelope, Message};
+use crate::record::{Evidence, Forward, Group};
+
+impl World {
+    /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
+    /// other afterwards.
+    fn commit_only(&mut self, work: impl FnOnce(&mut Machine<'_, '_>)) -> Vec<Effect> {
+        let Applied { writes, effects, .. } = {
+            let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
+            work(&mut machine);
+            machine.finish().unwrap()
+        };
+        self.store.commit(writes).unwrap();
+        effects
+    }
+
+    /// Hands a message over, as if it had just arrived.
+    fn receive(&mut self, to: ShardId, message: Message) {
+        self.commit_only(|machine| {
+            machine.here = to;
+            machine.receive(message).unwrap();
+        });
+    }
+
+    /// A new version of a page.
+    fn version(&mut self, name: &str, body: Body) -> Command {
+        self.clock += 1;
+        let submission = Submission {
+            url: PageUrl::parse(name).unwrap(),
+            fetched_at: Timestamp::from_millis(self.clock),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body,
+        };
+        Command::Submit { submission: Box::new(submission), hint: None }
+    }
+
+    fn push(&mut self, name: &str, body: Body) {
+        let version = self.version(name, body);
+        self.commit(vec![version], usize::MAX);
+    }
+
+    /// What a submission is answered.
+    fn outcome(&mut self, name: &str, body: Body) -> Outcome {
+        let version = self.version(name, body);
+        let effects = self.commit_only(|machine| machine.command(version).unwrap());
+        let outcome = effects.into_iter().find_map(|effect| match effect {
+            Effect::Outcome(outcome) => Some(outcome),
+            _ => None,
+        });
+        outcome.unwrap()
+    }
+
+    /// Exact copies, at rest in one group.
+    fn copies(&mut self, count: usize, k: u64) -> Vec<PageId> {
+        let names: Vec<String> = (1..=count).map(|n| format!("http://h{k}/{}", "x".repeat(n))).collect();
+        for name in &names {
+            self.give(name, k);
+            self.compare_all();
+        }
+        self.settle();
+        names.iter().map(|name| PageId::of(name)).collect()
+    }
+
+    fn group(&self, page: PageId) -> GroupId {
+        self.record(page).unwrap().content().unwrap().membership.as_ref().unwrap().group
+    }
+
+    fn group_record(&self, group: GroupId) -> Option<GroupRecord> {
+        read(&self.store, &key::group(group)).unwrap()
+    }
+
+    fn in_use(&self, group: GroupId) -> Group {
+        match self.group_record(group) {
+            Some(GroupRecord::Active(record)) => record,
+            other => panic!("{group} is not in use: {other:?}"),
+        }
+    }
+
+    /// The worker's answer about a group in which this many changes have happened since it read the members.
+    fn recompute(&mut self, group: GroupId, missed: u64, out: Vec<(PageId, u32, ContentHash)>) {
+        let Group { changes, losses, .. } = self.in_use(group);
+        let changes = changes - missed;
+        let regrouped = Regrouped { group, changes, losses, out, last: true, repair: false, audit: None };
+        self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap());
+    }
+
+    /// A member as a recomputation names it.
+    fn named(&self, page: PageId) -> (PageId, u32, ContentHash) {
+        let record = self.record(page).unwrap();
+        (page, record.membership_number, record.content().unwrap().content)
+    }
+
+    /// The page was searched, and its one partner is asked and has not answered.
+    fn is_asking(&mut self, name: &str, k: u64) -> PageId {
+        self.give(name, k);
+        while !self.orders.is_empty() {
+            self.index_step();
+        }
+        let commands: Vec<Command> = self.commands.drain(..).collect();
+        self.commit(commands, 0);
+        let page = PageId::of(name);
+        assert!(self.record(page).unwrap().content().unwrap().asking.is_some());
+        page
+    }
+}
+
+#[test]
+fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doubled() {
+    let mut world = World::new(1, 1);
+    assert_eq!(world.shards.settings.low_cohesion_percent, 25);
+    let pages = world.copies(8, 1);
+    let group = world.group(pages[0]);
+    let differs = |world: &mut World, page: PageId| {
+        let (_, membership_number, _) = world.named(page);
+        let message = Message::Dissimilar { group, page, membership_number, dissimilar: true };
+        world.receive(group.shard(), message);
+        world.in_use(group).dirty
+    };
+    assert!(!differs(&mut world, pages[1]));
+    assert!(differs(&mut world, pages[2]));
+    world.recompute(group, 0, Vec::new());
+    assert!(!world.in_use(group).dirty);
+    assert!(!differs(&mut world, pages[3]));
+    assert!(differs(&mut world, pages[4]));
+
+    let mut never = World::new(1, 1);
+    never.shards.settings.low_cohesion_percent = 0;
+    let pages = never.copies(8, 1);
+    assert!(!pages[1..].iter().any(|page| differs(&mut never, *page)));
+}
+
+#[test]
+fn a_recomputation_is_made_again_only_for_what_it_can_have_missed() {
+    let mut world = World::new(1, 1);
+    let pages = world.copies(4, 1);
+    let group = world.group(pages[0]);
+    // Who has joined since is linked to somebody who stays.
+    world.recompute(group, 1, Vec::new());
+    assert!(!world.in_use(group).dirty);
+    // A content that has changed since then is not what was compared.
+    let (page, number, _) = world.named(pages[1]);
+    let other = world.signatures[30].content();
+    world.recompute(group, 0, vec![(page, number, other)]);
+    assert_eq!((world.in_use(group).members, world.in_use(group).dirty), (4, false));
+    // Who has joined since may have been linked to the one that goes.
+    let out = vec![world.named(pages[1])];
+    world.recompute(group, 1, out);
+    assert_eq!(world.in_use(group).members, 3);
+    assert!(world.in_use(group).dirty);
+}
+
+#[test]
+fn a_quarantine_ends_when_the_group_is_no_giant_any_more() {
+    let mut world = World::new(1, 1);
+    world.shards.settings.group_members_max = 3;
+    let pages = world.copies(5, 1);
+    let group = world.group(pages[0]);
+    assert!(world.in_use(group).quarantined);
+    world.recompute(group, 0, Vec::new());
+    assert!(world.in_use(group).quarantined);
+    let out = vec![world.named(pages[3]), world.named(pages[4])];
+    world.recompute(group, 0, out);
+    assert!(!world.in_use(group).quarantined);
+}
+
+#[test]
+fn the_last_of_a_group_that_owes_a_recomputation_is_compared_anew() {
+    let mut world = World::new(1, 1);
+    let names = ["http://h/a", "http://h/bb", "http://h/ccc"];
+    for (name, k) in names.iter().zip(0..) {
+        world.give(name, k);
+        world.compare_all();
+    }
+    world.settle();
+    let [a, b, c] = names.map(PageId::of);
+    let group = world.group(a);
+    // The middle of the chain goes, then one end, before anybody has recomputed.
+    for (page, name) in [(b, names[1]), (c, names[2])] {
+        world.push(name, Body::Dead);
+        assert_eq!(world.record(page).unwrap().published.status, Status::Dead);
+    }
+    assert_eq!(world.group_record(group), None);
+    assert_eq!(world.record(a).unwrap().published.status, Status::Pending);
+}
+
+#[test]
+fn the_larger_id_gives_way_whichever_was_told() {
+    let mut world = World::new(1, 1);
+    let (first, second) = (world.copies(2, 1), world.copies(2, 9));
+    let (small, large) = (world.group(first[0]), world.group(second[0]));
+    assert!(small < large);
+    let ((page, _, content), (partner, _, partner_content)) = (world.named(first[0]), world.named(second[0]));
+    let evidence = Evidence { page, content, partner, partner_content };
+    world.receive(small.shard(), Message::Merge { group: small, into: large, evidence });
+    world.commit(Vec::new(), usize::MAX);
+    assert!(
+        matches!(world.group_record(large), Some(GroupRecord::Forward(Forward { into, .. })) if into == small)
+    );
+    assert_eq!(world.in_use(small).members, 4);
+}
+
+#[test]
+fn a_group_that_comes_back_has_numbers_of_its_own() {
+    let mut world = World::new(1, 1);
+    let pages = world.copies(2, 1);
+    let gone = GroupId::new(1_000, ShardId(0));
+    let member: Member = read(&world.store, &key::member(world.group(pages[0]), pages[0])).unwrap().unwrap();
+    let members = vec![(pages[0], member.clone()), (pages[1], member)];
+    world.receive(ShardId(0), Message::TransferMembers { into: gone, members, done: None });
+    let Group { changes, losses, members, dirty, .. } = world.in_use(gone);
+    assert!(changes >= 1 << 32 && losses >= 1 << 32, "{changes} changes, {losses} losses");
+    assert_eq!((members, dirty), (2, true));
+}
+
+#[test]
+fn an_answer_to_another_search_or_content_is_dropped() {
+    let mut world = World::new(1, 1);
+    world.copies(2, 1);
+    let page = world.is_asking("http://h/b", 1);
+    let before = world.record(page).unwrap();
+    let (content, ticket) = (before.content().unwrap().content, before.ticket);
+    let other = world.signatures[30].content();
+    for (content, ticket) in [(content, ticket - 1), (other, ticket)] {
+        world.receive(ShardId(0), Message::Answer { page, content, ticket, found: None });
+        assert_eq!(world.record(page).unwrap(), before);
+    }
+    world.receive(ShardId(0), Message::Answer { page, content, ticket, found: None });
+    assert_ne!(world.record(page).unwrap(), before);
+}
+
+#[test]
+fn a_search_is_resumed_only_where_it_is_lost() {
+    let mut world = World::new(1, 1);
+    let compared = world.copies(2, 1)[0];
+    let asking = world.is_asking("http://h/b", 1);
+    for page in [compared, asking] {
+        let before = world.record(page).unwrap();
+        world.commit(vec![Command::ResumeSearch { page }], 0);
+        assert!(world.orders.is_empty());
+        assert_eq!(world.record(page).unwrap(), before);
+    }
+    world.give("http://h/c", 2);
+    world.orders.clear();
+    let page = PageId::of("http://h/c");
+    world.commit(vec![Command::ResumeSearch { page }], 0);
+    assert_eq!(world.orders.len(), 1);
+}
+
+#[test]
+fn a_search_that_nobody_asked_for_is_owed() {
+    let mut world = World::new(1, 1);
+    let (page, _, content) = {
+        let page = world.copies(2, 1)[0];
+        world.named(page)
+    };
+    let repeat = |content| {
+        let (ticket, pairs) = (Search::UNREQUESTED, Vec::new());
+        Command::Searched(SearchResult { page, content, ticket, pairs })
+    };
+    world.commit(vec![repeat(world.signatures[30].content())], usize::MAX);
+    assert!(world.deferred.is_empty());
+    world.commit(vec![repeat(content)], usize::MAX);
+    assert_eq!(world.deferred, [page]);
+    world.settle();
+    world.check();
+}
+
+#[test]
+fn a_content_that_changes_within_its_group_keeps_its_membership() {
+    let mut world = World::new(1, 1);
+    for (name, k) in [("http://h/a", 1), ("http://h/bb", 1), ("http://h/ccc", 1)] {
+        world.give(name, k);
+        world.compare_all();
+    }
+    world.settle();
+    let page = PageId::of("http://h/ccc");
+    let (_, number, _) = world.named(page);
+    world.give("http://h/ccc", 2);
+    world.settle();
+    assert_eq!(world.named(page).1, number);
+    // Another family's content is another group's.
+    world.give("http://h/ccc", 20);
+    world.settle();
+    assert_ne!(world.record(page).unwrap().membership_number, number);
+    world.check();
+}
+
+#[test]
+fn a_page_without_tokens_is_unique_when_its_redirect_has_gone() {
+    let mut world = World::new(1, 1);
+    let empty = Arc::new(Builder::new().build(&[]));
+    world.numbers.insert(empty.content(), 1_000);
+    world.push("http://h/empty", Body::Content(empty));
+    world.push("http://h/source", Body::Redirect(PageUrl::parse("http://h/empty").unwrap()));
+    world.settle();
+    let status = |world: &World| world.record(PageId::of("http://h/empty")).unwrap().published.status;
+    assert_eq!(status(&world), Status::Winner);
+    world.push("http://h/source", Body::Dead);
+    world.settle();
+    assert_eq!(status(&world), Status::Unique);
+}
+
+#[test]
+fn a_second_death_changes_nothing() {
+    let mut world = World::new(1, 1);
+    world.outcome("http://h/a", Body::Dead);
+    let event = world.record(PageId::of("http://h/a")).unwrap().event;
+    assert_eq!(world.outcome("http://h/a", Body::Dead), Outcome::Unchanged);
+    assert_eq!(world.record(PageId::of("http://h/a")).unwrap().event, event);
+}
+
+#[test]
+fn the_first_of_two_urls_with_one_hash_stays() {
+    let mut world = World::new(1, 1);
+    world.outcome("http://h/a", Body::Dead);
+    let page = PageId::of("http://h/b");
+    let first = world.record(PageId::of("http://h/a")).unwrap();
+    let row = crate::record::encode(&first).unwrap();
+    world.store.commit(vec![(key::page(ShardId(0), page), Some(row))]).unwrap();
+    let content = Body::Content(Arc::clone(&world.signatures[3]));
+    assert_eq!(world.outcome("http://h/b", content), Outcome::Stale);
+    assert_eq!(world.record(page).unwrap(), first);
+}
+
+#[test]
+fn what_has_ended_is_kept_to_the_millisecond() {
+    let mut world = World::new(1, 1);
+    world.outcome("http://h/a", Body::Dead);
+    let mut record = world.record(PageId::of("http://h/a")).unwrap();
+    let [dead, purged, merged, audit] = [100, 10, 50, 70].map(Duration::from_millis);
+    let retention = Retention { dead, purged, merged, audit };
+    let at = Timestamp::from_millis;
+    assert!(retention.is_page_due(&record, at(0)), "the time is not written down yet");
+    record.ended = Some(at(1_000));
+    for (state, last) in [(State::Dead, 1_100), (State::Purged, 1_010)] {
+        record.state = state;
+        assert!(!retention.is_page_due(&record, at(last - 1)));
+        assert!(retention.is_page_due(&record, at(last)));
+    }
+    let content = world.signatures[0].content();
+    let page = PageId::of("http://h/a");
+    let mut forward = Forward {
+        into: GroupId::new(1, ShardId(0)),
+        dirty: false,
+        search_again: false,
+        evidence: Evidence { page, content, partner: page, partner_content: content },
+        done: true,
+        forwarding_entries: 0,
+        ended: None,
+    };
+    assert!(retention.is_group_due(&forward, at(0)));
+    forward.ended = Some(at(1_000));
+    assert!(!retention.is_group_due(&forward, at(1_049)));
+    assert!(retention.is_group_due(&forward, at(1_050)));
+}
+
+#[test]
+fn a_commit_has_enough_at_its_number_of_rows_and_earlier_with_many_messages_on_their_way() {
+    let mut world = World::new(1, 1);
+    let shard = ShardId(0);
+    let message = |number| {
+        let message = Message::Continue { group: GroupId::new(1, shard) };
+        (Envelope { from: shard, to: shard, number, message }, true)
+    };
+    // The limit, and three eighths of it.
+    for (messages, enough) in [(0, 16), (1_000, 16), (1_001, 12)] {
+        world.shards.queue = (1..=messages).map(message).collect();
+        let mut machine = Machine::new(&world.store, &mut world.shards, 16);
+        for row in 0..20_u8 {
+            let rows = usize::from(row);
+            assert_eq!(machine.has_enough(), rows >= enough, "{rows} rows, {messages} messages");
+            assert_eq!(machine.has_eighths(3), rows >= 6, "{rows} rows");
+            machine.txn.put(vec![row], Vec::new());
+        }
+    }
+}
