@@ -134,7 +134,7 @@ fn recompute(
 ) -> Result<Option<Repair>, Problem> {
     let report = app.tier1().repair(group, dry_run, by)?;
     if let Some(report) = &report {
-        tracing::info!(%group, by, applied = report.applied, sets = report.components.len(), "repair");
+        tracing::info!(%group, by, applied = report.applied, components = report.components.len(), "repair");
     }
     Ok(report.map(|report| listed(report, room)))
 }

@@ -165,7 +165,7 @@ pub enum RebalanceError {
     #[error("the request cannot be stored: {0}")]
     Store(String),
     /// There is no unfinished request.
-    #[error("there is no request to cancel: none is under way")]
+    #[error("there is no request to cancel; a change that the server has begun by itself goes on")]
     NothingToCancel,
     /// The index cannot answer now.
     #[error(transparent)]
