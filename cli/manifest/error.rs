@@ -49,7 +49,7 @@ pub(crate) enum ManifestError {
     },
     /// Numbers of shards and ranges that do not go together.
     #[error("{0}: give another --ranges or --shards")]
-    Ranges(#[from] RangeMapError),
+    Ranges(RangeMapError),
     /// Another pairwise function than this program has.
     #[error(
         "{} was made for policy {found}, and this program has {expected}; make a new directory and load the pages again",
@@ -91,4 +91,11 @@ pub(crate) enum ManifestError {
         /// What was asked for.
         wanted: WinnerOrder,
     },
+}
+
+// Its text is part of this one's, so it is not named as the source again.
+impl From<RangeMapError> for ManifestError {
+    fn from(error: RangeMapError) -> Self {
+        Self::Ranges(error)
+    }
 }

@@ -39,7 +39,7 @@ fn ranges_are_kept_and_bring_their_shards() {
     let conflict = open("both", None, Some(3)).unwrap_err().to_string();
     assert!(conflict.contains("made with --ranges 2, not 3"), "{conflict}");
     let many = open("many", Some(2), Some(3)).unwrap_err().to_string();
-    assert!(many.starts_with("3 ranges of 2 shards"), "{many}");
+    assert!(many.starts_with("3 ranges for 2 shards"), "{many}");
     assert!(!home.path().join("many").exists());
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn of<'m>(metas: impl IntoIterator<Item = &'m Meta>) -> u64 {
 /// Compares a database in `dir` with what was noted.
 pub(crate) fn verify(dir: &Path, now: u64) -> Result<(), StoreError> {
     match read(dir) {
-        Ok(Some(noted)) if noted > now => Err(StoreError::Behind { now, noted }),
+        Ok(Some(noted)) if noted > now => Err(StoreError::Behind { database: dir.to_owned(), now, noted }),
         // What cannot be read says nothing about the database.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -100,7 +100,7 @@ mod tests {
         progress.note_now(&meta(6));
         verify(dir.path(), 13).unwrap();
         verify(dir.path(), 14).unwrap();
-        assert!(matches!(verify(dir.path(), 12), Err(StoreError::Behind { now: 12, noted: 13 })));
+        assert!(matches!(verify(dir.path(), 12), Err(StoreError::Behind { now: 12, noted: 13, .. })));
         fs::write(dir.path().join(NAME), "1x").unwrap();
         verify(dir.path(), 0).unwrap();
     }

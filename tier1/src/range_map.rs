@@ -20,7 +20,7 @@ pub enum RangeMapError {
     Shards(u16),
     /// The number of ranges.
     #[error(
-        "{ranges} ranges of {shards} shards; a range has at least one shard, and there is at least one range"
+        "{ranges} ranges for {shards} shards; each range needs at least one shard, and there must be at least one range"
     )]
     Ranges {
         /// How many ranges.

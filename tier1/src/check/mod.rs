@@ -99,7 +99,10 @@ pub fn of_directory(
         }
         checker.report
     }));
-    checked.map_err(|_| StoreError::Corrupt("the engine panicked on reading it".to_owned()))
+    checked.map_err(|_| StoreError::Corrupt {
+        database: dir.to_owned(),
+        what: "the engine panicked on reading it".to_owned(),
+    })
 }
 
 /// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.
@@ -225,7 +228,9 @@ impl<'s> Checker<'s> {
     /// What the engine fails with is said once: it would be said for every row.
     fn engine(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.engine_failed, true) {
-            self.find(Invariant::Engine, "the database", error.to_string());
+            let subject = "the database";
+            let said = error.to_string();
+            self.find(Invariant::Engine, subject, said.strip_prefix(subject).unwrap_or(&said).trim_start());
         }
     }
 

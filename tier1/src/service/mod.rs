@@ -172,7 +172,7 @@ impl From<StoreError> for Tier1Error {
             StoreError::Missing(_)
             | StoreError::Behind { .. }
             | StoreError::Apart { .. }
-            | StoreError::Corrupt(_)
+            | StoreError::Corrupt { .. }
             | StoreError::Damaged { .. }
             | StoreError::Version { .. } => Self::Damaged(error.to_string()),
         }

@@ -41,13 +41,21 @@ pub enum StoreError {
     #[error("another process uses it: end that one, or ask it, when it is a server")]
     InUse,
     /// The engine's own files are damaged.
-    #[error("the database is damaged ({0}): restore it from a backup")]
-    Corrupt(String),
+    #[error("the database {} is damaged ({what}): restore it from a backup", .database.display())]
+    Corrupt {
+        /// Its directory.
+        database: std::path::PathBuf,
+        /// What is known of the damage.
+        what: String,
+    },
     /// It is of an earlier moment than one that was flushed.
     #[error(
-        "the database has lost its last changes: it is at {now} and was at {noted}; restore it from a backup"
+        "the database {} has lost its last changes: it is at {now} and was at {noted}; restore it from a backup",
+        .database.display()
     )]
     Behind {
+        /// Its directory.
+        database: std::path::PathBuf,
         /// How far it is.
         now: u64,
         /// How far it was.

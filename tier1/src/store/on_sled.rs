@@ -3,7 +3,7 @@
 //! sled 0.34.7 acknowledges a write long before it is on disk (its own flush comes every 500 ms), so
 //! a commit flushes before it returns. A batch is atomic within one tree; there is only one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Store, StoreError, Write};
 use crate::range_map::{RangeMap, directories};
@@ -22,6 +22,7 @@ const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nver
 #[derive(Debug)]
 pub struct Sled {
     db: sled::Db,
+    dir: PathBuf,
     durable: bool,
 }
 
@@ -49,9 +50,9 @@ impl Sled {
         // Some damaged files make sled panic instead of failing.
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
         let db = opened
-            .map_err(|_| StoreError::Corrupt("the engine panicked on opening it".to_owned()))?
-            .map_err(|error| configuration(dir).unwrap_or_else(|| failure(error)))?;
-        Ok(Self { db, durable })
+            .map_err(|_| corrupt(dir, "the engine panicked on opening it".to_owned()))?
+            .map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error)))?;
+        Ok(Self { db, dir: dir.to_owned(), durable })
     }
 
     /// Whether there is a database in `dir`.
@@ -87,13 +88,13 @@ impl Sled {
     /// # Errors
     /// When the engine fails.
     pub fn flush(&self) -> Result<(), StoreError> {
-        self.db.flush().map(drop).map_err(failure)
+        self.db.flush().map(drop).map_err(|error| failure(&self.dir, error))
     }
 }
 
 impl Store for Sled {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.db.get(key).map_err(failure)?.map(|value| value.to_vec()))
+        Ok(self.db.get(key).map_err(|error| failure(&self.dir, error))?.map(|value| value.to_vec()))
     }
 
     fn range(
@@ -103,7 +104,7 @@ impl Store for Sled {
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
         for row in self.db.range(from..to) {
-            let (key, value) = row.map_err(failure)?;
+            let (key, value) = row.map_err(|error| failure(&self.dir, error))?;
             if !each(&key, &value) {
                 break;
             }
@@ -119,9 +120,9 @@ impl Store for Sled {
                 None => batch.remove(key),
             }
         }
-        self.db.apply_batch(batch).map_err(failure)?;
+        self.db.apply_batch(batch).map_err(|error| failure(&self.dir, error))?;
         if self.durable {
-            self.db.flush().map_err(failure)?;
+            self.db.flush().map_err(|error| failure(&self.dir, error))?;
         }
         Ok(())
     }
@@ -131,17 +132,18 @@ impl Store for Sled {
     }
 }
 
-fn failure(error: sled::Error) -> StoreError {
+fn failure(dir: &Path, error: sled::Error) -> StoreError {
     match error {
         sled::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => StoreError::DiskFull,
         // The lock that another process holds; sled says so in words only.
         sled::Error::Io(io) if io.kind() == std::io::ErrorKind::Other && io.to_string().contains("lock") => {
             StoreError::InUse
         }
-        sled::Error::Corruption { at, .. } => StoreError::Corrupt(match at {
-            Some(at) => format!("at {at:?}"),
-            None => "somewhere in its files".to_owned(),
-        }),
+        sled::Error::Corruption { at, .. } => {
+            let what =
+                at.map_or_else(|| "somewhere in its files".to_owned(), |at| format!("at byte {}", at.lid()));
+            corrupt(dir, what)
+        }
         other => StoreError::Engine(other.to_string()),
     }
 }
@@ -154,7 +156,11 @@ fn configuration(dir: &Path) -> Option<StoreError> {
         // The engine makes a new one.
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
-    (!is_whole).then(|| StoreError::Corrupt(format!("{} is not what was written", path.display())))
+    (!is_whole).then(|| corrupt(dir, "its file conf is not what was written".to_owned()))
+}
+
+fn corrupt(dir: &Path, what: String) -> StoreError {
+    StoreError::Corrupt { database: dir.to_owned(), what }
 }
 
 #[cfg(test)]
