@@ -146,11 +146,11 @@ const FILES: [Damage; 17] = [
         fs::remove_dir_all(dir.join("tier1")).unwrap();
         drop(Sled::open(&dir.join("tier1/range-0"), true).unwrap());
     }),
-    ("a database cut in half", "tier1/range-0 is damaged (", |dir| {
+    ("a database cut in half", "tier1/range-0 has lost its last changes", |dir| {
         let written = written(&dir.join("tier1/range-0/db"));
         cut(&dir.join("tier1/range-0/db"), |_| written / 2);
     }),
-    ("a database without its end", "the database", |dir| {
+    ("a database without its end", "tier1/range-0 has lost its last changes", |dir| {
         let written = written(&dir.join("tier1/range-0/db"));
         // Cuts off enough to lose pages: the loss of work that is redone at the next start need not be
         // detected.
