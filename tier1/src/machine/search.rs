@@ -283,13 +283,11 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Makes a content without a group pending until it has been compared.
+    /// Makes a content with tokens and without a group pending until it has been compared.
     pub(super) fn search_as_new(&mut self, page: PageId, record: &mut PageRecord) {
         let State::Content(state) = &mut record.state else { return };
-        if state.tokens > 0 {
-            state.search = SearchState::Pending;
-            self.owe_search(page, record);
-        }
+        state.search = SearchState::Pending;
+        self.owe_search(page, record);
     }
 
     fn order_search(&mut self, page: PageId, content: ContentHash, ticket: u32) {

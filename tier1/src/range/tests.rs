@@ -262,10 +262,29 @@ fn what_is_to_be_posted_is_known_also_after_a_restart() {
 }
 
 #[test]
-fn a_commit_without_messages_has_none_left() {
+fn half_a_commit_says_whether_messages_are_left() {
     let [mut a, _] = Driven::pair();
     let store = Arc::clone(&a.store);
     assert!(!a.range.build(&*store, COMMIT_ROWS).deliver_half().unwrap());
+
+    // Redirects within the range, whose messages are not delivered yet.
+    let names: Vec<PageUrl> = urls(0).take(41).collect();
+    let mut builder = a.range.build(&*store, COMMIT_ROWS);
+    for url in &names[1..] {
+        let submission = Submission {
+            url: url.clone(),
+            fetched_at: Timestamp::from_millis(1),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: Body::Redirect(names[0].clone()),
+        };
+        builder.command(Command::Submit { submission: Box::new(submission), hint: None }).unwrap();
+    }
+    let writes = builder.finish().unwrap();
+    store.commit(writes).unwrap();
+    a.range.settled();
+    assert!(a.range.build(&*store, 8).deliver_half().unwrap());
 }
 
 #[test]

@@ -151,9 +151,72 @@ fn a_recomputation_is_made_again_only_for_what_it_can_have_missed() {
     assert_eq!((world.in_use(group).members, world.in_use(group).dirty), (4, false));
     // Who has joined since may have been linked to the one that goes.
     let out = vec![world.named(pages[1])];
+    let before = world.in_use(group);
     world.recompute(group, 1, out);
-    assert_eq!(world.in_use(group).members, 3);
+    let after = world.in_use(group);
+    assert_eq!((after.members, after.dirty), (3, true));
+    assert_eq!((after.changes, after.losses), (before.changes + 1, before.losses + 1));
+}
+
+#[test]
+fn one_who_leaves_twice_is_missed_once() {
+    let mut world = World::new(1, 1);
+    let pages = world.copies(4, 1);
+    let group = world.group(pages[0]);
+    let (page, membership_number, _) = world.named(pages[1]);
+    let leave = |world: &mut World, uncompared| {
+        let message = Message::Leave { group, page, membership_number, uncompared };
+        world.receive(group.shard(), message);
+    };
+    leave(&mut world, false);
+    world.recompute(group, 0, Vec::new());
+    let before = world.in_use(group);
+    assert_eq!((before.members, before.dirty), (3, false));
+    leave(&mut world, false);
+    assert_eq!(world.in_use(group), before);
+    // Others may have been left out on the strength of a content that was never compared to the end.
+    leave(&mut world, true);
     assert!(world.in_use(group).dirty);
+}
+
+#[test]
+fn a_comparison_of_another_content_is_no_verdict() {
+    let mut world = World::new(1, 1);
+    // The last is found through the second, and was not compared with the winner.
+    for (name, k) in [("http://h/a", 0), ("http://h/bb", 1), ("http://h/ccc", 2)] {
+        world.give(name, k);
+        world.compare_all();
+    }
+    let (page, content, _, winner_content) = world.verify.pop().unwrap();
+    let with = Measured { content: winner_content, shared: 1, shingles: 2, similar: true };
+    let status = |world: &World| world.record(page).unwrap().published.status;
+    let other = world.signatures[30].content();
+    world.commit(vec![Command::Verified { page, content: other, with }], usize::MAX);
+    assert_eq!(status(&world), Status::Member);
+    world.commit(vec![Command::Verified { page, content, with }], usize::MAX);
+    assert_eq!(status(&world), Status::Duplicate);
+}
+
+#[test]
+fn all_redirects_to_a_target_are_told_in_steps() {
+    // Steps of three rows.
+    let mut world = World::new(4, 1);
+    assert_eq!(world.shards.settings.step_rows, 3);
+    let target = "http://h/target";
+    world.give(target, 1);
+    let sources: Vec<String> = (0..8).map(|n| format!("http://h/source/{n}")).collect();
+    for source in &sources {
+        world.push(source, Body::Redirect(PageUrl::parse(target).unwrap()));
+    }
+    world.settle();
+    let statuses = |world: &World| {
+        let status = |name: &String| world.record(PageId::of(name)).unwrap().published.status;
+        sources.iter().map(status).collect::<Vec<_>>()
+    };
+    assert_eq!(statuses(&world), [Status::Duplicate; 8]);
+    world.push(target, Body::Dead);
+    world.settle();
+    assert_eq!(statuses(&world), [Status::Unresolved; 8]);
 }
 
 #[test]
@@ -204,6 +267,42 @@ fn the_larger_id_gives_way_whichever_was_told() {
         matches!(world.group_record(large), Some(GroupRecord::Forward(Forward { into, .. })) if into == small)
     );
     assert_eq!(world.in_use(small).members, 4);
+
+    // A merged group keeps the last membership whose messages come by; that of an earlier one does not take it back.
+    let entry = |world: &World| read::<u32>(&world.store, &key::forwarding_entry(large, page)).unwrap();
+    let member: Member = read(&world.store, &key::member(small, page)).unwrap().unwrap();
+    for (number, known) in [(5, 5), (7, 7), (6, 7)] {
+        let member = Member { membership_number: number, ..member.clone() };
+        let message = Message::Enroll { group: large, page, member, via: None, uncompared: false };
+        world.receive(large.shard(), message);
+        assert_eq!(entry(&world), Some(known));
+    }
+
+    // It goes when its time is over, and not before nobody's messages come by any more.
+    let forward = |done, forwarding_entries| Forward {
+        into: small,
+        dirty: false,
+        search_again: false,
+        evidence,
+        done,
+        forwarding_entries,
+        ended: None,
+    };
+    for (done, entries, ends) in [(true, 0, true), (true, 1, false), (false, 0, false)] {
+        let group = GroupId::new(5_000, ShardId(0));
+        let record = Some(GroupRecord::Forward(forward(done, entries)));
+        world.commit_only(|machine| machine.txn.put_group(group, record).unwrap());
+        let kept: Vec<bool> = [100, 100 + KEEP_MS as i64 - 1, 100 + KEEP_MS as i64]
+            .map(|now| {
+                let now = Timestamp::from_millis(now);
+                let expire = Command::ExpireGroup { group, now };
+                world.commit_only(|machine| machine.command(expire).unwrap());
+                world.group_record(group).is_some()
+            })
+            .into();
+        assert_eq!(kept, [true, true, !ends], "{done} {entries}");
+        world.commit_only(|machine| machine.txn.put_group(group, None).unwrap());
+    }
 }
 
 #[test]
@@ -231,8 +330,10 @@ fn an_answer_to_another_search_or_content_is_dropped() {
         world.receive(ShardId(0), Message::Answer { page, content, ticket, found: None });
         assert_eq!(world.record(page).unwrap(), before);
     }
+    // The partner has gone: before it was ever decided, the page is searched for again.
     world.receive(ShardId(0), Message::Answer { page, content, ticket, found: None });
-    assert_ne!(world.record(page).unwrap(), before);
+    let after = world.record(page).unwrap();
+    assert_eq!((after.published.status, after.ticket), (Status::Pending, ticket + 1));
 }
 
 #[test]
@@ -285,6 +386,18 @@ fn a_content_that_changes_within_its_group_keeps_its_membership() {
     world.give("http://h/ccc", 2);
     world.settle();
     assert_eq!(world.named(page).1, number);
+    // The owner is told the partner on which the membership rests now.
+    let asking = world.is_asking("http://h/ccc", 1);
+    while !world.shards.queue.iter().any(|(envelope, _)| matches!(envelope.message, Message::Enroll { .. })) {
+        world.commit(Vec::new(), 1);
+    }
+    let via = world.shards.queue.iter().find_map(|(envelope, _)| match &envelope.message {
+        Message::Enroll { page, via, .. } if *page == asking => *via,
+        _ => None,
+    });
+    let (_, content) = via.expect("a partner");
+    assert_eq!(content, world.signatures[1].content());
+    world.settle();
     // Another family's content is another group's.
     world.give("http://h/ccc", 20);
     world.settle();
