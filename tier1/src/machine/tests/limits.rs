@@ -4,7 +4,7 @@ use doppel_protocol::Outcome;
 
 use super::*;
 use crate::machine::{Envelope, Message};
-use crate::record::{Evidence, Forward, Group};
+use crate::record::{Evidence, Forward, Found, Group, SearchState};
 
 impl World {
     /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
@@ -336,6 +336,25 @@ fn an_answer_to_another_search_or_content_is_dropped() {
     assert_eq!((after.published.status, after.ticket), (Status::Pending, ticket + 1));
 }
 
+/// A search that goes on is a new one: an answer to the last one that comes again is not taken for its answer.
+#[test]
+fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
+    let mut world = World::new(1, 1);
+    let copies = world.copies(2, 1);
+    let page = world.is_asking("http://h/b", 1);
+    let before = world.record(page).unwrap();
+    let content = before.content().unwrap().content;
+    let found = [Found { group: world.group(copies[0]), partner: copies[0], content }];
+    let ticket = before.ticket;
+    let effects = world.commit_only(|machine| {
+        machine.here = ShardId(0);
+        machine.decide(page, before, &found, true).unwrap();
+    });
+    let after = world.record(page).unwrap();
+    assert_eq!((after.content().unwrap().search, after.ticket), (SearchState::Deferred, ticket + 1));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Deferred(owed) if *owed == page)));
+}
+
 #[test]
 fn a_search_is_resumed_only_where_it_is_lost() {
     let mut world = World::new(1, 1);
@@ -418,6 +437,24 @@ fn a_page_without_tokens_is_unique_when_its_redirect_has_gone() {
     world.push("http://h/source", Body::Dead);
     world.settle();
     assert_eq!(status(&world), Status::Unique);
+}
+
+#[test]
+fn a_new_version_has_its_own_language_and_a_death_keeps_the_last() {
+    let mut world = World::new(1, 1);
+    let page = PageId::of("http://h/a");
+    let [first, second] = [1, 2].map(|k| Body::Content(Arc::clone(&world.signatures[k])));
+    let mut language = |body, given: Option<&str>| {
+        let mut command = world.version("http://h/a", body);
+        if let Command::Submit { submission, .. } = &mut command {
+            submission.language = given.map(Into::into);
+        }
+        world.commit(vec![command], usize::MAX);
+        world.record(page).unwrap().language
+    };
+    assert_eq!(language(first, Some("de")).as_deref(), Some("de"));
+    assert_eq!(language(second, Some("fr")).as_deref(), Some("fr"));
+    assert_eq!(language(Body::Dead, None).as_deref(), Some("fr"));
 }
 
 #[test]
