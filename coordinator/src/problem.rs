@@ -142,7 +142,9 @@ impl From<Tier1Error> for Problem {
             Tier1Error::Full { .. } => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "backlog-full", detail).later()
             }
+            // What the engine says names files of the server.
             Tier1Error::ReadOnly(_) => {
+                let detail = "the store failed and takes no writes until a restart: see the server's log";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", detail).later()
             }
             Tier1Error::Unavailable(_) => {
@@ -157,6 +159,7 @@ impl From<Tier1Error> for Problem {
             }
             Tier1Error::Damaged(_) => {
                 tracing::error!(%detail, "a request met a damaged record");
+                let detail = "a record that is needed is damaged: see the server's log";
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged", detail)
             }
         }

@@ -55,6 +55,6 @@ pub enum BackupError {
     #[error("the backup broke off before its end")]
     BrokenOff,
     /// Writing the backup failed.
-    #[error("cannot write the backup: {0}")]
+    #[error("cannot write the backup")]
     Write(#[from] io::Error),
 }

@@ -165,7 +165,7 @@ pub enum RebalanceError {
     #[error("the request cannot be stored: {0}")]
     Store(String),
     /// There is no unfinished request.
-    #[error("there is no request to cancel; a change that the server has begun by itself goes on")]
+    #[error("there is no request to cancel; automatic changes cannot be cancelled")]
     NothingToCancel,
     /// The index cannot answer now.
     #[error(transparent)]

@@ -30,8 +30,8 @@ pub enum Tier1Error {
     /// The cursor is from another collection, or the events that it points to have been dropped.
     #[error("the cursor is older than the change log or of another collection; export again")]
     CursorGone,
-    /// A stored record is damaged.
-    #[error("a stored record is damaged: {0}")]
+    /// A row or a database is damaged; the text says which.
+    #[error("{0}")]
     Damaged(String),
     /// A part of tier 1 does not answer now; later it may.
     #[error("{0}; try again later")]

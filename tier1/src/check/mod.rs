@@ -24,8 +24,8 @@ mod shards;
 pub(crate) mod tests;
 mod underway;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
@@ -83,26 +83,18 @@ pub fn of_directory(
 ) -> Result<Report, StoreError> {
     let stores = Sled::open_ranges(dir, map)?;
     let store = Joined::new(map, &stores);
-    // Some damage makes the engine panic when it comes upon it.
-    let checked = catch_unwind(AssertUnwindSafe(|| {
-        let mut checker = Checker::new(&store, Some(policy), winners);
-        checker.run();
-        for (range, dir) in map.ranges().zip(directories(dir, map)) {
-            let run = map.run(range);
-            let metas =
-                checker.metas.get(usize::from(run.start.0)..usize::from(run.end.0)).unwrap_or_default();
-            if metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
-                && let Err(error) = progress::verify(&dir, progress::of(metas.iter().filter_map(Found::row)))
-            {
-                checker.engine(&error);
-            }
+    let mut checker = Checker::new(&store, Some(policy), winners);
+    checker.run();
+    for (range, dir) in map.ranges().zip(directories(dir, map)) {
+        let run = map.run(range);
+        let metas = checker.metas.get(usize::from(run.start.0)..usize::from(run.end.0)).unwrap_or_default();
+        if metas.iter().all(|meta| !matches!(meta, Found::Unreadable))
+            && let Err(error) = progress::verify(&dir, progress::of(metas.iter().filter_map(Found::row)))
+        {
+            checker.engine(&error);
         }
-        checker.report
-    }));
-    checked.map_err(|_| StoreError::Corrupt {
-        database: dir.to_owned(),
-        what: "the engine panicked on reading it".to_owned(),
-    })
+    }
+    Ok(checker.report)
 }
 
 /// Checks every row. Without a policy the verdicts on winners are not compared anew with the signatures.
@@ -147,7 +139,8 @@ struct Checker<'s> {
     report: Report,
     /// The last winner's content that was compared with.
     winner: Option<(PageId, ContentHash, Signature)>,
-    engine_failed: bool,
+    /// The databases of which a failure of the engine was reported; none for one that names no database.
+    failed: BTreeSet<Option<PathBuf>>,
 }
 
 impl<'s> Checker<'s> {
@@ -166,7 +159,7 @@ impl<'s> Checker<'s> {
             underway: Underway::default(),
             report: Report::default(),
             winner: None,
-            engine_failed: false,
+            failed: BTreeSet::new(),
         }
     }
 
@@ -225,9 +218,15 @@ impl<'s> Checker<'s> {
         self.report.findings.add(Finding { invariant, row: row.into(), detail: detail.into() });
     }
 
-    /// What the engine fails with is said once: it would be said for every row.
+    /// What the engine fails with is said once for each database: it would be said for every row.
     fn engine(&mut self, error: &StoreError) {
-        if !std::mem::replace(&mut self.engine_failed, true) {
+        let database = match error {
+            StoreError::Corrupt { database, .. } | StoreError::Behind { database, .. } => {
+                Some(database.clone())
+            }
+            _ => None,
+        };
+        if self.failed.insert(database) {
             let subject = "the database";
             let said = error.to_string();
             self.find(Invariant::Engine, subject, said.strip_prefix(subject).unwrap_or(&said).trim_start());

@@ -117,7 +117,7 @@ impl Checker<'_> {
 
     /// Compares the totals with the recount, after all other rows.
     pub(super) fn check_metas(&mut self) {
-        if self.engine_failed {
+        if !self.failed.is_empty() {
             // What was not read cannot be counted.
             return;
         }

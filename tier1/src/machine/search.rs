@@ -204,7 +204,7 @@ impl Machine<'_, '_> {
     }
 
     /// Has every group that was found, and the page's own, merged into the smallest.
-    fn merge_found(
+    pub(super) fn merge_found(
         &mut self,
         page: PageId,
         content: ContentHash,

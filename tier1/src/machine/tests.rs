@@ -5,11 +5,13 @@
 //! components of the current contents plus redirects, with the winner the order asks for.
 
 mod at_rest;
+mod by_hand;
 mod comes_back;
 mod directed;
 mod gone;
 mod index;
 mod limits;
+mod merges;
 mod steps;
 mod uncompared;
 

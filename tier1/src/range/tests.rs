@@ -203,6 +203,7 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
     assert_eq!(ahead.messages.len(), 3);
     a.range.confirmed(RangeId(1), &Err(PeerError::Busy(RangeId(1))));
     while let Some(post) = a.post(2) {
+        assert!(post.messages.len() <= 2);
         posts += 1;
         if posts == 20 {
             // More come while not all that wait are in memory.
@@ -214,7 +215,6 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
     while a.range.has_work() {
         a.commit(Vec::new());
     }
-    assert!(posts >= 75, "{posts} posts");
     assert_eq!((a.outbox_rows(), b.range.traffic()[0].applied), (0, 150));
 }
 

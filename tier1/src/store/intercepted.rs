@@ -1,9 +1,9 @@
-//! A store in memory whose calls go through a test.
+//! A store in memory whose commits and scans go through a test.
 #![allow(unreachable_pub, reason = "the simulation hands it out")]
 
 use super::{Memory, Store, StoreError, Write};
 
-/// What a test does with each call.
+/// What a test does with each commit and scan.
 pub trait Intercept: Send + Sync {
     /// Takes a commit to `rows`, which the store has: as it is, otherwise, or not at all.
     ///
@@ -33,7 +33,7 @@ pub trait Intercept: Send + Sync {
 pub struct Intercepted<I> {
     /// What it holds.
     pub rows: Memory,
-    /// What takes its calls.
+    /// What takes its commits and scans.
     pub by: I,
 }
 

@@ -2,7 +2,11 @@
 //!
 //! sled 0.34.7 acknowledges a write long before it is on disk (its own flush comes every 500 ms), so
 //! a commit flushes before it returns. A batch is atomic within one tree; there is only one.
+//!
+//! Some damaged files make sled panic instead of failing, when it opens them or comes upon the damage later. Such a panic
+//! becomes [`StoreError::Corrupt`] here.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Store, StoreError, Write};
@@ -47,10 +51,7 @@ impl Sled {
             .cache_capacity(cache)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms(if durable { None } else { Some(10_000) });
-        // Some damaged files make sled panic instead of failing.
-        let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()));
-        let db = opened
-            .map_err(|_| corrupt(dir, "the engine panicked on opening it".to_owned()))?
+        let db = guarded(dir, "opening", || config.open())?
             .map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error)))?;
         Ok(Self { db, dir: dir.to_owned(), durable })
     }
@@ -94,7 +95,8 @@ impl Sled {
 
 impl Store for Sled {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.db.get(key).map_err(|error| failure(&self.dir, error))?.map(|value| value.to_vec()))
+        let value = guarded(&self.dir, "reading", || self.db.get(key))?;
+        Ok(value.map_err(|error| failure(&self.dir, error))?.map(|value| value.to_vec()))
     }
 
     fn range(
@@ -103,7 +105,8 @@ impl Store for Sled {
         to: &[u8],
         each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StoreError> {
-        for row in self.db.range(from..to) {
+        let mut rows = self.db.range(from..to);
+        while let Some(row) = guarded(&self.dir, "reading", || rows.next())? {
             let (key, value) = row.map_err(|error| failure(&self.dir, error))?;
             if !each(&key, &value) {
                 break;
@@ -140,12 +143,24 @@ fn failure(dir: &Path, error: sled::Error) -> StoreError {
             StoreError::InUse
         }
         sled::Error::Corruption { at, .. } => {
-            let what =
-                at.map_or_else(|| "somewhere in its files".to_owned(), |at| format!("at byte {}", at.lid()));
+            let what = match at {
+                None => "somewhere in its files".to_owned(),
+                Some(sled::DiskPtr::Inline(at)) => format!("at byte {at}"),
+                Some(sled::DiskPtr::Blob(_, blob)) => format!("its file blobs/{blob}"),
+            };
             corrupt(dir, what)
         }
-        other => StoreError::Engine(other.to_string()),
+        sled::Error::Io(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => {
+            corrupt(dir, "a file ends too soon".to_owned())
+        }
+        other => StoreError::Engine(format!("{other}, in {}", dir.display())),
     }
+}
+
+/// Calls the engine, whose panic is an error here.
+fn guarded<T>(dir: &Path, doing: &str, call: impl FnOnce() -> T) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(call))
+        .map_err(|_| corrupt(dir, format!("the engine panicked on {doing} it")))
 }
 
 /// Whether the engine's configuration file is what kept it from opening a database.

@@ -42,7 +42,7 @@ impl Router {
         }
     }
 
-    /// How far the present change is; none when there is none.
+    /// How far the present change is; without counts while a request waits; none when there is neither.
     pub(crate) fn progress(&self) -> Option<RebalanceProgress> {
         let plan_version = self.plan().map().version();
         // Before the change itself, so that a request is never between the two.

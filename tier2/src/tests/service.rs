@@ -1,8 +1,9 @@
 //! The service from outside.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use doppel_model::PageId;
@@ -149,6 +150,30 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     assert!((0.0..1.0).contains(&load.fan_out_saved.unwrap()));
     assert!(0 < load.searches && load.searches < load.fan_out);
     assert_eq!(load.fan_out, load.partitions.iter().map(|p| p.received).sum::<u64>());
+}
+
+/// Whoever has the answers finds them in the report, and once, though they were handed over twice.
+#[test]
+fn searches_are_counted_once_and_before_their_answers_are_handed_over() {
+    let dir = TempDir::new().unwrap();
+    let (pages, commands) = puts(30);
+    let (sender, counts) = mpsc::channel();
+    let index = Arc::<OnceLock<Weak<Tier2>>>::default();
+    let asked = Arc::clone(&index);
+    let source = Source::new(&pages, move |results| {
+        let tier2 = asked.get().and_then(Weak::upgrade).unwrap();
+        sender.send((results.len(), tier2.load().unwrap().searches)).unwrap();
+    });
+    source.refuses_next.store(true, Ordering::Relaxed);
+    let config = Config { batch_max: 30, batch_age: LONG, ..Config::new(dir.path(), Policy::default()) };
+    let tier2 = Tier2::open(config, source).unwrap();
+    index.set(Arc::downgrade(&tier2)).unwrap();
+    tier2.submit(orders(0, commands)).unwrap();
+    let handed_over: Vec<_> = (0..2).map(|_| counts.recv_timeout(LONG).unwrap()).collect();
+    assert_eq!(handed_over[0].0, 30);
+    assert!(handed_over[0].1 > 0);
+    assert_eq!(handed_over[0], handed_over[1]);
+    tier2.stop();
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(super) struct Source {
     pub(super) ranges: Mutex<Vec<PageRange>>,
     /// It tells no signatures.
     pub(super) away: AtomicBool,
+    /// It does not take the next results, and says so after it was given them.
+    pub(super) refuses_next: AtomicBool,
 }
 
 impl Source {
@@ -34,6 +36,7 @@ impl Source {
             repeats: Mutex::default(),
             ranges: Mutex::new(vec![only]),
             away: AtomicBool::new(false),
+            refuses_next: AtomicBool::new(false),
         })
     }
 
@@ -80,6 +83,9 @@ impl ContentSource for Source {
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
         (self.take)(results);
+        if self.refuses_next.swap(false, Ordering::Relaxed) {
+            return Err(SourceError::Unavailable("it is away".to_owned()));
+        }
         Ok(())
     }
 

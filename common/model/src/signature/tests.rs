@@ -39,12 +39,14 @@ proptest! {
         b in prop::collection::btree_set(0..40u64, 0..30),
         high in 0..1u64 << 34,
     ) {
+        let hashes = |set: &BTreeSet<u64>| set.iter().map(|x| high << 6 | x).collect::<Vec<_>>();
         let packed = |set: &BTreeSet<u64>| {
             let mut bytes = Vec::new();
-            set::pack(&set.iter().map(|x| high << 6 | x).collect::<Vec<_>>(), &mut bytes);
+            set::pack(&hashes(set), &mut bytes);
             bytes.extend([0xff; CHECKSUM_BYTES]);
             bytes
         };
+        prop_assert_eq!(set::entries(&packed(&a), a.len()).collect::<Vec<_>>(), hashes(&a));
         let shared = set::shared(&packed(&a), a.len(), &packed(&b), b.len());
         prop_assert_eq!(shared as usize, a.intersection(&b).count());
     }

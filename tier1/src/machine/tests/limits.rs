@@ -6,134 +6,29 @@ use super::*;
 use crate::machine::{Envelope, Message};
 use crate::record::{Evidence, Forward, Found, Group, SearchState};
 
-impl World {
-    /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
-    /// other afterwards.
-    fn commit_only(&mut self, work: impl FnOnce(&mut Machine<'_, '_>)) -> Vec<Effect> {
-        let Applied { writes, effects, .. } = {
-            let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
-            work(&mut machine);
-            machine.finish().unwrap()
-        };
-        self.store.commit(writes).unwrap();
-        effects
-    }
-
-    /// Hands a message over, as if it had just arrived.
-    fn receive(&mut self, to: ShardId, message: Message) {
-        self.commit_only(|machine| {
-            machine.here = to;
-            machine.receive(message).unwrap();
-        });
-    }
-
-    /// A new version of a page.
-    fn version(&mut self, name: &str, body: Body) -> Command {
-        self.clock += 1;
-        let submission = Submission {
-            url: PageUrl::parse(name).unwrap(),
-            fetched_at: Timestamp::from_millis(self.clock),
-            popularity: None,
-            language: None,
-            canonical: None,
-            body,
-        };
-        Command::Submit { submission: Box::new(submission), hint: None }
-    }
-
-    fn push(&mut self, name: &str, body: Body) {
-        let version = self.version(name, body);
-        self.commit(vec![version], usize::MAX);
-    }
-
-    /// What a submission is answered.
-    fn outcome(&mut self, name: &str, body: Body) -> Outcome {
-        let version = self.version(name, body);
-        let effects = self.commit_only(|machine| machine.command(version).unwrap());
-        let outcome = effects.into_iter().find_map(|effect| match effect {
-            Effect::Outcome(outcome) => Some(outcome),
-            _ => None,
-        });
-        outcome.unwrap()
-    }
-
-    /// Exact copies, at rest in one group.
-    fn copies(&mut self, count: usize, k: u64) -> Vec<PageId> {
-        let names: Vec<String> = (1..=count).map(|n| format!("http://h{k}/{}", "x".repeat(n))).collect();
-        for name in &names {
-            self.give(name, k);
-            self.compare_all();
-        }
-        self.settle();
-        names.iter().map(|name| PageId::of(name)).collect()
-    }
-
-    fn group(&self, page: PageId) -> GroupId {
-        self.record(page).unwrap().content().unwrap().membership.as_ref().unwrap().group
-    }
-
-    fn group_record(&self, group: GroupId) -> Option<GroupRecord> {
-        read(&self.store, &key::group(group)).unwrap()
-    }
-
-    fn in_use(&self, group: GroupId) -> Group {
-        match self.group_record(group) {
-            Some(GroupRecord::Active(record)) => record,
-            other => panic!("{group} is not in use: {other:?}"),
-        }
-    }
-
-    /// The worker's answer about a group in which this many changes have happened since it read the members.
-    fn recompute(&mut self, group: GroupId, missed: u64, out: Vec<(PageId, u32, ContentHash)>) {
-        let Group { changes, losses, .. } = self.in_use(group);
-        let changes = changes - missed;
-        let regrouped = Regrouped { group, changes, losses, out, last: true, repair: false, audit: None };
-        self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap());
-    }
-
-    /// A member as a recomputation names it.
-    fn named(&self, page: PageId) -> (PageId, u32, ContentHash) {
-        let record = self.record(page).unwrap();
-        (page, record.membership_number, record.content().unwrap().content)
-    }
-
-    /// The page was searched, and its one partner is asked and has not answered.
-    fn is_asking(&mut self, name: &str, k: u64) -> PageId {
-        self.give(name, k);
-        while !self.orders.is_empty() {
-            self.index_step();
-        }
-        let commands: Vec<Command> = self.commands.drain(..).collect();
-        self.commit(commands, 0);
-        let page = PageId::of(name);
-        assert!(self.record(page).unwrap().content().unwrap().asking.is_some());
-        page
-    }
-}
-
 #[test]
 fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doubled() {
     let mut world = World::new(1, 1);
     assert_eq!(world.shards.settings.low_cohesion_percent, 25);
     let pages = world.copies(8, 1);
     let group = world.group(pages[0]);
-    let differs = |world: &mut World, page: PageId| {
+    let report_difference = |world: &mut World, page: PageId| {
         let (_, membership_number, _) = world.named(page);
         let message = Message::Dissimilar { group, page, membership_number, dissimilar: true };
         world.receive(group.shard(), message);
         world.in_use(group).dirty
     };
-    assert!(!differs(&mut world, pages[1]));
-    assert!(differs(&mut world, pages[2]));
+    assert!(!report_difference(&mut world, pages[1]));
+    assert!(report_difference(&mut world, pages[2]));
     world.recompute(group, 0, Vec::new());
     assert!(!world.in_use(group).dirty);
-    assert!(!differs(&mut world, pages[3]));
-    assert!(differs(&mut world, pages[4]));
+    assert!(!report_difference(&mut world, pages[3]));
+    assert!(report_difference(&mut world, pages[4]));
 
     let mut never = World::new(1, 1);
     never.shards.settings.low_cohesion_percent = 0;
     let pages = never.copies(8, 1);
-    assert!(!pages[1..].iter().any(|page| differs(&mut never, *page)));
+    assert!(!pages[1..].iter().any(|page| report_difference(&mut never, *page)));
 }
 
 #[test]
@@ -198,7 +93,7 @@ fn a_comparison_of_another_content_is_no_verdict() {
 }
 
 #[test]
-fn all_redirects_to_a_target_are_told_in_steps() {
+fn all_redirects_to_a_target_are_told_though_a_step_has_few_rows() {
     // Steps of three rows.
     let mut world = World::new(4, 1);
     assert_eq!(world.shards.settings.step_rows, 3);
@@ -254,58 +149,6 @@ fn the_last_of_a_group_that_owes_a_recomputation_is_compared_anew() {
 }
 
 #[test]
-fn the_larger_id_gives_way_whichever_was_told() {
-    let mut world = World::new(1, 1);
-    let (first, second) = (world.copies(2, 1), world.copies(2, 9));
-    let (small, large) = (world.group(first[0]), world.group(second[0]));
-    assert!(small < large);
-    let ((page, _, content), (partner, _, partner_content)) = (world.named(first[0]), world.named(second[0]));
-    let evidence = Evidence { page, content, partner, partner_content };
-    world.receive(small.shard(), Message::Merge { group: small, into: large, evidence });
-    world.commit(Vec::new(), usize::MAX);
-    assert!(
-        matches!(world.group_record(large), Some(GroupRecord::Forward(Forward { into, .. })) if into == small)
-    );
-    assert_eq!(world.in_use(small).members, 4);
-
-    // A merged group keeps the last membership whose messages come by; that of an earlier one does not take it back.
-    let entry = |world: &World| read::<u32>(&world.store, &key::forwarding_entry(large, page)).unwrap();
-    let member: Member = read(&world.store, &key::member(small, page)).unwrap().unwrap();
-    for (number, known) in [(5, 5), (7, 7), (6, 7)] {
-        let member = Member { membership_number: number, ..member.clone() };
-        let message = Message::Enroll { group: large, page, member, via: None, uncompared: false };
-        world.receive(large.shard(), message);
-        assert_eq!(entry(&world), Some(known));
-    }
-
-    // It goes when its time is over, and not before nobody's messages come by any more.
-    let forward = |done, forwarding_entries| Forward {
-        into: small,
-        dirty: false,
-        search_again: false,
-        evidence,
-        done,
-        forwarding_entries,
-        ended: None,
-    };
-    for (done, entries, ends) in [(true, 0, true), (true, 1, false), (false, 0, false)] {
-        let group = GroupId::new(5_000, ShardId(0));
-        let record = Some(GroupRecord::Forward(forward(done, entries)));
-        world.commit_only(|machine| machine.txn.put_group(group, record).unwrap());
-        let kept: Vec<bool> = [100, 100 + KEEP_MS as i64 - 1, 100 + KEEP_MS as i64]
-            .map(|now| {
-                let now = Timestamp::from_millis(now);
-                let expire = Command::ExpireGroup { group, now };
-                world.commit_only(|machine| machine.command(expire).unwrap());
-                world.group_record(group).is_some()
-            })
-            .into();
-        assert_eq!(kept, [true, true, !ends], "{done} {entries}");
-        world.commit_only(|machine| machine.txn.put_group(group, None).unwrap());
-    }
-}
-
-#[test]
 fn a_group_that_comes_back_has_numbers_of_its_own() {
     let mut world = World::new(1, 1);
     let pages = world.copies(2, 1);
@@ -322,7 +165,7 @@ fn a_group_that_comes_back_has_numbers_of_its_own() {
 fn an_answer_to_another_search_or_content_is_dropped() {
     let mut world = World::new(1, 1);
     world.copies(2, 1);
-    let page = world.is_asking("http://h/b", 1);
+    let page = world.make_asking("http://h/b", 1);
     let before = world.record(page).unwrap();
     let (content, ticket) = (before.content().unwrap().content, before.ticket);
     let other = world.signatures[30].content();
@@ -341,7 +184,7 @@ fn an_answer_to_another_search_or_content_is_dropped() {
 fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
     let mut world = World::new(1, 1);
     let copies = world.copies(2, 1);
-    let page = world.is_asking("http://h/b", 1);
+    let page = world.make_asking("http://h/b", 1);
     let before = world.record(page).unwrap();
     let content = before.content().unwrap().content;
     let found = [Found { group: world.group(copies[0]), partner: copies[0], content }];
@@ -359,7 +202,7 @@ fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
 fn a_search_is_resumed_only_where_it_is_lost() {
     let mut world = World::new(1, 1);
     let compared = world.copies(2, 1)[0];
-    let asking = world.is_asking("http://h/b", 1);
+    let asking = world.make_asking("http://h/b", 1);
     for page in [compared, asking] {
         let before = world.record(page).unwrap();
         world.commit(vec![Command::ResumeSearch { page }], 0);
@@ -406,7 +249,7 @@ fn a_content_that_changes_within_its_group_keeps_its_membership() {
     world.settle();
     assert_eq!(world.named(page).1, number);
     // The owner is told the partner on which the membership rests now.
-    let asking = world.is_asking("http://h/ccc", 1);
+    let asking = world.make_asking("http://h/ccc", 1);
     while !world.shards.queue.iter().any(|(envelope, _)| matches!(envelope.message, Message::Enroll { .. })) {
         world.commit(Vec::new(), 1);
     }

@@ -123,16 +123,17 @@ mod tests {
             Task::Commands(Vec::new()),
             Task::Report { reply: report },
             Task::Commands(commands()),
+            Task::Apply { commands: commands(), may_wait: false, reply: bounded(1).0 },
         ];
         let mut all: VecDeque<Waiting> =
             tasks.into_iter().filter_map(|task| Waiting::new(task).ok()).collect();
         let is_due: Vec<bool> = all.iter().map(|entry| entry.is_due(true)).collect();
-        assert_eq!(is_due, [false, false, false, false, true]);
+        assert_eq!(is_due, [false, false, false, false, true, true]);
         assert_eq!(Waiting::take_done(&mut all).len(), 2);
-        assert_eq!(all.len(), 3);
-        // The command behind the report is applied, and the submission is not.
-        all[2].commands.clear();
-        assert_eq!(Waiting::take_done(&mut all).len(), 1);
+        assert_eq!(all.len(), 4);
+        // The commands behind the report are applied, and the one that waits is not.
+        all.range_mut(2..).for_each(|entry| entry.commands.clear());
+        assert_eq!(Waiting::take_done(&mut all).len(), 2);
         assert!(!all.iter().any(|entry| entry.is_due(true)) && all.iter().any(|entry| entry.is_due(false)));
         all[0].commands.clear();
         assert_eq!((Waiting::take_done(&mut all).len(), all.len()), (2, 0));

@@ -1,0 +1,120 @@
+//! What tests of single rules are written with: commits, messages and answers given by hand.
+
+use doppel_protocol::Outcome;
+
+use super::*;
+use crate::machine::Message;
+use crate::record::Group;
+
+impl World {
+    /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
+    /// other afterwards.
+    pub(super) fn commit_only(&mut self, work: impl FnOnce(&mut Machine<'_, '_>)) -> Vec<Effect> {
+        let Applied { writes, effects, .. } = {
+            let mut machine = Machine::new(&self.store, &mut self.shards, COMMIT_ROWS);
+            work(&mut machine);
+            machine.finish().unwrap()
+        };
+        self.store.commit(writes).unwrap();
+        effects
+    }
+
+    /// Hands a message over, as if it had just arrived.
+    pub(super) fn receive(&mut self, to: ShardId, message: Message) {
+        self.commit_only(|machine| {
+            machine.here = to;
+            machine.receive(message).unwrap();
+        });
+    }
+
+    /// A new version of a page.
+    pub(super) fn version(&mut self, name: &str, body: Body) -> Command {
+        self.clock += 1;
+        let submission = Submission {
+            url: PageUrl::parse(name).unwrap(),
+            fetched_at: Timestamp::from_millis(self.clock),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body,
+        };
+        Command::Submit { submission: Box::new(submission), hint: None }
+    }
+
+    pub(super) fn push(&mut self, name: &str, body: Body) {
+        let version = self.version(name, body);
+        self.commit(vec![version], usize::MAX);
+    }
+
+    /// What a submission is answered.
+    pub(super) fn outcome(&mut self, name: &str, body: Body) -> Outcome {
+        let version = self.version(name, body);
+        let effects = self.commit_only(|machine| machine.command(version).unwrap());
+        let outcome = effects.into_iter().find_map(|effect| match effect {
+            Effect::Outcome(outcome) => Some(outcome),
+            _ => None,
+        });
+        outcome.unwrap()
+    }
+
+    /// Exact copies, at rest in one group.
+    pub(super) fn copies(&mut self, count: usize, k: u64) -> Vec<PageId> {
+        let names: Vec<String> = (1..=count).map(|n| format!("http://h{k}/{}", "x".repeat(n))).collect();
+        for name in &names {
+            self.give(name, k);
+            self.compare_all();
+        }
+        self.settle();
+        names.iter().map(|name| PageId::of(name)).collect()
+    }
+
+    pub(super) fn group(&self, page: PageId) -> GroupId {
+        self.record(page).unwrap().content().unwrap().membership.as_ref().unwrap().group
+    }
+
+    pub(super) fn group_record(&self, group: GroupId) -> Option<GroupRecord> {
+        read(&self.store, &key::group(group)).unwrap()
+    }
+
+    pub(super) fn in_use(&self, group: GroupId) -> Group {
+        match self.group_record(group) {
+            Some(GroupRecord::Active(record)) => record,
+            other => panic!("{group} is not in use: {other:?}"),
+        }
+    }
+
+    /// The worker's answer about a group in which this many changes have happened since it read the members.
+    pub(super) fn recompute(&mut self, group: GroupId, missed: u64, out: Vec<(PageId, u32, ContentHash)>) {
+        let Group { changes, losses, .. } = self.in_use(group);
+        let changes = changes - missed;
+        let regrouped = Regrouped { group, changes, losses, out, last: true, repair: false, audit: None };
+        self.commit_only(|machine| machine.apply(Command::Regrouped(regrouped)).unwrap());
+    }
+
+    /// A member as a recomputation names it.
+    pub(super) fn named(&self, page: PageId) -> (PageId, u32, ContentHash) {
+        let record = self.record(page).unwrap();
+        (page, record.membership_number, record.content().unwrap().content)
+    }
+
+    /// The page was searched, and its one partner is asked and has not answered.
+    pub(super) fn make_asking(&mut self, name: &str, k: u64) -> PageId {
+        self.give(name, k);
+        while !self.orders.is_empty() {
+            self.index_step();
+        }
+        let commands: Vec<Command> = self.commands.drain(..).collect();
+        self.commit(commands, 0);
+        let page = PageId::of(name);
+        assert!(self.record(page).unwrap().content().unwrap().asking.is_some());
+        page
+    }
+
+    /// Changes a page's row by hand.
+    pub(super) fn change(&mut self, page: PageId, change: impl FnOnce(&mut PageRecord)) {
+        let mut record = self.record(page).unwrap();
+        change(&mut record);
+        let shard = self.shards.owner(page);
+        self.commit_only(|machine| machine.txn.put_page(shard, page, record).unwrap());
+    }
+}
