@@ -1,6 +1,7 @@
 //! The index against the definition, on made-up and on real collections.
 
 mod bands;
+mod centers;
 mod disk;
 mod epochs;
 mod far;
