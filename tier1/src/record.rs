@@ -375,38 +375,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use doppel_model::ShardId;
-
-    use super::*;
-
-    #[test]
-    fn a_message_overtakes_only_a_question_that_is_under_way() {
-        let (group, content) = (GroupId::new(1, ShardId(0)), ContentHash([1; 16]));
-        let after = |resolving| {
-            let mut membership = Membership {
-                group,
-                enrolled_at: group,
-                content,
-                compared: true,
-                winner: None,
-                verdict: None,
-                resolving,
-                dissimilar: false,
-            };
-            membership.message_sent();
-            membership.resolving
-        };
-        assert_eq!(after(Resolving::Asked), Resolving::Overtaken);
-        assert_eq!(after(Resolving::Overtaken), Resolving::Overtaken);
-        assert_eq!(after(Resolving::No), Resolving::No);
-    }
-
-    #[test]
-    fn a_similarity_is_shared_over_union() {
-        let jaccard = |shared, a, b| Similarity { shared, a, b }.jaccard();
-        assert_eq!([jaccard(3, 4, 5), jaccard(0, 4, 5), jaccard(4, 4, 4)], [0.5, 0.0, 1.0]);
-        // Two contents without shingles are equal.
-        assert_eq!(jaccard(0, 0, 0), 1.0);
-    }
-}
+mod tests;
