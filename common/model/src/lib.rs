@@ -2,7 +2,7 @@
 //! F.
 //!
 //! Modules depend on each other in one direction only: identifiers, URLs and time stamps, then `sketch`, then
-//! `signature`, then `pairwise`. Nothing in this crate knows about stores, sockets or clocks.
+//! `signature`, then `pairwise` and `parity`. Nothing in this crate knows about stores, sockets or clocks.
 #![forbid(unsafe_code)]
 
 mod cluster_id;
@@ -10,6 +10,7 @@ mod decimal;
 mod hash;
 mod id;
 pub mod pairwise;
+pub mod parity;
 mod random;
 pub mod signature;
 pub mod sketch;

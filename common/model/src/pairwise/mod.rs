@@ -97,6 +97,14 @@ impl Policy {
             && self.exceeded(a.shared_with(b), a, b)
     }
 
+    /// Whether contents of `a` and `b` shingles, of which they have at most `shared_max` in common, may be near-duplicates
+    /// by similarity.
+    #[inline]
+    #[must_use]
+    pub fn admits(&self, shared_max: u32, a: u32, b: u32) -> bool {
+        self.tau.exceeded_by(shared_max.min(a).min(b).into(), a.into(), b.into())
+    }
+
     /// Whether `signature` has at least [`TOKENS_MIN`] tokens, so that it may be a duplicate by similarity.
     #[must_use]
     pub fn comparable(&self, signature: &Signature) -> bool {

@@ -1,0 +1,31 @@
+//! The exact similarity join of a whole collection: which contents are connected by chains of linked pairs.
+//!
+//! The index of tier 2 answers for one content at a time, beside others that come and go. When all contents are there at
+//! once, sorting them by band key finds the same pairs ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a
+//! fraction of the cost: no tables are kept, no pair is looked at twice, and none that is connected already.
+//!
+//! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count.
+//!
+//! Memory: about 150 bytes and one to two bits for each shingle of a content, and signatures up to a limit; all after
+//! that are in a temporary file without a name, and only those that are compared are read back.
+#![forbid(unsafe_code)]
+
+mod atomic_union_find;
+mod candidates;
+mod contents;
+mod signatures;
+#[cfg(test)]
+mod tests;
+
+pub use contents::{ContentIndex, Contents};
+
+/// The temporary file of signatures failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep signatures in a temporary file in {dir}", dir = dir.display())]
+pub struct JoinError {
+    /// Where the file is.
+    pub dir: std::path::PathBuf,
+    /// The reason.
+    #[source]
+    pub source: std::io::Error,
+}

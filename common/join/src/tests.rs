@@ -1,0 +1,77 @@
+//! The join against a comparison of every pair.
+
+use std::sync::Arc;
+
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::{Builder, Signature};
+use doppel_model::{Random, UnionFind};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Families of texts that drift apart, copies among them.
+fn signatures(seed: u64, count: usize) -> Vec<Arc<Signature>> {
+    let mut random = Random::new(seed);
+    let mut builder = Builder::new();
+    let mut families: Vec<Vec<u64>> = (0..6)
+        .map(|_| {
+            let words = [10, 30, 120, 700][random.below(4) as usize];
+            (0..words).map(|_| random.below(1 << 40)).collect()
+        })
+        .collect();
+    (0..count)
+        .map(|_| {
+            let family = random.below(6) as usize;
+            for _ in 0..random.below(1 + families[family].len() as u64 / 40) {
+                let at = random.below(families[family].len() as u64) as usize;
+                families[family][at] = random.below(1 << 40);
+            }
+            Arc::new(builder.build(&families[family]))
+        })
+        .collect()
+}
+
+fn exhaustive(policy: Policy, signatures: &[Arc<Signature>], counts: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut connected = UnionFind::new(signatures.len());
+    for a in (0..signatures.len()).filter(|a| counts(*a)) {
+        for b in (0..a).filter(|b| counts(*b)) {
+            if policy.linked(&signatures[a], &signatures[b]) {
+                connected.union(a, b);
+            }
+        }
+    }
+    (0..signatures.len()).map(|content| connected.root(content)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn components_are_those_of_all_linked_pairs(
+        seed in any::<u64>(), tau in prop::sample::select(vec!["0.5", "0.8", "0.9"]),
+        memory in prop::sample::select(vec![0, 20_000, usize::MAX]), left_out in 2..9usize,
+    ) {
+        let policy = Policy { tau: tau.parse().unwrap() };
+        let dir = tempfile::tempdir().unwrap();
+        let mut contents = Contents::new(policy, memory, dir.path());
+        let mut distinct: Vec<Arc<Signature>> = Vec::new();
+        for signature in signatures(seed, 150) {
+            let content = contents.add(&signature).unwrap();
+            let known = distinct.iter().position(|known| known.content() == signature.content());
+            prop_assert_eq!(content.0 as usize, known.unwrap_or(distinct.len()));
+            if known.is_none() {
+                distinct.push(signature);
+            }
+        }
+        prop_assert_eq!(contents.len(), distinct.len());
+        let counts = |content: usize| !content.is_multiple_of(left_out);
+        let expected = exhaustive(policy, &distinct, counts);
+        let roots = contents.components(|content| counts(content.0 as usize)).unwrap();
+        let roots: Vec<usize> = roots.into_iter().map(|root| root.0 as usize).collect();
+        prop_assert_eq!(roots, expected);
+        for (a, b) in [(0, 1), (1, 0), (distinct.len() - 1, 0)] {
+            let [x, y] = [a, b].map(|content| ContentIndex(content as u32));
+            prop_assert_eq!(contents.compare(x, y).unwrap(), policy.compare(&distinct[a], &distinct[b]));
+        }
+    }
+}
