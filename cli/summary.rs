@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use doppel_model::GroupId;
+use doppel_model::{GroupId, PageUrl};
 use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
+use doppel_tier1::bulk::{BulkGroup, Grouped};
 use serde::Serialize;
 
 use crate::crawl::Tally;
@@ -50,6 +51,14 @@ pub(crate) struct Summary {
     megabytes_per_second: f64,
 }
 
+/// The groups of a collection at rest.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pages: Counters,
+    groups: Groups,
+    largest: Vec<Largest>,
+}
+
 /// Groups by what links them.
 #[derive(Debug, Default, Serialize)]
 struct Groups {
@@ -72,21 +81,20 @@ struct Largest {
 }
 
 /// What a group's members are.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Members {
     pages: u64,
     contents: u64,
     same: bool,
 }
 
-impl Summary {
+impl Found {
     /// Reads the groups of a quiescent tier 1.
     ///
     /// # Errors
     /// When a record is damaged.
-    pub(crate) fn of(tier1: &dyn Tier1Api, fed: Fed, elapsed: Duration, top: usize) -> anyhow::Result<Self> {
-        let mut groups = Groups::default();
-        let mut largest = Vec::new();
+    pub(crate) fn in_tier1(tier1: &dyn Tier1Api, top: usize) -> anyhow::Result<Self> {
+        let mut found = Self { pages: tier1.totals()?.counters, ..Self::default() };
         let mut after = None;
         loop {
             let piece = tier1.groups(GroupFilter::All, after, PAGE)?;
@@ -96,30 +104,57 @@ impl Summary {
                 piece.into_iter().filter(|g| g.state == GroupState::Active)
             {
                 let members = Members::of(tier1, group)?;
-                let kind = match members {
-                    Members { contents: 0 | 1, .. } => &mut groups.redirects,
-                    Members { same: true, .. } => &mut groups.exact,
-                    Members { same: false, .. } => &mut groups.near,
-                };
-                *kind += 1;
-                let winner = winner.map(|url| url.to_string());
-                let group = group.to_string();
-                largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
+                found.add(group, winner, members);
             }
-            // Only the front is kept, so that memory does not grow with the number of groups.
-            largest.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.winner.cmp(&b.winner)));
-            largest.truncate(top);
+            found.keep(top);
         }
+        Ok(found)
+    }
+
+    /// The groups of a collection that was grouped at once.
+    pub(crate) fn in_bulk(grouped: &Grouped, top: usize) -> Self {
+        let mut found = Self { pages: grouped.counters, ..Self::default() };
+        for group in &grouped.groups {
+            let BulkGroup { pages, contents, same, .. } = *group;
+            found.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
+        }
+        found.keep(top);
+        found
+    }
+
+    fn add(&mut self, group: GroupId, winner: Option<PageUrl>, members: Members) {
+        let kind = match members {
+            Members { contents: 0 | 1, .. } => &mut self.groups.redirects,
+            Members { same: true, .. } => &mut self.groups.exact,
+            Members { same: false, .. } => &mut self.groups.near,
+        };
+        *kind += 1;
+        let winner = winner.map(|url| url.to_string());
+        let group = group.to_string();
+        self.largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
+    }
+
+    /// Keeps the largest groups only, so that memory does not grow with the number of groups.
+    fn keep(&mut self, top: usize) {
+        self.largest.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.winner.cmp(&b.winner)));
+        self.largest.truncate(top);
+    }
+}
+
+impl Summary {
+    /// What was found within so much time.
+    pub(crate) fn new(fed: Fed, elapsed: Duration, found: Found) -> Self {
         let seconds = elapsed.as_secs_f64();
-        Ok(Self {
+        let Found { pages, groups, largest } = found;
+        Self {
             records_per_second: fed.input.records as f64 / seconds,
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
-            pages: tier1.totals()?.counters,
+            pages,
             fed,
             groups,
             largest,
             seconds,
-        })
+        }
     }
 
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.

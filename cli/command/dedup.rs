@@ -8,7 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::export::write_export;
+use doppel_model::Tau;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::answer::ExportLine;
 use doppel_protocol::{Body, Outcome, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_tier1::bulk::{Bulk, BulkConfig};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl;
@@ -19,20 +23,24 @@ use crate::interrupt;
 use crate::output::Output;
 use crate::progress;
 use crate::scratch::Scratch;
-use crate::summary::{Fed, Outcomes, Summary};
+use crate::summary::{Fed, Found, Outcomes, Summary};
+use crate::winners::Winners;
 use crate::wire::Engine;
 
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
+/// Bytes of signatures that are in memory while a collection is grouped at once; the others are in a temporary file.
+const SIGNATURES_MAX: usize = 128 << 20;
 /// How long one wait for the last decisions may take before it is begun again.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 /// Find the duplicates of crawls on disk, without a server.
 ///
 /// Several inputs are successive crawls: a page of a later one is the page's new version. Without
-/// --data everything is kept in a temporary directory that is removed at the end; with it, the
-/// collection stays, and `doppel serve` or another `doppel dedup` goes on with it. A page of a directory
-/// whose file has gone since then stays live, unless --prune is given.
+/// --data nothing is kept, and all pages are grouped at once: the same command gives the same output. With --data
+/// the collection stays, and `doppel serve` or another `doppel dedup` goes on with it; only there do the options for
+/// shards, ranges, partitions, nodes and retention have an effect. A page of a directory whose file has gone since
+/// then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -45,6 +53,10 @@ pub(crate) struct Dedup {
     /// Keep the collection in this directory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Without --data, too, record page by page, as a server does, in a temporary directory. The groups are the same but
+    /// for their ids; it takes several times as long.
+    #[arg(long)]
+    incremental: bool,
     /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
@@ -64,10 +76,64 @@ pub(crate) struct Dedup {
 
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let out = self.out.as_deref().map(Destination::open).transpose()?;
+        let summary = if self.data.is_none() && !self.incremental {
+            self.at_once(out.as_ref())?
+        } else {
+            self.page_by_page(out.as_ref())?
+        };
+        if matches!(out, Some(Destination::Standard)) {
+            summary.print(&mut io::stderr().lock())?;
+        } else {
+            Output { json: self.json }.print(&summary, |out| summary.print(out))?;
+        }
+        let input = &summary.fed.input;
+        input.left_out("doppel dedup").inspect(|left_out| eprintln!("doppel: {left_out}"));
+        Ok(input.verdict(self.inputs.strict, 0)?)
+    }
+
+    /// Groups a collection of which nothing is kept.
+    fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Summary> {
+        let scratch = Scratch::new()?;
+        let winners = self.engine.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
+        let mut bulk = Bulk::new(&BulkConfig {
+            policy: Policy { tau: self.engine.tau.unwrap_or(Tau::DEFAULT) },
+            winners: winners.order.unwrap_or_default(),
+            group_members_max: self.engine.group_members_max,
+            memory_max: SIGNATURES_MAX,
+            temp_dir: scratch.path(),
+        });
+        let begin = Instant::now();
+        let mut outcomes = Outcomes::default();
+        // Nobody can ask for the language of a page.
+        let input = extracted::pages(&self.inputs, false, |pages| {
+            for page in pages {
+                outcomes.add(&[bulk.submit(page)?]);
+            }
+            Ok(())
+        })?;
+        let spinner = progress::waiting("grouping");
+        let grouped = bulk.finish()?;
+        spinner.finish_and_clear();
+        let elapsed = begin.elapsed();
+        if let Some(out) = out {
+            out.write(|out| {
+                for line in &grouped.lines {
+                    serde_json::to_writer(&mut *out, &ExportLine::from(line))?;
+                    out.write_all(b"\n")?;
+                }
+                out.flush().map_err(Into::into)
+            })?;
+        }
+        let fed = Fed { input, outcomes, ..Fed::default() };
+        Ok(Summary::new(fed, elapsed, Found::in_bulk(&grouped, self.top)))
+    }
+
+    /// Records every page in a collection as a server does.
+    fn page_by_page(&self, out: Option<&Destination>) -> anyhow::Result<Summary> {
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
-        let out = self.out.as_deref().map(Destination::open).transpose()?;
         let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
         if self.data.is_some() {
             interrupt::announce("interrupted; the same command goes on")?;
@@ -79,22 +145,15 @@ impl Dedup {
         }
         decide(&engine)?;
         let elapsed = begin.elapsed();
-        if let Some(out) = &out {
+        if let Some(out) = out {
             out.write(|out| {
                 write_export(&*engine.tier1, out)?;
                 Ok(())
             })?;
         }
-        let summary = Summary::of(&*engine.tier1, fed, elapsed, self.top)?;
+        let found = Found::in_tier1(&*engine.tier1, self.top)?;
         engine.stop();
-        if matches!(out, Some(Destination::Standard)) {
-            summary.print(&mut io::stderr().lock())?;
-        } else {
-            Output { json: self.json }.print(&summary, |out| summary.print(out))?;
-        }
-        let input = &summary.fed.input;
-        input.left_out("doppel dedup").inspect(|left_out| eprintln!("doppel: {left_out}"));
-        Ok(input.verdict(self.inputs.strict, 0)?)
+        Ok(Summary::new(fed, elapsed, found))
     }
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.

@@ -43,6 +43,24 @@ fn a_collection_outlives_its_commands() {
 }
 
 #[test]
+fn grouping_at_once_gives_the_same_as_page_by_page_and_twice_the_same_bytes() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path());
+    let dedup = |options: &[&str]| {
+        let inputs = files.iter().map(String::as_str);
+        run_ok(["dedup", "--out", "-"].into_iter().chain(options.iter().copied()).chain(inputs))
+    };
+    for tau in ["0.8", "0.6"] {
+        let at_once = dedup(&["--tau", tau]);
+        assert_eq!(dedup(&["--tau", tau]), at_once);
+        assert_eq!(meaning(&dedup(&["--tau", tau, "--incremental"])), meaning(&at_once));
+    }
+    let quarantined = dedup(&["--group-members-max", "2"]);
+    assert_ne!(meaning(&quarantined), meaning(&dedup(&[])));
+    assert_eq!(meaning(&dedup(&["--group-members-max", "2", "--incremental"])), meaning(&quarantined));
+}
+
+#[test]
 fn the_temporary_directory_is_removed() {
     let home = tempfile::tempdir().unwrap();
     let files = crawl_files(home.path());
@@ -66,7 +84,8 @@ fn an_interrupted_run_removes_the_temporary_directory() {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
     let hangs_up = u64::from_str_radix(ignored, 16).unwrap() & 1 == 0;
     for signal in if hangs_up { &["INT", "HUP"][..] } else { &["INT"] } {
-        let mut dedup = doppel().env("TMPDIR", &temporary).arg("dedup").arg(&crawl).spawn().unwrap();
+        let mut dedup =
+            doppel().env("TMPDIR", &temporary).args(["dedup", "--incremental"]).arg(&crawl).spawn().unwrap();
         // The storage engine has begun to write.
         wait_until("the engine to open", PATIENCE, || {
             let made = fs::read_dir(&temporary).unwrap().next()?.unwrap().path();
@@ -111,7 +130,7 @@ fn a_directory_is_opened_as_it_was_made() {
     assert!(errors(&other).contains("was made with --shards 16, not 7"), "{}", errors(&other));
     let other = dedup(&["--ranges", "2"]);
     assert!(errors(&other).contains("was made with --ranges 1, not 2"), "{}", errors(&other));
-    let many = run(["dedup", "--shards", "2", "--ranges", "3", &files[0]]);
+    let many = run(["dedup", "--incremental", "--shards", "2", "--ranges", "3", &files[0]]);
     assert_eq!(code(&many), 1);
     assert!(errors(&many).contains("3 ranges for 2 shards"), "{}", errors(&many));
 

@@ -60,14 +60,16 @@ pub(crate) struct Component {
 pub(crate) struct Model {
     pub(crate) contents: &'static Contents,
     pub(crate) pages: BTreeMap<Page, Known>,
+    /// Every version that was accepted, in order, but those of pages that were forgotten since.
+    pub(crate) history: Vec<Version>,
     ids: BTreeMap<PageId, Page>,
-    rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
 }
 
 impl Model {
     pub(crate) fn new(contents: &'static Contents, pages: usize, rules: &[Rule]) -> Self {
         let ids = (0..pages).map(|page| (url(page).id(), page)).collect();
-        Self { contents, pages: BTreeMap::new(), ids, rules: rules.to_vec() }
+        Self { contents, pages: BTreeMap::new(), history: Vec::new(), ids, rules: rules.to_vec() }
     }
 
     pub(crate) fn page(&self, id: PageId) -> Page {
@@ -76,6 +78,7 @@ impl Model {
 
     /// Takes a version that was accepted.
     pub(crate) fn accept(&mut self, version: &Version) {
+        self.history.push(*version);
         let Version { page, date, popularity, body } = *version;
         let known = self.pages.entry(page).or_insert(Known { date, first_seen: date, popularity, body });
         known.first_seen = known.first_seen.min(date);
@@ -88,6 +91,7 @@ impl Model {
 
     pub(crate) fn forget(&mut self, page: Page) {
         self.pages.remove(&page);
+        self.history.retain(|version| version.page != page);
     }
 
     pub(crate) fn content(&self, page: Page) -> Option<usize> {

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backup;
+pub mod bulk;
 pub mod check;
 mod key;
 mod machine;

@@ -2,6 +2,7 @@
 
 pub(crate) mod acknowledged;
 pub(crate) mod advice;
+pub(crate) mod at_once;
 pub(crate) mod feed;
 pub(crate) mod forwards;
 pub(crate) mod idempotent;
@@ -92,6 +93,7 @@ pub(crate) fn at_rest(world: &mut World) -> Checked {
     one_group::check(world, &snapshot)?;
     one_winner::check(world, &snapshot)?;
     no_missed_pair::check(world, &snapshot)?;
+    at_once::check(world, &snapshot)?;
     forwards::check(world, &snapshot)?;
     feed::check(world, &snapshot)?;
     (0..world.pages).try_for_each(|page| advice::check_at_rest(world, &snapshot, page))?;

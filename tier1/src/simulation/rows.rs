@@ -5,7 +5,7 @@ use doppel_model::{ContentHash, GroupId, PageId, PageUrl, ShardId, Timestamp};
 use doppel_protocol::{Status, Unresolved};
 
 use crate::key::{self, Kind};
-use crate::record::{GroupRecord, Member, PageRecord, SearchState, State, decode};
+use crate::record::{GroupRecord, Member, PageRecord, SearchState, Similarity, State, decode};
 use crate::store::{Store, StoreError, each};
 
 /// A page.
@@ -29,6 +29,7 @@ pub struct PageRow {
     pub status: Status,
     pub group: Option<GroupId>,
     pub winner: Option<PageUrl>,
+    pub similarity: Option<f64>,
     pub reason: Option<Unresolved>,
 }
 
@@ -194,6 +195,7 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         status: record.published.status,
         group: record.published.group,
         winner: record.published.winner.clone(),
+        similarity: record.published.similarity.map(Similarity::jaccard),
         reason: record.published.reason,
     }))
 }

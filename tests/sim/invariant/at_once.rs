@@ -1,0 +1,85 @@
+//! The same versions grouped at once, without ranges and an index, give the same answer for every page.
+
+use std::collections::BTreeMap;
+
+use doppel_model::GroupId;
+use doppel_protocol::{Status, WinnerOrder};
+use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup};
+
+use super::Snapshot;
+use crate::sim::clients::submission;
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "grouping at once gives the same";
+
+/// Bytes of signatures in memory: the others are read from a file.
+const MEMORY: usize = 4_000;
+
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
+    let Ok(winners) = WinnerOrder::new(&world.model.rules) else {
+        holds!(NAME, false, "{:?} are no rules", world.model.rules);
+        return Ok(());
+    };
+    let mut bulk = Bulk::new(&BulkConfig {
+        policy: world.contents.policy,
+        winners,
+        // Quarantine depends on what was repaired, which versions do not say.
+        group_members_max: u64::MAX,
+        memory_max: MEMORY,
+        temp_dir: &std::env::temp_dir(),
+    });
+    let mut submitted = 0;
+    for version in &world.model.history {
+        submitted += 1;
+        holds!(NAME, bulk.submit(submission(version, world.contents)).is_ok(), "{version:?} is refused");
+    }
+    let grouped = match bulk.finish() {
+        Ok(grouped) => grouped,
+        Err(error) => {
+            holds!(NAME, false, "{error}");
+            return Ok(());
+        }
+    };
+    holds!(NAME, grouped.counters.submissions == submitted, "{:?}", grouped.counters);
+    let mut groups: BTreeMap<GroupId, GroupId> = BTreeMap::new();
+    for line in &grouped.lines {
+        let Some(row) = snapshot.pages.get(&line.url.id()) else {
+            holds!(NAME, false, "{} has no row", line.url);
+            continue;
+        };
+        let quarantined =
+            row.group.and_then(|group| snapshot.groups.get(&group)).is_some_and(|group| group.quarantined);
+        let status = if quarantined && line.status == Status::Duplicate && row.status == Status::Member {
+            Status::Member
+        } else {
+            line.status
+        };
+        holds!(
+            NAME,
+            (row.status, &row.winner, row.similarity, row.reason)
+                == (status, &line.winner, line.similarity, line.reason),
+            "{row:?} is {line:?}"
+        );
+        let same = match (row.group, line.group) {
+            (Some(group), Some(at_once)) => *groups.entry(group).or_insert(at_once) == at_once,
+            (group, at_once) => group.is_none() && at_once.is_none(),
+        };
+        holds!(NAME, same, "{row:?} is in the group {:?}", line.group);
+    }
+    let live = snapshot.pages.values().filter(|row| !matches!(row.status, Status::Dead | Status::Unknown));
+    let live = live.count();
+    holds!(NAME, live == grouped.lines.len(), "{live} pages are live and not {}", grouped.lines.len());
+    let in_use = snapshot.groups.len();
+    holds!(
+        NAME,
+        in_use == grouped.groups.len(),
+        "{in_use} groups are in use and not {}",
+        grouped.groups.len()
+    );
+    for BulkGroup { group, pages, .. } in &grouped.groups {
+        let listed = grouped.lines.iter().filter(|line| line.group == Some(*group)).count() as u64;
+        holds!(NAME, listed == *pages, "{group} has {pages} pages and not {listed}");
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Collections of a few pages whose groups are plain to see.
+
+use std::sync::Arc;
+
+use doppel_model::Timestamp;
+use doppel_model::signature::{Builder, Signature};
+use doppel_protocol::{Body, Status, Unresolved};
+
+use super::*;
+
+fn bulk(group_members_max: u64) -> Bulk {
+    let config = BulkConfig {
+        policy: Policy::default(),
+        winners: WinnerOrder::DEFAULT,
+        group_members_max,
+        memory_max: usize::MAX,
+        temp_dir: &std::env::temp_dir(),
+    };
+    Bulk::new(&config)
+}
+
+fn text(words: std::ops::Range<u64>) -> Arc<Signature> {
+    let tokens: Vec<u64> = words.map(|n| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    Arc::new(Builder::new().build(&tokens))
+}
+
+fn submit(bulk: &mut Bulk, url: &str, at: i64, body: Body) -> Outcome {
+    let submission = Submission {
+        url: PageUrl::parse(url).unwrap(),
+        fetched_at: Timestamp::from_millis(at),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body,
+    };
+    bulk.submit(submission).unwrap()
+}
+
+fn content(words: std::ops::Range<u64>) -> Body {
+    Body::Content(text(words))
+}
+
+fn redirect(to: &str) -> Body {
+    Body::Redirect(PageUrl::parse(to).unwrap())
+}
+
+fn status(grouped: &Grouped, url: &str) -> (Status, Option<String>) {
+    let line = grouped.lines.iter().find(|line| line.url.as_str() == url).unwrap();
+    (line.status, line.winner.as_ref().map(ToString::to_string))
+}
+
+#[test]
+fn a_chain_is_one_group_and_its_ends_are_members() {
+    let mut bulk = bulk(100);
+    submit(&mut bulk, "http://h/a", 1, content(0..900));
+    submit(&mut bulk, "http://h/bb", 1, content(90..990));
+    submit(&mut bulk, "http://h/ccc", 1, content(180..1_080));
+    submit(&mut bulk, "http://h/alone", 1, content(5_000..5_100));
+    let grouped = bulk.finish().unwrap();
+    let winner = || Some("http://h/a".to_owned());
+    assert_eq!(status(&grouped, "http://h/a"), (Status::Winner, winner()));
+    assert_eq!(status(&grouped, "http://h/bb"), (Status::Duplicate, winner()));
+    assert_eq!(status(&grouped, "http://h/ccc"), (Status::Member, winner()));
+    assert_eq!(status(&grouped, "http://h/alone"), (Status::Unique, None));
+    assert_eq!(grouped.lines[3].similarity, Some(716.0 / 1_084.0));
+    assert_eq!(
+        grouped.groups,
+        [BulkGroup {
+            group: "g1-0".parse().unwrap(),
+            winner: PageUrl::parse("http://h/a").unwrap(),
+            pages: 3,
+            contents: 3,
+            same: false
+        }]
+    );
+    let Counters { live, winners, duplicates, members, .. } = grouped.counters;
+    assert_eq!((live, winners, duplicates, members), (4, 1, 1, 1));
+}
+
+#[test]
+fn the_last_version_counts_and_the_first_date() {
+    let mut bulk = bulk(100);
+    let day = Timestamp::DAY_MS;
+    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/old", 4 * day, content(0..50)), Outcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/new", 5 * day, content(0..50)), Outcome::Unchanged);
+    assert_eq!(submit(&mut bulk, "http://h/new", 3 * day, content(90..150)), Outcome::Stale);
+    assert_eq!(submit(&mut bulk, "http://h/gone", 1, content(0..50)), Outcome::Pending);
+    assert_eq!(submit(&mut bulk, "http://h/gone", 1, Body::Dead), Outcome::Confirmed);
+    let grouped = bulk.finish().unwrap();
+    // An earlier version of it was seen before the other page.
+    assert_eq!(status(&grouped, "http://h/new").0, Status::Winner);
+    assert_eq!(status(&grouped, "http://h/old").0, Status::Duplicate);
+    let Counters { submissions, unchanged, stale, dead, live, .. } = grouped.counters;
+    assert_eq!((submissions, unchanged, stale, dead, live), (6, 1, 1, 1, 2));
+}
+
+#[test]
+fn redirects_end_where_their_chain_does() {
+    let mut bulk = bulk(100);
+    submit(&mut bulk, "http://h/page", 1, content(0..50));
+    submit(&mut bulk, "http://h/dead", 1, Body::Dead);
+    submit(&mut bulk, "http://h/empty", 1, content(0..0));
+    for (from, to) in
+        [("a", "page"), ("b", "a"), ("c", "dead"), ("d", "nowhere"), ("e", "f"), ("f", "e"), ("g", "empty")]
+    {
+        submit(&mut bulk, &format!("http://h/{from}"), 1, redirect(&format!("http://h/{to}")));
+    }
+    for hop in 0..22 {
+        submit(&mut bulk, &format!("http://hops/{hop}"), 1, redirect(&format!("http://hops/{}", hop + 1)));
+    }
+    submit(&mut bulk, "http://hops/22", 1, content(100..150));
+    let grouped = bulk.finish().unwrap();
+    let reason = |url: &str| {
+        let line = grouped.lines.iter().find(|line| line.url.as_str() == url).unwrap();
+        (line.status, line.reason)
+    };
+    assert_eq!(reason("http://h/a"), (Status::Duplicate, None));
+    assert_eq!(reason("http://h/b"), (Status::Duplicate, None));
+    assert_eq!(reason("http://h/page"), (Status::Winner, None));
+    assert_eq!(reason("http://h/empty"), (Status::Winner, None));
+    assert_eq!(reason("http://h/g"), (Status::Duplicate, None));
+    assert_eq!(reason("http://h/c"), (Status::Unresolved, Some(Unresolved::DeadTarget)));
+    assert_eq!(reason("http://h/d"), (Status::Unresolved, Some(Unresolved::UnknownTarget)));
+    assert_eq!(reason("http://h/e"), (Status::Unresolved, Some(Unresolved::Loop)));
+    assert_eq!(reason("http://hops/1"), (Status::Unresolved, Some(Unresolved::TooManyHops)));
+    assert_eq!(reason("http://hops/2"), (Status::Duplicate, None));
+    let pages: Vec<_> = grouped.groups.iter().map(|group| (group.pages, group.contents)).collect();
+    assert_eq!(pages, [(2, 1), (3, 1), (21, 1)]);
+}
+
+#[test]
+fn a_group_past_the_limit_advises_nothing() {
+    let mut bulk = bulk(2);
+    for page in ["a", "bb", "ccc"] {
+        submit(&mut bulk, &format!("http://h/{page}"), 1, content(0..50));
+        submit(&mut bulk, &format!("http://other/{page}"), 1, content(0..0));
+    }
+    let grouped = bulk.finish().unwrap();
+    let statuses: Vec<Status> = grouped.lines.iter().map(|line| line.status).collect();
+    assert_eq!(statuses[..3], [Status::Winner, Status::Member, Status::Member]);
+    assert_eq!(statuses[3..], [Status::Unique; 3]);
+    assert_eq!(grouped.lines[1].similarity, Some(1.0));
+}
