@@ -11,12 +11,13 @@
 //! d(x, b) - d(b, z) >= 1 - tau.
 //!
 //! Signatures are read when they are needed and kept up to a limit, so memory beside it grows by the
-//! bands of a content only.
+//! bands and the parity bitmap of a content only. A pair that the bitmaps reject is not read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use doppel_model::pairwise::{Bands, Comparison, Policy};
+use doppel_model::parity::{self, Bitmap};
 use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
 
@@ -95,6 +96,8 @@ struct Stars<'r, E> {
     kept: Kept<'r, E>,
     /// None for a content that cannot be had.
     rays: Vec<Option<Ray>>,
+    /// Of every content, or of none for one that cannot be had: its shingles and their bitmap.
+    bitmaps: Vec<(u32, Bitmap)>,
     /// The contents that have a key. While stars are dealt, those without one; afterwards all of them, by center and
     /// from the farthest to the nearest.
     keys: HashMap<Key, Vec<usize>>,
@@ -107,23 +110,33 @@ impl<'r, E> Stars<'r, E> {
         let cut = policy.bands();
         let mut keys: HashMap<Key, Vec<usize>> = HashMap::new();
         let mut rays = Vec::with_capacity(count);
+        let mut bitmaps = Vec::with_capacity(count);
         for number in 0..count {
             let signature = kept.get(number)?;
             // A star of its own, until it is dealt to another.
             rays.push(signature.as_ref().map(|_| Ray { center: number, distance: 0 }));
+            let bitmap = |signature: &Arc<Signature>| (signature.shingles(), parity::bitmap(signature));
+            bitmaps.push(signature.as_ref().map(bitmap).unwrap_or_default());
             if let Some(signature) = signature.filter(|signature| policy.comparable(signature)) {
                 for key in cut.keys(signature.sketch()).enumerate() {
                     keys.entry(key).or_default().push(number);
                 }
             }
         }
-        Ok(Self { policy, cut, kept, rays, keys, linked: UnionFind::new(count) })
+        Ok(Self { policy, cut, kept, rays, bitmaps, keys, linked: UnionFind::new(count) })
     }
 
     /// The signature of a content that may be linked to others.
     fn comparable(&mut self, number: usize) -> Result<Option<Arc<Signature>>, E> {
         let policy = self.policy;
         Ok(self.kept.get(number)?.filter(|signature| policy.comparable(signature)))
+    }
+
+    /// Whether the bitmaps of two contents leave room for similarity.
+    fn may_be_similar(&self, a: usize, b: usize) -> bool {
+        let ((a, a_bitmap), (b, b_bitmap)) = (&self.bitmaps[a], &self.bitmaps[b]);
+        let shared_max = parity::shared_max(*a, *b, parity::differing(a_bitmap, b_bitmap));
+        self.policy.admits(shared_max, *a, *b)
     }
 
     fn keys_of(&self, signature: &Signature) -> Vec<Key> {
@@ -149,6 +162,7 @@ impl<'r, E> Stars<'r, E> {
             }
             candidates.sort_unstable();
             candidates.dedup();
+            candidates.retain(|number| self.may_be_similar(center, *number));
             for &number in &candidates {
                 let Some(candidate) = self.kept.get(number)? else { continue };
                 // It has a band in common already.
@@ -242,6 +256,9 @@ impl<'r, E> Stars<'r, E> {
                 if to_center.saturating_sub(far) >= apart {
                     // The nearer ones are as far from it.
                     break;
+                }
+                if !self.may_be_similar(number, other) {
+                    continue;
                 }
                 let Some(candidate) = self.kept.get(other)? else { continue };
                 if self.policy.similar(signature, &candidate) {

@@ -16,6 +16,18 @@ pub const WORDS_MIN: usize = 8;
 /// The words of the longest one: 16,384 bits. Larger sets fill it, and then it rejects little.
 pub const WORDS_MAX: usize = 256;
 
+/// A bitmap of the shortest length.
+pub type Bitmap = [u64; WORDS_MIN];
+
+/// The shortest bitmap of a signature. It rejects most pairs of up to a thousand shingles that are not near-duplicates,
+/// and hardly any of far more.
+#[must_use]
+pub fn bitmap(signature: &Signature) -> Bitmap {
+    let mut bitmap = [0; WORDS_MIN];
+    fill(signature, &mut bitmap);
+    bitmap
+}
+
 /// The words of a bitmap for a set of this many hashes: about one to two bits for each. Fewer would be flipped to and
 /// fro, and all bitmaps would differ in half of their bits.
 #[must_use]

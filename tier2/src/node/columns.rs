@@ -4,6 +4,7 @@
 //! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
 //! are used again.
 
+use doppel_model::parity::{self, Bitmap};
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use doppel_partitioning::LengthVector;
 
@@ -56,6 +57,7 @@ pub(crate) struct Entry {
     pub(crate) content: ContentHash,
     pub(crate) lengths: LengthVector,
     pub(crate) truncated_minhash: TruncatedMinHash,
+    pub(crate) parity: Bitmap,
     pub(crate) record: Record,
     pub(crate) insert_seq: InsertSeq,
     /// The page that is named for the content in answers, and that searches for it.
@@ -71,6 +73,7 @@ pub(crate) struct Columns {
     content: Vec<ContentHash>,
     lengths: Vec<u32>,
     truncated_minhash: Vec<TruncatedMinHash>,
+    parity: Vec<Bitmap>,
     offset: Vec<u64>,
     bytes: Vec<u32>,
     insert_seq: Vec<InsertSeq>,
@@ -101,6 +104,7 @@ impl Columns {
             content: Vec::new(),
             lengths: Vec::new(),
             truncated_minhash: Vec::new(),
+            parity: Vec::new(),
             offset: Vec::new(),
             bytes: Vec::new(),
             insert_seq: Vec::new(),
@@ -123,6 +127,7 @@ impl Columns {
                 make_room(&mut self.lengths, self.dimensions);
                 self.lengths.resize(self.lengths.len() + self.dimensions, 0);
                 push(&mut self.truncated_minhash, entry.truncated_minhash);
+                push(&mut self.parity, entry.parity);
                 push(&mut self.offset, 0);
                 push(&mut self.bytes, 0);
                 push(&mut self.insert_seq, VACANT);
@@ -138,6 +143,7 @@ impl Columns {
         self.content[at] = entry.content;
         self.lengths[at * self.dimensions..][..self.dimensions].copy_from_slice(entry.lengths.as_slice());
         self.truncated_minhash[at] = entry.truncated_minhash;
+        self.parity[at] = entry.parity;
         self.set_record(slot, entry.record);
         self.marks[at] = if entry.comparable { COMPARABLE } else { 0 };
         self.renew(slot, entry.insert_seq, entry.page);
@@ -217,6 +223,12 @@ impl Columns {
         &self.truncated_minhash[slot as usize]
     }
 
+    /// How many shingles the entry and a content of `total` with this bitmap have in common at most.
+    #[inline]
+    pub(crate) fn shared_max(&self, slot: u32, total: u32, bitmap: &Bitmap) -> u32 {
+        parity::shared_max(total, self.total(slot), parity::differing(bitmap, &self.parity[slot as usize]))
+    }
+
     pub(crate) fn page(&self, slot: u32) -> PageId {
         self.page[slot as usize]
     }
@@ -291,6 +303,7 @@ impl Columns {
         of(&self.content)
             + of(&self.lengths)
             + of(&self.truncated_minhash)
+            + of(&self.parity)
             + of(&self.offset)
             + of(&self.bytes)
             + of(&self.insert_seq)

@@ -1,8 +1,8 @@
 //! One search: candidates, rejection, exact comparison.
 //!
 //! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
-//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths or its
-//! truncated minima, or compared exactly.
+//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths, its
+//! truncated minima or its parity bitmap, or compared exactly.
 //!
 //! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
 //! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
@@ -18,7 +18,7 @@
 //! by its insertion sequence, so it is void as soon as that entry is gone or begins anew.
 //!
 //! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
-//! partner of x if d(x, y) - d(y, z) >= 1 - tau.
+//! partner of x if d(x, y) - d(y, z) >= 1 - tau. Where the bitmap rejects y, it says how far x and y are at least.
 //!
 //! **Query order.** All searches of a pass are numbered before the first of them. A search passes over the entries
 //! that search later in the same pass, have no center yet and one page: their search meets this one. So of a
@@ -33,6 +33,7 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use doppel_model::pairwise::Comparison;
+use doppel_model::parity::{self, Bitmap};
 use doppel_model::signature::Signature;
 use doppel_model::{InsertSeq, Tau};
 use doppel_partitioning::{BoundingSpace, LengthVector};
@@ -128,6 +129,7 @@ impl Core {
             }),
             space,
             truncated_minhash: truncated_minhash::pack(signature.sketch()),
+            parity: parity::bitmap(signature),
             oldest: None,
             far: Vec::new(),
             found,
@@ -148,9 +150,10 @@ struct NodeSearch<'i, 's> {
     query_order: u32,
     space: BoundingSpace,
     truncated_minhash: TruncatedMinHash,
+    parity: Bitmap,
     /// The signature of the oldest partner.
     oldest: Option<Arc<Signature>>,
-    /// Entries compared in vain, oldest first, and at most their distance.
+    /// Entries compared in vain and centers that the bitmap rejects, oldest first, and at most their distance.
     far: Vec<Center>,
     found: Found,
     fetched: &'s Fetched,
@@ -238,6 +241,14 @@ impl<'i> NodeSearch<'i, '_> {
                 < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))
         {
+            return;
+        }
+        let (own, other) = (self.signature.shingles(), columns.total(slot));
+        let shared_max = columns.shared_max(slot, own, &self.parity);
+        if !self.index.tables.policy.admits(shared_max, own, other) {
+            if columns.is_center(slot) {
+                self.far.push(Center { insert_seq, distance: distance(shared_max, own, other).0 });
+            }
             return;
         }
         let read = match self.index.read(entry, self.fetched, self.buffer) {

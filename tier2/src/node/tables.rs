@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::seed::Seeded;
 use doppel_model::pairwise::{Bands, Policy};
+use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, InsertSeq, PageId, PartitionId};
 use doppel_partitioning::{BoundingSpace, LengthVector, Lexicon};
@@ -211,6 +212,7 @@ impl Tables {
             content: signature.content(),
             lengths,
             truncated_minhash: truncated_minhash::pack(signature.sketch()),
+            parity: parity::bitmap(signature),
             record,
             insert_seq: self.take_insert_seq(),
             page,
