@@ -128,11 +128,11 @@ fn other_versions_are_named() {
         let sealed = Sealed { checksum: checksum(&manifest), manifest };
         Manifest::read(&serde_json::to_vec(&sealed).unwrap(), path).unwrap_err()
     };
-    let newer = read(serde_json::json!({"format": 3, "more": true}));
-    assert!(matches!(newer, ManifestError::Format { found: 3, .. }), "{newer}");
+    let newer = read(serde_json::json!({"format": 4, "more": true}));
+    assert!(matches!(newer, ManifestError::Format { found: 4, .. }), "{newer}");
     let older = read(serde_json::json!({"format": 1, "shards": 4}));
     assert!(
-        older.to_string().contains("format 1, and this program reads format 2; load the pages"),
+        older.to_string().contains("format 1, and this program reads format 3; load the pages"),
         "{older}"
     );
     let mut other = PolicyRecord::current(Tau::DEFAULT);

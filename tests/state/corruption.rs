@@ -5,7 +5,7 @@ use std::path::Path;
 
 use doppel_model::stable_hash64;
 use doppel_tier1::check::planted::planted;
-use doppel_tier1::{Sled, Store};
+use doppel_tier1::{Database, Store};
 use serde_json::Value;
 
 use super::collection::{SHARDS, directory};
@@ -58,13 +58,13 @@ fn every_planted_row_is_found() {
     let sample = place.path("sample");
     copy(directory(), &sample);
     let faults =
-        planted(&Sled::open(&sample.join("tier1/range-0"), true).unwrap(), SHARDS.parse().unwrap()).unwrap();
+        planted(&Database::open(&sample.join("tier1/range-0"), true).unwrap(), SHARDS.parse().unwrap()).unwrap();
     assert!(faults.len() >= 20, "{} faults", faults.len());
     let mut missed = Vec::new();
     for (number, fault) in faults.into_iter().enumerate() {
         let dir = place.path(&number.to_string());
         copy(directory(), &dir);
-        Sled::open(&dir.join("tier1/range-0"), true).unwrap().commit(fault.writes).unwrap();
+        Database::open(&dir.join("tier1/range-0"), true).unwrap().commit(fault.writes).unwrap();
         let (output, report) = check(&dir);
         let invariant = serde_json::to_value(fault.invariant).unwrap();
         let counts = &report["tier1"]["findings"]["counts"];
@@ -144,7 +144,7 @@ const FILES: [Damage; 17] = [
     }),
     ("an empty database", "is empty, and the index has", |dir| {
         fs::remove_dir_all(dir.join("tier1")).unwrap();
-        drop(Sled::open(&dir.join("tier1/range-0"), true).unwrap());
+        drop(Database::open(&dir.join("tier1/range-0"), true).unwrap());
     }),
     // What is said of a database without its end depends on where sled's segments begin.
     ("a database cut in half", "data/tier1/range-0", |dir| {
@@ -236,7 +236,7 @@ fn a_damaged_index_is_rebuilt_and_other_damage_prevents_the_start() {
     done(&check(&index).0);
 
     // The totals of shard 0 in the form of a later version.
-    let store = Sled::open(&rows.join("tier1/range-0"), true).unwrap();
+    let store = Database::open(&rows.join("tier1/range-0"), true).unwrap();
     let mut meta = store.get(b"\0\0c").unwrap().unwrap();
     meta.truncate(meta.len() - 4);
     meta[0] += 1;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use doppel_tier1::{Joined, RangeMap, Sled, Store};
+use doppel_tier1::{Joined, RangeMap, Database, Store};
 use serde_json::json;
 
 use super::collection::{SHARDS, directory, fill};
@@ -97,7 +97,7 @@ fn a_row_in_the_database_of_another_range_is_found() {
     let dir = place.path("data");
     copy(in_ranges(), &dir);
     let map = RangeMap::new(SHARDS.parse().unwrap(), 3).unwrap();
-    let stores = Sled::open_ranges(&dir.join("tier1"), map).unwrap();
+    let stores = Database::open_ranges(&dir.join("tier1"), map).unwrap();
     let key = b"\0\x02c".to_vec();
     let value = Joined::new(map, &stores).get(&key).unwrap();
     stores[0].commit(vec![(key, value)]).unwrap();

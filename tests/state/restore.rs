@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use doppel_tier1::check::planted::planted;
-use doppel_tier1::{Sled, Store};
+use doppel_tier1::{Database, Store};
 
 use super::collection::{SHARDS, directory};
 use super::place::{Place, back_up, copy, done, fails, restore};
@@ -64,7 +64,7 @@ fn rows_damaged_before_the_backup_are_restored_only_on_request() {
     let place = Place::new();
     let (dir, file, restored) = (place.path("data"), place.path("file"), place.path("restored"));
     copy(directory(), &dir);
-    let store = Sled::open(&dir.join("tier1/range-0"), true).unwrap();
+    let store = Database::open(&dir.join("tier1/range-0"), true).unwrap();
     let faults = planted(&store, SHARDS.parse().unwrap()).unwrap();
     let fault = faults.into_iter().find(|fault| fault.name == "a lost member").unwrap();
     store.commit(fault.writes).unwrap();

@@ -21,7 +21,7 @@ use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
     RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
-use doppel_tier1::{Config, Memory, Retention, Rules, Sled, Store, Tier1};
+use doppel_tier1::{Config, Memory, Retention, Rules, Database, Store, Tier1};
 
 const PAGES: u64 = 8_192;
 const TOKENS: u64 = 300;
@@ -42,7 +42,7 @@ fn memory(bencher: Bencher, family: u64) {
 #[divan::bench(sample_count = 10, sample_size = 1, args = [1, 4])]
 fn sled_durable(bencher: Bencher, family: u64) {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    run(bencher, Arc::new(Sled::open(dir.path(), true).expect("a new database")), family);
+    run(bencher, Arc::new(Database::open(dir.path(), true).expect("a new database")), family);
 }
 
 fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {

@@ -13,7 +13,10 @@
 pub mod backup;
 pub mod bulk;
 pub mod check;
+mod database;
+mod files;
 mod key;
+mod log;
 mod machine;
 mod peers;
 mod progress;
@@ -22,6 +25,7 @@ mod range_map;
 mod record;
 mod regroup;
 mod service;
+mod signatures;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
@@ -29,7 +33,8 @@ mod store;
 mod totals;
 mod txn;
 
+pub use database::Database;
 pub use machine::{Retention, Rules};
 pub use range_map::{RangeMap, RangeMapError};
 pub use service::{Config, Error, Tier1};
-pub use store::{Joined, Memory, Sled, Store, StoreError, Write};
+pub use store::{Joined, Memory, Store, StoreError, Write};

@@ -32,12 +32,13 @@ use serde::{Deserialize, Serialize};
 
 pub use reader::{Reader, Unusable};
 
+use crate::Database;
 use crate::check;
 use crate::check::rows::{RowKey, piece};
 use crate::key;
 use crate::range_map::{RangeMap, directories};
 use crate::record;
-use crate::store::{Joined, Sled, Store, StoreError};
+use crate::store::{Joined, Store, StoreError};
 pub(crate) use writer::Writer;
 
 /// "doppel", a backup, and the version of the layout.
@@ -102,7 +103,7 @@ pub fn of_directory(
     manifest: &str,
     out: &mut dyn io::Write,
 ) -> Result<BackupSummary, BackupError> {
-    let stores = Sled::open_ranges(dir, map).map_err(Tier1Error::from)?;
+    let stores = Database::open_ranges(dir, map).map_err(Tier1Error::from)?;
     let mut writer = Writer::begin(out, manifest)?;
     for store in &stores {
         let mut from = Vec::new();
@@ -125,7 +126,7 @@ pub fn restore(
 ) -> Result<(BackupSummary, check::Report), RestoreError> {
     // Flushed once, at the end: nothing relies on it before.
     let opened =
-        directories(dir, map).into_iter().map(|dir| Sled::open_share(&dir, false, map.count() as u16));
+        directories(dir, map).into_iter().map(|dir| Database::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
     let store = Joined::new(map, &stores);
     while let Some(mut writes) = backup.writes()? {
@@ -134,7 +135,7 @@ pub fn restore(
             store.commit(std::mem::replace(&mut writes, rest))?;
         }
     }
-    stores.iter().try_for_each(Sled::flush)?;
+    store.flush()?;
     // The engine lets go of its files some time after it is dropped, so it is not opened again.
     Ok((backup.summary(), check::check(&store, Some(policy), winners)))
 }

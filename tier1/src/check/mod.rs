@@ -36,11 +36,12 @@ use serde::de::DeserializeOwned;
 
 pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 
+use crate::Database;
 use crate::key;
 use crate::progress;
 use crate::range_map::{RangeMap, directories};
 use crate::record::{GroupRecord, Meta, PageRecord, decode};
-use crate::store::{Joined, Sled, Store, StoreError};
+use crate::store::{Joined, Store, StoreError};
 use crate::totals;
 use rows::{RowKey, pieces};
 use underway::Underway;
@@ -81,7 +82,7 @@ pub fn of_directory(
     policy: Policy,
     winners: WinnerOrder,
 ) -> Result<Report, StoreError> {
-    let stores = Sled::open_ranges(dir, map)?;
+    let stores = Database::open_ranges(dir, map)?;
     let store = Joined::new(map, &stores);
     let mut checker = Checker::new(&store, Some(policy), winners);
     checker.run();

@@ -17,12 +17,13 @@ use super::direct::Direct;
 use super::feed::Extent;
 use super::owner::Owner;
 use super::rows::Rows;
+use crate::Database;
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
 use crate::range_map::{RangeMap, RangeMapError, directories};
-use crate::store::{Recent, Sled, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// How a collection is opened.
 #[derive(Debug, Clone)]
@@ -71,8 +72,8 @@ pub enum Error {
     Thread(std::io::Error),
 }
 
-/// The database of a range: with what was lately read in front, and without.
-struct Database {
+/// The rows of a range: with what was lately read in front, and without.
+struct Opened {
     store: Arc<dyn Store>,
     uncached_store: Arc<dyn Store>,
     progress: Option<PathBuf>,
@@ -86,9 +87,9 @@ impl Tier1 {
     pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, config.ranges)?;
         let dirs = directories(&config.dir, map);
-        let mut opened: Vec<Option<(Database, Range)>> = Vec::new();
+        let mut opened: Vec<Option<(Opened, Range)>> = Vec::new();
         for (id, dir) in map.ranges().zip(&dirs) {
-            let is_there = Sled::is_in(dir);
+            let is_there = Database::is_in(dir);
             opened.push(is_there.then(|| open(config, map, id, dir)).transpose()?);
         }
         let begun = opened.iter().flatten().any(|(_, range)| progress::of(&range.shards().metas) > 0);
@@ -122,7 +123,7 @@ impl Tier1 {
         let mut all = Vec::new();
         for (id, store) in map.ranges().zip(stores) {
             let range = Range::open(&*store, settings(config), id, map)?;
-            let database = Database { store: Arc::clone(&store), uncached_store: store, progress: None };
+            let database = Opened { store: Arc::clone(&store), uncached_store: store, progress: None };
             all.push((database, range));
         }
         Self::over_databases(all, map, config, between)
@@ -137,24 +138,24 @@ impl Tier1 {
     ) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, 1)?;
         let range = Range::open(&*store, settings(config), RangeId(0), map)?;
-        let database = Database { store: Arc::clone(&store), uncached_store: store, progress: Some(dir) };
+        let database = Opened { store: Arc::clone(&store), uncached_store: store, progress: Some(dir) };
         Self::over_databases(vec![(database, range)], map, config, |peers| peers)
     }
 
     fn over_databases(
-        all: Vec<(Database, Range)>,
+        all: Vec<(Opened, Range)>,
         map: RangeMap,
         config: &Config,
         between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
     ) -> Result<Arc<Self>, Error> {
-        let (databases, ranges): (Vec<Database>, Vec<Range>) = all.into_iter().unzip();
+        let (databases, ranges): (Vec<Opened>, Vec<Range>) = all.into_iter().unzip();
         fit_together(&ranges, map)?;
         let feed = ranges.iter().flat_map(|range| {
             range.shards().run().map(|shard| Extent::of(&range.shards().metas[usize::from(shard.0)]))
         });
         let feed = Mutex::new(feed.collect());
         let (mut owners, mut starts) = (Vec::new(), Vec::new());
-        for (Database { store, uncached_store, progress }, range) in databases.into_iter().zip(ranges) {
+        for (Opened { store, uncached_store, progress }, range) in databases.into_iter().zip(ranges) {
             let (owner, start) = Owner::new(range, store, uncached_store, progress);
             owners.push(owner);
             starts.push(start);
@@ -194,16 +195,16 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Database, Range), StoreError> {
+fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Opened, Range), StoreError> {
     let share = config.ranges;
-    let sled: Arc<dyn Store> = Arc::new(Sled::open_share(dir, config.durable, share)?);
-    let range = Range::open(&*sled, settings(config), id, map)?;
+    let database = Database::open_share(dir, config.durable, share)?;
+    let range = Range::open(&database, settings(config), id, map)?;
     if config.durable {
         progress::verify(dir, progress::of(&range.shards().metas))?;
     }
     let progress = config.durable.then(|| dir.to_owned());
-    let store = Arc::new(Recent::new(Arc::clone(&sled), share));
-    Ok((Database { store, uncached_store: sled, progress }, range))
+    let uncached_store = database.uncached();
+    Ok((Opened { store: Arc::new(database), uncached_store, progress }, range))
 }
 
 /// Whether the databases are of one collection at one moment, as far as messages tell.

@@ -81,6 +81,10 @@ impl Store for Joined<'_> {
         Ok(())
     }
 
+    fn flush(&self) -> Result<(), StoreError> {
+        self.stores.iter().try_for_each(|store| store.flush())
+    }
+
     fn bytes_on_disk(&self) -> u64 {
         self.stores.iter().map(|store| store.bytes_on_disk()).sum()
     }

@@ -1,7 +1,7 @@
 //! The seam of storage: an ordered map with atomic, durable batches.
 //!
-//! Two implementations: [`Sled`] on disk, and [`Memory`] for tests, simulation and benchmarks.
-//! One tree holds all shards of a range, each under its own key prefix, so that one batch commits
+//! [`Database`](crate::Database) is that on disk: `Sled` keeps its rows. [`Memory`] is for tests, simulation and
+//! benchmarks. One tree holds all shards of a range, each under its own key prefix, so that one batch commits
 //! a message's sender and receiver together.
 
 #[cfg(any(test, feature = "simulation"))]
@@ -18,10 +18,12 @@ mod rows;
 pub use intercepted::{Intercept, Intercepted};
 pub use joined::Joined;
 pub use memory::Memory;
-pub use on_sled::Sled;
+pub(crate) use on_sled::Sled;
 pub(crate) use recent::Recent;
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use rows::each;
+
+use std::path::Path;
 
 use doppel_model::RangeId;
 
@@ -98,6 +100,21 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// A file that cannot be read or written; `doing` begins with a verb.
+    pub(crate) fn of_file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Self::DiskFull,
+            _ => Self::Engine(format!("cannot {doing} in {}: {error}", path.display())),
+        }
+    }
+
+    /// A file that is not what was written.
+    pub(crate) fn damaged_file(path: &Path, what: String) -> Self {
+        Self::Corrupt { database: path.to_owned(), what }
+    }
+}
+
 /// An ordered map from byte strings to byte strings.
 pub trait Store: Send + Sync {
     /// The value of `key`, as the last commit left it.
@@ -123,6 +140,14 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// When the engine fails; the writes may or may not be there then.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError>;
+
+    /// Returns when all commits survive a crash, also those of a store that was opened as not durable.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    fn flush(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Bytes on disk; none for a store that is not there.
     fn bytes_on_disk(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The store on disk. The only module that names sled.
 //!
-//! sled 0.34.7 acknowledges a write long before it is on disk (its own flush comes every 500 ms), so
-//! a commit flushes before it returns. A batch is atomic within one tree; there is only one.
+//! sled 0.34.7 acknowledges a write long before it is on disk. Nothing is flushed here but when it is asked for: the log
+//! has what a crash takes. A batch is atomic within one tree; there is only one.
 //!
 //! Some damaged files make sled panic instead of failing, when it opens them or comes upon the damage later. Such a panic
 //! becomes [`StoreError::Corrupt`] here.
@@ -10,7 +10,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Store, StoreError, Write};
-use crate::range_map::{RangeMap, directories};
 
 /// Page cache of sled in bytes, of all databases together. It takes about three times this in memory.
 const CACHE_BYTES: u64 = 128 << 20;
@@ -24,72 +23,32 @@ const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nver
 
 /// A sled database with one tree.
 #[derive(Debug)]
-pub struct Sled {
+pub(crate) struct Sled {
     db: sled::Db,
     dir: PathBuf,
-    durable: bool,
 }
 
 impl Sled {
-    /// Opens or creates the database in `dir`. With `durable` false, commits are not flushed: only
-    /// for collections that are thrown away with the process.
+    /// Opens or creates the database in `dir`, where so many databases of a process share what memory there is for
+    /// their caches.
     ///
     /// # Errors
     /// When the directory is in use by another process or is damaged.
-    pub fn open(dir: &Path, durable: bool) -> Result<Self, StoreError> {
-        Self::open_share(dir, durable, 1)
-    }
-
-    /// The same, where so many databases of a process share what memory there is for their caches.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn open_share(dir: &Path, durable: bool, databases: u16) -> Result<Self, StoreError> {
+    pub(crate) fn open_share(dir: &Path, databases: u16) -> Result<Self, StoreError> {
         let cache = (CACHE_BYTES / u64::from(databases.max(1))).max(CACHE_BYTES_MIN);
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache)
             .mode(sled::Mode::HighThroughput)
-            .flush_every_ms(if durable { None } else { Some(10_000) });
+            .flush_every_ms(None);
         let db = guarded(dir, "opening", || config.open())?
             .map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error)))?;
-        Ok(Self { db, dir: dir.to_owned(), durable })
+        Ok(Self { db, dir: dir.to_owned() })
     }
 
     /// Whether there is a database in `dir`.
-    #[must_use]
-    pub fn is_in(dir: &Path) -> bool {
+    pub(crate) fn is_in(dir: &Path) -> bool {
         dir.join("db").is_file()
-    }
-
-    /// Opens the database in `dir` if there is one. The engine may finish what an earlier process left
-    /// undone in its files, as at every start; no row changes by it.
-    ///
-    /// # Errors
-    /// When there is none, or it is in use by another process or damaged.
-    pub fn open_existing(dir: &Path) -> Result<Self, StoreError> {
-        if !Self::is_in(dir) {
-            return Err(StoreError::Missing(dir.to_owned()));
-        }
-        Self::open(dir, true)
-    }
-}
-
-impl Sled {
-    /// Opens the database of each range in `dir`; all must be there.
-    ///
-    /// # Errors
-    /// When one is missing, in use by another process or damaged.
-    pub fn open_ranges(dir: &Path, map: RangeMap) -> Result<Vec<Self>, StoreError> {
-        directories(dir, map).iter().map(|dir| Self::open_existing(dir)).collect()
-    }
-
-    /// Puts everything on disk, for a database that was opened as not durable.
-    ///
-    /// # Errors
-    /// When the engine fails.
-    pub fn flush(&self) -> Result<(), StoreError> {
-        self.db.flush().map(drop).map_err(|error| failure(&self.dir, error))
     }
 }
 
@@ -123,11 +82,11 @@ impl Store for Sled {
                 None => batch.remove(key),
             }
         }
-        self.db.apply_batch(batch).map_err(|error| failure(&self.dir, error))?;
-        if self.durable {
-            self.db.flush().map_err(|error| failure(&self.dir, error))?;
-        }
-        Ok(())
+        self.db.apply_batch(batch).map_err(|error| failure(&self.dir, error))
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        self.db.flush().map(drop).map_err(|error| failure(&self.dir, error))
     }
 
     fn bytes_on_disk(&self) -> u64 {
@@ -185,8 +144,8 @@ mod tests {
     #[test]
     fn a_second_owner_is_told_so() {
         let dir = tempfile::tempdir().unwrap();
-        let _first = Sled::open(dir.path(), true).unwrap();
-        assert!(matches!(Sled::open(dir.path(), true), Err(StoreError::InUse)));
+        let _first = Sled::open_share(dir.path(), 1).unwrap();
+        assert!(matches!(Sled::open_share(dir.path(), 1), Err(StoreError::InUse)));
     }
 
     #[test]
@@ -194,14 +153,14 @@ mod tests {
         for damage in [&b"segment_size: 524289"[..], b"segment_size: much", b"\xff\xfe\xfd", b"version: 0.99"]
         {
             let dir = tempfile::tempdir().unwrap();
-            drop(Sled::open(dir.path(), true).unwrap());
+            drop(Sled::open_share(dir.path(), 1).unwrap());
             let path = dir.path().join("conf");
             let mut conf = std::fs::read(&path).unwrap();
             assert_eq!(conf[..conf.len() - 4], *CONFIGURATION);
             let at = CONFIGURATION.windows(7).position(|part| damage.starts_with(part)).unwrap_or(0);
             conf[at..at + damage.len()].copy_from_slice(damage);
             std::fs::write(&path, conf).unwrap();
-            let error = Sled::open(dir.path(), true).unwrap_err().to_string();
+            let error = Sled::open_share(dir.path(), 1).unwrap_err().to_string();
             let expected = format!(
                 "the database {} is damaged (its file conf is not what was written): restore it from a backup",
                 dir.path().display()
@@ -215,11 +174,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let write = |key: &[u8], value: Option<&[u8]>| (key.to_vec(), value.map(<[u8]>::to_vec));
         {
-            let store = Sled::open(dir.path(), true).unwrap();
+            let store = Sled::open_share(dir.path(), 1).unwrap();
             store.commit(vec![write(b"a", Some(b"1")), write(b"b", Some(b"2"))]).unwrap();
             store.commit(vec![write(b"a", None), write(b"c", Some(b"3"))]).unwrap();
         }
-        let store = Sled::open(dir.path(), true).unwrap();
+        let store = Sled::open_share(dir.path(), 1).unwrap();
         let mut keys = Vec::new();
         store
             .range(b"a", b"z", &mut |key, _| {

@@ -109,6 +109,10 @@ impl Store for Recent {
         Ok(())
     }
 
+    fn flush(&self) -> Result<(), StoreError> {
+        self.store.flush()
+    }
+
     fn bytes_on_disk(&self) -> u64 {
         self.store.bytes_on_disk()
     }

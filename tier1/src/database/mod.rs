@@ -1,0 +1,252 @@
+//! The database of a range: its log, its rows, its signatures.
+//!
+//! A commit is a record of the log, which is on disk before the commit returns. Its rows are kept in memory until they
+//! are moved to the store of rows, many commits at a time and in order of keys: a row that is overwritten meanwhile
+//! never gets there. Rows of signatures hold the id under which [`Signatures`] has the bytes; whoever reads such a row
+//! gets the bytes.
+//!
+//! | module | what |
+//! |---|---|
+//! | `unmoved` | the rows in memory |
+//! | `position` | how much of the log the store of rows has |
+//! | `mover` | moves rows, and trims log and signatures after |
+//! | `open` | a start: the log is read from there on |
+//!
+//! Invariants:
+//! - neither the store of rows nor a row names what is not in the log and among the signatures on disk;
+//! - a reader that has seen one row of a commit sees all of them (a range of rows is read in pieces);
+//! - what is in memory is bounded: a commit waits while there is too much of it.
+
+mod mover;
+mod open;
+mod position;
+#[cfg(test)]
+mod tests;
+mod unmoved;
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::key::Kind;
+use crate::log::{Appended, Local, Log as _, Payload, Position};
+use crate::record;
+use crate::signatures::{SignatureId, Signatures};
+use crate::store::{Store, StoreError, Write};
+use mover::Mover;
+use unmoved::{Row, Unmoved};
+
+/// A range's database on disk. Its threads end with it.
+pub struct Database {
+    inner: Arc<Inner>,
+    mover: Mover,
+}
+
+/// What the threads share.
+struct Inner {
+    dir: PathBuf,
+    /// The store of rows, with what was lately read in front.
+    rows: Arc<dyn Store>,
+    /// The same without.
+    uncached_rows: Arc<dyn Store>,
+    signatures: Signatures,
+    /// Held while a commit is made.
+    commits: Mutex<Commits>,
+    unmoved: RwLock<Unmoved>,
+    /// Held while rows are moved.
+    moving: Mutex<mover::Moving>,
+}
+
+/// The end of the log.
+struct Commits {
+    /// None where nothing is to survive.
+    log: Option<Local>,
+    epoch: u64,
+    last: Position,
+}
+
+/// The same rows, read without keeping them for the next reader.
+struct Uncached(Arc<Inner>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a key is that of a signature.
+fn is_signature(key: &[u8]) -> bool {
+    key.get(2) == Some(&(Kind::Signature as u8))
+}
+
+fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
+    SignatureId::from_bytes(row).ok_or_else(|| record::damaged(key, "no id of a signature"))
+}
+
+impl Inner {
+    fn unmoved(&self) -> std::sync::RwLockReadGuard<'_, Unmoved> {
+        self.unmoved.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unmoved_mut(&self) -> std::sync::RwLockWriteGuard<'_, Unmoved> {
+        self.unmoved.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A row as it is stored.
+    fn row(&self, rows: &dyn Store, key: &[u8]) -> Result<Option<Row>, StoreError> {
+        if let Some(row) = self.unmoved().get(key) {
+            return Ok(row);
+        }
+        Ok(rows.get(key)?.map(Arc::from))
+    }
+
+    fn get(&self, rows: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(row) = self.row(rows, key)? else { return Ok(None) };
+        if !is_signature(key) {
+            return Ok(Some(row.to_vec()));
+        }
+        match self.signatures.read(id_of(key, &row)?) {
+            Ok(bytes) => Ok(Some(bytes)),
+            // The page may have another content since, and this one may be gone.
+            Err(error) => match self.row(rows, key)? {
+                Some(now) if now == row => Err(error),
+                Some(now) => self.signatures.read(id_of(key, &now)?).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Calls `each` with the rows as they are stored.
+    fn raw_range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut from = from.max(position::AFTER).to_vec();
+        while &*from < to {
+            // What is in memory first: what is moved in between is then read twice, and not missed.
+            let window = self.unmoved().window(&from, to);
+            let (rows, end) = window.over(&*self.uncached_rows, &from, to)?;
+            for (key, row) in &rows {
+                if !each(key, row)? {
+                    return Ok(());
+                }
+            }
+            from = end;
+        }
+        Ok(())
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.raw_range(from, to, &mut |key, row| {
+            if !is_signature(key) {
+                return Ok(each(key, row));
+            }
+            match self.signatures.read(id_of(key, row)?) {
+                Ok(bytes) => Ok(each(key, &bytes)),
+                Err(_) => Ok(self.get(&*self.uncached_rows, key)?.is_none_or(|bytes| each(key, &bytes))),
+            }
+        })
+    }
+
+    /// Makes a commit: true when it is time to move rows.
+    fn commit(&self, mut writes: Vec<Write>) -> Result<bool, StoreError> {
+        let mut commits = lock(&self.commits);
+        for (key, value) in writes.iter_mut().filter(|(key, _)| is_signature(key)) {
+            if let Some(bytes) = value {
+                let id = self.signatures.add(bytes).map_err(|error| match error {
+                    StoreError::Unencodable(reason) => {
+                        StoreError::Unencodable(format!("{reason}, of {key:02x?}"))
+                    }
+                    other => other,
+                })?;
+                *bytes = id.to_bytes().to_vec();
+            }
+        }
+        self.signatures.write(commits.log.is_some())?;
+        let (expected, epoch) = (commits.last, commits.epoch);
+        if let Some(log) = &mut commits.log {
+            let mut append = |expected, payload: &Payload<'_>| match log.append(expected, epoch, payload)? {
+                Appended::Done(position) => Ok(position),
+                Appended::Refused(last) => Err(StoreError::Engine(format!(
+                    "the log is at record {}, and {} was expected",
+                    last.index, expected.index
+                ))),
+            };
+            // A new owner says so before its first commit.
+            let expected =
+                if expected.epoch < epoch { append(expected, &Payload::TakeOver)? } else { expected };
+            commits.last = append(expected, &Payload::Rows(Cow::Borrowed(&writes)))?;
+        }
+        let mut unmoved = self.unmoved_mut();
+        unmoved.insert(writes, commits.last);
+        Ok(unmoved.is_large())
+    }
+
+    fn bytes_on_disk(&self) -> u64 {
+        let log = lock(&self.commits).log.as_ref().map_or(0, Local::bytes);
+        self.uncached_rows.bytes_on_disk() + self.signatures.bytes() + log
+    }
+}
+
+impl Database {
+    /// The same rows, read without keeping them for the next reader.
+    pub(crate) fn uncached(&self) -> Arc<dyn Store> {
+        Arc::new(Uncached(Arc::clone(&self.inner)))
+    }
+}
+
+impl Store for Database {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.get(&*self.inner.rows, key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.inner.range(from, to, each)
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.mover.make_room(&self.inner)?;
+        if self.inner.commit(writes)? {
+            self.mover.wake();
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        self.inner.move_all()
+    }
+
+    fn bytes_on_disk(&self) -> u64 {
+        self.inner.bytes_on_disk()
+    }
+}
+
+impl Store for Uncached {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.get(&*self.0.uncached_rows, key)
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        self.0.range(from, to, each)
+    }
+
+    /// The machine reads here, and its driver writes to the database itself.
+    fn commit(&self, _: Vec<Write>) -> Result<(), StoreError> {
+        Err(StoreError::Engine("these rows are for reading".to_owned()))
+    }
+}

@@ -1,0 +1,261 @@
+//! Moves rows from memory to the store of rows, then trims the log, and compacts signatures.
+//!
+//! The order is what makes a crash at any moment harmless: the rows are on disk before the position says so, and the
+//! position is before the log lets go of their records.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::position::Applied;
+use super::{Inner, id_of, is_signature, lock};
+use crate::log::{Log as _, LogId};
+use crate::signatures::{Replaced, Used};
+use crate::store::{StoreError, Write};
+
+/// Rows are moved at the latest so long after their commit.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Rows that the store takes at a time. It lets nobody read meanwhile, at 2 to 5 microseconds a row.
+const BATCH_ROWS: usize = 200;
+
+/// Used share of a segment below which it is compacted, in percent.
+const USED_PERCENT: u64 = 50;
+
+/// The end of the keys of a range.
+const END: &[u8] = &[0xff; 8];
+
+/// What only one thread does at a time.
+pub(super) struct Moving {
+    pub(super) applied: Applied,
+    /// Files that go with the next position.
+    pub(super) replaced: Vec<Replaced>,
+}
+
+/// The thread that moves rows.
+pub(super) struct Mover {
+    signal: Arc<Signal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Signal {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    wanted: bool,
+    stopping: bool,
+    failed: Option<Failure>,
+}
+
+/// Why rows cannot be moved.
+#[derive(Clone)]
+enum Failure {
+    DiskFull,
+    Other(String),
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::DiskFull => Self::DiskFull,
+            Failure::Other(what) => Self::Engine(what),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::DiskFull => Self::DiskFull,
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl Mover {
+    pub(super) fn start(inner: Arc<Inner>) -> Result<Self, StoreError> {
+        let signal: Arc<Signal> = Arc::default();
+        let work = {
+            let signal = Arc::clone(&signal);
+            move || run(&inner, &signal)
+        };
+        let thread = std::thread::Builder::new().name("tier1-rows".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| StoreError::Engine(format!("cannot start a thread: {error}")))?;
+        Ok(Self { signal, thread: Some(thread) })
+    }
+
+    /// There is much to move.
+    pub(super) fn wake(&self) {
+        lock(&self.signal.state).wanted = true;
+        self.signal.changed.notify_all();
+    }
+
+    /// Waits until a commit has room.
+    pub(super) fn make_room(&self, inner: &Inner) -> Result<(), StoreError> {
+        let mut state = lock(&self.signal.state);
+        loop {
+            if let Some(failure) = &state.failed {
+                return Err(failure.clone().into());
+            }
+            if !inner.unmoved().is_full() {
+                return Ok(());
+            }
+            state = self.signal.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Mover {
+    /// Moves what is left.
+    fn drop(&mut self) {
+        lock(&self.signal.state).stopping = true;
+        self.signal.changed.notify_all();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that moves rows ended in a panic");
+        }
+    }
+}
+
+fn run(inner: &Inner, signal: &Signal) {
+    let mut learned = None;
+    loop {
+        let more = inner.signatures.learn_contents(&mut learned).unwrap_or_else(|error| {
+            tracing::warn!(%error, "pages with the same content may be stored more than once");
+            true
+        });
+        let (wanted, stopping) = {
+            let state = lock(&signal.state);
+            let idle = |state: &mut State| !state.wanted && !state.stopping && !more;
+            let (mut state, waited) =
+                signal.changed.wait_timeout_while(state, PAUSE, idle).unwrap_or_else(PoisonError::into_inner);
+            (std::mem::take(&mut state.wanted) || waited.timed_out(), state.stopping)
+        };
+        // What is thrown away with the process is not moved at its end.
+        if !wanted && (!stopping || lock(&inner.commits).log.is_none()) {
+            if stopping {
+                return;
+            }
+            continue;
+        }
+        let moved = inner.move_rows();
+        if moved.is_ok()
+            && let Err(error) = inner.compact_if_worth()
+        {
+            tracing::warn!(%error, dir = %inner.dir.display(), "signatures that nobody uses stay on disk");
+        }
+        let mut state = lock(&signal.state);
+        if let Err(error) = moved {
+            tracing::error!(%error, dir = %inner.dir.display(), "rows cannot be moved; no more is written");
+            state.failed = Some(error.into());
+        }
+        signal.changed.notify_all();
+        if stopping || state.failed.is_some() {
+            return;
+        }
+    }
+}
+
+impl Inner {
+    /// Moves the rows of all commits so far.
+    pub(super) fn move_rows(&self) -> Result<(), StoreError> {
+        let mut moving = lock(&self.moving);
+        let begun = {
+            let commits = lock(&self.commits);
+            let begun = self.unmoved_mut().begin_to_move();
+            // What the rows name is on disk.
+            if commits.log.is_none() {
+                self.signatures.sync()?;
+            }
+            begun.map(|(rows, position)| (rows, position, self.signatures.noted()))
+        };
+        let Some((rows, position, signatures)) = begun else { return Ok(()) };
+        let mut batch: Vec<Write> = Vec::with_capacity(BATCH_ROWS);
+        for (key, row) in &*rows {
+            // Most rows that are deleted never got there.
+            if row.is_some() || self.uncached_rows.get(key)?.is_some() {
+                batch.push((key.clone(), row.as_ref().map(|row| row.to_vec())));
+            }
+            if batch.len() == BATCH_ROWS {
+                self.rows.commit(std::mem::take(&mut batch))?;
+                std::thread::yield_now();
+            }
+        }
+        self.rows.commit(batch)?;
+        self.rows.flush()?;
+        let log = moving.applied.log;
+        self.note(&mut moving, Applied { log, position, signatures })?;
+        self.unmoved_mut().moved();
+        Ok(())
+    }
+
+    /// The store of rows has everything up to a position.
+    fn note(&self, moving: &mut Moving, applied: Applied) -> Result<(), StoreError> {
+        self.uncached_rows.commit(vec![applied.write()?])?;
+        self.uncached_rows.flush()?;
+        let through = applied.position.index;
+        moving.applied = applied;
+        for replaced in moving.replaced.drain(..) {
+            self.signatures.remove(&replaced)?;
+        }
+        if let Some(log) = &mut lock(&self.commits).log {
+            log.trim(through)?;
+        }
+        Ok(())
+    }
+
+    /// Moves everything; it survives a crash then.
+    pub(super) fn move_all(&self) -> Result<(), StoreError> {
+        self.signatures.sync()?;
+        while !self.unmoved().is_empty() {
+            self.move_rows()?;
+        }
+        Ok(())
+    }
+
+    fn compact_if_worth(&self) -> Result<(), StoreError> {
+        if self.signatures.wants_compaction() { self.compact(USED_PERCENT) } else { Ok(()) }
+    }
+
+    /// Compacts segments of which less than `percent` is used.
+    pub(super) fn compact(&self, percent: u64) -> Result<(), StoreError> {
+        {
+            // No commit is under way that has an id of a closed segment and is not yet to be seen.
+            let _commits = lock(&self.commits);
+            self.signatures.close();
+        }
+        let mut used = Used::default();
+        let found = self.raw_range(&[], END, &mut |key, row| {
+            if is_signature(key) {
+                used.add(id_of(key, row)?);
+            }
+            Ok(true)
+        });
+        if let Err(error) = found {
+            self.signatures.reopen();
+            return Err(error);
+        }
+        let replaced = self.signatures.compact(used, percent)?;
+        let mut moving = lock(&self.moving);
+        let signatures = {
+            // What a commit under way has written is not on disk yet.
+            let _commits = lock(&self.commits);
+            self.signatures.noted()
+        };
+        // Rows that are moved later name nothing in the files that go.
+        let applied = Applied { signatures, ..moving.applied.clone() };
+        moving.replaced.push(replaced);
+        self.note(&mut moving, applied)
+    }
+}
+
+/// The first position of a new log.
+pub(super) fn new_log() -> LogId {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    LogId(std::hash::RandomState::new().build_hasher().finish())
+}

@@ -1,0 +1,123 @@
+//! Opening a database: the store of rows says how much of the log it has, and what is behind is read from the log.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+
+use super::mover::{Mover, Moving, new_log};
+use super::position::Applied;
+use super::unmoved::Unmoved;
+use super::{Commits, Database, Inner, id_of, is_signature};
+use crate::files::{Directory, OnDisk};
+use crate::log::{Local, Log as _, Payload, Record};
+use crate::range_map::{RangeMap, directories};
+use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
+use crate::store::{Recent, Sled, Store, StoreError};
+
+/// Below the directory of a range.
+const LOG: &str = "log";
+const SIGNATURES: &str = "signatures";
+
+/// What a database is made of.
+pub(super) struct Parts {
+    pub(super) rows: Arc<dyn Store>,
+    pub(super) uncached_rows: Arc<dyn Store>,
+    /// None where nothing is to survive.
+    pub(super) log: Option<Box<dyn Directory>>,
+    pub(super) signatures: Box<dyn Directory>,
+    pub(super) segment_bytes: u32,
+}
+
+impl Database {
+    /// Opens or creates the database in `dir`. With `durable` false, nothing survives before it is
+    /// [flushed](Store::flush): only for collections that are thrown away with the process, or made at once.
+    ///
+    /// # Errors
+    /// When the directory is in use by another process or is damaged.
+    pub fn open(dir: &Path, durable: bool) -> Result<Self, StoreError> {
+        Self::open_share(dir, durable, 1)
+    }
+
+    /// The same, where so many databases of a process share what memory there is for their caches.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_share(dir: &Path, durable: bool, databases: u16) -> Result<Self, StoreError> {
+        let sled: Arc<dyn Store> = Arc::new(Sled::open_share(dir, databases)?);
+        let directory = |name: &str| {
+            let path = dir.join(name);
+            OnDisk::new(path.clone()).map_err(|error| StoreError::of_file("make a directory", &path, &error))
+        };
+        let parts = Parts {
+            rows: Arc::new(Recent::new(Arc::clone(&sled), databases)),
+            uncached_rows: sled,
+            log: if durable { Some(Box::new(directory(LOG)?)) } else { None },
+            signatures: Box::new(directory(SIGNATURES)?),
+            segment_bytes: SEGMENT_BYTES,
+        };
+        let inner = Arc::new(Inner::open(dir, parts)?);
+        let mover = Mover::start(Arc::clone(&inner))?;
+        Ok(Self { inner, mover })
+    }
+
+    /// Whether there is a database in `dir`.
+    #[must_use]
+    pub fn is_in(dir: &Path) -> bool {
+        Sled::is_in(dir)
+    }
+
+    /// Opens the database in `dir` if there is one. What an earlier process left undone in its files may be finished,
+    /// as at every start; no row changes by it.
+    ///
+    /// # Errors
+    /// When there is none, or it is in use by another process or damaged.
+    pub fn open_existing(dir: &Path) -> Result<Self, StoreError> {
+        if Self::is_in(dir) { Self::open(dir, true) } else { Err(StoreError::Missing(dir.to_owned())) }
+    }
+
+    /// Opens the database of each range in `dir`; all must be there.
+    ///
+    /// # Errors
+    /// When one is missing, in use by another process or damaged.
+    pub fn open_ranges(dir: &Path, map: RangeMap) -> Result<Vec<Self>, StoreError> {
+        directories(dir, map).iter().map(|dir| Self::open_existing(dir)).collect()
+    }
+}
+
+impl Inner {
+    pub(super) fn open(dir: &Path, parts: Parts) -> Result<Self, StoreError> {
+        let Parts { rows, uncached_rows, log, signatures, segment_bytes } = parts;
+        let applied = match Applied::read(&*uncached_rows)? {
+            Some(applied) => applied,
+            None => {
+                let begun = Applied { log: new_log(), position: Default::default(), signatures: Vec::new() };
+                uncached_rows.commit(vec![begun.write()?])?;
+                uncached_rows.flush()?;
+                begun
+            }
+        };
+        let mut unmoved = Unmoved::default();
+        let mut named: Option<SignatureId> = None;
+        let log = log.map(|log| {
+            Local::open(log, applied.log, applied.position, &mut |Record { position, payload, .. }| {
+                let Payload::Rows(writes) = payload else { return Ok(()) };
+                for (key, row) in writes.iter().filter(|(key, _)| is_signature(key)) {
+                    named = named.max(row.as_deref().map(|row| id_of(key, row)).transpose()?);
+                }
+                unmoved.insert(writes.into_owned(), position);
+                Ok(())
+            })
+        });
+        let log = log.transpose()?;
+        let last = log.as_ref().map_or(applied.position, |log| log.last());
+        let signatures = Signatures::open(signatures, &applied.signatures, named, segment_bytes)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            rows,
+            uncached_rows,
+            signatures,
+            commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last }),
+            unmoved: RwLock::new(unmoved),
+            moving: Mutex::new(Moving { applied, replaced: Vec::new() }),
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! The database against a map in memory, killed at any call of its files.
+
+mod faults;
+mod volatile;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use doppel_model::{PageId, Random, ShardId};
+
+use super::open::Parts;
+use super::{Inner, lock};
+use crate::files::simulated::Simulated;
+use crate::key;
+use crate::store::{Store, StoreError, Write};
+use volatile::Volatile;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What is left of a database when no process has it.
+#[derive(Clone)]
+struct Disk {
+    rows: Arc<Volatile>,
+    log: Simulated,
+    signatures: Simulated,
+}
+
+impl Disk {
+    fn new() -> Self {
+        Self { rows: Arc::default(), log: Simulated::default(), signatures: Simulated::default() }
+    }
+
+    fn open(&self) -> Result<Inner, StoreError> {
+        let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
+        let parts = Parts {
+            rows: Arc::clone(&rows),
+            uncached_rows: rows,
+            log: Some(Box::new(self.log.clone())),
+            signatures: Box::new(self.signatures.clone()),
+            segment_bytes: 400,
+        };
+        let inner = Inner::open(Path::new("simulated"), parts)?;
+        if let Some(log) = &mut lock(&inner.commits).log {
+            log.set_file_bytes(600);
+        }
+        Ok(inner)
+    }
+
+    /// Files fail after so many further calls.
+    fn allow(&self, calls: Option<(u64, u64)>) {
+        self.log.allow(calls.map(|(calls, _)| calls));
+        self.signatures.allow(calls.map(|(_, calls)| calls));
+    }
+
+    fn crash(&self, random: &mut Random) -> Self {
+        let rows = Arc::new(self.rows.crash(random));
+        Self { rows, log: self.log.crash(random), signatures: self.signatures.crash(random) }
+    }
+}
+
+fn page(number: u64) -> PageId {
+    doppel_model::PageUrl::parse(&format!("http://a.example/{number}")).unwrap().id()
+}
+
+/// Bytes that begin as a signature of one of few contents does.
+fn signature(content: u64) -> Vec<u8> {
+    let mut random = Random::new(content);
+    let length = 24 + random.below(60);
+    (0..length).map(|_| random.number() as u8).collect()
+}
+
+fn writes(random: &mut Random) -> Vec<Write> {
+    let mut writes = BTreeMap::new();
+    for _ in 0..=random.below(6) {
+        let (shard, page) = (ShardId(random.below(2) as u16), page(random.below(12)));
+        let (key, row) = if random.below(2) == 0 {
+            (key::signature(shard, page), signature(random.below(16)))
+        } else {
+            (key::page(shard, page), vec![random.number() as u8; random.below(20) as usize])
+        };
+        writes.insert(key, (random.below(4) > 0).then_some(row));
+    }
+    writes.into_iter().collect()
+}
+
+fn apply(model: &mut Model, writes: &[Write]) {
+    for (key, row) in writes {
+        match row {
+            Some(row) => drop(model.insert(key.clone(), row.clone())),
+            None => drop(model.remove(key)),
+        }
+    }
+}
+
+fn all(inner: &Inner) -> Result<Model, StoreError> {
+    let mut rows = Model::new();
+    inner.range(&[], &[0xff; 8], &mut |key, row| {
+        assert_eq!(rows.insert(key.to_vec(), row.to_vec()), None, "a row comes twice");
+        true
+    })?;
+    Ok(rows)
+}
+
+fn check(inner: &Inner, model: &Model, random: &mut Random) -> Result<(), StoreError> {
+    assert_eq!(all(inner)?, *model);
+    for key in model.keys() {
+        assert_eq!(inner.get(&*inner.rows, key)?.as_ref(), model.get(key));
+    }
+    let absent = key::page(ShardId(3), page(random.below(100)));
+    assert_eq!(inner.get(&*inner.rows, &absent)?, None);
+    Ok(())
+}
+
+/// What one life of a process does, which may die of its files or not; the commit of which it is not known whether it
+/// was made.
+fn live(inner: &Inner, dies: bool, model: &mut Model, random: &mut Random) -> Result<(), Vec<Write>> {
+    let dead = |error: StoreError| {
+        assert!(dies, "{error}");
+        Vec::new()
+    };
+    for _ in 0..random.below(30) {
+        match random.below(8) {
+            0..5 => {
+                let writes = writes(random);
+                inner.commit(writes.clone()).map_err(dead).map_err(|_| writes.clone())?;
+                apply(model, &writes);
+            }
+            5 => inner.move_rows().map_err(dead)?,
+            6 => inner.compact([50, 100][random.index(2)]).map_err(dead)?,
+            _ => check(inner, model, random).map_err(dead)?,
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_any_crash() {
+    for seed in 0..1_500 {
+        let random = &mut Random::new(seed);
+        let (mut disk, mut model, mut unknown) = (Disk::new(), Model::new(), Vec::new());
+        for _ in 0..6 {
+            let inner = loop {
+                let dies = random.below(4) == 0;
+                disk.allow(dies.then(|| (random.below(12), random.below(12))));
+                let opened = disk.open();
+                disk.allow(None);
+                match opened {
+                    Ok(inner) => break inner,
+                    Err(error) => assert!(dies, "seed {seed}: {error}"),
+                }
+                disk = disk.crash(random);
+            };
+            // Whole or not at all.
+            let mut after = model.clone();
+            apply(&mut after, &unknown);
+            let found = all(&inner).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            if found == after {
+                model = after;
+            }
+            assert_eq!(found, model, "seed {seed}");
+            let dies = random.below(3) > 0;
+            disk.allow(dies.then(|| (random.below(80), random.below(80))));
+            unknown = live(&inner, dies, &mut model, random).err().unwrap_or_default();
+            drop(inner);
+            disk.allow(None);
+            disk = if random.below(3) == 0 { disk } else { disk.crash(random) };
+        }
+    }
+}
+
+#[test]
+fn every_call_of_a_file_is_a_place_to_die() {
+    let run = |budget: Option<(u64, u64)>, seed: u64| {
+        let random = &mut Random::new(seed);
+        let (disk, mut model) = (Disk::new(), Model::new());
+        disk.allow(budget);
+        let mut unknown = Vec::new();
+        if let Ok(inner) = disk.open() {
+            for turn in 0..8 {
+                let writes = writes(random);
+                if inner.commit(writes.clone()).is_err() {
+                    unknown = writes;
+                    break;
+                }
+                apply(&mut model, &writes);
+                let done = if turn == 3 { inner.move_rows() } else { Ok(()) };
+                if done.and_then(|()| if turn == 6 { inner.compact(100) } else { Ok(()) }).is_err() {
+                    break;
+                }
+            }
+        }
+        disk.allow(None);
+        (disk, model, unknown)
+    };
+    let (whole, ..) = run(None, 7);
+    let (log, signatures) = (whole.log.calls(), whole.signatures.calls());
+    assert!(log > 20 && signatures > 15, "{log} {signatures}");
+    let budgets =
+        (0..log).map(|calls| (calls, u64::MAX)).chain((0..signatures).map(|calls| (u64::MAX, calls)));
+    for (number, budget) in (0..).zip(budgets) {
+        for turn in 0..4 {
+            let random = &mut Random::of(number, [turn, 0, 0]);
+            let (disk, model, unknown) = run(Some(budget), 7);
+            let inner = disk.crash(random).open().unwrap_or_else(|error| panic!("{budget:?}: {error}"));
+            let mut after = model.clone();
+            apply(&mut after, &unknown);
+            let found = all(&inner).unwrap();
+            assert!(found == model || found == after, "{budget:?}: {found:?} is not {model:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_share_a_signature_and_rows_overwritten_meanwhile_are_never_stored() {
+    let disk = Disk::new();
+    let inner = disk.open().unwrap();
+    let commit = |writes: Vec<Write>| assert!(!inner.commit(writes).unwrap());
+    let before = inner.signatures.bytes();
+    commit((0..50).map(|n| (key::signature(ShardId(0), page(n)), Some(signature(1)))).collect());
+    assert_eq!(inner.signatures.bytes() - before, signature(1).len() as u64 + 8);
+    let row = |n: u8| vec![(key::page(ShardId(0), page(1)), Some(vec![n]))];
+    (0..9).for_each(|n| commit(row(n)));
+    commit(vec![(key::page(ShardId(0), page(2)), Some(vec![1]))]);
+    commit(vec![(key::page(ShardId(0), page(2)), None)]);
+    inner.move_all().unwrap();
+    assert_eq!(disk.rows.writes(|key| key.get(2) == Some(&b'p')), 1);
+    assert_eq!(disk.log.files().len(), 1, "the log was trimmed");
+}

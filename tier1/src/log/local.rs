@@ -1,0 +1,144 @@
+//! The log in files of one directory, each named by the index of its first record.
+//!
+//! Invariants:
+//! - an append returns after its bytes are on disk, and one is under way at a time, so that a crash leaves at most one
+//!   record in part, at the end of the last file;
+//! - there is always a last file, so that a log without any file has lost it;
+//! - files are removed oldest first, and only when all of their records are not needed any more.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::{Appended, Log, LogId, Payload, Position, record};
+use crate::files::{Directory, File};
+use crate::store::StoreError;
+
+/// A file gets no further record from this length on, unless a test wants shorter ones.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// The ending of a file's name.
+const ENDING: &str = ".log";
+
+/// The log.
+pub(crate) struct Local {
+    pub(super) directory: Box<dyn Directory>,
+    pub(super) id: LogId,
+    /// Index of the first record of each file, and its bytes.
+    pub(super) files: VecDeque<(u64, u64)>,
+    pub(super) active: Arc<dyn File>,
+    pub(super) last: Position,
+    file_bytes: u64,
+    /// What is being written.
+    buffer: Vec<u8>,
+    /// An append failed: what is in the file is not known.
+    failed: bool,
+}
+
+/// The name of the file that begins with a record.
+pub(super) fn name(first: u64) -> String {
+    format!("{first:016x}{ENDING}")
+}
+
+/// The first record of a file.
+pub(super) fn first_of(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(ENDING).filter(|number| number.len() == 16)?;
+    u64::from_str_radix(number, 16).ok()
+}
+
+impl Local {
+    /// Over the files that were read; the last of them goes on.
+    pub(super) fn over(
+        directory: Box<dyn Directory>,
+        id: LogId,
+        files: VecDeque<(u64, u64)>,
+        active: Arc<dyn File>,
+        last: Position,
+    ) -> Self {
+        let file_bytes = FILE_BYTES;
+        Self { directory, id, files, active, last, file_bytes, buffer: Vec::new(), failed: false }
+    }
+
+    /// Begins a log whose first record comes behind `last`.
+    pub(super) fn begin(
+        directory: Box<dyn Directory>,
+        id: LogId,
+        last: Position,
+    ) -> Result<Self, StoreError> {
+        let active = create(&*directory, last.index + 1)?;
+        Ok(Self::over(directory, id, VecDeque::from([(last.index + 1, 0)]), active, last))
+    }
+
+    /// With files of another length.
+    #[cfg(test)]
+    pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
+        self.file_bytes = bytes;
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let Some((_, length)) = self.files.back_mut() else {
+            return Err(io::Error::other("the log has no file"));
+        };
+        self.active.write(&self.buffer, *length)?;
+        self.active.sync()?;
+        *length += self.buffer.len() as u64;
+        Ok(())
+    }
+}
+
+fn create(directory: &dyn Directory, first: u64) -> Result<Arc<dyn File>, StoreError> {
+    let create = || {
+        let file = directory.create(&name(first))?;
+        file.sync()?;
+        directory.sync()?;
+        Ok(file)
+    };
+    create().map_err(|error| StoreError::of_file("write the log", directory.path(), &error))
+}
+
+impl Log for Local {
+    fn last(&self) -> Position {
+        self.last
+    }
+
+    fn append(
+        &mut self,
+        expected: Position,
+        epoch: u64,
+        payload: &Payload<'_>,
+    ) -> Result<Appended, StoreError> {
+        if self.failed {
+            return Err(StoreError::Engine("the log takes nothing more after a failed write".to_owned()));
+        }
+        if expected != self.last || epoch < expected.epoch {
+            return Ok(Appended::Refused(self.last));
+        }
+        self.buffer.clear();
+        let position = record::encode(&mut self.buffer, self.id, (expected, epoch), payload)
+            .map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+        self.failed = true;
+        if self.files.back().is_none_or(|(_, length)| *length >= self.file_bytes) {
+            self.active = create(&*self.directory, position.index)?;
+            self.files.push_back((position.index, 0));
+        }
+        self.write().map_err(|error| StoreError::of_file("write the log", self.directory.path(), &error))?;
+        self.failed = false;
+        self.last = position;
+        Ok(Appended::Done(position))
+    }
+
+    fn trim(&mut self, through: u64) -> Result<(), StoreError> {
+        let failed = |error| StoreError::of_file("trim the log", self.directory.path(), &error);
+        while self.files.get(1).is_some_and(|(next, _)| *next <= through.saturating_add(1))
+            && let Some((first, _)) = self.files.front()
+        {
+            self.directory.remove(&name(*first)).map_err(failed)?;
+            self.files.pop_front();
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, length)| length).sum()
+    }
+}

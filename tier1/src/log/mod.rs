@@ -1,0 +1,72 @@
+//! The log of a range: what each commit changed, in order, durable before anybody is answered.
+//!
+//! A record counts only if it continues the chain: its index is the next, and it names the hash of the record before
+//! it. [`Local`] keeps the log in files beside the database of the range.
+//!
+//! | module | what |
+//! |---|---|
+//! | `record` | a record as bytes |
+//! | `local`, `replay` | the log in files; reading it at a start |
+
+mod local;
+mod record;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use local::Local;
+pub(crate) use record::{Payload, Record};
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::StoreError;
+
+/// A number that no other log has. Records of another log are never taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogId(pub(crate) u64);
+
+/// The last record that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// Of the owner that wrote it; 0 before the first.
+    pub(crate) epoch: u64,
+    /// Records so far.
+    pub(crate) index: u64,
+    /// Of its bytes.
+    pub(crate) hash: u128,
+}
+
+/// What became of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Appended {
+    /// It counts, and survives a crash.
+    Done(Position),
+    /// The log goes on elsewhere: this is its last record.
+    Refused(Position),
+}
+
+/// A log.
+pub(crate) trait Log: Send {
+    /// The last record.
+    fn last(&self) -> Position;
+
+    /// Appends a record behind `expected`, under an epoch that is not below that one.
+    ///
+    /// # Errors
+    /// When it cannot be written. It may count or not then: the log takes nothing more.
+    fn append(
+        &mut self,
+        expected: Position,
+        epoch: u64,
+        payload: &Payload<'_>,
+    ) -> Result<Appended, StoreError>;
+
+    /// Lets go of records up to an index, as far as that is easy.
+    ///
+    /// # Errors
+    /// When the files cannot be removed. Nothing is lost then.
+    fn trim(&mut self, through: u64) -> Result<(), StoreError>;
+
+    /// Bytes that it holds.
+    fn bytes(&self) -> u64;
+}

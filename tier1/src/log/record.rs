@@ -1,0 +1,181 @@
+//! A record of the log as bytes.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | mark, [`MARK`], with the version of the layout |
+//! | 8 | 4 | length of the payload |
+//! | 12 | 1 | kind of the payload |
+//! | 13 | 8 | log |
+//! | 21 | 8 | epoch |
+//! | 29 | 8 | index |
+//! | 37 | 16 | XXH3-128 of the whole record before; zero for the first |
+//! | 53 | n | payload |
+//! | 53 + n | 8 | XXH3-64 of all bytes before |
+//!
+//! Integers are little-endian. The payload of a commit has its rows one after another: the length of the key in 2
+//! bytes, the key, the length of the value in 4 bytes ([`DELETED`] for none), the value.
+
+use std::borrow::Cow;
+
+use doppel_model::{stable_hash64, stable_hash128};
+
+use super::{LogId, Position};
+use crate::store::Write;
+
+/// Begins every record; the last byte is the version of the layout.
+pub(super) const MARK: [u8; 8] = *b"dlogrec\x01";
+
+/// Bytes of a record before its payload.
+pub(super) const HEAD_BYTES: usize = 53;
+
+/// Bytes of the checksum.
+pub(super) const SUM_BYTES: usize = 8;
+
+/// A longer payload is taken for damage. A commit is far below: its signatures are not in it.
+pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 28;
+
+/// The length of a value that is none.
+const DELETED: u32 = u32::MAX;
+
+const ROWS: u8 = 1;
+const TAKE_OVER: u8 = 2;
+
+/// What a record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Payload<'r> {
+    /// The rows of a commit.
+    Rows(Cow<'r, [Write]>),
+    /// A new owner begins.
+    TakeOver,
+}
+
+/// A record that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Its own.
+    pub(crate) position: Position,
+    /// The hash of the one before.
+    pub(crate) previous: u128,
+    pub(crate) payload: Payload<'static>,
+}
+
+/// Why bytes are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// They end too soon, or are not what was written.
+    Damaged,
+    /// A sound record of another log.
+    Foreign,
+}
+
+/// Appends the bytes of a record; its position.
+pub(super) fn encode(
+    out: &mut Vec<u8>,
+    log: LogId,
+    (previous, epoch): (Position, u64),
+    payload: &Payload<'_>,
+) -> Result<Position, &'static str> {
+    let start = out.len();
+    let kind = match payload {
+        Payload::Rows(_) => ROWS,
+        Payload::TakeOver => TAKE_OVER,
+    };
+    let index = previous.index + 1;
+    out.extend(MARK);
+    out.extend([0; 4]);
+    out.push(kind);
+    out.extend(log.0.to_le_bytes());
+    out.extend(epoch.to_le_bytes());
+    out.extend(index.to_le_bytes());
+    out.extend(previous.hash.to_le_bytes());
+    if let Payload::Rows(writes) = payload {
+        for (key, value) in &**writes {
+            out.extend(u16::try_from(key.len()).map_err(|_| "a key is too long")?.to_le_bytes());
+            out.extend(key);
+            let length = value.as_ref().map_or(Ok(DELETED), |value| u32::try_from(value.len()));
+            out.extend(length.map_err(|_| "a row is too long")?.to_le_bytes());
+            out.extend(value.iter().flatten());
+        }
+    }
+    let length = out.len() - start - HEAD_BYTES;
+    if length > PAYLOAD_BYTES_MAX {
+        return Err("a commit is too long");
+    }
+    out[start + 8..start + 12].copy_from_slice(&(length as u32).to_le_bytes());
+    out.extend(stable_hash64(&out[start..]).to_le_bytes());
+    Ok(Position { epoch, index, hash: stable_hash128(&out[start..]) })
+}
+
+/// The length of the record of which these are the first [`HEAD_BYTES`].
+pub(super) fn length(head: &[u8; HEAD_BYTES]) -> Result<usize, Unreadable> {
+    let mut fields = Fields(head);
+    if fields.array::<8>() != Some(MARK) {
+        return Err(Unreadable::Damaged);
+    }
+    let payload = fields.u32().ok_or(Unreadable::Damaged)? as usize;
+    if payload > PAYLOAD_BYTES_MAX {
+        return Err(Unreadable::Damaged);
+    }
+    Ok(HEAD_BYTES + payload + SUM_BYTES)
+}
+
+/// Reads the bytes of a record.
+pub(super) fn decode(bytes: &[u8], log: LogId) -> Result<Record, Unreadable> {
+    let damaged = Unreadable::Damaged;
+    let (body, sum) = bytes.split_last_chunk::<SUM_BYTES>().ok_or(damaged)?;
+    let (head, payload) = body.split_first_chunk::<HEAD_BYTES>().ok_or(damaged)?;
+    if stable_hash64(body) != u64::from_le_bytes(*sum) || length(head)? != bytes.len() {
+        return Err(damaged);
+    }
+    let mut fields = Fields(&head[12..]);
+    let kind = fields.array::<1>().ok_or(damaged)?;
+    if fields.u64() != Some(log.0) {
+        return Err(Unreadable::Foreign);
+    }
+    let (epoch, index) = (fields.u64().ok_or(damaged)?, fields.u64().ok_or(damaged)?);
+    let previous = u128::from_le_bytes(fields.array().ok_or(damaged)?);
+    let payload = match kind {
+        [ROWS] => Payload::Rows(Cow::Owned(rows(payload).ok_or(damaged)?)),
+        [TAKE_OVER] if payload.is_empty() => Payload::TakeOver,
+        _ => return Err(damaged),
+    };
+    let hash = stable_hash128(bytes);
+    Ok(Record { position: Position { epoch, index, hash }, previous, payload })
+}
+
+fn rows(payload: &[u8]) -> Option<Vec<Write>> {
+    let mut fields = Fields(payload);
+    let mut rows = Vec::new();
+    while !fields.0.is_empty() {
+        let length = fields.array().map(u16::from_le_bytes)?;
+        let key = fields.take(usize::from(length))?.to_vec();
+        let value = match fields.u32()? {
+            DELETED => None,
+            length => Some(fields.take(length as usize)?.to_vec()),
+        };
+        rows.push((key, value));
+    }
+    Some(rows)
+}
+
+struct Fields<'b>(&'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn take(&mut self, bytes: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.first_chunk().copied()
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}

@@ -1,0 +1,205 @@
+//! Reads the log at a start: every record behind a position, each checked, and where the log goes on.
+//!
+//! A record in part at the very end was never acknowledged, and is cut off. Anything else that does not continue the
+//! chain is damage: a sound record behind it shows that more was acknowledged.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::local::{Local, first_of, name};
+use super::record::{HEAD_BYTES, MARK, Unreadable, decode, length};
+use super::{Log as _, LogId, Position, Record};
+use crate::files::{Directory, File};
+use crate::store::StoreError;
+
+/// Takes a record.
+type Each<'e> = dyn FnMut(Record) -> Result<(), StoreError> + 'e;
+
+impl Local {
+    /// Opens the log of which the rows have everything up to `from`, and gives the records behind it in order. A log
+    /// that was never begun begins here.
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, or `each` fails.
+    pub(crate) fn open(
+        directory: Box<dyn Directory>,
+        id: LogId,
+        from: Position,
+        each: &mut Each<'_>,
+    ) -> Result<Self, StoreError> {
+        let names = directory.list();
+        let names = names.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
+        let mut files: Vec<u64> = names.iter().filter_map(|name| first_of(name)).collect();
+        files.sort_unstable();
+        let damaged = |what: String| StoreError::damaged_file(directory.path(), what);
+        let Some(last) = files.last().copied() else {
+            if from.index == 0 {
+                return Self::begin(directory, id, from);
+            }
+            return Err(damaged("it has no file".to_owned()));
+        };
+        let begin = files.iter().rposition(|first| *first <= from.index + 1);
+        let Some(begin) = begin else {
+            return Err(damaged(format!(
+                "record {} and those up to {} are missing",
+                from.index + 1,
+                files[0] - 1
+            )));
+        };
+        let mut chain = Chain { id, from, last: None, each };
+        let mut kept: VecDeque<(u64, u64)> = files[..begin].iter().map(|first| (*first, 0)).collect();
+        let mut active = None;
+        for first in &files[begin..] {
+            if chain.last.is_some_and(|last| last.index + 1 != *first) {
+                return Err(damaged(format!("the file before {} is missing or cut", name(*first))));
+            }
+            let file = directory.open(&name(*first));
+            let file = file.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
+            let read = chain.read(&file, *first, *first == last);
+            let sound = read.map_err(|error| match error {
+                ReadError::Io(error) => StoreError::of_file("read the log", directory.path(), &error),
+                ReadError::Damaged(at, what) => damaged(format!("{} at byte {at}: {what}", name(*first))),
+                ReadError::Store(error) => error,
+            })?;
+            kept.push_back((*first, sound));
+            active = Some(file);
+        }
+        let end = chain.last.map_or(files[begin] - 1, |last| last.index);
+        if end < from.index {
+            return Err(damaged(format!("it ends with record {end}, and the rows have {}", from.index)));
+        }
+        let last = chain.last.unwrap_or(from);
+        let Some(active) = active else { return Err(damaged("it has no file".to_owned())) };
+        let log = Self::over(directory, id, kept, active, last);
+        log.cut()?;
+        Ok(log)
+    }
+
+    /// Cuts off what a crash has left of a record. What counts now is put on disk: the process that wrote it may have
+    /// died before it did so.
+    fn cut(&self) -> Result<(), StoreError> {
+        let sound = self.files.back().map_or(0, |(_, length)| *length);
+        let cut = || {
+            if self.active.length()? > sound {
+                tracing::info!(log = %self.directory.path().display(), record = self.last().index + 1,
+                    "a record that was never acknowledged is cut off");
+                self.active.cut(sound)?;
+            }
+            self.active.sync()?;
+            self.directory.sync()
+        };
+        cut().map_err(|error| StoreError::of_file("write the log", self.directory.path(), &error))
+    }
+}
+
+enum ReadError {
+    Io(io::Error),
+    /// Where, and what is wrong.
+    Damaged(u64, String),
+    Store(StoreError),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+struct Chain<'e, 'f> {
+    id: LogId,
+    from: Position,
+    last: Option<Position>,
+    each: &'e mut Each<'f>,
+}
+
+impl Chain<'_, '_> {
+    /// Reads a file; the length of what is sound in it.
+    fn read(&mut self, file: &Arc<dyn File>, first: u64, is_last: bool) -> Result<u64, ReadError> {
+        let length = file.length()?;
+        let mut at = 0;
+        while at < length {
+            match record_at(file, at, length, self.id)? {
+                Ok((record, bytes)) => {
+                    self.take(record, first).map_err(|problem| match problem {
+                        Problem::Damaged(what) => ReadError::Damaged(at, what),
+                        Problem::Store(error) => ReadError::Store(error),
+                    })?;
+                    at += bytes;
+                }
+                Err(Unreadable::Foreign) => {
+                    return Err(ReadError::Damaged(at, "a record of another log".to_owned()));
+                }
+                Err(Unreadable::Damaged) => {
+                    let what = match self.later_record(file, at, length)? {
+                        Some(later) => format!("a damaged record, and record {later} is behind it"),
+                        None if is_last => return Ok(at),
+                        None => "a damaged record".to_owned(),
+                    };
+                    return Err(ReadError::Damaged(at, what));
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// The index of a sound record of this log behind a damaged one.
+    fn later_record(&self, file: &Arc<dyn File>, damaged: u64, length: u64) -> io::Result<Option<u64>> {
+        let mut rest = vec![0; usize::try_from(length - damaged).unwrap_or(0)];
+        file.read(&mut rest, damaged)?;
+        let expected = self.last.unwrap_or(self.from).index + 1;
+        for start in (1..rest.len()).filter(|start| rest[*start..].starts_with(&MARK)) {
+            if let Ok(Ok((record, _))) = record_at(file, damaged + start as u64, length, self.id)
+                && record.position.index > expected
+            {
+                return Ok(Some(record.position.index));
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, record: Record, first: u64) -> Result<(), Problem> {
+        let Position { epoch, index, hash } = record.position;
+        let expected = self.last.map_or(first, |last| last.index + 1);
+        if index != expected {
+            return Err(Problem::Damaged(format!("record {index} where {expected} should be")));
+        }
+        let before = self.last.or((index == self.from.index + 1).then_some(self.from));
+        if before.is_some_and(|before| before.hash != record.previous || before.epoch > epoch) {
+            return Err(Problem::Damaged(format!("record {index} does not continue the one before it")));
+        }
+        if index == self.from.index && hash != self.from.hash {
+            return Err(Problem::Damaged(format!("record {index} is not the one that the rows have")));
+        }
+        self.last = Some(record.position);
+        if index > self.from.index { (self.each)(record).map_err(Problem::Store) } else { Ok(()) }
+    }
+}
+
+enum Problem {
+    Damaged(String),
+    Store(StoreError),
+}
+
+/// The record at an offset, and its length.
+fn record_at(
+    file: &Arc<dyn File>,
+    at: u64,
+    length_of_file: u64,
+    id: LogId,
+) -> io::Result<Result<(Record, u64), Unreadable>> {
+    let left = length_of_file - at;
+    let mut head = [0; HEAD_BYTES];
+    if left < head.len() as u64 {
+        return Ok(Err(Unreadable::Damaged));
+    }
+    file.read(&mut head, at)?;
+    let bytes = match length(&head) {
+        Ok(bytes) if bytes as u64 <= left => bytes,
+        Ok(_) => return Ok(Err(Unreadable::Damaged)),
+        Err(unreadable) => return Ok(Err(unreadable)),
+    };
+    let mut record = vec![0; bytes];
+    file.read(&mut record, at)?;
+    Ok(decode(&record, id).map(|record| (record, bytes as u64)))
+}

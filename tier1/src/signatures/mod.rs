@@ -1,0 +1,237 @@
+//! The signatures of a range: each content once, in append-only segment files.
+//!
+//! A [`SignatureId`] names a signature for as long as a row does. It says where the signature was first written;
+//! compaction moves the signature and keeps the id. Pages of the range with the same content share one, as far as the
+//! table of contents knows it: what is not found there is written a second time, which costs its bytes and no more.
+//!
+//! | module | what |
+//! |---|---|
+//! | `segment` | a file of signatures |
+//! | `contents` | which content has which id, in memory |
+//! | `compaction` | segments of which less than half is used are written anew |
+//!
+//! Invariants: a signature is on disk before a row names it; a segment goes only after no row names what is in it.
+
+mod compaction;
+mod contents;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::Directory;
+use crate::store::StoreError;
+pub(crate) use compaction::{Replaced, Used};
+use contents::Contents;
+use segment::Segment;
+
+/// A segment gets no further signature from this length on, unless a test wants shorter ones.
+pub(crate) const SEGMENT_BYTES: u32 = 256 << 20;
+
+/// Bytes of a signature that are needed to know its content.
+const CONTENT_BYTES: std::ops::Range<usize> = 4..20;
+
+/// Where a signature was first written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SignatureId {
+    pub(crate) segment: u32,
+    pub(crate) offset: u32,
+    /// Its length.
+    pub(crate) bytes: u32,
+}
+
+impl SignatureId {
+    /// As a row has it.
+    pub(crate) fn to_bytes(self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&self.segment.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.offset.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.bytes.to_be_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (fields, rest) = bytes.as_chunks::<4>();
+        let [segment, offset, bytes] = *fields else { return None };
+        let [segment, offset, bytes] = [segment, offset, bytes].map(u32::from_be_bytes);
+        rest.is_empty().then_some(Self { segment, offset, bytes })
+    }
+}
+
+/// A segment as it was noted with the rows: it must be there, and at least so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Noted {
+    pub(crate) segment: u32,
+    /// How often it was compacted.
+    pub(crate) generation: u32,
+    pub(crate) length: u32,
+}
+
+/// The signatures of a range.
+pub(crate) struct Signatures {
+    directory: Box<dyn Directory>,
+    segment_bytes: u32,
+    segments: RwLock<BTreeMap<u32, Arc<Segment>>>,
+    /// The end of the last segment.
+    writing: Mutex<Writing>,
+    contents: Mutex<Contents>,
+    /// Signatures in closed segments are not shared meanwhile: it is being found out what is used.
+    closed: AtomicBool,
+    /// Bytes that were in use at the last compaction.
+    used: AtomicU64,
+}
+
+/// What is not yet written of the last segment.
+struct Writing {
+    segment: Arc<Segment>,
+    /// Where the buffer begins.
+    written: u32,
+    buffer: Vec<u8>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Signatures {
+    /// Opens the segments. Those that were noted must be there; what is behind the end of the last one was never
+    /// named by a row, as far as `last` says, the greatest id that a row names which was not noted.
+    ///
+    /// # Errors
+    /// When a segment is missing, cut or damaged, or cannot be opened.
+    pub(crate) fn open(
+        directory: Box<dyn Directory>,
+        noted: &[Noted],
+        last: Option<SignatureId>,
+        segment_bytes: u32,
+    ) -> Result<Self, StoreError> {
+        let mut segments = segment::open_all(&*directory, noted, last)?;
+        let (segment, written) = match segments.last_key_value() {
+            Some((_, last)) if !last.is_compacted() => (Arc::clone(last), last.length()),
+            newest => {
+                let number = newest.map_or(0, |(number, _)| number + 1);
+                let segment = Arc::new(Segment::create(&*directory, number)?);
+                let length = segment.length();
+                segments.insert(number, Arc::clone(&segment));
+                (segment, length)
+            }
+        };
+        Ok(Self {
+            directory,
+            segment_bytes,
+            segments: RwLock::new(segments),
+            writing: Mutex::new(Writing { segment, written, buffer: Vec::new() }),
+            contents: Mutex::default(),
+            closed: AtomicBool::new(false),
+            used: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes a signature in; it can be read after [`write`](Self::write).
+    pub(crate) fn add(&self, signature: &[u8]) -> Result<SignatureId, StoreError> {
+        let bytes =
+            u32::try_from(signature.len()).ok().filter(|bytes| *bytes < self.segment_bytes.max(1 << 26));
+        let bytes = bytes.ok_or_else(|| StoreError::Unencodable("a signature is too long".to_owned()))?;
+        let mut writing = lock(&self.writing);
+        let content = signature.get(CONTENT_BYTES).unwrap_or_default();
+        let known: Vec<SignatureId> = lock(&self.contents).find(content, bytes).collect();
+        for id in known {
+            if self.is_same(&writing, id, signature) {
+                return Ok(id);
+            }
+        }
+        let end = writing.written + writing.buffer.len() as u32;
+        if end.saturating_add(bytes) > self.segment_bytes && end > segment::FIRST {
+            self.write_out(&mut writing)?;
+            // It is whole before there is another: only the last segment may end in what a crash has left.
+            writing.segment.sync(&*self.directory)?;
+            let number = writing.segment.number() + 1;
+            let segment = Arc::new(Segment::create(&*self.directory, number)?);
+            self.segments_mut().insert(number, Arc::clone(&segment));
+            *writing =
+                Writing { written: segment.length(), segment, buffer: std::mem::take(&mut writing.buffer) };
+        }
+        let start = writing.written + writing.buffer.len() as u32;
+        segment::append(&mut writing.buffer, start, signature);
+        let offset = start + segment::HEAD_BYTES;
+        let id = SignatureId { segment: writing.segment.number(), offset, bytes };
+        lock(&self.contents).insert(content, id);
+        Ok(id)
+    }
+
+    /// Whether a signature that is there is this one.
+    fn is_same(&self, writing: &Writing, id: SignatureId, signature: &[u8]) -> bool {
+        if id.segment == writing.segment.number() {
+            if let Some(start) = id.offset.checked_sub(writing.written) {
+                let start = start as usize;
+                return writing.buffer.get(start..start + signature.len()) == Some(signature);
+            }
+        } else if self.closed.load(Ordering::SeqCst) {
+            return false;
+        }
+        // What cannot be read is written again.
+        self.read(id).is_ok_and(|bytes| bytes == signature)
+    }
+
+    /// Writes what was taken in; with `sync`, it is on disk then.
+    pub(crate) fn write(&self, sync: bool) -> Result<(), StoreError> {
+        let mut writing = lock(&self.writing);
+        if self.write_out(&mut writing)? && sync {
+            writing.segment.sync(&*self.directory)?;
+        }
+        Ok(())
+    }
+
+    fn write_out(&self, writing: &mut Writing) -> Result<bool, StoreError> {
+        if writing.buffer.is_empty() {
+            return Ok(false);
+        }
+        writing.segment.write(&*self.directory, writing.written, &writing.buffer)?;
+        writing.written += writing.buffer.len() as u32;
+        writing.buffer.clear();
+        Ok(true)
+    }
+
+    /// Syncs all that was written.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let mut writing = lock(&self.writing);
+        self.write_out(&mut writing)?;
+        writing.segment.sync(&*self.directory)
+    }
+
+    /// The bytes of a signature.
+    ///
+    /// # Errors
+    /// When it is not there any more, or cannot be read. The bytes are not checked.
+    pub(crate) fn read(&self, id: SignatureId) -> Result<Vec<u8>, StoreError> {
+        let segment = self.segments().get(&id.segment).cloned();
+        let segment = segment.ok_or_else(|| {
+            let what = format!("segment {} is missing", id.segment);
+            StoreError::damaged_file(self.directory.path(), what)
+        })?;
+        segment.read(&*self.directory, id)
+    }
+
+    /// What must be there at the next start.
+    pub(crate) fn noted(&self) -> Vec<Noted> {
+        self.segments().values().map(|segment| segment.noted()).collect()
+    }
+
+    /// Bytes of all segments.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments().values().map(|segment| u64::from(segment.length())).sum()
+    }
+
+    fn segments(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<u32, Arc<Segment>>> {
+        self.segments.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn segments_mut(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<u32, Arc<Segment>>> {
+        self.segments.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

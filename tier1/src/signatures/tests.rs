@@ -1,0 +1,79 @@
+//! The signatures by themselves.
+
+use super::*;
+use crate::files::simulated::Simulated;
+
+fn signature(number: u64, length: usize) -> Vec<u8> {
+    let mut random = doppel_model::Random::new(number);
+    (0..length).map(|_| random.number() as u8).collect()
+}
+
+fn open(directory: &Simulated, noted: &[Noted]) -> Signatures {
+    Signatures::open(Box::new(directory.clone()), noted, None, 1_000).unwrap()
+}
+
+#[test]
+fn an_id_survives_compaction_and_a_restart() {
+    let directory = Simulated::default();
+    let signatures = open(&directory, &[]);
+    let ids: Vec<_> = (0..60).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
+    signatures.write(true).unwrap();
+    let kept = |number: usize| number.is_multiple_of(3) && number < 20 || number > 50;
+    for round in 0..3 {
+        let mut used = Used::default();
+        (0..60).filter(|number| kept(*number)).for_each(|number| used.add(ids[number]));
+        signatures.close();
+        let replaced = signatures.compact(used, 50 + round * 25).unwrap();
+        signatures.remove(&replaced).unwrap();
+        for (number, id) in ids.iter().enumerate() {
+            let read = signatures.read(*id);
+            assert!(
+                !kept(number) || read.is_ok_and(|bytes| bytes == signature(number as u64, 90)),
+                "{number}"
+            );
+        }
+    }
+    assert!(signatures.bytes() < 60 * 98 / 2);
+    let noted = signatures.noted();
+    drop(signatures);
+    let again = open(&directory, &noted);
+    for number in (0..60).filter(|number| kept(*number)) {
+        assert_eq!(again.read(ids[number]).unwrap(), signature(number as u64, 90));
+    }
+    let new = again.add(&signature(99, 90)).unwrap();
+    again.write(true).unwrap();
+    assert!(!ids.contains(&new), "an id is never used twice");
+    assert_eq!(again.read(new).unwrap(), signature(99, 90));
+}
+
+#[test]
+fn copies_are_found_also_after_a_restart() {
+    let directory = Simulated::default();
+    let signatures = open(&directory, &[]);
+    let ids: Vec<_> = (0..30).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
+    signatures.write(true).unwrap();
+    assert!((0..30).all(|number| signatures.add(&signature(number, 90)).unwrap() == ids[number as usize]));
+    let noted = signatures.noted();
+    let again = open(&directory, &noted);
+    let mut learned = None;
+    while again.learn_contents(&mut learned).unwrap() {}
+    assert_eq!(lock(&again.contents).len(), 30);
+    assert!((0..30).all(|number| again.add(&signature(number, 90)).unwrap() == ids[number as usize]));
+    // Another content with the same beginning is another signature.
+    let mut other = signature(3, 90);
+    other[80] ^= 1;
+    assert_ne!(again.add(&other).unwrap(), ids[3]);
+}
+
+#[test]
+fn signatures_of_closed_segments_are_not_shared_while_it_is_found_out_what_is_used() {
+    let signatures = open(&Simulated::default(), &[]);
+    let first = signatures.add(&signature(0, 90)).unwrap();
+    for number in 1..30 {
+        signatures.add(&signature(number, 90)).unwrap();
+    }
+    signatures.write(true).unwrap();
+    signatures.close();
+    assert_ne!(signatures.add(&signature(0, 90)).unwrap(), first);
+    signatures.reopen();
+}
