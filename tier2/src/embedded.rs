@@ -122,11 +122,11 @@ fn lock(dir: &Path) -> Result<File, Error> {
 }
 
 impl Tier2 {
-    /// Opens the index of `config.dir` and brings it up to tier 1's contents: missing ones are fetched, others are
-    /// removed. Damaged files are rebuilt.
+    /// Opens the index of `config.dir`. Its thread brings it up to tier 1's contents first: missing ones are fetched, others
+    /// are removed, damaged files are rebuilt. Orders wait until then, and a probe is refused.
     ///
     /// # Errors
-    /// When a setting is out of range, the directory cannot be used, another process uses it, or tier 1 does not answer.
+    /// When a setting is out of range, the directory cannot be used, or another process uses it.
     pub fn open(config: Config, source: Arc<dyn ContentSource>) -> Result<Arc<Self>, Error> {
         let Parts { router, nodes, lock } =
             Parts::open(config, source, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError};
-use doppel_protocol::Tier1Error;
+use doppel_protocol::{Backlog, Tier1Error};
 
 use super::Tier1;
 use super::job::{Job, Verify};
@@ -56,7 +56,10 @@ enum Go {
 }
 
 pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
-    let scan = Some(OwedScan::new(tier1.map.run(owner.id)));
+    // Where the totals say that nothing is owed, the rows need not be gone through for it.
+    let Backlog { pending, deferred_searches, dirty_groups, unverified, .. } = owner.totals().1;
+    let owes = pending + deferred_searches + dirty_groups + unverified > 0;
+    let scan = owes.then(|| OwedScan::new(tier1.map.run(owner.id)));
     let sweep = Sweep::of(tier1.map.run(owner.id));
     let (failed, last_winner) = (HashSet::new(), LastWinner::default());
     let (incomplete, scan_again, retry_at, pause) = (false, false, None, RETRY);

@@ -126,10 +126,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Router {
-    /// Takes the stored plan, or the one to begin with, and feeds all nodes what tier 1 has.
+    /// Takes the stored plan, or the one to begin with. The nodes have to be [fed](Self::feed_lost) before they answer.
     ///
     /// # Errors
-    /// When tier 1 or a node does not answer.
+    /// When the plan cannot be made.
     pub(crate) fn open(
         config: Config,
         nodes: Vec<Arc<dyn IndexNode>>,
@@ -143,7 +143,7 @@ impl Router {
             contents: AtomicU64::new(0),
             drops: AtomicBool::new(false),
         };
-        let router = Self {
+        Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
             config,
             source,
@@ -157,9 +157,7 @@ impl Router {
             failures: AtomicUsize::new(0),
             resting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-        };
-        router.feed_lost()?;
-        Ok(router)
+        })
     }
 
     /// The plan that is served.

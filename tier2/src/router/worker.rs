@@ -103,6 +103,8 @@ impl Waiting {
 /// The thread's work, until it is stopped.
 pub(crate) fn work(router: &Router, received: &Receiver<Message>) {
     let mut waiting = Waiting::default();
+    // Nodes are told first what they have. If that fails, it is tried again whenever there is time.
+    router.work();
     router.maintain(0);
     while collect(router, received, &mut waiting) {
         let batch_max = router.config.batch_max;

@@ -55,6 +55,7 @@ impl Index {
             slot as Arc<dyn IndexNode>
         };
         let Parts { router, lock, .. } = Parts::open(config.clone(), Arc::clone(&source), seen)?;
+        router.feed_lost()?;
         Ok(Self { config, source, router, slots, pass: Mutex::default(), _lock: lock })
     }
 

@@ -315,7 +315,9 @@ fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
 
 pub(super) fn open_parts(config: &Config, source: &Arc<Source>) -> Parts {
     let source = Arc::clone(source) as Arc<dyn ContentSource>;
-    Parts::open(config.clone(), source, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap()
+    let parts = Parts::open(config.clone(), source, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap();
+    parts.router.feed_lost().unwrap();
+    parts
 }
 
 /// A pair is what it says.
