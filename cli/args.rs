@@ -50,6 +50,10 @@ pub struct EngineArgs {
     /// are those of the file.
     #[arg(long, value_name = "FILE")]
     pub winners: Option<PathBuf>,
+    /// Detect the language of a page whose record gives none, which takes as much time as everything else about a page
+    /// of text. Only `doppel explain` shows it.
+    #[arg(long)]
+    pub detect_language: bool,
     /// Tier-2 partitions, 1 to 4096; at least one for each node. The groups do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub partitions: u32,

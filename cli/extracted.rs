@@ -20,19 +20,26 @@ const BATCH_BYTES: u64 = 16 << 20;
 /// Batches that are read and extracted ahead.
 const BATCHES_AHEAD: usize = 2;
 
-/// Hands the pages of all inputs to `take`, in batches. Without `language` the language of a page is
-/// not found, which takes as long as all the rest.
+/// Extractors on all cores.
+///
+/// # Errors
+/// When the operating system gives no thread.
+pub(crate) fn extractors(detect_language: bool) -> anyhow::Result<Ingest> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let ingest = if detect_language { Ingest::detecting_language(threads) } else { Ingest::new(threads) };
+    ingest.context("cannot start the extractors")
+}
+
+/// Hands the pages of all inputs to `take`, in batches.
 ///
 /// # Errors
 /// When an input is not there, or what `take` fails with.
 pub(crate) fn pages(
     inputs: &InputArgs,
-    language: bool,
+    detect_language: bool,
     take: impl FnMut(Vec<Submission>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let ingest = if language { Ingest::new(threads) } else { Ingest::without_language(threads) };
-    let ingest = ingest.context("cannot start the extractors")?;
+    let ingest = extractors(detect_language)?;
     thread::scope(|scope| {
         let (sender, batches) = sync_channel(BATCHES_AHEAD);
         let ingest = &ingest;

@@ -253,6 +253,23 @@ fn merged_groups_name_the_group_they_were_merged_into() {
 }
 
 #[test]
+fn a_language_is_shown_where_it_is_given_and_detected_only_on_request() {
+    let english = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of \
+        foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of light";
+    for (options, detected) in [(&[][..], Value::Null), (&["--detect-language"], json!("eng"))] {
+        let server = OwnServer::start(options);
+        server.push(&[
+            json!({"url": A, "text": english}),
+            json!({"url": B, "text": english, "language": "en"}),
+        ]);
+        server.flush();
+        let answer = server.ask("/v1/explain", &[("a", A), ("b", B)]);
+        let language = |side: &str| &answer[side]["content"]["language"];
+        assert_eq!((language("a"), language("b")), (&detected, &json!("en")), "{options:?}: {answer}");
+    }
+}
+
+#[test]
 fn pairs_are_explained() {
     let server = three();
     let near = server.ask("/v1/explain", &[("a", A), ("b", B)]);

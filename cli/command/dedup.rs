@@ -39,7 +39,7 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// Several inputs are successive crawls: a page of a later one is the page's new version. Without
 /// --data nothing is kept, and all pages are grouped at once: the same command gives the same output. With --data
 /// the collection stays, and `doppel serve` or another `doppel dedup` goes on with it; only there do the options for
-/// shards, ranges, partitions, nodes and retention have an effect. A page of a directory whose file has gone since
+/// shards, ranges, partitions, nodes, language and retention have an effect. A page of a directory whose file has gone since
 /// then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -185,7 +185,8 @@ impl Dedup {
     fn feed(&self, engine: &Engine) -> anyhow::Result<Fed> {
         let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
-        let input = extracted::pages(&self.inputs, self.data.is_some(), |pages| {
+        let detect_language = self.data.is_some() && self.engine.detect_language;
+        let input = extracted::pages(&self.inputs, detect_language, |pages| {
             outcomes.add(&submit(engine, &pages)?);
             Ok(())
         })?;

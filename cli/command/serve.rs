@@ -3,17 +3,16 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::thread;
 
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::App;
-use doppel_coordinator::ingest::Ingest;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::args::EngineArgs;
+use crate::extracted::extractors;
 use crate::wire::Engine;
 
 /// Run the service on one data directory.
@@ -58,7 +57,7 @@ impl Serve {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         // The address is taken before the directory is opened: a port in use is known at once.
-        let listen = self.listen;
+        let (listen, detect_language) = (self.listen, self.engine.detect_language);
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             let advice = match error.kind() {
                 io::ErrorKind::AddrInUse => "; is another server running? --listen chooses another address",
@@ -77,9 +76,7 @@ impl Serve {
             anyhow::Ok((engine, temp_dir))
         });
         let (engine, temp_dir) = engine.await.context("the recovery panicked")??;
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let app =
-            App::new(engine.services(Ingest::new(threads).context("cannot start the extractors")?, temp_dir));
+        let app = App::new(engine.services(extractors(detect_language)?, temp_dir));
         let mut out = io::stdout().lock();
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;

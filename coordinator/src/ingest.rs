@@ -77,7 +77,8 @@ pub struct KeyedBatch<K> {
 }
 
 impl Ingest {
-    /// Starts `threads` extractors (at least one).
+    /// Starts `threads` extractors (at least one). They do not detect languages: a page has the one that its record
+    /// gives.
     ///
     /// # Errors
     /// When the operating system gives no thread.
@@ -85,13 +86,13 @@ impl Ingest {
         Self::with(threads, Extractor::new)
     }
 
-    /// The same, but without finding the language of a page. That takes as long as all the rest, and a collection that
-    /// no server answers for has no use for it.
+    /// The same, but the extractors detect the language of a page whose record gives none. That takes as long as all the
+    /// rest.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn without_language(threads: usize) -> io::Result<Self> {
-        Self::with(threads, || Extractor::new().without_language())
+    pub fn detecting_language(threads: usize) -> io::Result<Self> {
+        Self::with(threads, || Extractor::new().detecting_language())
     }
 
     fn with(threads: usize, extractor: fn() -> Extractor) -> io::Result<Self> {
@@ -230,6 +231,21 @@ mod tests {
 
     fn json(n: usize) -> Source {
         Source::Json(format!(r#"{{"url": "http://a/{n}", "text": "{}"}}"#, "word ".repeat(n % 300)).into())
+    }
+
+    #[test]
+    fn a_language_is_detected_only_when_asked_for_and_never_instead_of_a_given_one() {
+        let english =
+            "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age";
+        let page =
+            |given| Source::Json(format!(r#"{{"url": "http://a/", "text": "{english}"{given}}}"#).into());
+        let languages = |ingest: io::Result<Ingest>| {
+            let answers = ingest.unwrap().run(vec![page(""), page(r#", "language": "en-GB""#)], NOW);
+            answers.into_iter().map(|answer| answer.unwrap().language.map(String::from)).collect::<Vec<_>>()
+        };
+        let given = Some("en-GB".to_owned());
+        assert_eq!(languages(Ingest::new(1)), [None, given.clone()]);
+        assert_eq!(languages(Ingest::detecting_language(1)), [Some("eng".to_owned()), given]);
     }
 
     #[test]

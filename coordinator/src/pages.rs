@@ -44,7 +44,7 @@ pub(crate) struct PageSchema {
     fetched_at: Option<String>,
     /// Any measure of it, not negative; its order of magnitude counts in the winner order.
     popularity: Option<f64>,
-    /// Language tag; found in the text where none is given.
+    /// Language tag. Where none is given it is detected in the text if the server was started with `--detect-language`.
     language: Option<String>,
 }
 

@@ -100,9 +100,9 @@ impl Reader {
     fn new() -> anyhow::Result<Self> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
-            ingest: Ingest::without_language(threads).context("cannot start the extractors")?,
+            ingest: Ingest::new(threads).context("cannot start the extractors")?,
             now: crawl::now(),
-            extractor: Extractor::new().without_language(),
+            extractor: Extractor::new(),
             contents: Contents::default(),
             collection: Collection::default(),
             waiting: Vec::new(),

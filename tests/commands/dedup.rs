@@ -43,6 +43,23 @@ fn a_collection_outlives_its_commands() {
 }
 
 #[test]
+fn the_language_of_a_kept_page_is_detected_only_on_request() {
+    let english = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of \
+        foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of light";
+    for (options, detected) in [(&[][..], Value::Null), (&["--detect-language"], json!("eng"))] {
+        let home = tempfile::tempdir().unwrap();
+        let (data, input) = (home.path().join("data"), home.path().join("pages.jsonl"));
+        fs::write(&input, ndjson(&[json!({"url": A, "text": english})])).unwrap();
+        let mut command = vec!["dedup", "--data", data.to_str().unwrap(), input.to_str().unwrap()];
+        command.extend(options);
+        run_ok(command);
+        let server = Server::start(&data, &[]);
+        let answer = server.ask("/v1/explain", &[("a", A), ("b", A)]);
+        assert_eq!(answer["a"]["content"]["language"], detected, "{options:?}: {answer}");
+    }
+}
+
+#[test]
 fn grouping_at_once_gives_the_same_as_page_by_page_and_twice_the_same_bytes() {
     let home = tempfile::tempdir().unwrap();
     let files = crawl_files(home.path());

@@ -39,7 +39,7 @@ pub struct PageItem {
     pub fetched_at: Option<Timestamp>,
     /// Any measure of popularity, finite and not negative. Only its order of magnitude is used.
     pub popularity: Option<f64>,
-    /// A language tag: letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`].
+    /// A language tag: letters, digits and hyphens, at most [`LANGUAGE_BYTES_MAX`]. The receiver may detect a missing one.
     pub language: Option<String>,
 }
 

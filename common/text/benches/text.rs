@@ -95,7 +95,7 @@ fn text_bytes(pages: &[Html]) -> usize {
 }
 
 fn extractor(language: bool) -> Extractor {
-    if language { Extractor::new() } else { Extractor::new().without_language() }
+    if language { Extractor::new().detecting_language() } else { Extractor::new() }
 }
 
 fn signatures() -> Vec<Signature> {

@@ -51,7 +51,8 @@ pub enum HtmlText<'a> {
 pub struct Page {
     /// Everything that is compared.
     pub signature: Signature,
-    /// The ISO 639-3 code of the language at the beginning of the text, if it can be determined reliably.
+    /// The ISO 639-3 code of the language at the beginning of the text, if the extractor detects languages and can tell
+    /// this one reliably.
     pub language: Option<Box<str>>,
     /// The canonical URL that the page names (`<link rel=canonical>`), resolved.
     pub canonical: Option<PageUrl>,
@@ -73,7 +74,7 @@ pub struct Page {
 /// ```
 #[derive(Debug, Default)]
 pub struct Extractor {
-    skip_language: bool,
+    detect_language: bool,
     decoded: String,
     document: Document,
     tokeniser: Tokeniser,
@@ -87,10 +88,10 @@ impl Extractor {
         Self::default()
     }
 
-    /// The same, but leaves [`Page::language`] unknown, because detecting it takes longer than everything else.
+    /// The same, but finds [`Page::language`] too, which takes longer than everything else.
     #[must_use]
-    pub fn without_language(mut self) -> Self {
-        self.skip_language = true;
+    pub fn detecting_language(mut self) -> Self {
+        self.detect_language = true;
         self
     }
 
@@ -129,7 +130,7 @@ impl Extractor {
         let tokens = self.tokeniser.tokens(&mut self.document.text);
         Page {
             signature: self.builder.build(tokens),
-            language: if self.skip_language { None } else { language(&self.document.text) },
+            language: if self.detect_language { language(&self.document.text) } else { None },
             canonical,
         }
     }

@@ -125,7 +125,7 @@ fn values_past_the_limit_are_absent() {
 
 #[test]
 fn language_where_it_can_be_told() {
-    let language = |text: &str| Extractor::new().text(text).language;
+    let language = |text: &str| Extractor::new().detecting_language().text(text).language;
     let english = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of \
         foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of light";
     let german = "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich in seinem Bett zu \
@@ -138,8 +138,13 @@ fn language_where_it_can_be_told() {
     );
     assert_eq!(language("x y z 1 2 3"), None);
     assert_eq!(language(""), None);
-    assert_eq!(page(&format!("<style>{german}</style><p>{english}")).language.as_deref(), Some("eng"));
-    assert_eq!(Extractor::new().without_language().text(english).language, None);
+    let html = format!("<style>{german}</style><p>{english}");
+    let Extracted::Page(page) = Extractor::new().detecting_language().html(&url(), html.as_bytes(), None)
+    else {
+        panic!("it is no redirect")
+    };
+    assert_eq!(page.language.as_deref(), Some("eng"));
+    assert_eq!(Extractor::new().text(english).language, None, "nobody asked for it");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
 #[ignore = "a measurement, in a release build"]
 fn effect_of_collisions_on_j() {
     let Some(pages) = crawl::html(&["mid/mid-00", "mid/mid-01"]) else { return };
-    let mut extractor = Extractor::new().without_language();
+    let mut extractor = Extractor::new();
     let mut numbers = Shingles::default();
     let mut seen = HashSet::new();
     let mut contents: Vec<(Signature, Vec<u32>)> = Vec::new();

@@ -45,7 +45,7 @@ pub struct Content {
     pub shingles: u32,
     /// Whether it has the 20 tokens that a duplicate by similarity needs.
     pub comparable: bool,
-    /// Language of the page.
+    /// Language of the page: given with it, or detected by a server that was started with `--detect-language`.
     pub language: Option<String>,
     /// Distinct shingles whose first word is in each sub-dictionary.
     pub lengths: Vec<u32>,

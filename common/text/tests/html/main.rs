@@ -22,7 +22,7 @@ fn contents(extractor: &mut Extractor, html: &[u8], charset: Option<&str>) -> Op
 
 #[track_caller]
 fn check(html: &str) {
-    let mut extractor = Extractor::new().without_language();
+    let mut extractor = Extractor::new();
     if let Some([read, expected]) = contents(&mut extractor, html.as_bytes(), Some("utf-8")) {
         assert_eq!(read, expected, "{html}\noracle: {:?}", oracle::text(html));
     }
@@ -45,7 +45,7 @@ fn real_pages_read_as_the_parser_does() {
     files.extend([0, 4, 9].map(|round| format!("trace/round-{round:02}")));
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let Some(pages) = crawl::html(&files) else { return };
-    let mut extractor = Extractor::new().without_language();
+    let mut extractor = Extractor::new();
     let mut differ = Vec::new();
     for page in &pages {
         let contents = contents(&mut extractor, &page.bytes, page.charset.as_deref());
