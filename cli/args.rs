@@ -54,9 +54,10 @@ pub struct EngineArgs {
     /// of text. Only `doppel explain` shows it.
     #[arg(long)]
     pub detect_language: bool,
-    /// Tier-2 partitions, 1 to 4096; at least one for each node. The groups do not depend on it.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub partitions: u32,
+    /// Tier-2 partitions, 1 to 4096; at least one for each node. The groups do not depend on it [default: 1 on one
+    /// node; on several 16, or one for each if that is more].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub partitions: Option<u32>,
     /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
     /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]

@@ -116,10 +116,11 @@ fn nothing_acknowledged_is_lost() {
     kill_while_loading(&[]);
 }
 
-/// Each range has a database and messages to the others, and the kill finds each at another moment.
+/// Each range has a database and messages to the others, the index learns a map, and the kill finds each at another
+/// moment.
 #[test]
 fn nothing_acknowledged_is_lost_by_several_ranges() {
-    kill_while_loading(&["--shards", "5", "--ranges", "3"]);
+    kill_while_loading(&["--shards", "5", "--ranges", "3", "--partitions", "16"]);
 }
 
 /// The loader's patience is short, so two of them do not share the machine.

@@ -278,7 +278,7 @@ fn a_servers_contents_give_the_same_map_as_the_crawl() {
     let output = run(["plan", "--from-server", &empty.url]);
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     drop(empty);
-    let server = Server::start(&dir.path().join("data"), &[]);
+    let server = Server::start(&dir.path().join("data"), &["--partitions", "16"]);
     run_ok(["load", "--flush", "--server", &server.url, crawl.to_str().unwrap()]);
     let of = |source: &[&str]| {
         run_ok(["plan", "--nodes", "4", "--json"].iter().chain(source).chain(["--map", "-"].iter()).copied())

@@ -86,7 +86,7 @@ fn a_node_is_drained_and_joined_without_changing_the_groups() {
 fn the_report_is_plotted_and_includes_what_if_figures() {
     let Some(data) = crawls("the_report_is_plotted_and_includes_what_if_figures") else { return };
     let home = tempfile::tempdir().unwrap();
-    let server = Server::start(&home.path().join("data"), &[]);
+    let server = Server::start(&home.path().join("data"), &["--partitions", "16"]);
     let file = crawl(&data, "quick").remove(0);
     run_ok(["load", "--flush", "--server", &server.url, file.to_str().unwrap()]);
     let plots = home.path().join("plots");

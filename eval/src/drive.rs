@@ -43,7 +43,7 @@ impl Driver {
         let defaults = Defaults::parse_from(["doppel"]).engine;
         let args = EngineArgs {
             tau: Some(tau),
-            partitions,
+            partitions: Some(partitions),
             // The driver limits the pending pages itself, and no group may be left out of the comparison.
             pending_max: u64::MAX,
             group_members_max: u64::MAX,

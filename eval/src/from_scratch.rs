@@ -34,7 +34,7 @@ pub(crate) struct FromScratch {
 pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> anyhow::Result<FromScratch> {
     let scratch = Scratch::new()?;
     // One partition is the fastest in one process, because no map is learned.
-    let config = Config { partitions: 1, ..Config::new(scratch.path(), Policy { tau }) };
+    let config = Config { partitions: Some(1), ..Config::new(scratch.path(), Policy { tau }) };
     let (sender, answers) = channel();
     let index = Tier2::open(config, Arc::new(Nobody(sender)))?;
     let orders = pages.iter().map(|(url, signature)| IndexCommand::Put {

@@ -128,7 +128,7 @@ impl IndexSide {
         let config = Config {
             threads: 1,
             nodes: NODES,
-            partitions: 6,
+            partitions: Some(6),
             step: 3,
             ..Config::new(dir.path(), source.contents.policy)
         };

@@ -190,7 +190,7 @@ fn page(number: usize) -> PageId {
 
 fn config(dir: &TempDir, partitions: u32) -> Config {
     Config {
-        partitions,
+        partitions: Some(partitions),
         threads: 1,
         batch_age: Duration::from_secs(600),
         batch_max: 2 * PASS,

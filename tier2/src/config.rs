@@ -9,6 +9,9 @@ use doppel_partitioning::{MappingError, NODES_MAX, PARTITIONS_MAX};
 
 use crate::error::Error;
 
+/// Partitions wanted on several nodes, unless a number is given.
+const PARTITIONS: u32 = 16;
+
 /// Settings of an index.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -18,9 +21,9 @@ pub struct Config {
     pub policy: Policy,
     /// Nodes, each with tables and files of its own.
     pub nodes: u32,
-    /// Partitions wanted, on all nodes together; at least one for each. There is one until there are enough contents to
-    /// learn a map from.
-    pub partitions: u32,
+    /// Partitions wanted, on all nodes together; at least one for each. None: one on one node, where more would cost and
+    /// save nothing, and otherwise 16. There is one until there are enough contents to learn a map from.
+    pub partitions: Option<u32>,
     /// Sub-dictionaries of a length vector, N.
     pub dimensions: usize,
     /// Orders that make a pass start.
@@ -34,14 +37,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults: one node, 16 partitions, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
+    /// The defaults: one node, one partition, 3 dimensions, passes of 5,000 orders or 50 ms, a thread per core.
     #[must_use]
     pub fn new(dir: impl Into<PathBuf>, policy: Policy) -> Self {
         Self {
             dir: dir.into(),
             policy,
             nodes: 1,
-            partitions: 16,
+            partitions: None,
             dimensions: 3,
             batch_max: 5_000,
             batch_age: Duration::from_millis(50),
@@ -52,12 +55,13 @@ impl Config {
 
     /// Partitions wanted: at least one for each node.
     pub(crate) fn wanted(&self) -> u32 {
-        self.partitions.max(self.nodes)
+        let unless_given = if self.nodes == 1 { 1 } else { PARTITIONS };
+        self.partitions.unwrap_or(unless_given).max(self.nodes)
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         let settings = [
-            ("partitions", self.partitions as usize),
+            ("partitions", self.partitions.map_or(1, |partitions| partitions as usize)),
             ("batch_max", self.batch_max),
             ("threads", self.threads),
             ("step", self.step),
@@ -65,8 +69,8 @@ impl Config {
         if let Some((name, _)) = settings.into_iter().find(|(_, value)| *value == 0) {
             return Err(Error::Zero(name));
         }
-        if self.partitions as usize > PARTITIONS_MAX {
-            return Err(MappingError::Partitions(self.partitions as usize).into());
+        if let Some(partitions) = self.partitions.filter(|partitions| *partitions as usize > PARTITIONS_MAX) {
+            return Err(MappingError::Partitions(partitions as usize).into());
         }
         if !(1..=NODES_MAX).contains(&self.nodes) {
             return Err(MappingError::Nodes(self.nodes).into());

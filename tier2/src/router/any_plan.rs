@@ -19,7 +19,7 @@ impl Router {
         }
         let sample = sample::take(self, usize::MAX)?;
         let plan = any(&self.plan(), &sample, dice)?;
-        let learned = LearnedFrom { contents: self.contents() as usize, partitions: self.config.partitions };
+        let learned = LearnedFrom { contents: self.contents() as usize, partitions: self.config.wanted() };
         *migration = Some(Migration::begin(self, plan, learned, None)?);
         Ok(true)
     }

@@ -43,10 +43,37 @@ fn imbalance(contents: &[u64]) -> f64 {
 }
 
 #[test]
+fn one_node_has_one_partition_unless_more_are_asked_for() {
+    let partitions = |nodes: u32, partitions: Option<u32>| {
+        let (dir, pages) = (TempDir::new().unwrap(), Pages::default());
+        let config = Config { nodes, partitions, ..Config::new(dir.path(), Policy::default()) };
+        let (tier2, answers) = open(config, &pages);
+        tier2.submit(orders(0, add(&pages, 0, 600, 60))).unwrap();
+        tier2.flush_batch().unwrap();
+        let answered = std::iter::from_fn(|| answers.recv_timeout(LONG).ok());
+        assert!(
+            answered
+                .scan(0, |sum, some| Some({
+                    *sum += some.len();
+                    *sum
+                }))
+                .any(|sum| sum == 600)
+        );
+        come_to_rest(&tier2);
+        let report = tier2.load().unwrap();
+        (report.partitions.len(), report.plan_version)
+    };
+    assert_eq!(partitions(1, None), (1, 0), "nothing is learned");
+    assert_eq!(partitions(1, Some(16)).0, 16);
+    assert_eq!(partitions(2, None).0, 16);
+    assert_eq!(partitions(20, None).0, 20, "one for each");
+}
+
+#[test]
 fn the_plan_follows_the_load_and_the_operator() {
     let dir = TempDir::new().unwrap();
     let pages = Pages::default();
-    let config = Config { nodes: 4, partitions: 16, ..Config::new(dir.path(), Policy::default()) };
+    let config = Config { nodes: 4, partitions: Some(16), ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config.clone(), &pages);
     let mut answered: Vec<SearchResult> = Vec::new();
     let mut feed = |commands: Vec<IndexCommand>| {
@@ -152,7 +179,7 @@ fn the_plan_follows_the_load_and_the_operator() {
 fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
     let dir = TempDir::new().unwrap();
     let pages = Pages::default();
-    let config = Config { nodes: 2, partitions: 8, ..Config::new(dir.path(), Policy::default()) };
+    let config = Config { nodes: 2, partitions: Some(8), ..Config::new(dir.path(), Policy::default()) };
     let path = dir.path().join("rebalance.json");
     let (tier2, answers) = open(config.clone(), &pages);
     tier2.submit(orders(0, add(&pages, 0, 2_000, 60))).unwrap();
@@ -271,7 +298,7 @@ fn a_request_that_is_cancelled_while_it_is_planned_leaves_the_next_one_alone() {
 fn a_rebalance_request_outlives_the_process() {
     let dir = TempDir::new().unwrap();
     let pages = Pages::default();
-    let config = Config { nodes: 2, partitions: 8, ..Config::new(dir.path(), Policy::default()) };
+    let config = Config { nodes: 2, partitions: Some(8), ..Config::new(dir.path(), Policy::default()) };
     let (tier2, answers) = open(config.clone(), &pages);
     let nothing = tier2.rebalance(RebalanceRequest::Learn, false).unwrap();
     assert!(

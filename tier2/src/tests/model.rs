@@ -65,7 +65,7 @@ pub(super) struct World {
 type Version = (PageId, ContentHash);
 
 pub(super) fn config(dir: &TempDir, policy: Policy, partitions: u32, threads: usize) -> Config {
-    Config { partitions, threads, step: 16, ..Config::new(dir.path(), policy) }
+    Config { partitions: Some(partitions), threads, step: 16, ..Config::new(dir.path(), policy) }
 }
 
 impl World {

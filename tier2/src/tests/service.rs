@@ -99,7 +99,7 @@ fn answers_agree_with_the_reference_and_probes_with_answers() {
     let dir = TempDir::new().unwrap();
     let policy = Policy::default();
     let (pages, commands) = puts(1_000);
-    let (tier2, answers) = open(Config { partitions: 12, ..Config::new(dir.path(), policy) }, &pages);
+    let (tier2, answers) = open(Config { partitions: Some(12), ..Config::new(dir.path(), policy) }, &pages);
     let all = Arc::<Mutex<Vec<SearchResult>>>::default();
     let taken = Arc::clone(&all);
     let reference =
@@ -183,8 +183,8 @@ fn settings_are_checked() {
     let config = || Config::new(dir.path(), Policy::default());
     assert!(matches!(open(Config { threads: 0, ..config() }), Error::Zero("threads")));
     assert!(matches!(open(Config { batch_max: 0, ..config() }), Error::Zero("batch_max")));
-    assert!(matches!(open(Config { partitions: 0, ..config() }), Error::Zero("partitions")));
-    assert!(matches!(open(Config { partitions: 5_000, ..config() }), Error::Mapping(_)));
+    assert!(matches!(open(Config { partitions: Some(0), ..config() }), Error::Zero("partitions")));
+    assert!(matches!(open(Config { partitions: Some(5_000), ..config() }), Error::Mapping(_)));
     assert!(matches!(open(Config { dimensions: 9, ..config() }), Error::Mapping(_)));
     assert!(matches!(open(Config { dir: "/dev/null/x".into(), ..config() }), Error::Io { .. }));
 }
