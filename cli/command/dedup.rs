@@ -38,9 +38,9 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 ///
 /// Several inputs are successive crawls: a page of a later one is the page's new version. Without
 /// --data nothing is kept, and all pages are grouped at once: the same command gives the same output. With --data
-/// the collection stays, and `doppel serve` or another `doppel dedup` goes on with it; only there do the options for
-/// shards, ranges, partitions, nodes, language and retention have an effect. A page of a directory whose file has gone since
-/// then stays live, unless --prune is given.
+/// the collection stays, and `doppel serve` or another `doppel dedup` goes on with it; only there, and with --incremental,
+/// do the options for shards, ranges, partitions, dimensions, nodes, pending pages, cohesion, language and retention have
+/// an effect. A page of a directory whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +54,7 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Without --data, too, record page by page, as a server does, in a temporary directory. The groups are the same but
-    /// for their ids; it takes several times as long.
+    /// for their ids; it mostly takes several times as long.
     #[arg(long)]
     incremental: bool,
     /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
@@ -118,8 +118,8 @@ impl Dedup {
         let elapsed = begin.elapsed();
         if let Some(out) = out {
             out.write(|out| {
-                for line in &grouped.lines {
-                    serde_json::to_writer(&mut *out, &ExportLine::from(line))?;
+                for line in grouped.lines() {
+                    serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
                     out.write_all(b"\n")?;
                 }
                 out.flush().map_err(Into::into)

@@ -120,7 +120,8 @@ fn an_interrupted_run_removes_the_temporary_directory() {
     wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
     // The command installs its signal handlers slightly later.
     wait_until("something to be recorded", PATIENCE, || {
-        let size = fs::metadata(data.join("tier2/node-0/signatures.dat")).map_or(0, |file| file.len());
+        let signatures = data.join("tier1/range-0/signatures/00000000.sig");
+        let size = fs::metadata(signatures).map_or(0, |file| file.len());
         (size > 10_000).then_some(())
     });
     interrupt(&dedup, "INT");

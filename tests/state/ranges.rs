@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use doppel_tier1::{Joined, RangeMap, Database, Store};
+use doppel_tier1::{Database, Joined, RangeMap, Store};
 use serde_json::json;
 
 use super::collection::{SHARDS, directory, fill};

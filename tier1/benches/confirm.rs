@@ -21,7 +21,7 @@ use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
     RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
-use doppel_tier1::{Config, Memory, Retention, Rules, Database, Store, Tier1};
+use doppel_tier1::{Config, Database, Memory, Retention, Rules, Store, Tier1};
 
 const PAGES: u64 = 8_192;
 const TOKENS: u64 = 300;

@@ -15,6 +15,7 @@ use crate::embedded::node_dir;
 use crate::error::Error;
 use crate::node::SIGNATURES;
 use crate::node::file::{HEADER_BYTES, Records};
+use crate::node::signatures::IN_TIER1;
 use crate::router::{PLAN, REQUESTS, plan_file, request_file};
 
 /// What the files have.
@@ -22,7 +23,7 @@ use crate::router::{PLAN, REQUESTS, plan_file, request_file};
 pub struct Report {
     /// Whether there is an index.
     pub present: bool,
-    /// Sound signatures, those no longer in use among them.
+    /// Sound signatures in files of the index, those no longer in use among them.
     pub signatures: u64,
     /// Bytes of the files.
     pub bytes: u64,
@@ -39,7 +40,13 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(NodeId(node)))) {
         let path = dir.join(&name);
         let fail = |e| Error::io("read the signature file", &path, e);
-        let Some(file) = found(File::open(&path)).map_err(fail)? else { break };
+        let Some(file) = found(File::open(&path)).map_err(fail)? else {
+            // Where tier 1 keeps the signatures, they are checked with its rows.
+            if dir.join(&name).parent().is_some_and(|node| node.join(IN_TIER1).exists()) {
+                continue;
+            }
+            break;
+        };
         report.bytes += file.metadata().map_err(fail)?.len();
         let mut records = Records::of(file).map_err(fail)?;
         report.signatures += (&mut records).map(|_| 1_u64).sum::<u64>();
@@ -61,12 +68,14 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     Ok(report)
 }
 
-/// Whether there is no index in `dir`, or one without a signature.
+/// Whether there is no index in `dir`, or one that never had a content.
 #[must_use]
 pub fn is_empty(dir: &Path) -> bool {
-    let mut files =
-        (0..).map_while(|node| fs::metadata(dir.join(node_dir(NodeId(node))).join(SIGNATURES)).ok());
-    files.all(|file| file.len() <= HEADER_BYTES)
+    let mut nodes = (0..).map(|node| dir.join(node_dir(NodeId(node)))).take_while(|node| node.is_dir());
+    nodes.all(|node| {
+        let own = fs::metadata(node.join(SIGNATURES)).is_ok_and(|file| file.len() > HEADER_BYTES);
+        !own && !node.join(IN_TIER1).exists()
+    })
 }
 
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {

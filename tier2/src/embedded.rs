@@ -15,7 +15,8 @@ use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
     ContentSource, IndexError, LoadReport, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
-    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders, Tier2Api,
+    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders, StoredSignatures,
+    Tier2Api,
 };
 
 use crate::config::Config;
@@ -47,6 +48,7 @@ impl Parts {
     pub(crate) fn open(
         config: Config,
         source: Arc<dyn ContentSource>,
+        stored: Option<Arc<dyn StoredSignatures>>,
         seen: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
     ) -> Result<Self, Error> {
         config.check()?;
@@ -55,6 +57,7 @@ impl Parts {
         let lock = lock(&config.dir)?;
         let open = |id| {
             let node = node_config(&config, NodeId(id), pool.clone(), incarnation());
+            let node = NodeConfig { stored: stored.clone(), ..node };
             LocalNode::open(node, Arc::clone(&source)).map(Arc::new)
         };
         let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
@@ -71,7 +74,14 @@ pub(crate) fn node_config(
     pool: Option<Arc<rayon::ThreadPool>>,
     incarnation: Incarnation,
 ) -> NodeConfig {
-    NodeConfig { id, dir: config.dir.join(node_dir(id)), policy: config.policy, incarnation, pool }
+    NodeConfig {
+        id,
+        dir: config.dir.join(node_dir(id)),
+        policy: config.policy,
+        incarnation,
+        pool,
+        stored: None,
+    }
 }
 
 fn pool(config: &Config) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
@@ -128,8 +138,20 @@ impl Tier2 {
     /// # Errors
     /// When a setting is out of range, the directory cannot be used, or another process uses it.
     pub fn open(config: Config, source: Arc<dyn ContentSource>) -> Result<Arc<Self>, Error> {
+        Self::open_beside(config, source, None)
+    }
+
+    /// The same where the signatures of tier 1 can be read in this process: the nodes keep none themselves.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_beside(
+        config: Config,
+        source: Arc<dyn ContentSource>,
+        stored: Option<Arc<dyn StoredSignatures>>,
+    ) -> Result<Arc<Self>, Error> {
         let Parts { router, nodes, lock } =
-            Parts::open(config, source, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;
+            Parts::open(config, source, stored, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;
         let router = Arc::new(router);
         let (messages, received) = mpsc::channel();
         let worker = {

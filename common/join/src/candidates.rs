@@ -1,24 +1,26 @@
 //! Candidates by band, rejection by length and bitmap, and exact comparison of what is left.
 //!
-//! For every band the contents are sorted by key and number of shingles. Within a run of equal keys, a content is
-//! compared with those before it that are not connected with it yet and long enough. A pair that shares several bands is
-//! compared in the first of them only.
+//! For every band the contents are sorted by key and number of shingles. Within a run of equal keys, those that are known
+//! to be connected are kept together as a tree. Each content is compared with the trees before it, and with each only up
+//! to the first link: so the cost of a family does not grow with the square of its size. A pair that shares several bands
+//! is compared in the first of them only.
 //!
 //! Invariant: whatever the threads do first, the components are those of all linked pairs.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use doppel_model::pairwise::{Bands, Policy};
 use doppel_model::parity;
+use doppel_model::signature::Signature;
 use doppel_model::sketch::Sketch;
 use rayon::prelude::*;
 
 use crate::JoinError;
 use crate::atomic_union_find::AtomicUnionFind;
 
-/// Contents of a run that are dealt out to threads together.
-const PIECE: usize = 256;
+/// From so many trees on, a content is compared with them on all threads.
+const TREES: usize = 64;
 
 /// What a candidate is judged by.
 pub(crate) struct Columns<'c> {
@@ -37,12 +39,20 @@ struct Keyed {
     content: u32,
 }
 
-/// Compares two contents exactly.
-type Similar<'s> = dyn Fn(u32, u32) -> Result<bool, JoinError> + Sync + 's;
+/// Reads the signature of a content.
+type Read<'r> = dyn Fn(u32) -> Result<Arc<Signature>, JoinError> + Sync + 'r;
+
+/// Contents of a run that are connected: lists by number of shingles, ascending.
+#[derive(Default)]
+struct Tree {
+    lists: Vec<Vec<Keyed>>,
+    /// The most shingles of a member.
+    shingles_max: u32,
+}
 
 impl Columns<'_> {
     /// The root of every content, when only `compared` are linked.
-    pub(crate) fn components(&self, compared: &[u32], similar: &Similar<'_>) -> Result<Vec<u32>, JoinError> {
+    pub(crate) fn components(&self, compared: &[u32], read: &Read<'_>) -> Result<Vec<u32>, JoinError> {
         let connected = AtomicUnionFind::new(self.shingles.len());
         let bands = self.policy.bands();
         let failure = OnceLock::new();
@@ -53,19 +63,11 @@ impl Columns<'_> {
             keyed.par_sort_unstable();
             let runs: Vec<&[Keyed]> =
                 keyed.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() > 1).collect();
-            // A long run is dealt out in pieces, so that no thread has it alone.
-            let pieces = runs.par_iter().flat_map_iter(|run| {
-                (0..run.len()).step_by(PIECE).map(|from| (*run, from..run.len().min(from + PIECE)))
-            });
-            pieces.for_each(|(run, piece)| {
-                for at in piece {
-                    if stop.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    if let Err(error) = self.connect(bands, band, &run[..=at], &connected, similar) {
-                        stop.store(true, Ordering::Relaxed);
-                        let _ = failure.set(error);
-                    }
+            let band = Band { columns: self, bands, band, connected: &connected, read, stop: &stop };
+            runs.par_iter().for_each(|run| {
+                if let Err(error) = band.connect_run(run) {
+                    stop.store(true, Ordering::Relaxed);
+                    let _ = failure.set(error);
                 }
             });
             if stop.load(Ordering::Relaxed) {
@@ -83,50 +85,126 @@ impl Columns<'_> {
         Keyed { key, shingles: self.shingles[content as usize], content }
     }
 
-    /// Connects the last content of a run with those before it, from the nearest in length on.
-    fn connect(
-        &self,
-        bands: Bands,
-        band: usize,
-        run: &[Keyed],
-        connected: &AtomicUnionFind,
-        similar: &Similar<'_>,
-    ) -> Result<(), JoinError> {
-        let Some((last, before)) = run.split_last() else { return Ok(()) };
-        let bitmap = self.bitmap(last.content);
-        let mut root = connected.root(last.content);
-        for other in before.iter().rev() {
-            // It and all before it are too short.
-            if !self.policy.admits(other.shingles, last.shingles, other.shingles) {
-                break;
-            }
-            if connected.root(other.content) == root {
-                continue;
-            }
-            let differing = parity::differing(bitmap, self.bitmap(other.content));
-            let shared_max = parity::shared_max(last.shingles, other.shingles, differing);
-            if !self.policy.admits(shared_max, last.shingles, other.shingles)
-                || self.meet_before(bands, band, last.content, other.content)
-            {
-                continue;
-            }
-            if similar(last.content, other.content)? {
-                connected.union(last.content, other.content);
-                root = connected.root(last.content);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether two contents share one of the bands before this one, where they were compared.
-    fn meet_before(&self, bands: Bands, band: usize, a: u32, b: u32) -> bool {
-        let keys = |content: u32| bands.keys(&self.sketches[content as usize]).take(band);
-        keys(a).zip(keys(b)).any(|(a, b)| a == b)
-    }
-
     fn bitmap(&self, content: u32) -> &[u64] {
         let at = content as usize;
         let end = self.bitmap_starts.get(at + 1).map_or(self.bitmaps.len(), |start| *start as usize);
         &self.bitmaps[self.bitmap_starts[at] as usize..end]
+    }
+}
+
+/// One band of the join.
+struct Band<'b> {
+    columns: &'b Columns<'b>,
+    bands: Bands,
+    band: usize,
+    connected: &'b AtomicUnionFind,
+    read: &'b Read<'b>,
+    stop: &'b AtomicBool,
+}
+
+impl Band<'_> {
+    /// Connects the contents of a run.
+    fn connect_run(&self, run: &[Keyed]) -> Result<(), JoinError> {
+        let mut trees: Vec<Tree> = Vec::new();
+        for content in run {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            // Those of which all are too short for this content are so for all that follow.
+            trees.retain(|tree| self.admits_lengths(tree.shingles_max, *content));
+            let links = self.links(*content, &trees)?;
+            let mut own = Tree::default();
+            let mut at = 0;
+            trees.retain_mut(|tree| {
+                at += 1;
+                if links[at - 1] {
+                    own.absorb(tree);
+                }
+                !links[at - 1]
+            });
+            own.push(*content);
+            trees.push(own);
+        }
+        Ok(())
+    }
+
+    /// Which trees a content is connected with; those that it was not are connected then.
+    fn links(&self, content: Keyed, trees: &[Tree]) -> Result<Vec<bool>, JoinError> {
+        let signature = OnceLock::new();
+        let link = |tree: &Tree| self.link(content, &signature, tree);
+        if trees.len() < TREES {
+            trees.iter().map(link).collect()
+        } else {
+            trees.par_iter().map(link).collect()
+        }
+    }
+
+    /// Whether a content is connected with a tree, after comparing it with as many of its members as that takes.
+    fn link(
+        &self,
+        content: Keyed,
+        signature: &OnceLock<Arc<Signature>>,
+        tree: &Tree,
+    ) -> Result<bool, JoinError> {
+        let Some(member) = tree.lists.first().and_then(|list| list.first()) else { return Ok(false) };
+        if self.connected.root(member.content) == self.connected.root(content.content) {
+            return Ok(true);
+        }
+        let policy = self.columns.policy;
+        let bitmap = self.columns.bitmap(content.content);
+        for list in &tree.lists {
+            // From the nearest in length on; the first that is too short ends the list.
+            for other in list.iter().rev().take_while(|other| self.admits_lengths(other.shingles, content)) {
+                let differing = parity::differing(bitmap, self.columns.bitmap(other.content));
+                let shared_max = parity::shared_max(content.shingles, other.shingles, differing);
+                if !policy.admits(shared_max, content.shingles, other.shingles)
+                    || self.meet_before(content.content, other.content)
+                {
+                    continue;
+                }
+                let signature = match signature.get() {
+                    Some(signature) => signature,
+                    None => {
+                        let read = (self.read)(content.content)?;
+                        signature.get_or_init(|| read)
+                    }
+                };
+                if policy.compare(signature, &*(self.read)(other.content)?).similar {
+                    self.connected.union(content.content, other.content);
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a content of so many shingles can be linked to one that has as many or more.
+    fn admits_lengths(&self, shingles: u32, content: Keyed) -> bool {
+        self.columns.policy.admits(shingles, content.shingles, shingles)
+    }
+
+    /// Whether two contents share one of the bands before this one, where they were compared.
+    fn meet_before(&self, a: u32, b: u32) -> bool {
+        let keys = |content: u32| self.bands.keys(&self.columns.sketches[content as usize]).take(self.band);
+        keys(a).zip(keys(b)).any(|(a, b)| a == b)
+    }
+}
+
+impl Tree {
+    /// Takes the members of another.
+    fn absorb(&mut self, other: &mut Self) {
+        if self.lists.len() < other.lists.len() {
+            std::mem::swap(self, other);
+        }
+        self.lists.append(&mut other.lists);
+    }
+
+    /// Adds a member that is as long as any.
+    fn push(&mut self, content: Keyed) {
+        self.shingles_max = content.shingles;
+        match self.lists.first_mut() {
+            Some(list) => list.push(content),
+            None => self.lists.push(vec![content]),
+        }
     }
 }

@@ -128,8 +128,7 @@ impl Contents {
                 && counts(ContentIndex(*content))
         };
         let compared: Vec<u32> = (0..self.hashes.len() as u32).filter(comparable).collect();
-        let similar = |a, b| Ok(this.compare(ContentIndex(a), ContentIndex(b))?.similar);
-        let roots = columns.components(&compared, &similar)?;
+        let roots = columns.components(&compared, &|content| this.signatures.get(content as usize))?;
         Ok(roots.into_iter().map(ContentIndex).collect())
     }
 

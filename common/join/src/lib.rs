@@ -2,11 +2,11 @@
 //!
 //! The index of tier 2 answers for one content at a time, beside others that come and go. When all contents are there at
 //! once, sorting them by band key finds the same pairs ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a
-//! fraction of the cost: no tables are kept, no pair is looked at twice, and none that is connected already.
+//! fraction of the cost: no tables are kept, and contents that are connected already are not compared.
 //!
 //! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count.
 //!
-//! Memory: about 150 bytes and one to two bits for each shingle of a content, and signatures up to a limit; all after
+//! Memory: about 150 bytes and a bitmap of at least 64 bytes for a content, and signatures up to a limit; all after
 //! that are in a temporary file without a name, and only those that are compared are read back.
 #![forbid(unsafe_code)]
 

@@ -25,6 +25,7 @@ mod repair;
 mod report;
 mod scan;
 mod status;
+mod stored_signatures;
 mod submission;
 mod tier1_error;
 mod totals;
@@ -53,6 +54,7 @@ pub use repair::{
 pub use report::{LengthBox, LoadReport, PartitionLoad};
 pub use scan::Scan;
 pub use status::{Line, Status, Unresolved};
+pub use stored_signatures::{EachSignature, SignaturePlace, StoredSignatures};
 pub use submission::{Body, Outcome, Submission};
 pub use tier1_error::Tier1Error;
 pub use totals::{Backlog, Counters, Totals};

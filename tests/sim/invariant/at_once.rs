@@ -43,7 +43,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     };
     holds!(NAME, grouped.counters.submissions == submitted, "{:?}", grouped.counters);
     let mut groups: BTreeMap<GroupId, GroupId> = BTreeMap::new();
-    for line in &grouped.lines {
+    for line in grouped.lines() {
         let Some(row) = snapshot.pages.get(&line.url.id()) else {
             holds!(NAME, false, "{} has no row", line.url);
             continue;
@@ -69,7 +69,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     }
     let live = snapshot.pages.values().filter(|row| !matches!(row.status, Status::Dead | Status::Unknown));
     let live = live.count();
-    holds!(NAME, live == grouped.lines.len(), "{live} pages are live and not {}", grouped.lines.len());
+    holds!(NAME, live == grouped.lines().len(), "{live} pages are live and not {}", grouped.lines().len());
     let in_use = snapshot.groups.len();
     holds!(
         NAME,
@@ -78,7 +78,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         grouped.groups.len()
     );
     for BulkGroup { group, pages, .. } in &grouped.groups {
-        let listed = grouped.lines.iter().filter(|line| line.group == Some(*group)).count() as u64;
+        let listed = grouped.lines().filter(|line| line.group == Some(*group)).count() as u64;
         holds!(NAME, listed == *pages, "{group} has {pages} pages and not {listed}");
     }
     Ok(())

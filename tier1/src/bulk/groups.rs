@@ -3,10 +3,10 @@
 
 use doppel_join::{ContentIndex, Contents, JoinError};
 use doppel_model::{GroupId, ShardId};
-use doppel_protocol::{Counters, Line, Rank, Status, Unresolved, WinnerOrder};
+use doppel_protocol::{Counters, Rank, Status, Unresolved, WinnerOrder};
 
 use super::versions::{State, Versions};
-use super::{Bulk, BulkGroup, Grouped, redirects};
+use super::{Bulk, BulkGroup, Grouped, GroupedPage, redirects};
 
 /// What a page is told. A group is named by its place in the list.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ pub(super) fn grouped(bulk: Bulk) -> Result<Grouped, JoinError> {
     drop((members, contents));
 
     let mut counters = Counters { groups: groups.len() as u64, ..versions.counters };
-    let mut lines = Vec::with_capacity(ends.len());
+    let mut pages = Vec::with_capacity(ends.len());
     for (number, (page, end)) in versions.pages.into_iter().zip(ends).enumerate() {
         let told = match end {
             _ if page.state == State::Dead => {
@@ -65,18 +65,12 @@ pub(super) fn grouped(bulk: Bulk) -> Result<Grouped, JoinError> {
             Some(Err(_)) => Told::alone(Status::Unresolved),
         };
         count(&mut counters, told.status, end.is_some());
-        let group = told.group.map(|group| &groups[group]);
-        lines.push(Line {
-            url: page.rank.url,
-            status: told.status,
-            group: group.map(|group| group.group),
-            winner: group.map(|group| group.winner.clone()),
-            similarity: told.similarity,
-            reason: end.and_then(Result::err),
-        });
+        let Told { status, group, similarity } = told;
+        let reason = end.and_then(Result::err);
+        pages.push(GroupedPage { url: page.rank.url, status, group, similarity, reason });
     }
-    lines.sort_unstable_by(|a, b| a.url.cmp(&b.url));
-    Ok(Grouped { lines, groups, counters })
+    pages.sort_unstable_by(|a, b| a.url.cmp(&b.url));
+    Ok(Grouped { pages, groups, counters })
 }
 
 fn count(counters: &mut Counters, status: Status, is_redirect: bool) {

@@ -20,7 +20,7 @@ use std::path::Path;
 use doppel_join::{Contents, JoinError};
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageUrl};
-use doppel_protocol::{Counters, Line, Outcome, Submission, WinnerOrder};
+use doppel_protocol::{Counters, Line, Outcome, Status, Submission, Unresolved, WinnerOrder};
 
 use versions::Versions;
 
@@ -51,12 +51,40 @@ pub struct Bulk {
 /// The collection at rest.
 #[derive(Debug)]
 pub struct Grouped {
-    /// Every live page, in byte order of the URLs.
-    pub lines: Vec<Line>,
+    /// Every live page, in byte order of the URLs. A group is named by its place.
+    pages: Vec<GroupedPage>,
     /// In the order of their ids.
     pub groups: Vec<BulkGroup>,
-    /// Totals. What a range counts of its work is 0.
+    /// Totals. Of the work of a range only updates are counted, all of them as compared.
     pub counters: Counters,
+}
+
+/// A page of it.
+#[derive(Debug)]
+struct GroupedPage {
+    url: PageUrl,
+    status: Status,
+    group: Option<usize>,
+    similarity: Option<f64>,
+    reason: Option<Unresolved>,
+}
+
+impl Grouped {
+    /// Every live page, in byte order of the URLs.
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = Line> + '_ {
+        self.pages.iter().map(|page| {
+            let GroupedPage { ref url, status, group, similarity, reason } = *page;
+            let group = group.and_then(|group| self.groups.get(group));
+            Line {
+                url: url.clone(),
+                status,
+                group: group.map(|group| group.group),
+                winner: group.map(|group| group.winner.clone()),
+                similarity,
+                reason,
+            }
+        })
+    }
 }
 
 /// A group and what links it.

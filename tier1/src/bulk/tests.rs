@@ -45,7 +45,7 @@ fn redirect(to: &str) -> Body {
 }
 
 fn status(grouped: &Grouped, url: &str) -> (Status, Option<String>) {
-    let line = grouped.lines.iter().find(|line| line.url.as_str() == url).unwrap();
+    let line = grouped.lines().find(|line| line.url.as_str() == url).unwrap();
     (line.status, line.winner.as_ref().map(ToString::to_string))
 }
 
@@ -62,7 +62,7 @@ fn a_chain_is_one_group_and_its_ends_are_members() {
     assert_eq!(status(&grouped, "http://h/bb"), (Status::Duplicate, winner()));
     assert_eq!(status(&grouped, "http://h/ccc"), (Status::Member, winner()));
     assert_eq!(status(&grouped, "http://h/alone"), (Status::Unique, None));
-    assert_eq!(grouped.lines[3].similarity, Some(716.0 / 1_084.0));
+    assert_eq!(grouped.lines().nth(3).unwrap().similarity, Some(716.0 / 1_084.0));
     assert_eq!(
         grouped.groups,
         [BulkGroup {
@@ -112,7 +112,7 @@ fn redirects_end_where_their_chain_does() {
     submit(&mut bulk, "http://hops/22", 1, content(100..150));
     let grouped = bulk.finish().unwrap();
     let reason = |url: &str| {
-        let line = grouped.lines.iter().find(|line| line.url.as_str() == url).unwrap();
+        let line = grouped.lines().find(|line| line.url.as_str() == url).unwrap();
         (line.status, line.reason)
     };
     assert_eq!(reason("http://h/a"), (Status::Duplicate, None));
@@ -137,8 +137,8 @@ fn a_group_past_the_limit_advises_nothing() {
         submit(&mut bulk, &format!("http://other/{page}"), 1, content(0..0));
     }
     let grouped = bulk.finish().unwrap();
-    let statuses: Vec<Status> = grouped.lines.iter().map(|line| line.status).collect();
+    let statuses: Vec<Status> = grouped.lines().map(|line| line.status).collect();
     assert_eq!(statuses[..3], [Status::Winner, Status::Member, Status::Member]);
     assert_eq!(statuses[3..], [Status::Unique; 3]);
-    assert_eq!(grouped.lines[1].similarity, Some(1.0));
+    assert_eq!(grouped.lines().nth(1).unwrap().similarity, Some(1.0));
 }

@@ -198,6 +198,16 @@ impl Database {
     pub(crate) fn uncached(&self) -> Arc<dyn Store> {
         Arc::new(Uncached(Arc::clone(&self.inner)))
     }
+
+    /// The id of the signature in a row.
+    pub(crate) fn signature_id(&self, key: &[u8]) -> Result<Option<SignatureId>, StoreError> {
+        self.inner.row(&*self.inner.uncached_rows, key)?.map(|row| id_of(key, &row)).transpose()
+    }
+
+    /// All signatures, by id.
+    pub(crate) fn signatures(&self) -> &Signatures {
+        &self.inner.signatures
+    }
 }
 
 impl Store for Database {

@@ -22,6 +22,7 @@ mod read;
 pub(crate) mod repair;
 mod rows;
 mod sender;
+mod stored_signatures;
 mod stuck;
 mod sweep;
 mod task;

@@ -73,10 +73,19 @@ pub enum Error {
 }
 
 /// The rows of a range: with what was lately read in front, and without.
-struct Opened {
-    store: Arc<dyn Store>,
-    uncached_store: Arc<dyn Store>,
-    progress: Option<PathBuf>,
+pub(super) struct Opened {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) uncached_store: Arc<dyn Store>,
+    /// None where the rows are somewhere else.
+    pub(super) database: Option<Arc<Database>>,
+    pub(super) progress: Option<PathBuf>,
+}
+
+impl Opened {
+    /// Rows that are not those of a database.
+    fn over(store: Arc<dyn Store>, progress: Option<PathBuf>) -> Self {
+        Self { uncached_store: Arc::clone(&store), store, database: None, progress }
+    }
 }
 
 impl Tier1 {
@@ -123,7 +132,7 @@ impl Tier1 {
         let mut all = Vec::new();
         for (id, store) in map.ranges().zip(stores) {
             let range = Range::open(&*store, settings(config), id, map)?;
-            let database = Opened { store: Arc::clone(&store), uncached_store: store, progress: None };
+            let database = Opened::over(store, None);
             all.push((database, range));
         }
         Self::over_databases(all, map, config, between)
@@ -138,7 +147,7 @@ impl Tier1 {
     ) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, 1)?;
         let range = Range::open(&*store, settings(config), RangeId(0), map)?;
-        let database = Opened { store: Arc::clone(&store), uncached_store: store, progress: Some(dir) };
+        let database = Opened::over(store, Some(dir));
         Self::over_databases(vec![(database, range)], map, config, |peers| peers)
     }
 
@@ -155,8 +164,8 @@ impl Tier1 {
         });
         let feed = Mutex::new(feed.collect());
         let (mut owners, mut starts) = (Vec::new(), Vec::new());
-        for (Opened { store, uncached_store, progress }, range) in databases.into_iter().zip(ranges) {
-            let (owner, start) = Owner::new(range, store, uncached_store, progress);
+        for (opened, range) in databases.into_iter().zip(ranges) {
+            let (owner, start) = Owner::new(range, opened);
             owners.push(owner);
             starts.push(start);
         }
@@ -197,14 +206,14 @@ fn settings(config: &Config) -> Settings {
 
 fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Opened, Range), StoreError> {
     let share = config.ranges;
-    let database = Database::open_share(dir, config.durable, share)?;
-    let range = Range::open(&database, settings(config), id, map)?;
+    let database = Arc::new(Database::open_share(dir, config.durable, share)?);
+    let range = Range::open(&*database, settings(config), id, map)?;
     if config.durable {
         progress::verify(dir, progress::of(&range.shards().metas))?;
     }
     let progress = config.durable.then(|| dir.to_owned());
-    let uncached_store = database.uncached();
-    Ok((Opened { store: Arc::new(database), uncached_store, progress }, range))
+    let (store, uncached_store) = (Arc::clone(&database) as Arc<dyn Store>, database.uncached());
+    Ok((Opened { store, uncached_store, database: Some(database), progress }, range))
 }
 
 /// Whether the databases are of one collection at one moment, as far as messages tell.

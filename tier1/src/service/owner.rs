@@ -10,8 +10,10 @@ use doppel_model::RangeId;
 use doppel_protocol::{Backlog, Counters, Tier1Error};
 
 use super::job::Job;
+use super::open::Opened;
 use super::stuck::Stuck;
 use super::task::Task;
+use crate::database::Database;
 use crate::peers::PeerError;
 use crate::range::Range;
 use crate::store::Store;
@@ -26,6 +28,8 @@ pub(crate) struct Owner {
     pub(super) store: Arc<dyn Store>,
     /// What the machine reads: the same rows, without those kept for questions, which its reading would drive out.
     pub(super) uncached_store: Arc<dyn Store>,
+    /// None where the rows are somewhere else.
+    pub(super) database: Option<Arc<Database>>,
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
     totals: RwLock<(Counters, Backlog)>,
@@ -69,15 +73,14 @@ pub(super) struct Start {
 impl Owner {
     pub(super) fn new(
         range: Range,
-        store: Arc<dyn Store>,
-        uncached_store: Arc<dyn Store>,
-        progress: Option<PathBuf>,
+        Opened { store, uncached_store, database, progress }: Opened,
     ) -> (Arc<Self>, Start) {
         let ((task_sender, tasks), (job_sender, jobs)) = (unbounded(), unbounded());
         let this = Self {
             id: range.id(),
             store,
             uncached_store,
+            database,
             tasks: task_sender,
             jobs: job_sender,
             totals: RwLock::new(totals_of(&range)),

@@ -209,17 +209,37 @@ impl Signatures {
     /// # Errors
     /// When it is not there any more, or cannot be read. The bytes are not checked.
     pub(crate) fn read(&self, id: SignatureId) -> Result<Vec<u8>, StoreError> {
+        let mut bytes = Vec::new();
+        self.read_into(id, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The same, in place of what a buffer holds.
+    pub(crate) fn read_into(&self, id: SignatureId, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
         let segment = self.segments().get(&id.segment).cloned();
         let segment = segment.ok_or_else(|| {
             let what = format!("segment {} is missing", id.segment);
             StoreError::damaged_file(self.directory.path(), what)
         })?;
-        segment.read(&*self.directory, id)
+        segment.read(&*self.directory, id, buffer)
     }
 
     /// What must be there at the next start.
     pub(crate) fn noted(&self) -> Vec<Noted> {
         self.segments().values().map(|segment| segment.noted()).collect()
+    }
+
+    /// Calls `each` for every signature that was written, those that no row names among them.
+    ///
+    /// # Errors
+    /// When a segment is damaged; those before it were given.
+    pub(crate) fn each(&self, each: &mut dyn FnMut(SignatureId, &[u8])) -> Result<(), StoreError> {
+        let all: Vec<_> = self.segments().values().cloned().collect();
+        let mut one = |id, _, bytes: &[u8]| {
+            each(id, bytes);
+            Ok(())
+        };
+        all.iter().try_for_each(|segment| segment.each(&*self.directory, &mut one))
     }
 
     /// Bytes of all segments.

@@ -204,8 +204,13 @@ impl Segment {
         Ok(())
     }
 
-    /// The bytes of a signature.
-    pub(super) fn read(&self, directory: &dyn Directory, id: SignatureId) -> Result<Vec<u8>, StoreError> {
+    /// Reads the bytes of a signature into a buffer.
+    pub(super) fn read(
+        &self,
+        directory: &dyn Directory,
+        id: SignatureId,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
         let damaged = |what: String| {
             let what = format!("{}: {what}", name(self.number, self.generation));
             StoreError::damaged_file(directory.path(), what)
@@ -220,10 +225,9 @@ impl Segment {
         if u64::from(offset) + u64::from(id.bytes) > u64::from(self.length()) {
             return Err(damaged(format!("the signature at byte {offset} is behind its end")));
         }
-        let mut bytes = vec![0; id.bytes as usize];
-        let read = self.file.read(&mut bytes, u64::from(offset));
-        read.map_err(|error| StoreError::of_file("read signatures", directory.path(), &error))?;
-        Ok(bytes)
+        buffer.resize(id.bytes as usize, 0);
+        let read = self.file.read(buffer, u64::from(offset));
+        read.map_err(|error| StoreError::of_file("read signatures", directory.path(), &error))
     }
 
     fn moved(&self, directory: &dyn Directory) -> Result<&[(u32, u32)], StoreError> {

@@ -42,13 +42,18 @@ const COMPARABLE: u8 = 1;
 const IS_CENTER: u8 = 2;
 const UNCLAIMED: u8 = 4;
 
-/// Where a signature is in the signature file.
+/// Where a signature is: in the signature file, or where tier 1 keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Of its first byte.
+    /// Of its first byte in the file, or what tier 1 names the place.
     pub(crate) offset: u64,
     /// Its length.
     pub(crate) bytes: u32,
+}
+
+impl Record {
+    /// The record of a signature that is not kept.
+    pub(crate) const NOWHERE: Self = Self { offset: u64::MAX, bytes: 0 };
 }
 
 /// What is kept of a content in memory.

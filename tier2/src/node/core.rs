@@ -11,15 +11,15 @@ use doppel_partitioning::LengthVector;
 use super::bands::BandKeys;
 use super::columns::Record;
 use super::fetched::{Fetched, PAGES_MAX, Wanted};
-use super::file::SignatureFile;
 use super::local_index::LocalIndex;
+use super::signatures::Signatures;
 use super::tables::{EntryRef, Tables};
 use super::truncated_minhash;
 
 /// Tables and signatures.
 pub(crate) struct Core {
     pub(crate) tables: Tables,
-    pub(crate) file: SignatureFile,
+    pub(crate) signatures: Signatures,
     /// Fewer agreeing minima reject a candidate.
     pub(crate) least_agreeing: u32,
     /// Signatures that could not be read from the file, so far.
@@ -34,9 +34,9 @@ pub(crate) struct Read {
 }
 
 impl Core {
-    pub(crate) fn new(policy: Policy, tables: Tables, file: SignatureFile) -> Self {
+    pub(crate) fn new(policy: Policy, tables: Tables, signatures: Signatures) -> Self {
         let least_agreeing = truncated_minhash::least_agreeing(policy.tau);
-        Self { tables, file, least_agreeing, unreadable: AtomicU64::new(0) }
+        Self { tables, signatures, least_agreeing, unreadable: AtomicU64::new(0) }
     }
 
     /// `page` has this content, whose home is a partition of this node.
@@ -44,7 +44,7 @@ impl Core {
         match self.tables.find(signature.content()) {
             Some(entry) => self.tables.partition_mut(entry).add_page(entry.slot, page),
             None => {
-                let record = self.file.append(signature);
+                let record = self.signatures.keep(page, signature);
                 self.tables.insert(home, page, signature, record);
             }
         }
@@ -124,7 +124,7 @@ impl Core {
     ) -> Result<Option<Read>, Wanted> {
         let partition = self.tables.partition(entry);
         let content = partition.columns.content(entry.slot);
-        let error = match self.file.read(self.record(entry), buffer) {
+        let error = match self.signatures.read(self.record(entry), buffer) {
             Ok(signature) if signature.content() == content => {
                 return Ok(Some(Read { signature: Arc::new(signature), fetched: false }));
             }
@@ -143,7 +143,7 @@ impl Core {
     }
 
     pub(crate) fn release(&mut self, entry: EntryRef) {
-        self.file.release(self.record(entry));
+        self.signatures.release(self.record(entry));
     }
 
     pub(crate) fn record(&self, entry: EntryRef) -> Record {

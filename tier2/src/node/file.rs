@@ -88,7 +88,7 @@ impl SignatureFile {
     pub(crate) fn append(&mut self, signature: &Signature) -> Record {
         let bytes = signature.as_bytes();
         if bytes.len() > SIGNATURE_BYTES_MAX as usize {
-            return Record { offset: u64::MAX, bytes: 0 };
+            return Record::NOWHERE;
         }
         let offset = self.written + (self.tail.len() + LENGTH_BYTES) as u64;
         let record = Record { offset, bytes: bytes.len() as u32 };
@@ -239,6 +239,8 @@ pub(crate) enum Unreadable {
     Version,
     #[error("a record of {0} bytes is longer than any signature")]
     Length(u32),
+    #[error(transparent)]
+    Source(#[from] doppel_protocol::SourceError),
     #[error(transparent)]
     Damaged(#[from] doppel_model::signature::SignatureError),
 }

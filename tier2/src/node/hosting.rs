@@ -19,8 +19,8 @@ impl LocalNode {
         {
             let mut core = self.write();
             core.tables.host(&hosting, before != Some(hosting.version));
-            if let Some(records) = change.records.take() {
-                scan::read(&mut core, records).map_err(|error| NodeError::Damaged(error.to_string()))?;
+            if std::mem::take(&mut change.unread) {
+                scan::read(&mut core).map_err(|error| NodeError::Damaged(error.to_string()))?;
             }
             let mut hosted = self.hosted_mut();
             hosted.plan = Some(hosting.version);
@@ -35,7 +35,7 @@ impl LocalNode {
         let goes = core.tables.partitions.iter().position(|partition| partition.state == State::Outgoing);
         let Some(partition) = goes else { return false };
         let (records, gone) = core.tables.drop_partition(partition.into(), limit);
-        records.into_iter().for_each(|record| core.file.release(record));
+        records.into_iter().for_each(|record| core.signatures.release(record));
         drop(core);
         // Not under the lock: it may be gigabytes.
         drop(gone);

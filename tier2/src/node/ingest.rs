@@ -121,14 +121,14 @@ impl Core {
         let Some((first, further)) = pages.split_first() else { return Ok(()) };
         let partition = self.tables.incoming(home.partition);
         let partition = partition.ok_or(NodeError::NoPartition(home.partition))?;
-        // What stays on its node keeps its place in the file.
+        // What stays on its node keeps its place.
         let here = self.tables.find(signature.content()).filter(|_| origin.0 == node);
         let record = match here.map(|entry| self.record(entry)) {
             Some(record) => {
-                self.file.retain(record);
+                self.signatures.retain(record);
                 record
             }
-            None => self.file.append(signature),
+            None => self.signatures.keep(*first, signature),
         };
         let at = self.tables.insert((partition, home.lengths), *first, signature, record);
         let center = match *center {

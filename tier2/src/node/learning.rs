@@ -16,7 +16,8 @@ impl Core {
     /// signature, or fetches it itself.
     pub(crate) fn rewrite(&mut self, entry: EntryRef, signature: &Signature) {
         self.release(entry);
-        let record = self.file.append(signature);
+        let page = self.tables.partition(entry).columns.page(entry.slot);
+        let record = self.signatures.keep(page, signature);
         self.tables.partition_mut(entry).columns.set_record(entry.slot, record);
     }
 

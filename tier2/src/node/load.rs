@@ -3,6 +3,7 @@
 use doppel_protocol::index_node::{HostedLoad, NodeLoad};
 
 use super::core::Core;
+use super::file::SignatureFile;
 
 /// The load under the present plan.
 pub(super) fn of(core: &Core) -> NodeLoad {
@@ -22,6 +23,6 @@ pub(super) fn of(core: &Core) -> NodeLoad {
     NodeLoad {
         partitions: tables.serving().map(load).collect(),
         bytes: tables.bytes() as u64,
-        file_bytes: core.file.bytes(),
+        file_bytes: core.signatures.own().map_or(0, SignatureFile::bytes),
     }
 }

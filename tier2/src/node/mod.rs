@@ -10,7 +10,8 @@
 //! | `export`, `ingest` | entries that leave, and what is taken in |
 //! | `feeding` | a range tells everything that the node must have |
 //! | `repeats` | pages that are to be searched for again |
-//! | `file`, `scan`, `fetched` | signatures on disk, at the start, and those that are not there |
+//! | `signatures`, `file` | where signatures are: in a file of the node, or where tier 1 keeps them |
+//! | `scan`, `fetched` | signatures at the start, and those that are not there |
 //! | `renewal`, `hosting`, `sample`, `load` | tables made anew and compaction; partitions that come and go; what is told |
 //!
 //! Invariants: one call at a time changes the node, and the lock is held for an entry or a few searches of it, so that a
@@ -41,6 +42,7 @@ mod roles;
 mod sample;
 mod scan;
 mod search;
+pub(crate) mod signatures;
 pub(crate) mod tables;
 pub(crate) mod truncated_minhash;
 
@@ -55,13 +57,12 @@ use doppel_protocol::index_node::{
     Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
     NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
 };
-use doppel_protocol::{ContentSource, PageRange, Repeat};
+use doppel_protocol::{ContentSource, PageRange, Repeat, StoredSignatures};
 
 use self::core::Core;
 use crate::error::Error;
 use export::Export;
 use feeding::Feedings;
-use file::Records;
 use ingest::Origins;
 use repeats::Repeats;
 
@@ -69,7 +70,7 @@ use repeats::Repeats;
 pub(crate) const SIGNATURES: &str = "signatures.dat";
 
 /// What a node is opened with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct NodeConfig {
     pub(crate) id: NodeId,
     /// Where its file is; made if it is not there.
@@ -79,6 +80,8 @@ pub(crate) struct NodeConfig {
     pub(crate) incarnation: Incarnation,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
+    /// Where tier 1 keeps its signatures, in the same process; none for a file of its own.
+    pub(crate) stored: Option<Arc<dyn StoredSignatures>>,
 }
 
 /// A node in this process.
@@ -96,8 +99,8 @@ pub(crate) struct LocalNode {
 /// What the calls that change the node know of each other.
 #[derive(Default)]
 struct Change {
-    /// The records of the file, until it is known what they are for.
-    records: Option<Records>,
+    /// The signatures from before this start, until it is known what they are for.
+    unread: bool,
     /// Entries that leave.
     export: Option<Export>,
     /// Entries that came.
@@ -128,11 +131,11 @@ impl LocalNode {
     /// # Errors
     /// When the directory cannot be used.
     pub(crate) fn open(config: NodeConfig, source: Arc<dyn ContentSource>) -> Result<Self, Error> {
-        let (core, records) = scan::open(&config)?;
+        let core = scan::open(&config)?;
         Ok(Self {
             config,
             source,
-            change: Mutex::new(Change { records: Some(records), ..Change::default() }),
+            change: Mutex::new(Change { unread: true, ..Change::default() }),
             core: RwLock::new(core),
             hosted: RwLock::default(),
             repeats: Mutex::default(),
@@ -148,7 +151,9 @@ impl LocalNode {
     /// Writes what is in memory alone to the file.
     pub(crate) fn flush(&self) {
         let _change = self.change();
-        self.write().file.flush();
+        if let Some(file) = self.write().signatures.own_mut() {
+            file.flush();
+        }
     }
 
     /// Memory of all columns and tables, in bytes.

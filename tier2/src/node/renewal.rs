@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use super::columns::Center;
 use super::core::Core;
 use super::fetched::{Fetched, Wanted, with_fetched};
+use super::file::SignatureFile;
 use super::tables::{EntryRef, Tables};
 use super::{Change, LocalNode};
 use crate::error::Error;
@@ -25,7 +26,7 @@ impl LocalNode {
         if self.read().tables.want_renewal() {
             self.renew()?;
         }
-        if self.read().file.wants_compaction()
+        if self.read().signatures.own().is_some_and(SignatureFile::wants_compaction)
             && let Err(error) = self.compact()
         {
             tracing::error!(%error, "cannot compact the signature file; it goes on growing");
@@ -50,10 +51,11 @@ impl LocalNode {
     /// Writes the signatures in use to a new file, in their order.
     fn compact(&self) -> Result<(), Error> {
         let core = self.read();
+        let Some(before) = core.signatures.own() else { return Ok(()) };
         let tables = &core.tables;
         let mut entries: Vec<EntryRef> = tables.contents.iter().copied().collect();
         entries.sort_unstable_by_key(|entry| core.record(*entry).offset);
-        let mut file = core.file.successor()?;
+        let (mut file, before) = (before.successor()?, before.bytes());
         let (mut buffer, nothing) = (Vec::new(), Fetched::default());
         let mut moved = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -64,12 +66,14 @@ impl LocalNode {
         }
         drop(core);
         let mut core = self.write();
-        let before = core.file.bytes();
-        core.file.replace(file)?;
+        let after = file.bytes();
+        if let Some(own) = core.signatures.own_mut() {
+            own.replace(file)?;
+        }
         for (entry, record) in moved {
             core.tables.partition_mut(entry).columns.set_record(entry.slot, record);
         }
-        tracing::info!(before, after = core.file.bytes(), "compacted the signature file");
+        tracing::info!(before, after, "compacted the signature file");
         Ok(())
     }
 }

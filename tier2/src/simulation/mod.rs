@@ -54,7 +54,7 @@ impl Index {
             slot.set(Some(Arc::clone(node)));
             slot as Arc<dyn IndexNode>
         };
-        let Parts { router, lock, .. } = Parts::open(config.clone(), Arc::clone(&source), seen)?;
+        let Parts { router, lock, .. } = Parts::open(config.clone(), Arc::clone(&source), None, seen)?;
         router.feed_lost()?;
         Ok(Self { config, source, router, slots, pass: Mutex::default(), _lock: lock })
     }

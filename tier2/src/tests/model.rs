@@ -142,7 +142,7 @@ impl World {
 
     /// Bytes of the first node's file.
     pub(super) fn file_bytes(&self) -> u64 {
-        self.parts.nodes[0].read().file.bytes()
+        self.parts.nodes[0].read().signatures.own().unwrap().bytes()
     }
 
     /// The node of a content, and where it is there.
@@ -315,7 +315,8 @@ fn asked(command: &IndexCommand) -> Option<(PageId, ContentHash, u32)> {
 
 pub(super) fn open_parts(config: &Config, source: &Arc<Source>) -> Parts {
     let source = Arc::clone(source) as Arc<dyn ContentSource>;
-    let parts = Parts::open(config.clone(), source, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap();
+    let parts =
+        Parts::open(config.clone(), source, None, |node| Arc::clone(node) as Arc<dyn IndexNode>).unwrap();
     parts.router.feed_lost().unwrap();
     parts
 }

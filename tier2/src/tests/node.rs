@@ -37,6 +37,7 @@ fn open(dir: &TempDir, life: u64, source: &Arc<Source>) -> LocalNode {
         policy: Policy::default(),
         incarnation: Incarnation(life),
         pool: None,
+        stored: None,
     };
     LocalNode::open(config, Arc::clone(source) as Arc<dyn ContentSource>).unwrap()
 }

@@ -1,0 +1,82 @@
+//! The signatures of all ranges of this process, for an index beside it.
+
+use std::sync::Arc;
+
+use doppel_model::PageId;
+use doppel_protocol::{EachSignature, SignaturePlace, SourceError, StoredSignatures, Tier1Error};
+
+use super::Tier1;
+use crate::database::Database;
+use crate::key;
+use crate::range_map::RangeMap;
+use crate::signatures::SignatureId;
+
+/// Bits of a place below its segment, and below its range: a segment has at most 2^28 bytes before its last signature,
+/// a collection at most 2^10 ranges.
+const OFFSET_BITS: u32 = 28;
+const SEGMENT_BITS: u32 = 26;
+
+/// The databases of all ranges.
+struct Stored {
+    map: RangeMap,
+    databases: Vec<Arc<Database>>,
+}
+
+impl Tier1 {
+    /// The signatures on this machine; none where a range has no database.
+    #[must_use]
+    pub fn stored_signatures(&self) -> Option<Arc<dyn StoredSignatures>> {
+        let databases = self.owners.iter().map(|owner| owner.database.clone()).collect::<Option<Vec<_>>>()?;
+        Some(Arc::new(Stored { map: self.map, databases }))
+    }
+}
+
+impl StoredSignatures for Stored {
+    fn place(&self, page: PageId) -> Result<Option<SignaturePlace>, SourceError> {
+        let (range, shard) = (self.map.of_page(page), page.shard(self.map.shards()));
+        let id = self.databases[usize::from(range.0)].signature_id(&key::signature(shard, page));
+        Ok(id.map_err(Tier1Error::from)?.map(|id| place(range.0, id)))
+    }
+
+    fn read(&self, place: SignaturePlace, buffer: &mut Vec<u8>) -> Result<(), SourceError> {
+        let (range, id) = id(place);
+        let database = self.databases.get(range);
+        let database = database.ok_or_else(|| SourceError::Damaged(format!("there is no range {range}")))?;
+        Ok(database.signatures().read_into(id, buffer).map_err(Tier1Error::from)?)
+    }
+
+    fn each(&self, each: &mut EachSignature<'_>) -> Result<(), SourceError> {
+        for (range, database) in (0..).zip(&self.databases) {
+            let read = database.signatures().each(&mut |id, bytes| each(place(range, id), bytes));
+            read.map_err(Tier1Error::from)?;
+        }
+        Ok(())
+    }
+}
+
+fn place(range: u16, SignatureId { segment, offset, bytes }: SignatureId) -> SignaturePlace {
+    let upper = u64::from(range) << SEGMENT_BITS | u64::from(segment);
+    SignaturePlace { at: upper << OFFSET_BITS | u64::from(offset), bytes }
+}
+
+fn id(SignaturePlace { at, bytes }: SignaturePlace) -> (usize, SignatureId) {
+    let below = |bits: u32, of: u64| of & ((1 << bits) - 1);
+    let (upper, offset) = (at >> OFFSET_BITS, below(OFFSET_BITS, at) as u32);
+    let segment = below(SEGMENT_BITS, upper) as u32;
+    ((upper >> SEGMENT_BITS) as usize, SignatureId { segment, offset, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_its_range_and_its_id() {
+        for range in [0, 1, 1_023] {
+            for (segment, offset) in [(0, 16), (7, 1 << 27), ((1 << 26) - 1, (1 << 28) - 1)] {
+                let one = SignatureId { segment, offset, bytes: 900 };
+                assert_eq!(id(place(range, one)), (usize::from(range), one));
+            }
+        }
+    }
+}
