@@ -1,11 +1,11 @@
-//! A collection of any size: real pages first, then families of pages made from them.
+//! A collection of any size: real pages first, if there are any, then families of pages.
 //!
 //! - The families (see `families`) have the same sizes in a collection of any size, as when a crawl reaches more sites.
 //! - An update of any page replaces words in the same way, with p evenly from 0 to 0.04 (J with the version
 //!   before: 1 to 0.69).
 //! - Pages of all families come in random order.
 //!
-//! Everything is a function of the real pages and the seed.
+//! Everything is a function of the source of words and the seed.
 
 use std::sync::Arc;
 
@@ -17,40 +17,86 @@ use super::families;
 /// The highest probability with which an update replaces a word.
 const UPDATE_RATE: f64 = 0.04;
 
-/// The origin of a page's first version.
+/// Where words come from.
+pub(crate) trait Source {
+    /// A word, or what stands for it.
+    type Word: Copy;
+    /// The number of real pages.
+    fn real(&self) -> usize;
+    /// The words of a real page.
+    fn page(&self, number: usize) -> &[Self::Word];
+    /// The text of a family.
+    fn family(&self, random: &mut Random) -> Vec<Self::Word>;
+    /// A word in the place of another.
+    fn word(&self, random: &mut Random) -> Self::Word;
+    /// Whether no text can be made of it.
+    fn is_empty(&self) -> bool;
+}
+
+/// Real pages as the hashes of their tokens. A word that replaces another occurs nowhere else.
+pub(crate) struct Hashes(pub(crate) Vec<Vec<u64>>);
+
+impl Source for Hashes {
+    type Word = u64;
+
+    fn real(&self) -> usize {
+        self.0.len()
+    }
+
+    fn page(&self, number: usize) -> &[u64] {
+        &self.0[number]
+    }
+
+    fn family(&self, random: &mut Random) -> Vec<u64> {
+        families::recombined(&self.0, random)
+    }
+
+    fn word(&self, random: &mut Random) -> u64 {
+        random.number()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The origin of a page's first version. There may be many millions, so the numbers are small.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
-    Real(usize),
-    Member { family: u64, member: u64 },
+    Real(u32),
+    Member { family: u32, member: u32 },
 }
 
 /// The pages, made one by one when they are asked for.
-pub(crate) struct Generator {
-    real: Vec<Vec<u64>>,
+pub(crate) struct Generator<S> {
+    source: S,
     seed: u64,
     /// The origins of the pages, in order of arrival, and the number of updates of each.
     pages: Vec<(Origin, u32)>,
-    builder: Builder,
 }
 
-impl Generator {
-    /// Makes `pages` pages from real ones, which are given as the hashes of their tokens.
-    pub(crate) fn new(real: Vec<Vec<u64>>, pages: usize, seed: u64) -> Self {
+impl<S: Source> Generator<S> {
+    /// Makes `pages` pages, fewer than 2^32.
+    pub(crate) fn new(source: S, pages: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let mut made = Vec::new();
-        let wanted = pages.saturating_sub(real.len());
+        let mut origins = Vec::with_capacity(pages + families::SIZE_MAX);
+        origins.extend((0..source.real().min(pages) as u32).map(|number| (Origin::Real(number), 0)));
+        let real = origins.len();
         for family in 0.. {
-            if made.len() >= wanted || real.is_empty() {
+            if origins.len() >= pages || source.is_empty() {
                 break;
             }
-            let members = families::size(&mut random);
-            made.extend((0..members).map(|member| Origin::Member { family, member }));
+            let members = 0..families::size(&mut random) as u32;
+            origins.extend(members.map(|member| (Origin::Member { family, member }, 0)));
         }
-        random.shuffle(&mut made);
-        let mut pages: Vec<(Origin, u32)> =
-            (0..real.len()).map(Origin::Real).chain(made).take(pages).map(|origin| (origin, 0)).collect();
-        pages.shrink_to_fit();
-        Self { real, seed, pages, builder: Builder::new() }
+        random.shuffle(&mut origins[real..]);
+        origins.truncate(pages);
+        Self { source, seed, pages: origins }
+    }
+
+    /// Where the words come from.
+    pub(crate) fn source(&self) -> &S {
+        &self.source
     }
 
     /// The number of pages.
@@ -58,36 +104,40 @@ impl Generator {
         self.pages.len()
     }
 
-    /// The present version of a page.
-    pub(crate) fn signature(&mut self, page: usize) -> Arc<Signature> {
-        let words = self.words(page);
-        Arc::new(self.builder.build(&words))
-    }
-
-    /// Gives a page its next version.
-    pub(crate) fn update(&mut self, page: usize) -> Arc<Signature> {
-        self.pages[page].1 += 1;
-        self.signature(page)
-    }
-
-    fn words(&self, page: usize) -> Vec<u64> {
+    /// The words of the present version of a page.
+    pub(crate) fn words(&self, page: usize) -> Vec<S::Word> {
         let (origin, updates) = self.pages[page];
         let mut words = match origin {
-            Origin::Real(number) => self.real[number].clone(),
+            Origin::Real(number) => self.source.page(number as usize).to_vec(),
             Origin::Member { family, member } => {
-                let mut words = families::text(&self.real, &mut Random::of(self.seed, [0, family, 0]));
-                families::replace(
-                    &mut words,
-                    families::RATE,
-                    &mut Random::of(self.seed, [1, family, member]),
-                );
+                let (family, member) = (u64::from(family), u64::from(member));
+                let mut words = self.source.family(&mut Random::of(self.seed, [0, family, 0]));
+                self.replace(&mut words, families::RATE, [1, family, member]);
                 words
             }
         };
         for update in 0..u64::from(updates) {
-            families::replace(&mut words, UPDATE_RATE, &mut Random::of(self.seed, [2, page as u64, update]));
+            self.replace(&mut words, UPDATE_RATE, [2, page as u64, update]);
         }
         words
+    }
+
+    fn replace(&self, words: &mut [S::Word], rate_max: f64, thing: [u64; 3]) {
+        let mut random = Random::of(self.seed, thing);
+        families::replace(words, rate_max, &mut random, |random| self.source.word(random));
+    }
+}
+
+impl Generator<Hashes> {
+    /// The present version of a page.
+    pub(crate) fn signature(&self, builder: &mut Builder, page: usize) -> Arc<Signature> {
+        Arc::new(builder.build(&self.words(page)))
+    }
+
+    /// Gives a page its next version.
+    pub(crate) fn update(&mut self, builder: &mut Builder, page: usize) -> Arc<Signature> {
+        self.pages[page].1 += 1;
+        self.signature(builder, page)
     }
 }
 
@@ -105,11 +155,12 @@ mod tests {
 
     #[test]
     fn the_same_pages_again_and_families_among_them() {
-        let (mut a, mut b) = (Generator::new(real(), 400, 7), Generator::new(real(), 400, 7));
+        let (a, b) = (Generator::new(Hashes(real()), 400, 7), Generator::new(Hashes(real()), 400, 7));
+        let mut builder = Builder::new();
         assert_eq!(a.len(), 400);
-        let pages: Vec<_> = (0..400).map(|page| a.signature(page)).collect();
-        assert!((0..400).all(|page| b.signature(page) == pages[page]));
-        let other = Generator::new(real(), 400, 8).signature(399);
+        let pages: Vec<_> = (0..400).map(|page| a.signature(&mut builder, page)).collect();
+        assert!((0..400).all(|page| b.signature(&mut builder, page) == pages[page]));
+        let other = Generator::new(Hashes(real()), 400, 8).signature(&mut builder, 399);
         assert_ne!(other, pages[399]);
         let policy = doppel_model::pairwise::Policy::default();
         let alike = |i: usize| (0..i).any(|j| policy.similar(&pages[i], &pages[j]));
@@ -119,12 +170,13 @@ mod tests {
 
     #[test]
     fn updates_stay_near_the_version_before() {
-        let mut generator = Generator::new(real(), 100, 7);
+        let mut generator = Generator::new(Hashes(real()), 100, 7);
+        let mut builder = Builder::new();
         let mut near = 0;
         for page in 0..100 {
-            let before = generator.signature(page);
-            let after = generator.update(page);
-            assert_eq!(generator.signature(page), after);
+            let before = generator.signature(&mut builder, page);
+            let after = generator.update(&mut builder, page);
+            assert_eq!(generator.signature(&mut builder, page), after);
             near += u32::from(doppel_model::pairwise::Policy::default().similar(&before, &after));
         }
         assert!((30..90).contains(&near), "{near} of 100 updates are near-duplicates of the version before");

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use doppel::progress;
 use doppel_baseline::ContentId;
-use doppel_model::signature::Signature;
+use doppel_model::signature::{Builder, Signature};
 use doppel_model::{PageUrl, Random, Tau, Timestamp, stable_hash64};
 use doppel_protocol::{Body, Outcome, Submission, Tier2Api};
 use doppel_tier1::Rules;
@@ -20,7 +20,7 @@ use crate::collection::Version;
 use crate::compare::share;
 use crate::drive::Driver;
 use crate::from_scratch::from_scratch;
-use crate::generator::Generator;
+use crate::generator::{Generator, Hashes};
 use crate::processor;
 use crate::replay::{Replay, ReplayArgs, batches};
 
@@ -130,10 +130,16 @@ impl Incremental {
     fn grow(&self, real: Vec<Vec<u64>>, tau: Tau) -> anyhow::Result<Vec<Size>> {
         let largest = self.sizes.last().map_or(0, |size| *size as usize);
         let new_pages = self.batch as usize * self.batches as usize;
-        let generator = Generator::new(real, largest + new_pages * self.sizes.len(), self.seed);
+        let generator = Generator::new(Hashes(real), largest + new_pages * self.sizes.len(), self.seed);
         let driver = Driver::new(tau, PARTITIONS, Rules::EXACT)?;
-        let mut growth =
-            Growth { driver, generator, pages: Vec::new(), random: Random::new(self.seed), clock: 0 };
+        let mut growth = Growth {
+            driver,
+            generator,
+            builder: Builder::new(),
+            pages: Vec::new(),
+            random: Random::new(self.seed),
+            clock: 0,
+        };
         let bar = progress::pages(largest as u64, "growing");
         let mut sizes = Vec::new();
         for size in &self.sizes {
@@ -153,7 +159,8 @@ impl Incremental {
 /// The collection and the engine that has it.
 struct Growth {
     driver: Driver,
-    generator: Generator,
+    generator: Generator<Hashes>,
+    builder: Builder,
     /// The present version of each page.
     pages: Vec<(PageUrl, Arc<Signature>)>,
     random: Random,
@@ -182,7 +189,7 @@ impl Growth {
         let number = self.pages.len();
         ensure!(number < self.generator.len(), "there are no more than {number} pages to generate");
         let url = PageUrl::parse(&format!("https://example.org/{number}"))?;
-        let signature = self.generator.signature(number);
+        let signature = self.generator.signature(&mut self.builder, number);
         self.pages.push((url, signature));
         Ok(self.submission(number))
     }
@@ -245,7 +252,7 @@ impl Growth {
             let known = self.random.index(before);
             // A page occurs only once in a batch.
             if place % 10 < UPDATES_OF_TEN && updated.insert(known) {
-                self.pages[known].1 = self.generator.update(known);
+                self.pages[known].1 = self.generator.update(&mut self.builder, known);
                 submissions.push(self.submission(known));
             } else {
                 submissions.push(self.new_page()?);
@@ -287,7 +294,7 @@ fn real_pages(replay: &Replay) -> anyhow::Result<Vec<Vec<u64>>> {
     let mut words: HashMap<ContentId, Vec<u64>> =
         replay.contents.sequences(|word| stable_hash64(word.as_bytes())).collect();
     words.retain(|_, words| !words.is_empty());
-    let mut builder = doppel_model::signature::Builder::new();
+    let mut builder = Builder::new();
     let mut pages = Vec::new();
     for url in order {
         let fetch = &replay.fetches[newest[url].1];

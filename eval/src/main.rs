@@ -6,10 +6,11 @@
 //! | `incremental` | what incremental work saves, as the collection grows |
 //! | `mapping` | balance, fan-out and work of mappings to nodes, and pairs lost |
 //! | `served` | whether every reported duplicate is one, at that moment |
+//! | `pages` | files of pages to measure with: real text and pages made from it, or made-up words |
 //! | `collection` | the pages of a moment and the groups that they must have, by the exact baseline |
 //! | `replay` | crawls read once, for the engine and for the baseline |
 //! | `from_scratch` | the whole collection compared anew |
-//! | `generator`, `families` | a collection of any size, made from real pages |
+//! | `generator`, `families` | a collection of any size, made from real pages or made-up words |
 //! | `drive` | the engine, fed in batches and read at chosen moments |
 //! | `processor` | processor time |
 //! | `compare` | two partitions into groups, compared |
@@ -27,6 +28,7 @@ mod from_scratch;
 mod generator;
 mod incremental;
 mod mapping;
+mod pages;
 mod processor;
 mod replay;
 mod report;
@@ -37,11 +39,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use doppel::destination::Destination;
-use doppel::exit;
+use doppel::exit::{self, Failure};
 
 use accuracy::Accuracy;
 use incremental::Incremental;
 use mapping::Mapping;
+use pages::Pages;
 use report::{Form, give};
 use served::Served;
 
@@ -79,13 +82,14 @@ struct Eval {
     measure: Measure,
 }
 
-/// What is measured.
+/// What is measured, or written to be measured.
 #[derive(Debug, Subcommand)]
 enum Measure {
     Accuracy(Accuracy),
     Incremental(Incremental),
     Mapping(Mapping),
     Served(Served),
+    Pages(Pages),
 }
 
 impl Eval {
@@ -95,12 +99,16 @@ impl Eval {
             (_, true) => Form::Markdown,
             _ => Form::Text,
         };
+        if self.plot.is_some() && matches!(self.measure, Measure::Pages(_)) {
+            return Err(Failure::Usage("`pages` has no figures to draw".to_owned()).into());
+        }
         let plot = self.plot.as_deref().map(Destination::open).transpose()?;
         match self.measure {
             Measure::Accuracy(accuracy) => give(&accuracy.run()?, form, plot.as_ref()),
             Measure::Incremental(incremental) => give(&incremental.run()?, form, plot.as_ref()),
             Measure::Mapping(mapping) => give(&mapping.run()?, form, plot.as_ref()),
             Measure::Served(served) => give(&served.run()?, form, plot.as_ref()),
+            Measure::Pages(pages) => pages.run(form),
         }
     }
 }

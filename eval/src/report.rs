@@ -72,18 +72,24 @@ pub(crate) fn give(report: &impl Report, form: Form, plot: Option<&Destination>)
         plot.write(|out| Ok(out.write_all(svg::document(&report.panels()).as_bytes())?))?;
     }
     let json = form == Form::Json;
-    Output { json }.print(report, |out| {
-        for part in report.tables() {
-            writeln!(out, "{}\n", part.title)?;
-            match form {
-                Form::Markdown => part.markdown(out)?,
-                Form::Text | Form::Json => table(out, &part.rows)?,
-            }
-            writeln!(out)?;
-        }
-        report.notes().iter().try_for_each(|note| writeln!(out, "{note}"))
-    })?;
+    Output { json }.print(report, |out| write(report, form, out))?;
     report.verdict()
+}
+
+/// Writes a report as tables and notes.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn write(report: &impl Report, form: Form, out: &mut dyn Write) -> io::Result<()> {
+    for part in report.tables() {
+        writeln!(out, "{}\n", part.title)?;
+        match form {
+            Form::Markdown => part.markdown(out)?,
+            Form::Text | Form::Json => table(out, &part.rows)?,
+        }
+        writeln!(out)?;
+    }
+    report.notes().iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
 /// A share in percent, with enough digits to distinguish it from 0.
