@@ -10,7 +10,8 @@ use doppel_partitioning::LengthVector;
 
 use super::truncated_minhash::TruncatedMinHash;
 
-/// The partner through which an entry was linked to its cluster: see [`search`](super::search).
+/// A partner that the entry's own search has reported, and through which it is linked to its cluster: see
+/// [`search`](super::search).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Center {
     /// The partner's insertion sequence, or [`UNKNOWN`](Self::UNKNOWN) or [`NONE`](Self::NONE).
@@ -22,7 +23,7 @@ pub(crate) struct Center {
 impl Center {
     /// The entry was not searched for yet.
     pub(crate) const UNKNOWN: Self = Self { insert_seq: InsertSeq(0), distance: 0 };
-    /// The entry was searched for and has no partner that is older.
+    /// The entry was searched for and has no such partner that is older.
     pub(crate) const NONE: Self = Self { insert_seq: InsertSeq(1), distance: 0 };
 
     /// Whether there is a center.
@@ -84,6 +85,8 @@ pub(crate) struct Columns {
     insert_seq: Vec<InsertSeq>,
     center: Vec<InsertSeq>,
     distance: Vec<u8>,
+    second_center: Vec<InsertSeq>,
+    second_distance: Vec<u8>,
     query_order: Vec<u32>,
     page: Vec<PageId>,
     marks: Vec<u8>,
@@ -115,6 +118,8 @@ impl Columns {
             insert_seq: Vec::new(),
             center: Vec::new(),
             distance: Vec::new(),
+            second_center: Vec::new(),
+            second_distance: Vec::new(),
             query_order: Vec::new(),
             page: Vec::new(),
             marks: Vec::new(),
@@ -138,6 +143,8 @@ impl Columns {
                 push(&mut self.insert_seq, VACANT);
                 push(&mut self.center, VACANT);
                 push(&mut self.distance, 0);
+                push(&mut self.second_center, VACANT);
+                push(&mut self.second_distance, 0);
                 push(&mut self.query_order, 0);
                 push(&mut self.page, entry.page);
                 push(&mut self.marks, 0);
@@ -163,6 +170,7 @@ impl Columns {
         self.query_order[at] = 0;
         self.marks[at] &= !IS_CENTER;
         self.set_center(slot, Center::UNKNOWN);
+        self.set_second_center(slot, Center::NONE);
     }
 
     /// Keeps every search from the entry: it comes after all others.
@@ -290,6 +298,18 @@ impl Columns {
         self.distance[slot as usize] = center.distance;
     }
 
+    /// The nearest of its other partners that were centers when it was searched for.
+    #[inline]
+    pub(crate) fn second_center(&self, slot: u32) -> Center {
+        let at = slot as usize;
+        Center { insert_seq: self.second_center[at], distance: self.second_distance[at] }
+    }
+
+    pub(crate) fn set_second_center(&mut self, slot: u32, center: Center) {
+        self.second_center[slot as usize] = center.insert_seq;
+        self.second_distance[slot as usize] = center.distance;
+    }
+
     /// The number of its last search, 0 before the first.
     #[inline]
     pub(crate) fn query_order(&self, slot: u32) -> u32 {
@@ -314,6 +334,8 @@ impl Columns {
             + of(&self.insert_seq)
             + of(&self.center)
             + of(&self.distance)
+            + of(&self.second_center)
+            + of(&self.second_distance)
             + of(&self.query_order)
             + of(&self.page)
             + of(&self.marks)

@@ -143,6 +143,7 @@ impl LocalNode {
                     continue;
                 }
             };
+            // The second center only saves comparisons, and stays behind.
             let center = columns.center(entry.slot);
             let moved = MovedEntry {
                 origin: (self.config.id, columns.insert_seq(entry.slot)),

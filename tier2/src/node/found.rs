@@ -27,8 +27,8 @@ pub(crate) struct Found {
     /// Partitions of the node that were searched, and exact comparisons in each.
     pub(crate) probed_partitions: Vec<(LocalIndex, u32)>,
     pub(crate) band_keys: BandKeys,
-    /// The center of the entry that was searched for.
-    pub(crate) center: Option<(EntryRef, Center)>,
+    /// The center and the second center of the entry that was searched for.
+    pub(crate) centers: Option<(EntryRef, [Center; 2])>,
     /// Centers of entries that were never searched for or whose center has left; of the latter with their band keys.
     pub(crate) adopted: Vec<(EntryRef, Center, BandKeys)>,
     /// An entry that is a center for the first time.

@@ -32,8 +32,8 @@ impl Core {
         if let Some((entry, band_keys)) = &found.new_center {
             tables.set_is_center(*entry, band_keys);
         }
-        if let Some((entry, center)) = found.center {
-            tables.set_center(entry, center, &found.band_keys);
+        if let Some((entry, centers)) = found.centers {
+            tables.set_centers(entry, centers, &found.band_keys);
         }
         // A whole cluster may get another center at once, so its runs are made anew once.
         let mut runs: HashSet<(LocalIndex, BandKey), Seeded> = HashSet::default();

@@ -23,6 +23,7 @@ pub(crate) mod batch;
 pub(crate) mod buckets;
 pub(crate) mod columns;
 pub(crate) mod core;
+mod cursor;
 mod export;
 mod feeding;
 mod fetched;

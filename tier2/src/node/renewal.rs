@@ -111,14 +111,15 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wa
         let partition = new.partition_mut(at);
         host.pages.of(entry.slot).for_each(|page| partition.add_page(at.slot, page));
         insert_seqs.insert(insert_seq(&entry), partition.columns.insert_seq(at.slot));
-        let center = host.columns.center(entry.slot);
         // A center is older, so it has its new number already, if it is still there.
-        let center = match insert_seqs.get(&center.insert_seq) {
+        let renumbered = |center: Center, gone: Center| match insert_seqs.get(&center.insert_seq) {
             Some(insert_seq) => Center { insert_seq: *insert_seq, ..center },
-            None if center.is_entry() => Center::UNKNOWN,
+            None if center.is_entry() => gone,
             None => center,
         };
-        partition.columns.set_center(at.slot, center);
+        partition.columns.set_center(at.slot, renumbered(host.columns.center(entry.slot), Center::UNKNOWN));
+        let second = renumbered(host.columns.second_center(entry.slot), Center::NONE);
+        partition.columns.set_second_center(at.slot, second);
         partition.columns.set_query_order(at.slot, host.columns.query_order(entry.slot).min(1));
         if host.columns.is_center(entry.slot) {
             new.keep_center(at);

@@ -17,6 +17,19 @@
 //! two are linked at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named
 //! by its insertion sequence, so it is void as soon as that entry is gone or begins anew.
 //!
+//! **Second centers.** Where the similarities of a family scatter around the threshold, its members have many different
+//! oldest partners, and a search would compare all entries around those that it is not linked to. The few entries with
+//! the least noise are partners of most others, and nearer than the rest. So a searched entry keeps a second partner,
+//! the nearest of those that were centers by then. It covers as the first one does; no list is cut by it.
+//!
+//! **One step only.** The rule must not go on from an entry's center to the center's center, up to a root, although all
+//! steps are reported pairs. Say z has the center c, and c has y, to which x is linked as it is to z. The page of c
+//! gets another content: tier 1 compares the group again, z stays and y is put out, and the removal of c is still on
+//! its way to this node. A search of x that left z out on the strength of c would report y alone, and x would join the
+//! new group of y. z, which stayed, is not searched for again, and neither is x, whose only partner is current: the
+//! pair of the two would be lost. In one step every entry relied on is a partner in the answer for x, and tier 1 asks
+//! its page.
+//!
 //! **Far.** Jaccard distance is a metric. Where x was compared with y in vain, z with center y cannot be a
 //! partner of x if d(x, y) - d(y, z) >= 1 - tau. Where the bitmap rejects y, it says how far x and y are at least.
 //!
@@ -24,10 +37,9 @@
 //! that search later in the same pass, have no center yet and one page: their search meets this one. So of a
 //! cluster that arrives in one pass nobody compares more than those before, and these have centers.
 //!
-//! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or its center
+//! Invariant: for a search of x and an entry z that is linked to x, z is a partner found, or one of its two centers
 //! is, or it searches later in the same pass.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
@@ -41,6 +53,7 @@ use doppel_partitioning::{BoundingSpace, LengthVector};
 use super::bands::BandKeys;
 use super::columns::{Center, Columns};
 use super::core::Core;
+use super::cursor::Cursor;
 use super::fetched::{Fetched, Wanted};
 use super::found::{Found, Partner, Passed};
 use super::local_index::LocalIndex;
@@ -68,38 +81,6 @@ pub(crate) struct Subject<'a> {
     /// Where it is stored, if that is on this node.
     pub(crate) own: Option<EntryRef>,
 }
-
-/// A place in a list of candidates.
-struct Cursor<'i> {
-    insert_seq: InsertSeq,
-    /// Its place among the probed partitions.
-    probe: u32,
-    slots: &'i [u32],
-    center: Option<Center>,
-    /// Its place in `passed`.
-    counted: Option<u32>,
-}
-
-impl Ord for Cursor<'_> {
-    /// The greatest is the oldest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.insert_seq.cmp(&self.insert_seq)
-    }
-}
-
-impl PartialOrd for Cursor<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Cursor<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.insert_seq == other.insert_seq
-    }
-}
-
-impl Eq for Cursor<'_> {}
 
 impl Core {
     /// Searches the partitions of this node that its bounding space meets for the partners of a content.
@@ -198,7 +179,7 @@ impl<'i> NodeSearch<'i, '_> {
                 self.consider(probe, EntryRef { partition, slot }, insert_seq);
             }
         }
-        self.choose_center();
+        self.choose_centers();
     }
 
     /// The lists of candidates in every probed partition.
@@ -236,7 +217,8 @@ impl<'i> NodeSearch<'i, '_> {
             && columns.query_order(slot) > self.query_order
             && !self.index.tables.partition(entry).has_copies(slot);
         if self.own.is_some_and(|(own, _)| own == entry)
-            || !columns.is_center(slot) && (searches_later || self.is_covered(center))
+            || !columns.is_center(slot)
+                && (searches_later || self.is_covered(center) || self.is_covered(columns.second_center(slot)))
             || truncated_minhash::agreeing(&self.truncated_minhash, columns.truncated_minhash(slot))
                 < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))
@@ -333,11 +315,12 @@ impl<'i> NodeSearch<'i, '_> {
         })
     }
 
-    /// The oldest partner, if it is older than the entry itself. Whichever is the older is a center now.
-    fn choose_center(&mut self) {
+    /// The oldest partner, if it is older than the entry itself: whichever is the older is a center now. And the second
+    /// center.
+    fn choose_centers(&mut self) {
         let Some((own, own_insert_seq)) = self.own else { return };
         let Some((partner, signature)) = self.found.partners.first().zip(self.oldest.as_ref()) else {
-            self.found.center = Some((own, Center::NONE));
+            self.found.centers = Some((own, [Center::NONE; 2]));
             return;
         };
         let (center, new_center, new_center_signature) = if partner.insert_seq < own_insert_seq {
@@ -346,10 +329,21 @@ impl<'i> NodeSearch<'i, '_> {
         } else {
             (Center::NONE, own, self.signature)
         };
-        self.found.center = Some((own, center));
+        self.found.centers = Some((own, [center, self.second_center(own_insert_seq)]));
         if !self.columns(new_center.partition).is_center(new_center.slot) {
             self.found.new_center = Some((new_center, self.index.tables.band_keys(new_center_signature)));
         }
+    }
+
+    /// The nearest of the partners that are older than the entry itself and centers already, but for the oldest.
+    fn second_center(&self, own: InsertSeq) -> Center {
+        let older = self.found.partners.iter().skip(1).take_while(|partner| partner.insert_seq < own);
+        let as_center = |Partner { entry, insert_seq, shared }: &Partner| {
+            let columns = self.columns(entry.partition);
+            let distance = distance(*shared, self.signature.shingles(), columns.total(entry.slot)).1;
+            columns.is_center(entry.slot).then_some(Center { insert_seq: *insert_seq, distance })
+        };
+        older.filter_map(as_center).min_by_key(|center| center.distance).unwrap_or(Center::NONE)
     }
 
     #[inline]

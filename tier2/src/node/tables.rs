@@ -314,13 +314,19 @@ impl Tables {
         std::mem::replace(&mut self.next_insert_seq, next)
     }
 
-    pub(crate) fn set_center(&mut self, entry: EntryRef, center: Center, band_keys: &BandKeys) {
+    pub(crate) fn set_centers(
+        &mut self,
+        entry: EntryRef,
+        [center, second]: [Center; 2],
+        band_keys: &BandKeys,
+    ) {
         let partition = self.partition_mut(entry);
         let old = partition.columns.center(entry.slot);
         if old.is_entry() && old.insert_seq != center.insert_seq {
             partition.bands.loosen(band_keys, entry.slot, &partition.columns);
         }
         partition.columns.set_center(entry.slot, center);
+        partition.columns.set_second_center(entry.slot, second);
         partition.note(entry.slot);
     }
 

@@ -267,7 +267,8 @@ impl World {
             let core = self.parts.nodes[there].read();
             let columns = &core.tables.partition(at).columns;
             let later = there == node && columns.query_order(at.slot) > query_order;
-            let covered = insert_seqs.contains(&(there, columns.center(at.slot).insert_seq))
+            let centers = [columns.center(at.slot), columns.second_center(at.slot)];
+            let covered = centers.iter().any(|center| insert_seqs.contains(&(there, center.insert_seq)))
                 || partners.iter().any(|partner| linked.contains(&(content, *partner)));
             assert!(later || covered, "{own:?} misses {other:?}");
         }
