@@ -84,6 +84,8 @@ pub(crate) enum Mistake {
     SignatureKept,
     /// What changed of a partition while it was copied is not copied again.
     LostCatchUp,
+    /// An entry of the index names a center that no search has reported as its partner.
+    FalseCenter,
     /// A node of the index acknowledges a removal and does not carry it out.
     LostRemoval,
     /// A node of the index that starts answers before it was told what it must have.
@@ -97,7 +99,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 39] = [
+    pub(crate) const ALL: [Self; 40] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -132,6 +134,7 @@ impl Mistake {
         Self::EventNotSuperseded,
         Self::SignatureKept,
         Self::LostCatchUp,
+        Self::FalseCenter,
         Self::LostRemoval,
         Self::AnsweredUnfed,
         Self::OrdersCountedAnew,

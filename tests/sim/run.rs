@@ -201,6 +201,9 @@ impl World {
         if self.planted.is(Mistake::LostCatchUp) {
             self.index.forget_changes();
         }
+        if self.planted.is(Mistake::FalseCenter) {
+            self.index.name_false_centers();
+        }
         for answer in early {
             answers.retain(|later| (later.page, later.ticket) != (answer.page, answer.ticket));
             answers.push(answer);

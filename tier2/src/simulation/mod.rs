@@ -14,6 +14,7 @@ use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RebalanceRequ
 use hashbrown::HashSet;
 
 use crate::embedded::{self, Parts, node_dir};
+use crate::node::columns::Center;
 use crate::node::{LocalNode, SIGNATURES};
 use crate::router::request_file::Requested;
 use crate::router::{PLAN, Pass, REQUESTS, Router, RouterError};
@@ -189,6 +190,22 @@ impl Index {
             node.with_core(|core| {
                 let changed = core.tables.partitions.iter_mut().filter_map(|one| one.changed.as_mut());
                 changed.for_each(HashSet::clear);
+            });
+        }
+    }
+
+    /// Makes every entry name the one before it as its second center, whether or not they are partners: a planted
+    /// mistake, which the checks must find.
+    pub fn name_false_centers(&self) {
+        for node in self.slots.iter().filter_map(|slot| slot.get()) {
+            node.with_core(|core| {
+                let tables = &mut core.tables;
+                let mut entries: Vec<_> = tables.entries().map(|at| (tables.insert_seq(at), at)).collect();
+                entries.sort_unstable();
+                for (before, (_, entry)) in entries.iter().zip(entries.iter().skip(1)) {
+                    let center = Center { insert_seq: before.0, distance: 0 };
+                    tables.partition_mut(*entry).columns.set_second_center(entry.slot, center);
+                }
             });
         }
     }
