@@ -94,6 +94,9 @@ impl Server {
             Some(url) => url.clone_into(&mut server.url),
             None => panic!("doppel serve gave no address but {line:?}; its log:\n{}", server.log()),
         }
+        // It serves before the index knows everything again.
+        let has_index = || server.get("/v1/reports/load-balance").status().is_success();
+        wait_until("the index", PATIENCE, || has_index().then_some(()));
         server
     }
 
