@@ -40,7 +40,7 @@ fn read(lines: &[u8]) -> Vec<(PageItem, String)> {
 
 /// The similarities of all pairs that are alike at all.
 fn similarities(pages: &[(PageItem, String)]) -> Vec<f64> {
-    let mut extractor = Extractor::new().without_language();
+    let mut extractor = Extractor::new();
     let signatures: Vec<Signature> = pages.iter().map(|(_, text)| extractor.text(text).signature).collect();
     let pairs =
         signatures.iter().enumerate().flat_map(|(at, a)| signatures[..at].iter().map(move |b| (a, b)));
