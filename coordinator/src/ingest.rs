@@ -17,9 +17,12 @@ use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extracted, Extractor};
 
-/// Sources waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is
-/// being stored.
+/// Jobs waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is being stored.
 const QUEUE: usize = 1_024;
+
+/// Bytes of content from which on a job gets no further source: what a thread reads in about a tenth of a millisecond.
+/// Then it lets others run, so that nobody who asks for a status waits long, and small pages do not cost a switch each.
+const JOB_BYTES: usize = 32 << 10;
 
 /// A page before extraction.
 #[derive(Debug, Clone)]
@@ -54,18 +57,23 @@ pub struct Ingest {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// Sources that follow each other.
 #[derive(Debug)]
 struct Job {
-    source: Source,
+    sources: Vec<Source>,
     now: Timestamp,
+    /// Of the first.
     position: usize,
-    answers: Sender<(usize, Ingested)>,
+    answers: Sender<Answers>,
 }
+
+/// The position of the first source of a job, and what each became.
+type Answers = (usize, Vec<Ingested>);
 
 /// Sources under way.
 #[derive(Debug)]
 pub struct Batch {
-    answers: Receiver<(usize, Ingested)>,
+    answers: Receiver<Answers>,
     sources: usize,
 }
 
@@ -117,11 +125,24 @@ impl Ingest {
         // Room for every answer, so that no thread ever waits for the caller.
         let (answers, received) = bounded(sources.len());
         let batch = Batch { answers: received, sources: sources.len() };
-        if let Some(jobs) = &self.jobs {
-            for (position, source) in sources.into_iter().enumerate() {
-                // Fails only when every thread is gone; `wait` then answers for the missing ones.
-                let _ = jobs.send(Job { source, now, position, answers: answers.clone() });
+        let (mut next, mut bytes, mut position) = (Vec::new(), 0, 0);
+        let mut send = |next: &mut Vec<Source>| {
+            let sources = std::mem::take(next);
+            let job = Job { now, position, answers: answers.clone(), sources };
+            position += job.sources.len();
+            // Fails only when every thread is gone; `wait` then answers for the missing ones.
+            let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+        };
+        for source in sources {
+            bytes += source.bytes();
+            next.push(source);
+            if bytes >= JOB_BYTES {
+                bytes = 0;
+                send(&mut next);
             }
+        }
+        if !next.is_empty() {
+            send(&mut next);
         }
         batch
     }
@@ -164,8 +185,10 @@ impl Batch {
     pub fn wait(self) -> Vec<Ingested> {
         let mut ordered: Vec<Option<Ingested>> = Vec::new();
         ordered.resize_with(self.sources, || None);
-        for (position, answer) in self.answers {
-            ordered[position] = Some(answer);
+        for (first, answers) in self.answers {
+            for (place, answer) in ordered[first..].iter_mut().zip(answers) {
+                *place = Some(answer);
+            }
         }
         ordered.into_iter().map(|answer| answer.unwrap_or(Err(IngestError::Panicked))).collect()
     }
@@ -173,15 +196,31 @@ impl Batch {
 
 fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
     let mut extractor = new();
-    for Job { source, now, position, answers } in queue {
+    for Job { sources, now, position, answers } in queue {
         std::thread::yield_now();
-        let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
-        let answer = answer.unwrap_or_else(|_| {
-            // Its buffers may be in any state.
-            extractor = new();
-            Err(IngestError::Panicked)
+        let extracted = sources.into_iter().map(|source| {
+            let answer = catch_unwind(AssertUnwindSafe(|| submission(&mut extractor, source, now)));
+            answer.unwrap_or_else(|_| {
+                // Its buffers may be in any state.
+                extractor = new();
+                Err(IngestError::Panicked)
+            })
         });
-        let _ = answers.send((position, answer));
+        let _ = answers.send((position, extracted.collect()));
+    }
+}
+
+impl Source {
+    /// Bytes to be read.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Json(json) => json.len(),
+            Self::Fetched(fetched) => match &fetched.body {
+                FetchedBody::Html { bytes, .. } => bytes.len(),
+                FetchedBody::Text(text) => text.len(),
+                FetchedBody::Redirect(_) | FetchedBody::Dead => 0,
+            },
+        }
     }
 }
 

@@ -204,7 +204,10 @@ impl Router {
         self.check_running()?;
         let handle = self.handle(node);
         let Some(incarnation) = *lock(&handle.incarnation) else {
-            return Err(RouterError::Node(node, NodeError::Unavailable("it is still being told what it has".to_owned())));
+            return Err(RouterError::Node(
+                node,
+                NodeError::Unavailable("it is still being told what it has".to_owned()),
+            ));
         };
         let answer = call(&*handle.node, CallContext { plan: version(plan), incarnation });
         answer.map_err(|error| {
