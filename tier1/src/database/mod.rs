@@ -32,7 +32,7 @@ use crate::key::Kind;
 use crate::log::{Appended, Local, Log as _, Payload, Position};
 use crate::record;
 use crate::signatures::{SignatureId, Signatures};
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Recent, Store, StoreError, Write};
 use mover::Mover;
 use unmoved::{Row, Unmoved};
 
@@ -45,10 +45,10 @@ pub struct Database {
 /// What the threads share.
 struct Inner {
     dir: PathBuf,
-    /// The store of rows, with what was lately read in front.
+    /// The store of rows.
     rows: Arc<dyn Store>,
-    /// The same without.
-    uncached_rows: Arc<dyn Store>,
+    /// What was lately read of it.
+    recent: Recent,
     signatures: Signatures,
     /// Held while a commit is made.
     commits: Mutex<Commits>,
@@ -91,22 +91,23 @@ impl Inner {
     }
 
     /// A row as it is stored.
-    fn row(&self, rows: &dyn Store, key: &[u8]) -> Result<Option<Row>, StoreError> {
+    fn row(&self, key: &[u8], keep: bool) -> Result<Option<Row>, StoreError> {
         if let Some(row) = self.unmoved().get(key) {
             return Ok(row);
         }
-        Ok(rows.get(key)?.map(Arc::from))
+        if keep { self.recent.get(&*self.rows, key) } else { self.rows.get(key) }
     }
 
-    fn get(&self, rows: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(row) = self.row(rows, key)? else { return Ok(None) };
+    /// A row. With `keep` it comes from memory the next time.
+    fn get(&self, key: &[u8], keep: bool) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(row) = self.row(key, keep)? else { return Ok(None) };
         if !is_signature(key) {
-            return Ok(Some(row.to_vec()));
+            return Ok(Some(row));
         }
         match self.signatures.read(id_of(key, &row)?) {
             Ok(bytes) => Ok(Some(bytes)),
             // The page may have another content since, and this one may be gone.
-            Err(error) => match self.row(rows, key)? {
+            Err(error) => match self.row(key, keep)? {
                 Some(now) if now == row => Err(error),
                 Some(now) => self.signatures.read(id_of(key, &now)?).map(Some),
                 None => Ok(None),
@@ -125,7 +126,7 @@ impl Inner {
         while &*from < to {
             // What is in memory first: what is moved in between is then read twice, and not missed.
             let window = self.unmoved().window(&from, to);
-            let (rows, end) = window.over(&*self.uncached_rows, &from, to)?;
+            let (rows, end) = window.over(&*self.rows, &from, to)?;
             for (key, row) in &rows {
                 if !each(key, row)? {
                     return Ok(());
@@ -148,7 +149,7 @@ impl Inner {
             }
             match self.signatures.read(id_of(key, row)?) {
                 Ok(bytes) => Ok(each(key, &bytes)),
-                Err(_) => Ok(self.get(&*self.uncached_rows, key)?.is_none_or(|bytes| each(key, &bytes))),
+                Err(_) => Ok(self.get(key, false)?.is_none_or(|bytes| each(key, &bytes))),
             }
         })
     }
@@ -189,7 +190,7 @@ impl Inner {
 
     fn bytes_on_disk(&self) -> u64 {
         let log = lock(&self.commits).log.as_ref().map_or(0, Local::bytes);
-        self.uncached_rows.bytes_on_disk() + self.signatures.bytes() + log
+        self.rows.bytes_on_disk() + self.signatures.bytes() + log
     }
 }
 
@@ -201,7 +202,7 @@ impl Database {
 
     /// The id of the signature in a row.
     pub(crate) fn signature_id(&self, key: &[u8]) -> Result<Option<SignatureId>, StoreError> {
-        self.inner.row(&*self.inner.uncached_rows, key)?.map(|row| id_of(key, &row)).transpose()
+        self.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()
     }
 
     /// All signatures, by id.
@@ -212,7 +213,7 @@ impl Database {
 
 impl Store for Database {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.get(&*self.inner.rows, key)
+        self.inner.get(key, true)
     }
 
     fn range(
@@ -243,7 +244,7 @@ impl Store for Database {
 
 impl Store for Uncached {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.get(&*self.0.uncached_rows, key)
+        self.0.get(key, false)
     }
 
     fn range(

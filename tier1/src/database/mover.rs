@@ -178,8 +178,8 @@ impl Inner {
         let mut batch: Vec<Write> = Vec::with_capacity(BATCH_ROWS);
         for (key, row) in &*rows {
             // Most rows that are deleted never got there.
-            if row.is_some() || self.uncached_rows.get(key)?.is_some() {
-                batch.push((key.clone(), row.as_ref().map(|row| row.to_vec())));
+            if row.is_some() || self.rows.get(key)?.is_some() {
+                batch.push((key.clone(), row.clone()));
             }
             if batch.len() == BATCH_ROWS {
                 self.rows.commit(std::mem::take(&mut batch))?;
@@ -187,6 +187,8 @@ impl Inner {
             }
         }
         self.rows.commit(batch)?;
+        // Until here they were read from memory.
+        rows.keys().for_each(|key| self.recent.forget(key));
         self.rows.flush()?;
         let log = moving.applied.log;
         self.note(&mut moving, Applied { log, position, signatures })?;
@@ -196,8 +198,8 @@ impl Inner {
 
     /// The store of rows has everything up to a position.
     fn note(&self, moving: &mut Moving, applied: Applied) -> Result<(), StoreError> {
-        self.uncached_rows.commit(vec![applied.write()?])?;
-        self.uncached_rows.flush()?;
+        self.rows.commit(vec![applied.write()?])?;
+        self.rows.flush()?;
         let through = applied.position.index;
         moving.applied = applied;
         for replaced in moving.replaced.drain(..) {

@@ -20,7 +20,7 @@ const SIGNATURES: &str = "signatures";
 /// What a database is made of.
 pub(super) struct Parts {
     pub(super) rows: Arc<dyn Store>,
-    pub(super) uncached_rows: Arc<dyn Store>,
+    pub(super) recent: Recent,
     /// None where nothing is to survive.
     pub(super) log: Option<Box<dyn Directory>>,
     pub(super) signatures: Box<dyn Directory>,
@@ -42,14 +42,13 @@ impl Database {
     /// # Errors
     /// The same.
     pub fn open_share(dir: &Path, durable: bool, databases: u16) -> Result<Self, StoreError> {
-        let sled: Arc<dyn Store> = Arc::new(Sled::open_share(dir, databases)?);
         let directory = |name: &str| {
             let path = dir.join(name);
             OnDisk::new(path.clone()).map_err(|error| StoreError::of_file("make a directory", &path, &error))
         };
         let parts = Parts {
-            rows: Arc::new(Recent::new(Arc::clone(&sled), databases)),
-            uncached_rows: sled,
+            rows: Arc::new(Sled::open_share(dir, databases)?),
+            recent: Recent::new(databases),
             log: if durable { Some(Box::new(directory(LOG)?)) } else { None },
             signatures: Box::new(directory(SIGNATURES)?),
             segment_bytes: SEGMENT_BYTES,
@@ -85,13 +84,13 @@ impl Database {
 
 impl Inner {
     pub(super) fn open(dir: &Path, parts: Parts) -> Result<Self, StoreError> {
-        let Parts { rows, uncached_rows, log, signatures, segment_bytes } = parts;
-        let applied = match Applied::read(&*uncached_rows)? {
+        let Parts { rows, recent, log, signatures, segment_bytes } = parts;
+        let applied = match Applied::read(&*rows)? {
             Some(applied) => applied,
             None => {
                 let begun = Applied { log: new_log(), position: Default::default(), signatures: Vec::new() };
-                uncached_rows.commit(vec![begun.write()?])?;
-                uncached_rows.flush()?;
+                rows.commit(vec![begun.write()?])?;
+                rows.flush()?;
                 begun
             }
         };
@@ -113,7 +112,7 @@ impl Inner {
         Ok(Self {
             dir: dir.to_owned(),
             rows,
-            uncached_rows,
+            recent,
             signatures,
             commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last }),
             unmoved: RwLock::new(unmoved),

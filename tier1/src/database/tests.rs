@@ -13,7 +13,7 @@ use super::open::Parts;
 use super::{Inner, lock};
 use crate::files::simulated::Simulated;
 use crate::key;
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Recent, Store, StoreError, Write};
 use volatile::Volatile;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -34,8 +34,8 @@ impl Disk {
     fn open(&self) -> Result<Inner, StoreError> {
         let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
         let parts = Parts {
-            rows: Arc::clone(&rows),
-            uncached_rows: rows,
+            rows,
+            recent: Recent::new(1),
             log: Some(Box::new(self.log.clone())),
             signatures: Box::new(self.signatures.clone()),
             segment_bytes: 400,
@@ -105,10 +105,10 @@ fn all(inner: &Inner) -> Result<Model, StoreError> {
 fn check(inner: &Inner, model: &Model, random: &mut Random) -> Result<(), StoreError> {
     assert_eq!(all(inner)?, *model);
     for key in model.keys() {
-        assert_eq!(inner.get(&*inner.rows, key)?.as_ref(), model.get(key));
+        assert_eq!(inner.get(key, true)?.as_ref(), model.get(key));
     }
     let absent = key::page(ShardId(3), page(random.below(100)));
-    assert_eq!(inner.get(&*inner.rows, &absent)?, None);
+    assert_eq!(inner.get(&absent, true)?, None);
     Ok(())
 }
 

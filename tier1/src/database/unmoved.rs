@@ -15,7 +15,7 @@ const BYTES_LARGE: usize = 48 << 20;
 const WINDOW_ROWS: usize = 256;
 
 /// A row.
-pub(super) type Row = Arc<[u8]>;
+pub(super) type Row = Vec<u8>;
 
 /// Rows by key; none where one was deleted.
 pub(super) type Rows = BTreeMap<Vec<u8>, Option<Row>>;
@@ -36,7 +36,7 @@ impl Unmoved {
     pub(super) fn insert(&mut self, writes: Vec<Write>, last: Position) {
         for (key, row) in writes {
             self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
-            self.rows.insert(key, row.map(Arc::from));
+            self.rows.insert(key, row);
         }
         self.last = last;
     }
@@ -114,7 +114,7 @@ impl Window {
         debug_assert!(&*self.end <= to);
         let mut stored = Rows::new();
         store.range(from, &self.end, &mut |key, row| {
-            stored.insert(key.to_vec(), Some(Arc::from(row)));
+            stored.insert(key.to_vec(), Some(row.to_vec()));
             stored.len() < WINDOW_ROWS
         })?;
         if stored.len() == WINDOW_ROWS

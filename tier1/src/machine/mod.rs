@@ -50,12 +50,12 @@ use crate::txn::Txn;
 /// Rows handled per step of work that may touch many rows, unless a test wants smaller steps.
 pub(crate) const STEP_ROWS: usize = 64;
 
-/// Rows of a commit past which no further command is taken into it. Larger batches slow sled down.
-pub(crate) const COMMIT_ROWS: usize = 1_000;
+/// Rows of a commit past which no further command is taken into it: some tens of milliseconds.
+pub(crate) const COMMIT_ROWS: usize = 4_000;
 
-/// The same while questions are asked. sled lets nobody read while it applies a batch, at 2 to 5 microseconds a
-/// row, and a question is to take a millisecond.
-pub(crate) const COMMIT_ROWS_ASKED: usize = 64;
+/// The same while questions are asked. Nobody reads while the rows of a commit are put in memory, at half a microsecond
+/// a row, and a question is to take a millisecond.
+pub(crate) const COMMIT_ROWS_ASKED: usize = 256;
 
 /// Messages on their way that are very many.
 const UNDELIVERED_MANY: usize = 1_000;
