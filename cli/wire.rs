@@ -104,7 +104,7 @@ impl Engine {
             ..doppel_tier2::Config::new(dir.join("tier2"), policy)
         };
         let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
-        let tier2 = Tier2::open_beside(config, source, tier1.stored_signatures())
+        let tier2 = Tier2::open_beside(config, source, tier1.stored_signatures().as_ref())
             .with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })

@@ -167,7 +167,7 @@ const FILES: [Damage; 17] = [
     ("a flipped bit in the database's file", "", |dir| {
         flip(&dir.join("tier1/range-0/db"), b"http://alone.example/14");
     }),
-    ("a damaged signature", "no signature of this program", |dir| {
+    ("a damaged signature", "the checksum does not match", |dir| {
         let path = dir.join("tier1/range-0/signatures/00000000.sig");
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;

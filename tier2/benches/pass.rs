@@ -107,11 +107,11 @@ impl Collection {
         let mut order: Vec<Result<usize, Member>> = (0..real).map(Ok).collect();
         let factor = match families {
             Families::Steady => 1,
-            Families::Growing => stored.div_ceil(SIZES[0]) as u64,
+            Families::Growing => stored.div_ceil(SIZES[0]),
         };
         for family in 0.. {
             let size = families::size(&mut random) * factor;
-            order.extend((0..size).map(|member| Err((family, member))));
+            order.extend((0..size as u64).map(|member| Err((family, member))));
             if order.len() >= wanted {
                 break;
             }
@@ -131,8 +131,9 @@ impl Collection {
 
 /// The words of a member of a family.
 fn text((family, member): Member) -> Vec<u64> {
-    let mut words = families::text(real_pages(), &mut Random::new(family << 32));
-    families::replace(&mut words, families::RATE, &mut Random::new((family << 32) | (member + 1)));
+    let mut words = families::recombined(real_pages(), &mut Random::new(family << 32));
+    let mut random = Random::new((family << 32) | (member + 1));
+    families::replace(&mut words, families::RATE, &mut random, Random::number);
     words
 }
 

@@ -48,7 +48,7 @@ impl Parts {
     pub(crate) fn open(
         config: Config,
         source: Arc<dyn ContentSource>,
-        stored: Option<Arc<dyn StoredSignatures>>,
+        stored: Option<&Arc<dyn StoredSignatures>>,
         seen: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
     ) -> Result<Self, Error> {
         config.check()?;
@@ -57,7 +57,7 @@ impl Parts {
         let lock = lock(&config.dir)?;
         let open = |id| {
             let node = node_config(&config, NodeId(id), pool.clone(), incarnation());
-            let node = NodeConfig { stored: stored.clone(), ..node };
+            let node = NodeConfig { stored: stored.cloned(), ..node };
             LocalNode::open(node, Arc::clone(&source)).map(Arc::new)
         };
         let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
@@ -148,7 +148,7 @@ impl Tier2 {
     pub fn open_beside(
         config: Config,
         source: Arc<dyn ContentSource>,
-        stored: Option<Arc<dyn StoredSignatures>>,
+        stored: Option<&Arc<dyn StoredSignatures>>,
     ) -> Result<Arc<Self>, Error> {
         let Parts { router, nodes, lock } =
             Parts::open(config, source, stored, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;

@@ -13,8 +13,8 @@ pub struct SignaturePlace {
     pub bytes: u32,
 }
 
-/// Takes the place and the bytes of a signature.
-pub type EachSignature<'e> = dyn FnMut(SignaturePlace, &[u8]) + 'e;
+/// Takes the place and the bytes of a signature, and says whether to go on.
+pub type EachSignature<'e> = dyn FnMut(SignaturePlace, &[u8]) -> bool + 'e;
 
 /// The signatures of all ranges. No call waits for a commit, so a caller may hold a lock meanwhile.
 pub trait StoredSignatures: Send + Sync {

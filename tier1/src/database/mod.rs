@@ -34,7 +34,7 @@ use crate::record;
 use crate::signatures::{SignatureId, Signatures};
 use crate::store::{Recent, Store, StoreError, Write};
 use mover::Mover;
-use unmoved::{Row, Unmoved};
+use unmoved::{Piece, Row, Unmoved};
 
 /// A range's database on disk. Its threads end with it.
 pub struct Database {
@@ -63,10 +63,15 @@ struct Commits {
     log: Option<Local>,
     epoch: u64,
     last: Position,
+    /// A commit failed: what is on disk of it is not known. Nothing is written any more.
+    failed: bool,
 }
 
 /// The same rows, read without keeping them for the next reader.
 struct Uncached(Arc<Inner>);
+
+/// Takes a key and a row as it is stored, and says whether to go on.
+type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, StoreError> + 'e;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -79,6 +84,10 @@ fn is_signature(key: &[u8]) -> bool {
 
 fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
     SignatureId::from_bytes(row).ok_or_else(|| record::damaged(key, "no id of a signature"))
+}
+
+fn failed_before() -> StoreError {
+    StoreError::Engine("nothing is written after a commit that failed".to_owned())
 }
 
 impl Inner {
@@ -116,17 +125,12 @@ impl Inner {
     }
 
     /// Calls `each` with the rows as they are stored.
-    fn raw_range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool, StoreError>,
-    ) -> Result<(), StoreError> {
+    fn raw_range(&self, from: &[u8], to: &[u8], each: &mut EachRow<'_>) -> Result<(), StoreError> {
         let mut from = from.max(position::AFTER).to_vec();
         while &*from < to {
             // What is in memory first: what is moved in between is then read twice, and not missed.
             let window = self.unmoved().window(&from, to);
-            let (rows, end) = window.over(&*self.rows, &from, to)?;
+            let Piece { rows, end } = window.over(&*self.rows, &from, to)?;
             for (key, row) in &rows {
                 if !each(key, row)? {
                     return Ok(());
@@ -149,7 +153,14 @@ impl Inner {
             }
             match self.signatures.read(id_of(key, row)?) {
                 Ok(bytes) => Ok(each(key, &bytes)),
-                Err(_) => Ok(self.get(key, false)?.is_none_or(|bytes| each(key, &bytes))),
+                Err(_) => match self.get(key, false) {
+                    Ok(row) => Ok(row.is_none_or(|bytes| each(key, &bytes))),
+                    // The id in its place is no signature, so whoever reads all rows finds this one damaged and goes on.
+                    Err(error) => {
+                        tracing::error!(%error, "a signature cannot be read");
+                        Ok(each(key, row))
+                    }
+                },
             }
         })
     }
@@ -157,6 +168,9 @@ impl Inner {
     /// Makes a commit: true when it is time to move rows.
     fn commit(&self, mut writes: Vec<Write>) -> Result<bool, StoreError> {
         let mut commits = lock(&self.commits);
+        if std::mem::replace(&mut commits.failed, true) {
+            return Err(failed_before());
+        }
         for (key, value) in writes.iter_mut().filter(|(key, _)| is_signature(key)) {
             if let Some(bytes) = value {
                 let id = self.signatures.add(bytes).map_err(|error| match error {
@@ -185,6 +199,7 @@ impl Inner {
         }
         let mut unmoved = self.unmoved_mut();
         unmoved.insert(writes, commits.last);
+        commits.failed = false;
         Ok(unmoved.is_large())
     }
 

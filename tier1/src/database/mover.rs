@@ -3,12 +3,13 @@
 //! The order is what makes a crash at any moment harmless: the rows are on disk before the position says so, and the
 //! position is before the log lets go of their records.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::position::Applied;
-use super::{Inner, id_of, is_signature, lock};
+use super::{Inner, failed_before, id_of, is_signature, lock};
 use crate::log::{Log as _, LogId};
 use crate::signatures::{Replaced, Used};
 use crate::store::{StoreError, Write};
@@ -21,6 +22,9 @@ const BATCH_ROWS: usize = 200;
 
 /// Used share of a segment below which it is compacted, in percent.
 const USED_PERCENT: u64 = 50;
+
+/// Rows gone through for compaction between two looks whether there is much to move.
+const ROWS_BETWEEN: u32 = 10_000;
 
 /// The end of the keys of a range.
 const END: &[u8] = &[0xff; 8];
@@ -81,7 +85,14 @@ impl Mover {
         let signal: Arc<Signal> = Arc::default();
         let work = {
             let signal = Arc::clone(&signal);
-            move || run(&inner, &signal)
+            move || {
+                // Commits wait for this thread, so they have to know.
+                if catch_unwind(AssertUnwindSafe(|| run(&inner, &signal))).is_err() {
+                    let what = "the thread that moves rows ended in a panic".to_owned();
+                    lock(&signal.state).failed = Some(Failure::Other(what));
+                    signal.changed.notify_all();
+                }
+            }
         };
         let thread = std::thread::Builder::new().name("tier1-rows".to_owned()).spawn(work);
         let thread = thread.map_err(|error| StoreError::Engine(format!("cannot start a thread: {error}")))?;
@@ -123,7 +134,7 @@ impl Drop for Mover {
 }
 
 fn run(inner: &Inner, signal: &Signal) {
-    let mut learned = None;
+    let (mut learned, mut last_moved) = (None, Instant::now());
     loop {
         let more = inner.signatures.learn_contents(&mut learned).unwrap_or_else(|error| {
             tracing::warn!(%error, "pages with the same content may be stored more than once");
@@ -132,9 +143,10 @@ fn run(inner: &Inner, signal: &Signal) {
         let (wanted, stopping) = {
             let state = lock(&signal.state);
             let idle = |state: &mut State| !state.wanted && !state.stopping && !more;
-            let (mut state, waited) =
-                signal.changed.wait_timeout_while(state, PAUSE, idle).unwrap_or_else(PoisonError::into_inner);
-            (std::mem::take(&mut state.wanted) || waited.timed_out(), state.stopping)
+            let left = PAUSE.saturating_sub(last_moved.elapsed());
+            let (mut state, _) =
+                signal.changed.wait_timeout_while(state, left, idle).unwrap_or_else(PoisonError::into_inner);
+            (std::mem::take(&mut state.wanted) || last_moved.elapsed() >= PAUSE, state.stopping)
         };
         // What is thrown away with the process is not moved at its end.
         if !wanted && (!stopping || lock(&inner.commits).log.is_none()) {
@@ -143,8 +155,10 @@ fn run(inner: &Inner, signal: &Signal) {
             }
             continue;
         }
+        last_moved = Instant::now();
         let moved = inner.move_rows();
         if moved.is_ok()
+            && !stopping
             && let Err(error) = inner.compact_if_worth()
         {
             tracing::warn!(%error, dir = %inner.dir.display(), "signatures that nobody uses stay on disk");
@@ -167,6 +181,9 @@ impl Inner {
         let mut moving = lock(&self.moving);
         let begun = {
             let commits = lock(&self.commits);
+            if commits.failed {
+                return Err(failed_before());
+            }
             let begun = self.unmoved_mut().begin_to_move();
             // What the rows name is on disk.
             if commits.log.is_none() {
@@ -191,7 +208,8 @@ impl Inner {
         rows.keys().for_each(|key| self.recent.forget(key));
         self.rows.flush()?;
         let log = moving.applied.log;
-        self.note(&mut moving, Applied { log, position, signatures })?;
+        let compacted_bytes = self.signatures.compacted_bytes();
+        self.note(&mut moving, Applied { log, position, signatures, compacted_bytes })?;
         self.unmoved_mut().moved();
         Ok(())
     }
@@ -226,15 +244,19 @@ impl Inner {
 
     /// Compacts segments of which less than `percent` is used.
     pub(super) fn compact(&self, percent: u64) -> Result<(), StoreError> {
-        {
+        let closed = {
             // No commit is under way that has an id of a closed segment and is not yet to be seen.
             let _commits = lock(&self.commits);
-            self.signatures.close();
-        }
-        let mut used = Used::default();
+            self.signatures.close()
+        };
+        let (mut used, mut rows) = (Used::default(), 0_u32);
         let found = self.raw_range(&[], END, &mut |key, row| {
             if is_signature(key) {
                 used.add(id_of(key, row)?);
+            }
+            rows = rows.wrapping_add(1);
+            if rows.is_multiple_of(ROWS_BETWEEN) {
+                self.move_much()?;
             }
             Ok(true)
         });
@@ -242,7 +264,7 @@ impl Inner {
             self.signatures.reopen();
             return Err(error);
         }
-        let replaced = self.signatures.compact(used, percent)?;
+        let (replaced, compacted) = self.signatures.compact(closed, used, percent, &mut || self.move_much());
         let mut moving = lock(&self.moving);
         let signatures = {
             // What a commit under way has written is not on disk yet.
@@ -250,9 +272,16 @@ impl Inner {
             self.signatures.noted()
         };
         // Rows that are moved later name nothing in the files that go.
-        let applied = Applied { signatures, ..moving.applied.clone() };
+        let compacted_bytes = self.signatures.compacted_bytes();
+        let applied = Applied { signatures, compacted_bytes, ..moving.applied.clone() };
         moving.replaced.push(replaced);
-        self.note(&mut moving, applied)
+        self.note(&mut moving, applied)?;
+        compacted
+    }
+
+    /// Moves rows where commits would have to wait.
+    fn move_much(&self) -> Result<(), StoreError> {
+        if self.unmoved().is_large() { self.move_rows() } else { Ok(()) }
     }
 }
 

@@ -7,8 +7,8 @@ use super::mover::{Mover, Moving, new_log};
 use super::position::Applied;
 use super::unmoved::Unmoved;
 use super::{Commits, Database, Inner, id_of, is_signature};
-use crate::files::{Directory, OnDisk};
-use crate::log::{Local, Log as _, Payload, Record};
+use crate::files::{Directory, OnDisk, sync_directory};
+use crate::log::{Local, Log, Payload, Position, Record};
 use crate::range_map::{RangeMap, directories};
 use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Recent, Sled, Store, StoreError};
@@ -53,6 +53,12 @@ impl Database {
             signatures: Box::new(directory(SIGNATURES)?),
             segment_bytes: SEGMENT_BYTES,
         };
+        // The names of all that was made just now, up to the directory of the collection.
+        for made in [Some(dir), dir.parent(), dir.parent().and_then(Path::parent)].into_iter().flatten() {
+            if !made.as_os_str().is_empty() {
+                sync_directory(made)?;
+            }
+        }
         let inner = Arc::new(Inner::open(dir, parts)?);
         let mover = Mover::start(Arc::clone(&inner))?;
         Ok(Self { inner, mover })
@@ -88,7 +94,12 @@ impl Inner {
         let applied = match Applied::read(&*rows)? {
             Some(applied) => applied,
             None => {
-                let begun = Applied { log: new_log(), position: Default::default(), signatures: Vec::new() };
+                let begun = Applied {
+                    log: new_log(),
+                    position: Position::default(),
+                    signatures: Vec::new(),
+                    compacted_bytes: 0,
+                };
                 rows.commit(vec![begun.write()?])?;
                 rows.flush()?;
                 begun
@@ -107,14 +118,17 @@ impl Inner {
             })
         });
         let log = log.transpose()?;
-        let last = log.as_ref().map_or(applied.position, |log| log.last());
-        let signatures = Signatures::open(signatures, &applied.signatures, named, segment_bytes)?;
+        let last = log.as_ref().map_or(applied.position, Log::last);
+        let signatures = {
+            let noted = (&*applied.signatures, applied.compacted_bytes);
+            Signatures::open(signatures, noted, named, segment_bytes)?
+        };
         Ok(Self {
             dir: dir.to_owned(),
             rows,
             recent,
             signatures,
-            commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last }),
+            commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last, failed: false }),
             unmoved: RwLock::new(unmoved),
             moving: Mutex::new(Moving { applied, replaced: Vec::new() }),
         })

@@ -21,6 +21,8 @@ pub(super) struct Applied {
     pub(super) position: Position,
     /// The signatures that were there then.
     pub(super) signatures: Vec<Noted>,
+    /// Their bytes after they were last compacted.
+    pub(super) compacted_bytes: u64,
 }
 
 impl Applied {

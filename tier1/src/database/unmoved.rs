@@ -1,6 +1,7 @@
 //! Rows that are in the log and not yet in the store of rows: those of the last commits, and those being moved.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::key;
@@ -54,7 +55,8 @@ impl Unmoved {
 
     /// Whether a commit has to wait.
     pub(super) fn is_full(&self) -> bool {
-        self.moving.is_some() && self.is_large()
+        let much = self.rows.len() >= 2 * ROWS_LARGE || self.bytes >= 2 * BYTES_LARGE;
+        much || self.moving.is_some() && self.is_large()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -80,21 +82,22 @@ impl Unmoved {
         let mut rows = Rows::new();
         let mut end = to.to_vec();
         for some in self.moving.iter().map(|(rows, _)| &**rows).chain([&self.rows]) {
-            let mut taken = 0;
-            for (key, row) in
-                some.range::<[u8], _>((std::ops::Bound::Included(from), std::ops::Bound::Excluded(to)))
-            {
-                if taken == WINDOW_ROWS {
-                    end = end.min(key.clone());
-                    break;
-                }
-                taken += 1;
-                rows.insert(key.clone(), row.clone());
+            let mut between = some.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
+            let first = between.by_ref().take(WINDOW_ROWS).map(|(key, row)| (key.clone(), row.clone()));
+            rows.extend(first);
+            if let Some((key, _)) = between.next() {
+                end = end.min(key.clone());
             }
         }
         rows.split_off(&end);
         Window { rows, end }
     }
+}
+
+/// Some rows in order, and where the next piece begins.
+pub(super) struct Piece {
+    pub(super) rows: Vec<(Vec<u8>, Row)>,
+    pub(super) end: Vec<u8>,
 }
 
 /// Rows in memory, and the key up to which these are all.
@@ -104,13 +107,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// With those of a store in between, and where the next piece begins.
-    pub(super) fn over(
-        mut self,
-        store: &dyn Store,
-        from: &[u8],
-        to: &[u8],
-    ) -> Result<(Vec<(Vec<u8>, Row)>, Vec<u8>), StoreError> {
+    /// With those of a store in between.
+    pub(super) fn over(mut self, store: &dyn Store, from: &[u8], to: &[u8]) -> Result<Piece, StoreError> {
         debug_assert!(&*self.end <= to);
         let mut stored = Rows::new();
         store.range(from, &self.end, &mut |key, row| {
@@ -125,6 +123,6 @@ impl Window {
         }
         stored.append(&mut self.rows);
         let rows = stored.into_iter().filter_map(|(key, row)| Some((key, row?))).collect();
-        Ok((rows, self.end))
+        Ok(Piece { rows, end: self.end })
     }
 }

@@ -5,13 +5,13 @@
 
 mod on_disk;
 #[cfg(test)]
-pub(crate) mod simulated;
+pub(crate) mod tests;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use on_disk::OnDisk;
+pub(crate) use on_disk::{OnDisk, sync_directory};
 
 /// A directory. What was created, renamed or removed in it survives a crash after [`sync`](Self::sync).
 pub(crate) trait Directory: Send + Sync {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Directory, File};
+use crate::store::StoreError;
 
 /// A directory that is there.
 #[derive(Debug)]
@@ -20,6 +21,12 @@ impl OnDisk {
         fs::create_dir_all(&path)?;
         Ok(Self { path })
     }
+}
+
+/// Returns when the names in a directory are on disk.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    let synced = fs::File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| StoreError::of_file("sync a directory", path, &error))
 }
 
 impl Directory for OnDisk {

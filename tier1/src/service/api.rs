@@ -80,7 +80,9 @@ impl Tier1 {
         let contents = submissions.iter().filter(|s| matches!(s.body, Body::Content(_))).count() as u64;
         let before = self.arriving.fetch_add(contents, Ordering::AcqRel);
         let arriving = Arriving { all: &self.arriving, contents };
-        let pending = self.pending() + before;
+        // While the index is brought up to date, orders of pages that are decided wait for it, too.
+        let waiting = self.owners.iter().map(|owner| owner.waiting_orders.load(Ordering::Relaxed)).max();
+        let pending = self.pending().max(waiting.unwrap_or(0)) + before;
         if pending >= self.pending_max && contents > 0 {
             return Err(Tier1Error::Full { pending, limit: self.pending_max });
         }

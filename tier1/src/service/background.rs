@@ -187,6 +187,11 @@ impl Background {
         }
     }
 
+    /// Orders that wait in the index or for it.
+    pub(super) fn orders_on_their_way(&self) -> u64 {
+        (self.tier2.waiting().unwrap_or(0) + self.orders.len()) as u64
+    }
+
     /// Orders that wait in the index. One that does not answer counts as full.
     fn waiting_orders(&self) -> usize {
         self.tier2.waiting().unwrap_or(SEARCHES_MAX)

@@ -15,7 +15,7 @@ use doppel_protocol::WinnerOrder;
 use super::Tier1;
 use super::direct::Direct;
 use super::feed::Extent;
-use super::owner::Owner;
+use super::owner::{Opened, Owner};
 use super::rows::Rows;
 use crate::Database;
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
@@ -70,22 +70,6 @@ pub enum Error {
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-}
-
-/// The rows of a range: with what was lately read in front, and without.
-pub(super) struct Opened {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) uncached_store: Arc<dyn Store>,
-    /// None where the rows are somewhere else.
-    pub(super) database: Option<Arc<Database>>,
-    pub(super) progress: Option<PathBuf>,
-}
-
-impl Opened {
-    /// Rows that are not those of a database.
-    fn over(store: Arc<dyn Store>, progress: Option<PathBuf>) -> Self {
-        Self { uncached_store: Arc::clone(&store), store, database: None, progress }
-    }
 }
 
 impl Tier1 {

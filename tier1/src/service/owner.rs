@@ -1,7 +1,7 @@
 //! A range that this process owns, as its threads and its callers share it.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use doppel_model::RangeId;
 use doppel_protocol::{Backlog, Counters, Tier1Error};
 
 use super::job::Job;
-use super::open::Opened;
 use super::stuck::Stuck;
 use super::task::Task;
 use crate::database::Database;
@@ -33,12 +32,30 @@ pub(crate) struct Owner {
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
     totals: RwLock<(Counters, Backlog)>,
+    /// Orders of all ranges that wait in tier 2, as of the last commit.
+    pub(super) waiting_orders: AtomicU64,
     /// A page was asked for since the last commit.
     pub(super) asked: AtomicBool,
     /// Work that could not be done.
     pub(super) stuck: Stuck,
     /// Where it is noted how far the range has come; none where commits are not flushed.
     pub(super) progress: Option<PathBuf>,
+}
+
+/// The rows of a range: with what was lately read in front, and without.
+pub(super) struct Opened {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) uncached_store: Arc<dyn Store>,
+    /// None where the rows are somewhere else.
+    pub(super) database: Option<Arc<Database>>,
+    pub(super) progress: Option<PathBuf>,
+}
+
+impl Opened {
+    /// Rows that are not those of a database.
+    pub(super) fn over(store: Arc<dyn Store>, progress: Option<PathBuf>) -> Self {
+        Self { uncached_store: Arc::clone(&store), store, database: None, progress }
+    }
 }
 
 /// An answer of the writer that is still to come.
@@ -84,6 +101,7 @@ impl Owner {
             tasks: task_sender,
             jobs: job_sender,
             totals: RwLock::new(totals_of(&range)),
+            waiting_orders: AtomicU64::new(0),
             asked: AtomicBool::new(false),
             stuck: Stuck::default(),
             progress,

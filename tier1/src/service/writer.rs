@@ -253,6 +253,7 @@ impl Writer<'_> {
             }
         }
         self.background.send();
+        self.owner.waiting_orders.store(self.background.orders_on_their_way(), Ordering::Relaxed);
         for (id, answer) in answers {
             if let Some(reply) = self.posts.remove(&id) {
                 drop(reply.send(answer));

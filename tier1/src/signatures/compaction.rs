@@ -1,7 +1,7 @@
 //! Segments of which less than half is used are written anew, without what no row names.
 //!
 //! What is used is found out by going through the rows, which costs time in proportion to them. So that is done only when
-//! the segments have doubled since the last time: then the work is paid by what was written meanwhile.
+//! the segments have grown by half since the last time: then the work is paid by what was written meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,35 +10,52 @@ use std::sync::atomic::Ordering;
 use super::{SignatureId, Signatures, lock, segment};
 use crate::store::StoreError;
 
-/// Below this nothing is compacted, unless a test wants it.
+/// By less growth nothing is compacted, unless a test wants it.
 const BYTES_MIN: u64 = 64 << 20;
 
-/// What rows name, by segment: the offsets, ascending, and their bytes with heads.
+/// What rows name, by segment: offsets and lengths.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
-    offsets: BTreeMap<u32, Vec<u32>>,
-    bytes: BTreeMap<u32, u64>,
-}
+pub(crate) struct Used(BTreeMap<u32, Vec<(u32, u32)>>);
 
 impl Used {
     /// A row names a signature.
     pub(crate) fn add(&mut self, id: SignatureId) {
-        self.offsets.entry(id.segment).or_default().push(id.offset);
-        *self.bytes.entry(id.segment).or_default() += u64::from(id.bytes) + u64::from(segment::HEAD_BYTES);
+        self.0.entry(id.segment).or_default().push((id.offset, id.bytes));
+    }
+
+    /// What is used of a segment, each signature once, in order.
+    fn take(&mut self, segment: u32) -> Vec<(u32, u32)> {
+        let mut used = self.0.remove(&segment).unwrap_or_default();
+        used.sort_unstable();
+        used.dedup();
+        used
     }
 }
+
+/// The segments before this one are closed: nothing is written to them any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Closed(u32);
+
+/// Lets the caller do what cannot wait.
+pub(crate) type Between<'b> = dyn FnMut() -> Result<(), StoreError> + 'b;
 
 impl Signatures {
     /// Whether so much was written that it is worth going through the rows.
     pub(crate) fn wants_compaction(&self) -> bool {
-        let bytes = self.bytes();
-        bytes > BYTES_MIN && bytes > 2 * self.used.load(Ordering::Relaxed)
+        let before = self.compacted.load(Ordering::Relaxed);
+        self.bytes() > before + BYTES_MIN.max(before / 2)
     }
 
-    /// From here on no row gets the id of a signature in a closed segment, until [`compact`](Self::compact) ends. What
-    /// rows name after this is all that they will name of closed segments. The caller has no commit under way.
-    pub(crate) fn close(&self) {
+    /// Bytes after the last compaction, to be noted for the next start.
+    pub(crate) fn compacted_bytes(&self) -> u64 {
+        self.compacted.load(Ordering::Relaxed)
+    }
+
+    /// From here on no row gets the id of a signature in a segment that is closed now, until [`compact`](Self::compact)
+    /// ends. What rows name after this is all that they will name of these. The caller has no commit under way.
+    pub(crate) fn close(&self) -> Closed {
         self.closed.store(true, Ordering::SeqCst);
+        Closed(lock(&self.writing).segment.number())
     }
 
     /// It could not be found out what is used.
@@ -47,44 +64,51 @@ impl Signatures {
     }
 
     /// Compacts closed segments of which less than `share` percent is in `used`. Gives the old files, to be removed when
-    /// the rows that are on disk name nothing in them any more.
-    ///
-    /// # Errors
-    /// When a file is damaged or cannot be written; nothing is lost then.
-    pub(crate) fn compact(&self, mut used: Used, share: u64) -> Result<Replaced, StoreError> {
-        let compacted = self.compact_closed(&mut used, share);
-        // After a failure it is tried again when there is twice as much.
-        let in_use = if compacted.is_ok() { used.bytes.values().sum() } else { self.bytes() };
-        self.used.store(in_use, Ordering::Relaxed);
+    /// the rows that are on disk name nothing in them any more; and why not all were compacted, if that is so: a file is
+    /// damaged or cannot be written. Nothing is lost then.
+    pub(crate) fn compact(
+        &self,
+        closed: Closed,
+        used: Used,
+        share: u64,
+        between: &mut Between<'_>,
+    ) -> (Replaced, Result<(), StoreError>) {
+        let mut replaced = Replaced(Vec::new());
+        let compacted = self.compact_closed(closed, used, share, &mut replaced, between);
+        self.compacted.store(self.bytes(), Ordering::Relaxed);
         self.reopen();
-        compacted
+        (replaced, compacted)
     }
 
-    fn compact_closed(&self, used: &mut Used, share: u64) -> Result<Replaced, StoreError> {
-        let writing = lock(&self.writing).segment.number();
-        let closed: Vec<_> = self.segments().range(..writing).map(|(_, one)| Arc::clone(one)).collect();
-        let mut replaced = Replaced(Vec::new());
+    fn compact_closed(
+        &self,
+        Closed(end): Closed,
+        mut used: Used,
+        share: u64,
+        replaced: &mut Replaced,
+        between: &mut Between<'_>,
+    ) -> Result<(), StoreError> {
+        let closed: Vec<_> = self.segments().range(..end).map(|(_, one)| Arc::clone(one)).collect();
         for segment in closed {
-            let number = segment.number();
-            let (whole, in_use) =
-                (u64::from(segment.length()), used.bytes.get(&number).copied().unwrap_or_default());
+            between()?;
+            let (number, used) = (segment.number(), used.take(segment.number()));
+            let bytes = |(_, bytes): &(u32, u32)| u64::from(*bytes) + u64::from(segment::HEAD_BYTES);
+            let (whole, in_use) = (u64::from(segment.length()), used.iter().map(bytes).sum::<u64>());
             if in_use * 100 >= whole.saturating_sub(u64::from(segment::FIRST)) * share {
                 continue;
             }
-            let mut offsets = used.offsets.remove(&number).unwrap_or_default();
-            offsets.sort_unstable();
-            let keep = |offset| offsets.binary_search(&offset).is_ok();
-            if offsets.is_empty() {
+            if used.is_empty() {
                 self.segments_mut().remove(&number);
             } else {
-                let compacted = Arc::new(segment.compacted(&*self.directory, &keep)?);
+                let compacted = Arc::new(segment.compacted(&*self.directory, &used)?);
                 self.segments_mut().insert(number, compacted);
             }
+            let keep = |offset| used.binary_search_by_key(&offset, |(offset, _)| *offset).is_ok();
             lock(&self.contents).retain(number, keep);
             tracing::debug!(number, whole, in_use, "a segment of signatures was compacted");
             replaced.0.push(segment);
         }
-        Ok(replaced)
+        Ok(())
     }
 
     /// Removes files whose signatures are elsewhere or not used.
@@ -108,7 +132,7 @@ impl Signatures {
         segment.each(&*self.directory, &mut |id, _, signature| {
             let content = signature.get(super::CONTENT_BYTES).unwrap_or_default();
             lock(&self.contents).insert_known(content, id);
-            Ok(())
+            Ok(true)
         })?;
         Ok(true)
     }

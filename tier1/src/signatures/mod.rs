@@ -82,8 +82,8 @@ pub(crate) struct Signatures {
     contents: Mutex<Contents>,
     /// Signatures in closed segments are not shared meanwhile: it is being found out what is used.
     closed: AtomicBool,
-    /// Bytes that were in use at the last compaction.
-    used: AtomicU64,
+    /// Bytes after the last compaction.
+    compacted: AtomicU64,
 }
 
 /// What is not yet written of the last segment.
@@ -99,14 +99,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Signatures {
-    /// Opens the segments. Those that were noted must be there; what is behind the end of the last one was never
+    /// Opens the segments, of which there were so many bytes after the last compaction. Those that were noted must be there; what is behind the end of the last one was never
     /// named by a row, as far as `last` says, the greatest id that a row names which was not noted.
     ///
     /// # Errors
     /// When a segment is missing, cut or damaged, or cannot be opened.
     pub(crate) fn open(
         directory: Box<dyn Directory>,
-        noted: &[Noted],
+        (noted, compacted): (&[Noted], u64),
         last: Option<SignatureId>,
         segment_bytes: u32,
     ) -> Result<Self, StoreError> {
@@ -128,7 +128,7 @@ impl Signatures {
             writing: Mutex::new(Writing { segment, written, buffer: Vec::new() }),
             contents: Mutex::default(),
             closed: AtomicBool::new(false),
-            used: AtomicU64::new(0),
+            compacted: AtomicU64::new(compacted),
         })
     }
 
@@ -229,17 +229,19 @@ impl Signatures {
         self.segments().values().map(|segment| segment.noted()).collect()
     }
 
-    /// Calls `each` for every signature that was written, those that no row names among them.
+    /// Calls `each` for every signature that was written, those that no row names among them, until it returns false.
     ///
     /// # Errors
     /// When a segment is damaged; those before it were given.
-    pub(crate) fn each(&self, each: &mut dyn FnMut(SignatureId, &[u8])) -> Result<(), StoreError> {
+    pub(crate) fn each(&self, each: &mut dyn FnMut(SignatureId, &[u8]) -> bool) -> Result<(), StoreError> {
         let all: Vec<_> = self.segments().values().cloned().collect();
-        let mut one = |id, _, bytes: &[u8]| {
-            each(id, bytes);
-            Ok(())
-        };
-        all.iter().try_for_each(|segment| segment.each(&*self.directory, &mut one))
+        let mut one = |id, _, bytes: &[u8]| Ok(each(id, bytes));
+        for segment in all {
+            if !segment.each(&*self.directory, &mut one)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of all segments.

@@ -29,6 +29,9 @@ const ENDING: &str = ".sig";
 /// What a file is called before it is complete.
 pub(super) const UNFINISHED: &str = ".new";
 
+/// Takes the id, the place and the bytes of a signature, and says whether to go on.
+type Each<'e> = dyn FnMut(SignatureId, u32, &[u8]) -> Result<bool, StoreError> + 'e;
+
 /// An open segment.
 pub(super) struct Segment {
     number: u32,
@@ -235,7 +238,7 @@ impl Segment {
             let mut moved = Vec::new();
             self.each(directory, &mut |id, at, _| {
                 moved.push((id.offset, at));
-                Ok(())
+                Ok(true)
             })?;
             // Another reader may have been first.
             let _ = self.moved.set(moved);
@@ -243,12 +246,9 @@ impl Segment {
         Ok(self.moved.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Calls `each` with the id, the place and the bytes of every signature, in the order of the file.
-    pub(super) fn each(
-        &self,
-        directory: &dyn Directory,
-        each: &mut dyn FnMut(SignatureId, u32, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    /// Calls `each` with the id, the place and the bytes of every signature, in the order of the file, until it
+    /// returns false. Whether it never did.
+    pub(super) fn each(&self, directory: &dyn Directory, each: &mut Each<'_>) -> Result<bool, StoreError> {
         let failed = |error| StoreError::of_file("read signatures", directory.path(), &error);
         let damaged = |at: u32| {
             let what = format!("{} at byte {at}: no signature", name(self.number, self.generation));
@@ -262,25 +262,43 @@ impl Segment {
             let [bytes, offset] = [fields[0], fields[1]].map(u32::from_le_bytes);
             let place = at + HEAD_BYTES;
             let signature = pieces.get(place, bytes).map_err(failed)?.ok_or_else(|| damaged(at))?;
-            each(SignatureId { segment: self.number, offset, bytes }, place, signature)?;
+            if !each(SignatureId { segment: self.number, offset, bytes }, place, signature)? {
+                return Ok(false);
+            }
             at = place + bytes;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Writes the next generation of the segment with the signatures whose offset of the id `keep` wants.
+    /// Writes the next generation of the segment with the signatures that are used: their offsets and lengths, in order.
+    ///
+    /// # Errors
+    /// When it cannot be written, or not all of them are found: then the segment is damaged, and stays as it is.
     pub(super) fn compacted(
         &self,
         directory: &dyn Directory,
-        keep: &dyn Fn(u32) -> bool,
+        used: &[(u32, u32)],
     ) -> Result<Self, StoreError> {
-        let failed = |error| StoreError::of_file("compact signatures", directory.path(), &error);
         let generation = self.generation + 1;
         let unfinished = name(self.number, generation) + UNFINISHED;
-        let file = directory.create(&unfinished).map_err(failed)?;
+        self.write_compacted(directory, generation, &unfinished, used).inspect_err(|_| {
+            // The next start removes it at the latest.
+            let _ = directory.remove(&unfinished);
+        })
+    }
+
+    fn write_compacted(
+        &self,
+        directory: &dyn Directory,
+        generation: u32,
+        unfinished: &str,
+        used: &[(u32, u32)],
+    ) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::of_file("compact signatures", directory.path(), &error);
+        let file = directory.create(unfinished).map_err(failed)?;
         let (mut buffer, mut written, mut moved) = (MAGIC.to_vec(), 0_u64, Vec::new());
         self.each(directory, &mut |id, _, signature| {
-            if keep(id.offset) {
+            if used.binary_search(&(id.offset, id.bytes)).is_ok() {
                 moved.push((id.offset, (written + buffer.len() as u64) as u32 + HEAD_BYTES));
                 append_moved(&mut buffer, id.offset, signature);
                 if buffer.len() >= PIECE_BYTES {
@@ -289,12 +307,16 @@ impl Segment {
                     buffer.clear();
                 }
             }
-            Ok(())
+            Ok(true)
         })?;
+        if !moved.iter().map(|(offset, _)| offset).eq(used.iter().map(|(offset, _)| offset)) {
+            let what = format!("{} lacks signatures that rows name", name(self.number, self.generation));
+            return Err(StoreError::damaged_file(directory.path(), what));
+        }
         let finish = || {
             file.write(&buffer, written)?;
             file.sync()?;
-            directory.rename(&unfinished, &name(self.number, generation))?;
+            directory.rename(unfinished, &name(self.number, generation))?;
             directory.sync()
         };
         finish().map_err(failed)?;

@@ -1,7 +1,7 @@
 //! The signatures by themselves.
 
 use super::*;
-use crate::files::simulated::Simulated;
+use crate::files::tests::simulated::Simulated;
 
 fn signature(number: u64, length: usize) -> Vec<u8> {
     let mut random = doppel_model::Random::new(number);
@@ -9,7 +9,7 @@ fn signature(number: u64, length: usize) -> Vec<u8> {
 }
 
 fn open(directory: &Simulated, noted: &[Noted]) -> Signatures {
-    Signatures::open(Box::new(directory.clone()), noted, None, 1_000).unwrap()
+    Signatures::open(Box::new(directory.clone()), (noted, 0), None, 1_000).unwrap()
 }
 
 #[test]
@@ -22,8 +22,9 @@ fn an_id_survives_compaction_and_a_restart() {
     for round in 0..3 {
         let mut used = Used::default();
         (0..60).filter(|number| kept(*number)).for_each(|number| used.add(ids[number]));
-        signatures.close();
-        let replaced = signatures.compact(used, 50 + round * 25).unwrap();
+        let closed = signatures.close();
+        let (replaced, compacted) = signatures.compact(closed, used, 50 + round * 25, &mut || Ok(()));
+        compacted.unwrap();
         signatures.remove(&replaced).unwrap();
         for (number, id) in ids.iter().enumerate() {
             let read = signatures.read(*id);
@@ -73,7 +74,49 @@ fn signatures_of_closed_segments_are_not_shared_while_it_is_found_out_what_is_us
         signatures.add(&signature(number, 90)).unwrap();
     }
     signatures.write(true).unwrap();
-    signatures.close();
+    let _ = signatures.close();
     assert_ne!(signatures.add(&signature(0, 90)).unwrap(), first);
     signatures.reopen();
+}
+
+#[test]
+fn a_segment_that_is_filled_while_it_is_found_out_what_is_used_is_not_compacted() {
+    let signatures = open(&Simulated::default(), &[]);
+    let first = signatures.add(&signature(0, 90)).unwrap();
+    let closed = signatures.close();
+    // The rows were gone through before these came.
+    let ids: Vec<_> = (1..40).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
+    signatures.write(true).unwrap();
+    assert!(ids[38].segment > first.segment + 1);
+    let (replaced, compacted) = signatures.compact(closed, Used::default(), 100, &mut || Ok(()));
+    compacted.unwrap();
+    signatures.remove(&replaced).unwrap();
+    for (number, id) in (1..).zip(ids) {
+        assert_eq!(signatures.read(id).unwrap(), signature(number, 90));
+    }
+}
+
+#[test]
+fn a_signature_is_counted_once_and_one_that_is_not_found_keeps_the_segment() {
+    let directory = Simulated::default();
+    let signatures = open(&directory, &[]);
+    let ids: Vec<_> = (0..30).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
+    signatures.write(true).unwrap();
+    let compact = |used: &[SignatureId]| {
+        let closed = signatures.close();
+        let mut all = Used::default();
+        used.iter().for_each(|id| all.add(*id));
+        signatures.compact(closed, all, 50, &mut || Ok(()))
+    };
+    // Many pages have the first one.
+    let files = directory.files().len();
+    let elsewhere = SignatureId { offset: ids[0].offset + 1, ..ids[0] };
+    let (_, compacted) = compact(&[ids[0], elsewhere]);
+    assert!(compacted.unwrap_err().to_string().contains("lacks signatures"));
+    assert_eq!(directory.files().len(), files, "nothing unfinished is left");
+    assert_eq!(signatures.read(ids[1]).unwrap(), signature(1, 90));
+    let (replaced, compacted) = compact(&[ids[0]; 20]);
+    compacted.unwrap();
+    signatures.remove(&replaced).unwrap();
+    assert!(signatures.read(ids[1]).is_err() && signatures.read(ids[0]).is_ok());
 }

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Store, StoreError, Write};
+use crate::files::sync_directory;
 
 /// Page cache of sled in bytes, of all databases together. It takes about three times this in memory.
 const CACHE_BYTES: u64 = 128 << 20;
@@ -82,11 +83,16 @@ impl Store for Sled {
                 None => batch.remove(key),
             }
         }
-        self.db.apply_batch(batch).map_err(|error| failure(&self.dir, error))
+        let applied = guarded(&self.dir, "writing", || self.db.apply_batch(batch))?;
+        applied.map_err(|error| failure(&self.dir, error))
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        self.db.flush().map(drop).map_err(|error| failure(&self.dir, error))
+        let flushed = guarded(&self.dir, "flushing", || self.db.flush())?;
+        flushed.map_err(|error| failure(&self.dir, error))?;
+        // Long rows are files, whose names the engine does not sync.
+        let blobs = self.dir.join("blobs");
+        if blobs.is_dir() { sync_directory(&blobs) } else { Ok(()) }
     }
 
     fn bytes_on_disk(&self) -> u64 {

@@ -97,6 +97,9 @@ impl Core {
         match (band_keys, next) {
             (Some(band_keys), Some(next)) => {
                 self.tables.renew(entry, &band_keys, next);
+                if let Some(record) = self.signatures.handed_on(next) {
+                    self.tables.partition_mut(entry).columns.set_record(entry.slot, record);
+                }
                 return Some(next);
             }
             (band_keys, _) => self.drop_entry(entry, band_keys),

@@ -20,7 +20,8 @@ impl LocalNode {
             let mut core = self.write();
             core.tables.host(&hosting, before != Some(hosting.version));
             if std::mem::take(&mut change.unread) {
-                scan::read(&mut core).map_err(|error| NodeError::Damaged(error.to_string()))?;
+                scan::read(&mut core, &self.stopping)
+                    .map_err(|error| NodeError::Damaged(error.to_string()))?;
             }
             let mut hosted = self.hosted_mut();
             hosted.plan = Some(hosting.version);

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_model::PageId;
 use doppel_model::signature::Signature;
@@ -33,7 +34,7 @@ pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
 }
 
 /// Stores what belongs to the partitions that the node has now.
-pub(super) fn read(core: &mut Core) -> Result<(), Error> {
+pub(super) fn read(core: &mut Core, stopping: &AtomicBool) -> Result<(), Error> {
     let Core { tables, signatures, .. } = core;
     match signatures {
         Signatures::Own(file) => {
@@ -50,6 +51,7 @@ pub(super) fn read(core: &mut Core) -> Result<(), Error> {
                 if let Ok(signature) = Signature::from_bytes(bytes) {
                     store(tables, &signature, Record { offset: place.at, bytes: place.bytes });
                 }
+                !stopping.load(Ordering::Relaxed)
             });
             // What was not read is fetched when its page claims it.
             if let Err(error) = read {

@@ -72,6 +72,14 @@ impl Signatures {
         }
     }
 
+    /// The record of the same signature as `page` has it, when another page had it until now; none if it stays where it is.
+    pub(crate) fn handed_on(&mut self, page: PageId) -> Option<Record> {
+        match self {
+            Self::Own(_) => None,
+            Self::Shared(shared) => Some(shared.place(page)).filter(|record| *record != Record::NOWHERE),
+        }
+    }
+
     /// The signature of a record. `buffer` is scratch.
     pub(crate) fn read(&self, record: Record, buffer: &mut Vec<u8>) -> Result<Signature, Unreadable> {
         match self {

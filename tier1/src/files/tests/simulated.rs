@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use doppel_model::Random;
 
-use super::{Directory, File};
+use crate::files::{Directory, File};
 
 #[derive(Debug, Clone, Default)]
 struct Content {

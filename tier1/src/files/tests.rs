@@ -1,0 +1,3 @@
+//! Files for tests.
+
+pub(crate) mod simulated;
