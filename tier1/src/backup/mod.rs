@@ -32,9 +32,9 @@ use serde::{Deserialize, Serialize};
 
 pub use reader::{Reader, Unusable};
 
-use crate::Database;
 use crate::check;
 use crate::check::rows::{RowKey, piece};
+use crate::database::Database;
 use crate::key;
 use crate::range_map::{RangeMap, directories};
 use crate::record;

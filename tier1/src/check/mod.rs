@@ -36,7 +36,7 @@ use serde::de::DeserializeOwned;
 
 pub use finding::{EXAMPLES_MAX, Finding, Findings, Invariant};
 
-use crate::Database;
+use crate::database::Database;
 use crate::key;
 use crate::progress;
 use crate::range_map::{RangeMap, directories};

@@ -17,7 +17,7 @@ use super::direct::Direct;
 use super::feed::Extent;
 use super::owner::{Opened, Owner};
 use super::rows::Rows;
-use crate::Database;
+use crate::database::Database;
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;

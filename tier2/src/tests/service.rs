@@ -34,7 +34,13 @@ pub(super) fn come_to_rest(tier2: &Tier2) {
 pub(super) fn open(config: Config, pages: &Pages) -> (Arc<Tier2>, mpsc::Receiver<Vec<SearchResult>>) {
     let (sender, receiver) = mpsc::channel();
     let source = Source::new(pages, move |results| drop(sender.send(results)));
-    (Tier2::open(config, source).unwrap(), receiver)
+    let tier2 = Tier2::open(config, source).unwrap();
+    let begin = Instant::now();
+    while tier2.load().is_err() {
+        assert!(begin.elapsed() < LONG, "the index is not brought up to date");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    (tier2, receiver)
 }
 
 /// Puts of a collection of families, each with a search.
