@@ -115,11 +115,18 @@ fn flip(path: &Path, part: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
+/// Does something to the only file of a directory.
+fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
+    let files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    damage(&files[0]);
+}
+
 /// A name, the expected message of the check, and the damage done to a directory.
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 17] = [
+const FILES: [Damage; 21] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
@@ -166,6 +173,18 @@ const FILES: [Damage; 17] = [
     ),
     ("a flipped bit in the database's file", "", |dir| {
         flip(&dir.join("tier1/range-0/db"), b"http://alone.example/14");
+    }),
+    ("no log", "range-0/log is damaged (it has no file)", |dir| {
+        only_file(&dir.join("tier1/range-0/log"), |path| fs::remove_file(path).unwrap());
+    }),
+    ("a log without its end", "range-0/log is damaged (it ends with record", |dir| {
+        only_file(&dir.join("tier1/range-0/log"), |path| cut(path, |length| length - 1));
+    }),
+    ("no signatures", "00000000.sig is missing", |dir| {
+        fs::remove_file(dir.join("tier1/range-0/signatures/00000000.sig")).unwrap();
+    }),
+    ("signatures cut in half", "00000000.sig is missing or cut", |dir| {
+        cut(&dir.join("tier1/range-0/signatures/00000000.sig"), |length| length / 2);
     }),
     ("a damaged signature", "the checksum does not match", |dir| {
         let path = dir.join("tier1/range-0/signatures/00000000.sig");

@@ -2,7 +2,7 @@
 //!
 //! Pages, groups, the pending queue and the change feed live in shards. The shards of one process are
 //! a deterministic state machine (`machine`) that one writer thread feeds with commands; a group of
-//! commands becomes one atomic, flushed batch of the store before anything is acknowledged or any
+//! commands becomes one record of the range's log (`database`), on disk before anything is acknowledged or any
 //! effect is carried out (G2). Comparison of signatures happens outside the machine: for a new version
 //! in the caller's thread (`service::hint`), for background work in the worker thread.
 //!

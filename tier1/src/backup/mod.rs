@@ -61,7 +61,7 @@ pub(crate) enum Kind {
     End = b'e',
 }
 
-/// Rows written together. Larger batches slow sled down.
+/// Rows of a commit.
 const ROWS_AT_ONCE: usize = 1_000;
 
 /// Why there is no database of a backup.

@@ -215,6 +215,12 @@ impl Database {
         Arc::new(Uncached(Arc::clone(&self.inner)))
     }
 
+    /// Moves what is in memory, so that the next start has no log to read. Nothing is lost without it.
+    pub(crate) fn rest(&self) -> Result<(), StoreError> {
+        // What is thrown away with the process is not moved at its end.
+        if lock(&self.inner.commits).log.is_some() { self.inner.move_all() } else { Ok(()) }
+    }
+
     /// The id of the signature in a row.
     pub(crate) fn signature_id(&self, key: &[u8]) -> Result<Option<SignatureId>, StoreError> {
         self.inner.row(key, false)?.map(|row| id_of(key, &row)).transpose()

@@ -130,6 +130,11 @@ impl Tier1 {
                 tracing::error!("a tier-1 thread panicked");
             }
         }
+        for owner in &self.owners {
+            if let Some(Err(error)) = owner.database.as_ref().map(|database| database.rest()) {
+                tracing::warn!(%error, range = %owner.id, "the next start reads the log");
+            }
+        }
         self.feed_grew.notify_all();
     }
 

@@ -1,6 +1,6 @@
 //! The writer thread of a range: the only one that changes its shards.
 //!
-//! Tasks become commands, commands a commit, and only a flushed commit is answered or acted on. When a
+//! Tasks become commands, commands a commit, and only a commit that is on disk is answered or acted on. When a
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
 //! caller is told so until the process is restarted.
 
