@@ -1,11 +1,11 @@
 //! How far the collection had come, in a file beside the database. It shows when a database has lost its end.
 //!
-//! The engine takes a log that breaks off for one that was being written, and opens with the rows before the break.
-//! Rows of an earlier moment contradict nothing, so without this file a database that was cut, or replaced by an
-//! older copy, would be taken for sound.
+//! A log that breaks off in its last record is taken for one that was being written, and the database opens with the rows
+//! before the break. Rows of an earlier moment contradict nothing, so without this file a database that lost its last
+//! record or file of the log, or was replaced by an older copy, would be taken for sound.
 //!
-//! The number is written after its commit was flushed, so a sound database is never behind it. It is written once a
-//! second at most and is not flushed itself, so it may be older than the database, or lost.
+//! The number is written after its commit was on disk, so a sound database is never behind it. It is written once a
+//! second at most and is not synced itself, so it may be older than the database, or lost.
 
 use std::fs;
 use std::io;

@@ -112,15 +112,14 @@ impl Band<'_> {
             }
             // Those of which all are too short for this content are so for all that follow.
             trees.retain(|tree| self.admits_lengths(tree.shingles_max, *content));
-            let links = self.links(*content, &trees)?;
+            let mut links = self.links(*content, &trees)?.into_iter();
             let mut own = Tree::default();
-            let mut at = 0;
             trees.retain_mut(|tree| {
-                at += 1;
-                if links[at - 1] {
+                let is_linked = links.next() == Some(true);
+                if is_linked {
                     own.absorb(tree);
                 }
-                !links[at - 1]
+                !is_linked
             });
             own.push(*content);
             trees.push(own);

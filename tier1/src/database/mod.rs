@@ -86,6 +86,13 @@ fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
     SignatureId::from_bytes(row).ok_or_else(|| record::damaged(key, "no id of a signature"))
 }
 
+impl Commits {
+    /// Whether this owner has made a commit.
+    fn has_begun(&self) -> bool {
+        self.last.epoch == self.epoch
+    }
+}
+
 fn failed_before() -> StoreError {
     StoreError::Engine("nothing is written after a commit that failed".to_owned())
 }
@@ -183,7 +190,7 @@ impl Inner {
             }
         }
         self.signatures.write(commits.log.is_some())?;
-        let (expected, epoch) = (commits.last, commits.epoch);
+        let (expected, epoch, has_begun) = (commits.last, commits.epoch, commits.has_begun());
         if let Some(log) = &mut commits.log {
             let mut append = |expected, payload: &Payload<'_>| match log.append(expected, epoch, payload)? {
                 Appended::Done(position) => Ok(position),
@@ -193,8 +200,7 @@ impl Inner {
                 ))),
             };
             // A new owner says so before its first commit.
-            let expected =
-                if expected.epoch < epoch { append(expected, &Payload::TakeOver)? } else { expected };
+            let expected = if has_begun { expected } else { append(expected, &Payload::TakeOver)? };
             commits.last = append(expected, &Payload::Rows(Cow::Borrowed(&writes)))?;
         }
         let mut unmoved = self.unmoved_mut();

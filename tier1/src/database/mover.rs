@@ -136,10 +136,12 @@ impl Drop for Mover {
 fn run(inner: &Inner, signal: &Signal) {
     let (mut learned, mut last_moved) = (None, Instant::now());
     loop {
-        let more = inner.signatures.learn_contents(&mut learned).unwrap_or_else(|error| {
-            tracing::warn!(%error, "pages with the same content may be stored more than once");
-            true
-        });
+        // Whoever only reads has nothing to share, and the index reads the same files at a start.
+        let more = lock(&inner.commits).has_begun()
+            && inner.signatures.learn_contents(&mut learned).unwrap_or_else(|error| {
+                tracing::warn!(%error, "pages with the same content may be stored more than once");
+                true
+            });
         let (wanted, stopping) = {
             let state = lock(&signal.state);
             let idle = |state: &mut State| !state.wanted && !state.stopping && !more;

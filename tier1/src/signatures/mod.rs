@@ -99,8 +99,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Signatures {
-    /// Opens the segments, of which there were so many bytes after the last compaction. Those that were noted must be there; what is behind the end of the last one was never
-    /// named by a row, as far as `last` says, the greatest id that a row names which was not noted.
+    /// Opens the segments, of which there were so many bytes after the last compaction. Those that were noted must be
+    /// there. `last` is the greatest id that a row names and that was not noted: what is behind it in the last segment
+    /// was never named, and is cut off.
     ///
     /// # Errors
     /// When a segment is missing, cut or damaged, or cannot be opened.

@@ -124,8 +124,7 @@ pub(super) fn open_all(
     }
     // The process that wrote the rest may have died before it was on disk.
     for (number, segment) in &segments {
-        let is_noted = |one: &&Noted| one.segment == *number && one.length >= segment.length();
-        if !noted.iter().any(|one| is_noted(&one)) {
+        if !noted.iter().any(|one| one.segment == *number && one.length >= segment.length()) {
             segment.sync(directory)?;
         }
     }
