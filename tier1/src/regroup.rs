@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use doppel_model::pairwise::{Bands, Comparison, Policy};
-use doppel_model::parity::{self, Bitmap};
+use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{Tau, UnionFind};
 
@@ -97,7 +97,7 @@ struct Stars<'r, E> {
     /// None for a content that cannot be had.
     rays: Vec<Option<Ray>>,
     /// Of every content, or of none for one that cannot be had: its shingles and their bitmap.
-    bitmaps: Vec<(u32, Bitmap)>,
+    bitmaps: Vec<(u32, Box<[u64]>)>,
     /// The contents that have a key. While stars are dealt, those without one; afterwards all of them, by center and
     /// from the farthest to the nearest.
     keys: HashMap<Key, Vec<usize>>,
@@ -115,7 +115,11 @@ impl<'r, E> Stars<'r, E> {
             let signature = kept.get(number)?;
             // A star of its own, until it is dealt to another.
             rays.push(signature.as_ref().map(|_| Ray { center: number, distance: 0 }));
-            let bitmap = |signature: &Arc<Signature>| (signature.shingles(), parity::bitmap(signature));
+            let bitmap = |signature: &Arc<Signature>| {
+                let mut bitmap = Vec::new();
+                parity::append(signature, &mut bitmap);
+                (signature.shingles(), bitmap.into())
+            };
             bitmaps.push(signature.as_ref().map(bitmap).unwrap_or_default());
             if let Some(signature) = signature.filter(|signature| policy.comparable(signature)) {
                 for key in cut.keys(signature.sketch()).enumerate() {

@@ -71,12 +71,10 @@ impl Contents {
         self.tokens.push(signature.tokens());
         self.shingles.push(signature.shingles());
         self.sketches.push(*signature.sketch());
-        let start = self.bitmaps.len();
-        self.bitmap_starts.push(start as u64);
+        self.bitmap_starts.push(self.bitmaps.len() as u64);
         // What is never compared by similarity needs no bitmap.
         if self.policy.comparable(signature) {
-            self.bitmaps.resize(start + parity::words(signature.shingles()), 0);
-            parity::fill(signature, &mut self.bitmaps[start..]);
+            parity::append(signature, &mut self.bitmaps);
         }
         Ok(ContentIndex(next))
     }

@@ -16,29 +16,22 @@ pub const WORDS_MIN: usize = 8;
 /// The words of the longest one: 16,384 bits. Larger sets fill it, and then it rejects little.
 pub const WORDS_MAX: usize = 256;
 
-/// A bitmap of the shortest length.
-pub type Bitmap = [u64; WORDS_MIN];
-
-/// The shortest bitmap of a signature. It rejects most pairs of up to a thousand shingles that are not near-duplicates,
-/// and hardly any of far more.
-#[must_use]
-pub fn bitmap(signature: &Signature) -> Bitmap {
-    let mut bitmap = [0; WORDS_MIN];
-    fill(signature, &mut bitmap);
-    bitmap
-}
-
 /// The words of a bitmap for a set of this many hashes: about one to two bits for each. Fewer would be flipped to and
 /// fro, and all bitmaps would differ in half of their bits.
-#[must_use]
-pub fn words(hashes: u32) -> usize {
+fn words(hashes: u32) -> usize {
     (hashes as usize).div_ceil(64).next_power_of_two().clamp(WORDS_MIN, WORDS_MAX)
 }
 
-/// Writes the bitmap of a signature's shingles to `words`, whose number is a power of two.
-pub fn fill(signature: &Signature, words: &mut [u64]) {
+/// Appends the bitmap of a signature's shingles, as long as they need.
+pub fn append(signature: &Signature, bitmaps: &mut Vec<u64>) {
+    let start = bitmaps.len();
+    bitmaps.resize(start + words(signature.shingles()), 0);
+    fill(signature, &mut bitmaps[start..]);
+}
+
+/// Flips the bits of a signature's shingles in zeros, whose number is a power of two.
+fn fill(signature: &Signature, words: &mut [u64]) {
     debug_assert!(words.len().is_power_of_two());
-    words.fill(0);
     let last = words.len() - 1;
     for hash in signature.set() {
         words[(hash >> 6) as usize & last] ^= 1 << (hash & 63);
@@ -74,7 +67,7 @@ mod tests {
     use crate::signature::Builder;
 
     fn bitmap(signature: &Signature, words: usize) -> Vec<u64> {
-        let mut bitmap = vec![u64::MAX; words];
+        let mut bitmap = vec![0; words];
         fill(signature, &mut bitmap);
         bitmap
     }

@@ -4,11 +4,11 @@
 //! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
 //! are used again.
 
-use doppel_model::parity::{self, Bitmap};
+use doppel_model::parity;
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use doppel_partitioning::LengthVector;
 
-use super::truncated_minhash::TruncatedMinHash;
+use super::bitmaps::Bitmaps;
 
 /// A partner that the entry's own search has reported, and through which it is linked to its cluster: see
 /// [`search`](super::search).
@@ -59,11 +59,10 @@ impl Record {
 
 /// What is kept of a content in memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct Entry<'e> {
     pub(crate) content: ContentHash,
     pub(crate) lengths: LengthVector,
-    pub(crate) truncated_minhash: TruncatedMinHash,
-    pub(crate) parity: Bitmap,
+    pub(crate) bitmap: &'e [u64],
     pub(crate) record: Record,
     pub(crate) insert_seq: InsertSeq,
     /// The page that is named for the content in answers, and that searches for it.
@@ -78,8 +77,7 @@ pub(crate) struct Columns {
     dimensions: usize,
     content: Vec<ContentHash>,
     lengths: Vec<u32>,
-    truncated_minhash: Vec<TruncatedMinHash>,
-    parity: Vec<Bitmap>,
+    bitmaps: Bitmaps,
     offset: Vec<u64>,
     bytes: Vec<u32>,
     insert_seq: Vec<InsertSeq>,
@@ -100,7 +98,8 @@ pub(crate) fn make_room<T>(column: &mut Vec<T>, more: usize) {
     }
 }
 
-fn push<T>(column: &mut Vec<T>, value: T) {
+/// Adds an item the same way.
+pub(crate) fn push<T>(column: &mut Vec<T>, value: T) {
     make_room(column, 1);
     column.push(value);
 }
@@ -111,8 +110,7 @@ impl Columns {
             dimensions,
             content: Vec::new(),
             lengths: Vec::new(),
-            truncated_minhash: Vec::new(),
-            parity: Vec::new(),
+            bitmaps: Bitmaps::default(),
             offset: Vec::new(),
             bytes: Vec::new(),
             insert_seq: Vec::new(),
@@ -128,7 +126,7 @@ impl Columns {
     }
 
     /// Stores an entry; returns its slot.
-    pub(crate) fn insert(&mut self, entry: &Entry) -> u32 {
+    pub(crate) fn insert(&mut self, entry: &Entry<'_>) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -136,8 +134,6 @@ impl Columns {
                 push(&mut self.content, entry.content);
                 make_room(&mut self.lengths, self.dimensions);
                 self.lengths.resize(self.lengths.len() + self.dimensions, 0);
-                push(&mut self.truncated_minhash, entry.truncated_minhash);
-                push(&mut self.parity, entry.parity);
                 push(&mut self.offset, 0);
                 push(&mut self.bytes, 0);
                 push(&mut self.insert_seq, VACANT);
@@ -154,8 +150,7 @@ impl Columns {
         let at = slot as usize;
         self.content[at] = entry.content;
         self.lengths[at * self.dimensions..][..self.dimensions].copy_from_slice(entry.lengths.as_slice());
-        self.truncated_minhash[at] = entry.truncated_minhash;
-        self.parity[at] = entry.parity;
+        self.bitmaps.insert(slot, entry.bitmap);
         self.set_record(slot, entry.record);
         self.marks[at] = if entry.comparable { COMPARABLE } else { 0 };
         self.renew(slot, entry.insert_seq, entry.page);
@@ -183,6 +178,7 @@ impl Columns {
     /// Frees a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
         self.insert_seq[slot as usize] = VACANT;
+        self.bitmaps.remove(slot);
         self.free.push(slot);
     }
 
@@ -231,15 +227,10 @@ impl Columns {
         self.lengths[slot as usize * self.dimensions]
     }
 
-    #[inline]
-    pub(crate) fn truncated_minhash(&self, slot: u32) -> &TruncatedMinHash {
-        &self.truncated_minhash[slot as usize]
-    }
-
     /// How many shingles the entry and a content of `total` with this bitmap have in common at most.
     #[inline]
-    pub(crate) fn shared_max(&self, slot: u32, total: u32, bitmap: &Bitmap) -> u32 {
-        parity::shared_max(total, self.total(slot), parity::differing(bitmap, &self.parity[slot as usize]))
+    pub(crate) fn shared_max(&self, slot: u32, total: u32, bitmap: &[u64]) -> u32 {
+        parity::shared_max(total, self.total(slot), parity::differing(bitmap, self.bitmaps.get(slot)))
     }
 
     pub(crate) fn page(&self, slot: u32) -> PageId {
@@ -327,8 +318,7 @@ impl Columns {
         }
         of(&self.content)
             + of(&self.lengths)
-            + of(&self.truncated_minhash)
-            + of(&self.parity)
+            + self.bitmaps.bytes()
             + of(&self.offset)
             + of(&self.bytes)
             + of(&self.insert_seq)

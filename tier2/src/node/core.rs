@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_partitioning::LengthVector;
@@ -14,14 +13,11 @@ use super::fetched::{Fetched, PAGES_MAX, Wanted};
 use super::local_index::LocalIndex;
 use super::signatures::Signatures;
 use super::tables::{EntryRef, Tables};
-use super::truncated_minhash;
 
 /// Tables and signatures.
 pub(crate) struct Core {
     pub(crate) tables: Tables,
     pub(crate) signatures: Signatures,
-    /// Fewer agreeing minima reject a candidate.
-    pub(crate) least_agreeing: u32,
     /// Signatures that could not be read from the file, so far.
     unreadable: AtomicU64,
 }
@@ -34,9 +30,8 @@ pub(crate) struct Read {
 }
 
 impl Core {
-    pub(crate) fn new(policy: Policy, tables: Tables, signatures: Signatures) -> Self {
-        let least_agreeing = truncated_minhash::least_agreeing(policy.tau);
-        Self { tables, signatures, least_agreeing, unreadable: AtomicU64::new(0) }
+    pub(crate) fn new(tables: Tables, signatures: Signatures) -> Self {
+        Self { tables, signatures, unreadable: AtomicU64::new(0) }
     }
 
     /// `page` has this content, whose home is a partition of this node.

@@ -6,7 +6,7 @@
 //! | `batch`, `search`, `found` | a batch of searches; one search: why its cost does not grow with a cluster |
 //! | `core`, `learning` | tables and signatures together; what they learn from a search |
 //! | `tables`, `roles`, `partition` | which content is where; who is compared for its copies |
-//! | `columns`, `pages`, `bands`, `buckets`, `truncated_minhash` | what a partition is made of |
+//! | `columns`, `bitmaps`, `pages`, `bands`, `buckets` | what a partition is made of |
 //! | `export`, `ingest` | entries that leave, and what is taken in |
 //! | `feeding` | a range tells everything that the node must have |
 //! | `repeats` | pages that are to be searched for again |
@@ -20,6 +20,7 @@
 
 pub(crate) mod bands;
 pub(crate) mod batch;
+mod bitmaps;
 pub(crate) mod buckets;
 pub(crate) mod columns;
 pub(crate) mod core;
@@ -45,7 +46,6 @@ mod scan;
 mod search;
 pub(crate) mod signatures;
 pub(crate) mod tables;
-pub(crate) mod truncated_minhash;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

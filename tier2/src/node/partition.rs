@@ -68,7 +68,7 @@ impl Partition {
     }
 
     /// Stores an entry that is younger than all others. One that is not comparable has no `band_keys`.
-    pub(crate) fn insert(&mut self, entry: &Entry, band_keys: &BandKeys) -> u32 {
+    pub(crate) fn insert(&mut self, entry: &Entry<'_>, band_keys: &BandKeys) -> u32 {
         let slot = self.columns.insert(entry);
         self.bands.insert(band_keys, slot);
         self.note(slot);

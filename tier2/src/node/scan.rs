@@ -30,7 +30,7 @@ pub(super) fn open(config: &NodeConfig) -> Result<Core, Error> {
         None => Signatures::Own(SignatureFile::open(&dir.join(SIGNATURES))?),
     };
     let tables = Tables::new(config.policy, Arc::new(Lexicon::unlearned(1)?));
-    Ok(Core::new(config.policy, tables, signatures))
+    Ok(Core::new(tables, signatures))
 }
 
 /// Stores what belongs to the partitions that the node has now.

@@ -1,8 +1,8 @@
 //! One search: candidates, rejection, exact comparison.
 //!
 //! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
-//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths, its
-//! truncated minima or its parity bitmap, or compared exactly.
+//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths
+//! or its parity bitmap, or compared exactly.
 //!
 //! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
 //! oldest, verified partner of a searched entry becomes its *center*, and is marked as one from then on. When a
@@ -45,7 +45,7 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use doppel_model::pairwise::Comparison;
-use doppel_model::parity::{self, Bitmap};
+use doppel_model::parity;
 use doppel_model::signature::Signature;
 use doppel_model::{InsertSeq, Tau};
 use doppel_partitioning::{BoundingSpace, LengthVector};
@@ -58,7 +58,6 @@ use super::fetched::{Fetched, Wanted};
 use super::found::{Found, Partner, Passed};
 use super::local_index::LocalIndex;
 use super::tables::EntryRef;
-use super::truncated_minhash::{self, TruncatedMinHash};
 
 /// The query order of a search that does not belong to a pass: it is after all others.
 const LAST_QUERY_ORDER: u32 = u32::MAX - 1;
@@ -71,6 +70,7 @@ const STEPS: u32 = 512;
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     buffer: Vec<u8>,
+    bitmap: Vec<u64>,
 }
 
 /// Who is searched for.
@@ -101,6 +101,8 @@ impl Core {
             return Ok(found);
         }
         found.band_keys = self.tables.band_keys(signature);
+        scratch.bitmap.clear();
+        parity::append(signature, &mut scratch.bitmap);
         let mut search = NodeSearch {
             index: self,
             signature,
@@ -109,8 +111,7 @@ impl Core {
                 self.tables.partition(entry).columns.query_order(entry.slot)
             }),
             space,
-            truncated_minhash: truncated_minhash::pack(signature.sketch()),
-            parity: parity::bitmap(signature),
+            bitmap: &scratch.bitmap,
             oldest: None,
             far: Vec::new(),
             found,
@@ -130,8 +131,7 @@ struct NodeSearch<'i, 's> {
     own: Option<(EntryRef, InsertSeq)>,
     query_order: u32,
     space: BoundingSpace,
-    truncated_minhash: TruncatedMinHash,
-    parity: Bitmap,
+    bitmap: &'s [u64],
     /// The signature of the oldest partner.
     oldest: Option<Arc<Signature>>,
     /// Entries compared in vain and centers that the bitmap rejects, oldest first, and at most their distance.
@@ -219,14 +219,12 @@ impl<'i> NodeSearch<'i, '_> {
         if self.own.is_some_and(|(own, _)| own == entry)
             || !columns.is_center(slot)
                 && (searches_later || self.is_covered(center) || self.is_covered(columns.second_center(slot)))
-            || truncated_minhash::agreeing(&self.truncated_minhash, columns.truncated_minhash(slot))
-                < self.index.least_agreeing
             || !self.space.admits(columns.lengths(slot))
         {
             return;
         }
         let (own, other) = (self.signature.shingles(), columns.total(slot));
-        let shared_max = columns.shared_max(slot, own, &self.parity);
+        let shared_max = columns.shared_max(slot, own, self.bitmap);
         if !self.index.tables.policy.admits(shared_max, own, other) {
             if columns.is_center(slot) {
                 self.far.push(Center { insert_seq, distance: distance(shared_max, own, other).0 });

@@ -23,7 +23,6 @@ use super::bands::{self, BandKeys};
 use super::columns::{Center, Entry, FIRST_INSERT_SEQ, Record};
 use super::local_index::LocalIndex;
 use super::partition::{Partition, State};
-use super::truncated_minhash;
 
 /// Insertion sequences and query orders are numbered anew above this; what one pass adds is far less than what is left.
 const NUMBERS_MAX: u32 = u32::MAX - (1 << 28);
@@ -57,6 +56,8 @@ pub(crate) struct Tables {
     pub(super) next_query_order: u32,
     /// An entry could not be taken out of the bands.
     unclean: bool,
+    /// Scratch: the bitmap of what is inserted.
+    bitmap: Vec<u64>,
 }
 
 impl Tables {
@@ -74,6 +75,7 @@ impl Tables {
             next_insert_seq: FIRST_INSERT_SEQ,
             next_query_order: FIRST_QUERY_ORDER,
             unclean: false,
+            bitmap: Vec::new(),
         }
     }
 
@@ -208,11 +210,13 @@ impl Tables {
         signature: &Signature,
         record: Record,
     ) -> EntryRef {
+        let mut bitmap = std::mem::take(&mut self.bitmap);
+        bitmap.clear();
+        parity::append(signature, &mut bitmap);
         let entry = Entry {
             content: signature.content(),
             lengths,
-            truncated_minhash: truncated_minhash::pack(signature.sketch()),
-            parity: parity::bitmap(signature),
+            bitmap: &bitmap,
             record,
             insert_seq: self.take_insert_seq(),
             page,
@@ -220,6 +224,7 @@ impl Tables {
         };
         let band_keys = if entry.comparable { self.band_keys(signature) } else { BandKeys::new() };
         let slot = self.partitions[partition.index()].insert(&entry, &band_keys);
+        self.bitmap = bitmap;
         let entry = EntryRef { partition, slot };
         let (hasher, partitions) = (&self.hasher, &self.partitions);
         let hash = |entry: &EntryRef| {

@@ -65,8 +65,7 @@ fn run(steps: &[Step]) {
                     let entry = Entry {
                         content: ContentHash([0; 16]),
                         lengths: LengthVector::new(&[9]).unwrap(),
-                        truncated_minhash: [0; 4],
-                        parity: [0; 8],
+                        bitmap: &[0; 8],
                         record: Record { offset: 0, bytes: 0 },
                         insert_seq: next_insert_seq,
                         page: page(0),
