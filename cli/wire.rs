@@ -101,6 +101,7 @@ impl Engine {
             nodes: args.index_nodes,
             partitions: args.partitions,
             dimensions: args.dimensions,
+            snapshot_pause: args.snapshot_every.0,
             ..doppel_tier2::Config::new(dir.join("tier2"), policy)
         };
         let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;

@@ -113,14 +113,14 @@ fn undisturbed(rounds: &[PathBuf], acknowledged: &Path) -> (String, Vec<Duration
 
 #[test]
 fn nothing_acknowledged_is_lost() {
-    kill_while_loading(&[]);
+    kill_while_loading(&["--snapshot-every", "0s"]);
 }
 
 /// Each range has a database and messages to the others, the index learns a map, and the kill finds each at another
 /// moment.
 #[test]
 fn nothing_acknowledged_is_lost_by_several_ranges() {
-    kill_while_loading(&["--shards", "5", "--ranges", "3", "--partitions", "16"]);
+    kill_while_loading(&["--shards", "5", "--ranges", "3", "--partitions", "16", "--snapshot-every", "0s"]);
 }
 
 /// The loader's patience is short, so two of them do not share the machine.

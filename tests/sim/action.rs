@@ -131,6 +131,8 @@ pub(crate) enum Action {
         node: u32,
         files: Files,
     },
+    /// Nodes of tier 2 write snapshots.
+    Save,
     /// From now on one in so many calls between tier 2's router and its nodes fails; 0 for none.
     FailCalls {
         one_in: u8,
@@ -263,12 +265,12 @@ struct Making<'r> {
     stops: bool,
     redirects: u64,
     /// How often each class of action comes, in the order of [`Making::action`].
-    weights: [u64; 23],
+    weights: [u64; 24],
 }
 
 /// The weights of a common run.
-const WEIGHTS: [u64; 23] =
-    [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12];
+const WEIGHTS: [u64; 24] =
+    [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12, 8];
 
 impl<'r> Making<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
@@ -394,6 +396,7 @@ impl<'r> Making<'r> {
                 Action::FailCalls { one_in, seed: which }
             }
             22 => Action::Repeat { which, stop: self.stop() },
+            23 => Action::Save,
             18 => Action::Read { limit: 1 + self.random.below(20) as u8 },
             _ => {
                 let most = if self.random.once_in(5) { 200_000_000 } else { 5_000 };

@@ -8,17 +8,18 @@ use std::sync::{Arc, Mutex};
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::{
-    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, SearchResult, SourceError,
+    ContentSource, ContentsPage, IndexCommand, LogPosition, Moment, Orders, PageRange, Repeat, SearchResult,
+    SourceError,
 };
 use doppel_tier1::simulation::{Row, rows};
 use doppel_tier2::Config;
-use doppel_tier2::simulation::{Faults, Index, Waiting, files, node_file};
+use doppel_tier2::simulation::{Faults, Index, Waiting, files, node_files};
 use tempfile::TempDir;
 
 use super::action::Files;
 use super::contents::Contents;
 use super::order_log::{EPOCH, OrderLog};
-use super::store::AllStores;
+use super::store::{AllStores, RangeStore};
 use super::violation::{Checked, failed, holds};
 
 /// Nodes of tier 2.
@@ -41,6 +42,16 @@ pub(crate) struct Source {
     pub(crate) shards: u16,
     pub(crate) contents: &'static Contents,
     pub(crate) results: Mutex<Vec<SearchResult>>,
+    /// The last order of each range.
+    pub(crate) ordered: Mutex<BTreeMap<RangeId, u64>>,
+    /// A planted mistake: a moment is named before its orders are carried out.
+    pub(crate) hasty: bool,
+}
+
+impl Source {
+    fn store(&self, range: RangeId) -> &RangeStore {
+        &self.all.stores[usize::from(range.0)]
+    }
 }
 
 impl ContentSource for Source {
@@ -90,6 +101,17 @@ impl ContentSource for Source {
             .iter()
             .map(|page| doppel_tier1::simulation::signature(&self.all.joined(), self.shards, *page))
             .collect())
+    }
+
+    fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {
+        let order = self.ordered.lock().unwrap().get(&range).copied().unwrap_or(0);
+        let index = self.store(range).by.commits();
+        let log = LogPosition { log: 1, epoch: 1, index, hash: 0 };
+        Ok(Some(Moment { log, order: if self.hasty { 0 } else { order } }))
+    }
+
+    fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
+        Ok(self.store(range).by.changed_since(since.index))
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
@@ -169,6 +191,7 @@ impl IndexSide {
     /// A range has an order for tier 2.
     pub(crate) fn order(&mut self, at: usize, command: IndexCommand, exchanged: bool) -> Checked {
         let (range, index) = (self.ranges()[at], self.logs[at].push(command.clone()));
+        self.source.ordered.lock().unwrap().insert(range, index);
         self.hand_over(range, index, command, exchanged)
     }
 
@@ -200,6 +223,7 @@ impl IndexSide {
         self.logs.fill_with(OrderLog::default);
         self.exchanged.clear();
         self.source.results.lock().unwrap().clear();
+        self.source.ordered.lock().unwrap().clear();
         if left == Files::Flushed {
             self.index().flush();
         }
@@ -215,8 +239,17 @@ impl IndexSide {
         let node = (node % NODES) as usize;
         self.killed = true;
         self.index().kill(node, left == Files::Flushed);
-        damage(&node_file(&self.config, node), left)?;
+        for path in node_files(&self.config, node) {
+            damage(&path, left)?;
+        }
         self.index().start(node).map_err(|e| failed("starting a node of the index")(e.into()))
+    }
+
+    /// Nodes write snapshots, unless a pass waits.
+    pub(crate) fn save(&self) {
+        if !self.index().has_pass() {
+            self.index().save();
+        }
     }
 
     /// Whether there is a pass to make or to go on with.
@@ -353,6 +386,8 @@ fn damage(path: &Path, left: Files) -> Checked {
     let damaged = match left {
         Files::Flushed | Files::AsTheyAre => Ok(()),
         Files::Lost => fs::remove_file(path),
+        // A snapshot may be whole beside signatures that are not.
+        Files::Cut(share) if share.is_multiple_of(2) && path.ends_with("snapshot.dat") => Ok(()),
         Files::Cut(share) => {
             let length = file.len() * u64::from(share) / 256;
             OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(length))

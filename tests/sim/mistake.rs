@@ -90,6 +90,8 @@ pub(crate) enum Mistake {
     LostRemoval,
     /// A node of the index that starts answers before it was told what it must have.
     AnsweredUnfed,
+    /// A snapshot of the index is of a moment whose orders are not all carried out.
+    HastySnapshot,
     /// A range that has died alone counts its orders to the index from 1 again.
     OrdersCountedAnew,
     /// After a start a page is asked for under the ticket of before, and answers to that come, too.
@@ -99,7 +101,7 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 40] = [
+    pub(crate) const ALL: [Self; 41] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -137,6 +139,7 @@ impl Mistake {
         Self::FalseCenter,
         Self::LostRemoval,
         Self::AnsweredUnfed,
+        Self::HastySnapshot,
         Self::OrdersCountedAnew,
         Self::TicketUsedTwice,
         Self::OldVersionAsNew,

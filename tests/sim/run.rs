@@ -94,6 +94,10 @@ impl World {
             Action::SendAgain { range } => self.send_again(*range as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
             Action::KillIndexNode { node, files } => self.index.kill_node(*node, *files),
+            Action::Save => {
+                self.index.save();
+                Ok(())
+            }
             Action::FailCalls { one_in, seed } => {
                 self.index.fail((*one_in).into(), (*seed).into());
                 Ok(())

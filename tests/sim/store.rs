@@ -1,8 +1,10 @@
 //! The stores of the ranges: in memory and atomic. What was not flushed is gone after a crash.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use doppel_tier1::simulation::{Intercept, Intercepted};
+use doppel_model::PageId;
+use doppel_tier1::simulation::{Intercept, Intercepted, page_of_row};
 use doppel_tier1::{Joined, Memory, RangeMap, Store, StoreError, Write};
 
 /// The store of one range.
@@ -15,11 +17,35 @@ pub(crate) struct Flushes {
     unflushed: Mutex<Vec<Vec<Write>>>,
     /// Commits to one flush.
     lazy: Option<usize>,
+    /// The log of the range.
+    log: Mutex<Changes>,
 }
+
+/// The pages that commits have changed: the number of all commits, and what the last of them changed.
+type Changes = (u64, VecDeque<Vec<PageId>>);
+
+/// Commits that the log reaches back.
+const KEPT: usize = 60;
 
 impl Flushes {
     pub(crate) fn new(lazy: Option<usize>) -> Self {
         Self { lazy, ..Self::default() }
+    }
+
+    /// Commits so far.
+    pub(crate) fn commits(&self) -> u64 {
+        self.log.lock().unwrap().0
+    }
+
+    /// The pages that were changed after so many commits, if the log reaches back to them.
+    pub(crate) fn changed_since(&self, commits: u64) -> Option<Vec<PageId>> {
+        let log = self.log.lock().unwrap();
+        let since = usize::try_from(log.0.checked_sub(commits)?).ok()?;
+        let first = log.1.len().checked_sub(since)?;
+        let mut pages: Vec<PageId> = log.1.range(first..).flatten().copied().collect();
+        pages.sort_unstable();
+        pages.dedup();
+        Some(pages)
     }
 
     /// The range dies: commits that were not flushed are gone.
@@ -32,6 +58,14 @@ impl Flushes {
 
 impl Intercept for Flushes {
     fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        {
+            let mut log = self.log.lock().unwrap();
+            log.0 += 1;
+            log.1.push_back(writes.iter().filter_map(|(key, _)| page_of_row(key)).collect());
+            if log.1.len() > KEPT {
+                log.1.pop_front();
+            }
+        }
         if let Some(every) = self.lazy {
             let before = writes.iter().map(|(key, _)| Ok((key.clone(), rows.get(key)?)));
             let mut unflushed = self.unflushed.lock().unwrap();

@@ -126,6 +126,8 @@ impl World {
                     shards: settings.shards,
                     contents,
                     results: std::sync::Mutex::default(),
+                    ordered: std::sync::Mutex::default(),
+                    hasty: planted.is(Mistake::HastySnapshot),
                 },
                 Faults {
                     one_in: 0,

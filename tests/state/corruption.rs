@@ -126,7 +126,7 @@ fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 21] = [
+const FILES: [Damage; 22] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
@@ -193,6 +193,13 @@ const FILES: [Damage; 21] = [
         bytes[middle] ^= 1;
         fs::write(path, bytes).unwrap();
     }),
+    (
+        "a damaged snapshot of the index",
+        "node-0/snapshot.dat: it is damaged; the next start does without it",
+        |dir| {
+            cut(&dir.join("tier2/node-0/snapshot.dat"), |length| length - 1);
+        },
+    ),
     ("a damaged partition map", "map.json: ", |dir| fs::write(dir.join("tier2/map.json"), "{}\n[]").unwrap()),
 ];
 

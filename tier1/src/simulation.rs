@@ -19,7 +19,7 @@ use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, 
 pub use envelope::{Envelope, Kind};
 pub use post::{PostReply, SimPost};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
-pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, redirect_forward};
+pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward};
 pub use worker::{Worker, last_ticket, signature};
 
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::node::SIGNATURES;
 use crate::node::file::{HEADER_BYTES, Records};
 use crate::node::signatures::IN_TIER1;
+use crate::node::snapshot::{self, SNAPSHOT};
 use crate::router::{PLAN, REQUESTS, plan_file, request_file};
 
 /// What the files have.
@@ -37,6 +38,17 @@ pub struct Report {
 /// When a file cannot be read.
 pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     let mut report = Report { present: dir.is_dir(), ..Report::default() };
+    for node in (0..).map(|node| node_dir(NodeId(node))).take_while(|node| dir.join(node).is_dir()) {
+        let path = dir.join(&node).join(SNAPSHOT);
+        let fail = |e| Error::io("read the snapshot", &path, e);
+        if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
+            report.bytes += metadata.len();
+            let damage = snapshot::damage(&dir.join(&node)).map_err(fail)?;
+            let damage =
+                damage.map(|damage| format!("{node}/{SNAPSHOT}: {damage}; the next start does without it"));
+            report.damage.extend(damage);
+        }
+    }
     for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(NodeId(node)))) {
         let path = dir.join(&name);
         let fail = |e| Error::io("read the signature file", &path, e);

@@ -12,6 +12,9 @@ use crate::error::Error;
 /// Partitions wanted on several nodes, unless a number is given.
 const PARTITIONS: u32 = 16;
 
+/// The least time between two snapshots, unless another is given.
+pub const SNAPSHOT_PAUSE: Duration = Duration::from_secs(5 * 60);
+
 /// Settings of an index.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -32,6 +35,8 @@ pub struct Config {
     pub batch_age: Duration,
     /// Threads that compare.
     pub threads: usize,
+    /// The least time between two snapshots while it runs; one more is written at the end.
+    pub snapshot_pause: Duration,
     /// Contents copied or dropped at a time when the mapping changes.
     pub step: usize,
 }
@@ -49,6 +54,7 @@ impl Config {
             batch_max: 5_000,
             batch_age: Duration::from_millis(50),
             threads: thread::available_parallelism().map_or(1, usize::from),
+            snapshot_pause: SNAPSHOT_PAUSE,
             step: 128,
         }
     }

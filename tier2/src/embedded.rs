@@ -181,6 +181,9 @@ impl Tier2 {
             if worker.join().is_err() {
                 tracing::error!("the thread of tier 2 ended in a panic");
             }
+            if let Err(error) = self.router.save_now() {
+                tracing::info!(%error, "no snapshot of the index is written; the next start makes it anew");
+            }
             self.nodes.iter().for_each(|node| node.flush());
         }
     }

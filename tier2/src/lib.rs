@@ -31,7 +31,7 @@ mod seed;
 #[doc(hidden)]
 pub mod simulation;
 
-pub use config::Config;
+pub use config::{Config, SNAPSHOT_PAUSE};
 pub use embedded::Tier2;
 pub use error::Error;
 

@@ -57,6 +57,28 @@ pub struct Repeat {
     pub content: ContentHash,
 }
 
+/// A record of a range's log. It names the moment of the range right after the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPosition {
+    /// A number that no other log has.
+    pub log: u64,
+    /// The owner that wrote the record.
+    pub epoch: u64,
+    /// The number of the record.
+    pub index: u64,
+    /// The hash of its bytes.
+    pub hash: u128,
+}
+
+/// A moment of a range, as tier 1 and tier 2 count it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// A record. What its commit and those before it had to order was handed over.
+    pub log: LogPosition,
+    /// The index of the last order that was handed over by then; 0 for none.
+    pub order: u64,
+}
+
 /// Why tier 1 does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum SourceError {
@@ -96,6 +118,51 @@ pub trait ContentSource: Send + Sync {
         after: Option<PageId>,
         limit: usize,
     ) -> Result<ContentsPage, SourceError>;
+
+    /// The present contents of those of these pages, at most [`CONTENTS_MAX`], that have one with tokens.
+    ///
+    /// # Errors
+    /// See [`SourceError`].
+    fn contents_of(&self, pages: &[PageId]) -> Result<Vec<(PageId, ContentHash)>, SourceError> {
+        let mut contents = Vec::with_capacity(pages.len());
+        for some in pages.chunks(SIGNATURES_MAX) {
+            let found = some.iter().zip(self.signatures(some)?);
+            let has_tokens = found.filter_map(|(page, found)| Some((*page, found?)));
+            contents.extend(
+                has_tokens.filter(|(_, one)| one.tokens() > 0).map(|(page, one)| (page, one.content())),
+            );
+        }
+        Ok(contents)
+    }
+
+    /// A late moment of a range; none where no log is kept.
+    ///
+    /// # Errors
+    /// See [`SourceError`].
+    fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {
+        let _ = range;
+        Ok(None)
+    }
+
+    /// The pages of a range that have changed since a record, and perhaps some that have not, each once. None when the
+    /// log does not reach back to the record.
+    ///
+    /// # Errors
+    /// See [`SourceError`].
+    fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
+        let _ = (range, since);
+        Ok(None)
+    }
+
+    /// Records of a range after this index are of use to tier 2, none when it is `None`. They are kept as long as there
+    /// is room for them. Until this is first called, all are.
+    ///
+    /// # Errors
+    /// See [`SourceError`].
+    fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), SourceError> {
+        let _ = (range, after);
+        Ok(())
+    }
 
     /// The present signatures of at most [`SIGNATURES_MAX`] pages. The entry of a page without content is `None`.
     ///

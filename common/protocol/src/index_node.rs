@@ -14,7 +14,7 @@ use doppel_model::{
 use doppel_partitioning::{Bounds, LengthVector, Lexicon};
 use serde::{Deserialize, Serialize};
 
-use super::content_source::{PageRange, Repeat};
+use super::content_source::{LogPosition, PageRange, Repeat};
 use super::index::Pair;
 pub use super::node_load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
 
@@ -120,6 +120,10 @@ pub struct Applied {
     pub position: Option<(Epoch, u64)>,
     /// The number of contents in its serving partitions.
     pub contents: u64,
+    /// The moment of the range that the node has taken up from its snapshot; none once the range has fed the node.
+    pub resumed: Option<LogPosition>,
+    /// The moment of the range in the last snapshot that is on disk.
+    pub saved: Option<LogPosition>,
 }
 
 /// The place where a content is stored.
@@ -298,13 +302,22 @@ pub enum IngestBatch {
         range: RangeId,
         /// Number of its ownership. A node refuses one that is older than it knows.
         epoch: Epoch,
+        /// Whether it names only what it has of pages that have [`Changed`](Self::Changed) since the node's snapshot.
+        changes: bool,
+    },
+    /// Pages of the range that has begun to name changes. Of these, the node removes what is not named.
+    Changed {
+        /// The range.
+        range: RangeId,
+        /// The pages, at most [`BATCH_MAX`].
+        pages: Vec<PageId>,
     },
     /// Pages and their contents. The node takes those whose signature is in its own file and whose home is on the node.
     Claims(Vec<(PageId, ContentHash)>),
     /// Pages with their signatures, for contents that no node has.
     Contents(Vec<(PageId, Arc<Signature>, Home)>),
-    /// The range has fed the node with everything up to this index. The node removes pages of the range that were not
-    /// named since it began. After the last range the node drops the contents that no range has claimed.
+    /// The range has fed the node with everything up to this index. The node removes pages of the range, or of the changed
+    /// ones, that were not named since it began. After the last range the node drops the contents that no range has claimed.
     Fed {
         /// The range.
         range: RangeId,
@@ -356,6 +369,11 @@ pub trait IndexNode: Send + Sync {
 
     /// Drops up to `limit` entries that the node no longer has to host. Returns whether there may be more.
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError>;
+
+    /// Writes a snapshot of what the node has, from which its next incarnation begins. For each range the caller names a
+    /// moment up to which the node has applied all orders. The snapshot counts as
+    /// [`saved`](Applied::saved) when it is on disk, which may be later. A node that cannot write one now refuses.
+    fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError>;
 
     /// The load of the node.
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError>;

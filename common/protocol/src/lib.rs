@@ -34,7 +34,8 @@ pub mod words;
 
 pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
 pub use content_source::{
-    CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, SourceError,
+    CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
+    SourceError,
 };
 pub use group_view::{GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView};
 pub use index::{IndexCommand, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api};

@@ -11,12 +11,14 @@
 //! | `position` | how much of the log the store of rows has |
 //! | `mover` | moves rows, and trims log and signatures after |
 //! | `open` | a start: the log is read from there on |
+//! | `changes` | which pages have changed since a record |
 //!
 //! Invariants:
 //! - neither the store of rows nor a row names what is not in the log and among the signatures on disk;
 //! - a reader that has seen one row of a commit sees all of them (a range of rows is read in pieces);
 //! - what is in memory is bounded: a commit waits while there is too much of it.
 
+mod changes;
 mod mover;
 mod open;
 mod position;
@@ -26,6 +28,7 @@ mod unmoved;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
@@ -55,6 +58,8 @@ struct Inner {
     unmoved: RwLock<Unmoved>,
     /// Held while rows are moved.
     moving: Mutex<mover::Moving>,
+    /// Records of the log after this one are of use to the index, too.
+    kept_after: AtomicU64,
 }
 
 /// The end of the log.

@@ -1,6 +1,7 @@
 //! Opening a database: the store of rows says how much of the log it has, and what is behind is read from the log.
 
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::mover::{Mover, Moving, new_log};
@@ -131,6 +132,7 @@ impl Inner {
             commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last, failed: false }),
             unmoved: RwLock::new(unmoved),
             moving: Mutex::new(Moving { applied, replaced: Vec::new() }),
+            kept_after: AtomicU64::new(0),
         })
     }
 }

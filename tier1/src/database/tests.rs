@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doppel_model::{PageId, Random, ShardId};
+use doppel_protocol::LogPosition;
 
 use super::open::Parts;
 use super::{Inner, is_signature, lock};
@@ -119,15 +120,38 @@ fn check(inner: &Inner, model: &Model, random: &mut Random) -> Result<(), StoreE
     Ok(())
 }
 
+/// A record of the log that is kept, and the rows there were after it.
+type Noted = Option<(LogPosition, Model)>;
+
+/// The log tells of every page whose row has changed since a record, unless its files fail.
+fn check_changes(inner: &Inner, dies: bool, model: &Model, noted: &Noted) -> Result<(), StoreError> {
+    let Some((position, before)) = noted else { return Ok(()) };
+    let Some(changed) = inner.changed_since(*position)? else {
+        assert!(dies, "the log is kept from there on");
+        return Ok(());
+    };
+    assert!(changed.is_sorted_by(|a, b| a < b));
+    for key in model.keys().chain(before.keys()).filter(|key| key.get(2) == Some(&b'p')) {
+        let page = key::last_page(key).unwrap();
+        assert!(model.get(key) == before.get(key) || changed.contains(&page), "{page:?} has changed");
+    }
+    Ok(())
+}
+
 /// What one life of a process does, which may die of its files or not; the commit of which it is not known whether it
 /// was made.
-fn live(inner: &Inner, dies: bool, model: &mut Model, random: &mut Random) -> Result<(), Vec<Write>> {
+fn live(
+    inner: &Inner,
+    dies: bool,
+    (model, noted): (&mut Model, &mut Noted),
+    random: &mut Random,
+) -> Result<(), Vec<Write>> {
     let dead = |error: StoreError| {
         assert!(dies, "{error}");
         Vec::new()
     };
     for _ in 0..random.below(30) {
-        match random.below(8) {
+        match random.below(10) {
             0..5 => {
                 let writes = writes(random);
                 inner.commit(writes.clone()).map_err(dead).map_err(|_| writes.clone())?;
@@ -135,6 +159,11 @@ fn live(inner: &Inner, dies: bool, model: &mut Model, random: &mut Random) -> Re
             }
             5 => inner.move_rows().map_err(dead)?,
             6 => inner.compact([50, 100][random.index(2)]).map_err(dead)?,
+            7 => {
+                *noted = inner.log_position().map(|position| (position, model.clone()));
+                inner.keep_log(noted.as_ref().map(|(position, _)| position.index));
+            }
+            8 => check_changes(inner, dies, model, noted).map_err(dead)?,
             _ => check(inner, model, random).map_err(dead)?,
         }
     }
@@ -146,6 +175,7 @@ fn what_was_acknowledged_is_there_after_any_crash() {
     for seed in 0..1_500 {
         let random = &mut Random::new(seed);
         let (mut disk, mut model, mut unknown) = (Disk::new(), Model::new(), Vec::new());
+        let mut noted = None;
         for _ in 0..6 {
             let inner = loop {
                 let dies = random.below(4) == 0;
@@ -166,9 +196,10 @@ fn what_was_acknowledged_is_there_after_any_crash() {
                 model = after;
             }
             assert_eq!(found, model, "seed {seed}");
+            check_changes(&inner, false, &model, &noted).unwrap();
             let dies = random.below(3) > 0;
             disk.allow(dies.then(|| (random.below(80), random.below(80))));
-            unknown = live(&inner, dies, &mut model, random).err().unwrap_or_default();
+            unknown = live(&inner, dies, (&mut model, &mut noted), random).err().unwrap_or_default();
             drop(inner);
             disk.allow(None);
             disk = if random.below(3) == 0 { disk } else { disk.crash(random) };
@@ -230,6 +261,7 @@ fn copies_share_a_signature_and_rows_overwritten_meanwhile_are_never_stored() {
     (0..9).for_each(|n| commit(row(n)));
     commit(vec![(key::page(ShardId(0), page(2)), Some(vec![1]))]);
     commit(vec![(key::page(ShardId(0), page(2)), None)]);
+    inner.keep_log(None);
     inner.move_all().unwrap();
     assert_eq!(disk.rows.writes(|key| key.get(2) == Some(&b'p')), 1);
     assert_eq!(disk.log.files().len(), 1, "the log was trimmed");

@@ -17,6 +17,9 @@ use crate::store::StoreError;
 /// A file gets no further record from this length on, unless a test wants shorter ones.
 const FILE_BYTES: u64 = 16 << 20;
 
+/// The most that is kept of records that only a start of the index would read.
+const KEPT_BYTES: u64 = 1 << 30;
+
 /// The ending of a file's name.
 const ENDING: &str = ".log";
 
@@ -75,6 +78,11 @@ impl Local {
         self.file_bytes = bytes;
     }
 
+    /// Which log it is.
+    pub(crate) fn id(&self) -> LogId {
+        self.id
+    }
+
     fn write(&mut self) -> io::Result<()> {
         let Some((_, length)) = self.files.back_mut() else {
             return Err(io::Error::other("the log has no file"));
@@ -127,10 +135,12 @@ impl Log for Local {
         Ok(Appended::Done(position))
     }
 
-    fn trim(&mut self, through: u64) -> Result<(), StoreError> {
+    fn trim(&mut self, through: u64, kept: u64) -> Result<(), StoreError> {
         let failed = |error| StoreError::of_file("trim the log", self.directory.path(), &error);
-        while self.files.get(1).is_some_and(|(next, _)| *next <= through.saturating_add(1))
-            && let Some((first, _)) = self.files.front()
+        while self.files.get(1).is_some_and(|(next, _)| {
+            let last = next.saturating_sub(1);
+            last <= through && (last <= kept || self.bytes() > KEPT_BYTES)
+        }) && let Some((first, _)) = self.files.front()
         {
             self.directory.remove(&name(*first)).map_err(failed)?;
             self.files.pop_front();

@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `record` | a record as bytes |
 //! | `local`, `replay` | the log in files; reading it at a start |
+//! | `since` | reading it again while it goes on |
 
 mod local;
 mod record;
 mod replay;
+mod since;
 #[cfg(test)]
 mod tests;
 
@@ -61,11 +63,11 @@ pub(crate) trait Log: Send {
         payload: &Payload<'_>,
     ) -> Result<Appended, StoreError>;
 
-    /// Lets go of records up to an index, as far as that is easy.
+    /// Lets go of records up to an index, as far as that is easy. Those after `kept` stay as long as there is room.
     ///
     /// # Errors
     /// When the files cannot be removed. Nothing is lost then.
-    fn trim(&mut self, through: u64) -> Result<(), StoreError>;
+    fn trim(&mut self, through: u64, kept: u64) -> Result<(), StoreError>;
 
     /// Bytes that it holds.
     fn bytes(&self) -> u64;

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::local::{Local, first_of, name};
@@ -14,7 +15,7 @@ use crate::files::{Directory, File};
 use crate::store::StoreError;
 
 /// Takes a record.
-type Each<'e> = dyn FnMut(Record) -> Result<(), StoreError> + 'e;
+pub(super) type Each<'e> = dyn FnMut(Record) -> Result<(), StoreError> + 'e;
 
 impl Local {
     /// Opens the log of which the rows have everything up to `from`, and gives the records behind it in order. A log
@@ -48,7 +49,12 @@ impl Local {
             )));
         };
         let mut chain = Chain { id, from, last: None, each };
-        let mut kept: VecDeque<(u64, u64)> = files[..begin].iter().map(|first| (*first, 0)).collect();
+        let mut kept: VecDeque<(u64, u64)> = VecDeque::new();
+        for first in &files[..begin] {
+            let length = directory.open(&name(*first)).and_then(|file| file.length());
+            let failed = |error| StoreError::of_file("read the log", directory.path(), &error);
+            kept.push_back((*first, length.map_err(failed)?));
+        }
         let mut active = None;
         for first in &files[begin..] {
             if chain.last.is_some_and(|last| last.index + 1 != *first) {
@@ -56,12 +62,11 @@ impl Local {
             }
             let file = directory.open(&name(*first));
             let file = file.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
-            let read = chain.read(&file, *first, *first == last);
-            let sound = read.map_err(|error| match error {
-                ReadError::Io(error) => StoreError::of_file("read the log", directory.path(), &error),
-                ReadError::Damaged(at, what) => damaged(format!("{} at byte {at}: {what}", name(*first))),
-                ReadError::Store(error) => error,
-            })?;
+            let length = file.length();
+            let length =
+                length.map_err(|error| StoreError::of_file("read the log", directory.path(), &error))?;
+            let read = chain.read(&file, *first, length, *first == last);
+            let sound = read.map_err(|error| error.of(directory.path(), *first))?;
             kept.push_back((*first, sound));
             active = Some(file);
         }
@@ -93,11 +98,24 @@ impl Local {
     }
 }
 
-enum ReadError {
+pub(super) enum ReadError {
     Io(io::Error),
     /// Where, and what is wrong.
     Damaged(u64, String),
     Store(StoreError),
+}
+
+impl ReadError {
+    /// What is wrong with the file of that first record.
+    pub(super) fn of(self, directory: &Path, first: u64) -> StoreError {
+        match self {
+            Self::Io(error) => StoreError::of_file("read the log", directory, &error),
+            Self::Damaged(at, what) => {
+                StoreError::damaged_file(directory, format!("{} at byte {at}: {what}", name(first)))
+            }
+            Self::Store(error) => error,
+        }
+    }
 }
 
 impl From<io::Error> for ReadError {
@@ -106,17 +124,24 @@ impl From<io::Error> for ReadError {
     }
 }
 
-struct Chain<'e, 'f> {
-    id: LogId,
-    from: Position,
-    last: Option<Position>,
-    each: &'e mut Each<'f>,
+/// Records that continue each other.
+pub(super) struct Chain<'e, 'f> {
+    pub(super) id: LogId,
+    /// Records up to this one are checked, and not given.
+    pub(super) from: Position,
+    pub(super) last: Option<Position>,
+    pub(super) each: &'e mut Each<'f>,
 }
 
 impl Chain<'_, '_> {
-    /// Reads a file; the length of what is sound in it.
-    fn read(&mut self, file: &Arc<dyn File>, first: u64, is_last: bool) -> Result<u64, ReadError> {
-        let length = file.length()?;
+    /// Reads a file up to `length`; how much of that is sound.
+    pub(super) fn read(
+        &mut self,
+        file: &Arc<dyn File>,
+        first: u64,
+        length: u64,
+        is_last: bool,
+    ) -> Result<u64, ReadError> {
         let mut at = 0;
         while at < length {
             match record_at(file, at, length, self.id)? {

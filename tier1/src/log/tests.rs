@@ -62,15 +62,44 @@ fn a_trimmed_log_has_what_comes_after_and_always_a_file() {
     log.set_file_bytes(300);
     let positions: Vec<Position> = (0..20).map(|number| append(&mut log, 1, &rows(number))).collect();
     let all = directory.files().len();
-    log.trim(positions[9].index).unwrap();
+    log.trim(positions[9].index, u64::MAX).unwrap();
     assert!(directory.files().len() < all);
     assert_eq!(open(&directory, positions[9]).unwrap().1.len(), 10);
     let missing = open(&directory, positions[0]).err().unwrap().to_string();
     assert!(missing.contains("are missing"), "{missing}");
-    log.trim(u64::MAX).unwrap();
+    log.trim(u64::MAX, u64::MAX).unwrap();
     assert_eq!(directory.files().len(), 1);
     drop(log);
     assert_eq!(open(&directory, positions[19]).unwrap().1, []);
+}
+
+#[test]
+fn records_that_are_of_use_are_kept_and_read_while_the_log_goes_on() {
+    let directory = Simulated::default();
+    let (mut log, _) = open(&directory, Position::default()).unwrap();
+    log.set_file_bytes(300);
+    let positions: Vec<Position> = (0..20).map(|number| append(&mut log, 1, &rows(number))).collect();
+    log.trim(positions[15].index, positions[4].index).unwrap();
+    let read = |log: &Local, id: LogId, from: Position| {
+        let since = log.since(id, from).unwrap()?;
+        let mut records = Vec::new();
+        let is_whole = since.read(&mut |record| {
+            records.push(record.position);
+            Ok(())
+        });
+        is_whole.then_some(records)
+    };
+    let id = log.id();
+    assert_eq!(read(&log, id, positions[4]).unwrap(), positions[5..]);
+    assert_eq!(read(&log, id, positions[19]), Some(Vec::new()));
+    assert_eq!(read(&log, LogId(id.0 + 1), positions[4]), None);
+    assert_eq!(read(&log, id, Position { hash: 1, ..positions[10] }), None);
+    assert_eq!(read(&log, id, Position { index: 99, ..positions[10] }), None);
+    let (mut log, _) = open(&directory, positions[15]).unwrap();
+    assert_eq!(read(&log, id, positions[4]).unwrap(), positions[5..]);
+    log.trim(positions[15].index, u64::MAX).unwrap();
+    assert_eq!(read(&log, id, positions[4]), None);
+    assert_eq!(read(&log, id, positions[15]).unwrap(), positions[16..]);
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub(super) struct Background {
     throttle: Throttle,
     /// Index of the last order that it has.
     accepted: u64,
+    /// Orders were dropped: the next start finds what they were for.
+    dropped: bool,
     verify: Vec<Job>,
     /// Ranges that share tier 2.
     ranges: usize,
@@ -82,6 +84,7 @@ impl Background {
             orders: Vec::new(),
             throttle: Throttle::default(),
             accepted: 0,
+            dropped: false,
             verify: Vec::new(),
             ranges,
             deferred: Queue::default(),
@@ -136,7 +139,7 @@ impl Background {
                 // The next start finds all of it, and so did the owner that took over.
                 Err(RefusedOrders {
                     error: IndexError::Stopping | IndexError::StaleEpoch { .. }, ..
-                }) => {}
+                }) => self.dropped = true,
                 Err(RefusedOrders { orders, error }) => {
                     tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept");
                     self.orders = orders.commands;
@@ -147,6 +150,12 @@ impl Background {
             // The worker outlives the writer; otherwise the work is found at the next start.
             let _ = self.jobs.send(job);
         }
+    }
+
+    /// The index of the last order, where all are handed over. Searches that wait for their turn do not count: they
+    /// change nothing in the index.
+    pub(super) fn handed_over(&self) -> Option<u64> {
+        (self.orders.is_empty() && !self.dropped).then_some(self.accepted)
     }
 
     /// Whether there is work that waits for its turn.

@@ -1,15 +1,16 @@
 //! Tier 1 as tier 2 sees it: the contents of every range, their signatures, and where results go.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
-    CONTENTS_MAX, ContentSource, ContentsPage, PageRange, Repeat, SIGNATURES_MAX, Search, SearchResult,
-    SourceError, Tier1Error,
+    CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
+    Search, SearchResult, SourceError, Tier1Error,
 };
 
 use super::Tier1;
+use super::owner::Owner;
 use super::rows::PIECE_ROWS;
 use super::task::Task;
 use crate::key::{self, Kind};
@@ -18,6 +19,13 @@ use crate::record::{PageRecord, decode};
 
 /// The only epoch of the ranges of a process: tier 2 forgets their orders when the process ends.
 pub(super) const EPOCH: Epoch = Epoch(1);
+
+impl Tier1 {
+    fn owner(&self, range: RangeId) -> Result<&Arc<Owner>, SourceError> {
+        let owner = self.owners.get(usize::from(range.0));
+        owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))
+    }
+}
 
 impl ContentSource for Tier1 {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
@@ -60,6 +68,34 @@ impl ContentSource for Tier1 {
         Ok(ContentsPage { contents, next: None })
     }
 
+    fn contents_of(&self, pages: &[PageId]) -> Result<Vec<(PageId, ContentHash)>, SourceError> {
+        let pages = &pages[..pages.len().min(CONTENTS_MAX)];
+        let records = self.rows.pages(pages)?;
+        let contents = pages.iter().zip(records).filter_map(|(page, record)| {
+            let record = record?;
+            let state = record.content().filter(|state| state.tokens > 0)?;
+            Some((*page, state.content))
+        });
+        Ok(contents.collect())
+    }
+
+    fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {
+        let owner = self.owner(range)?;
+        Ok(*owner.moment.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
+        let Some(database) = &self.owner(range)?.database else { return Ok(None) };
+        Ok(database.changed_since(since).map_err(Tier1Error::from)?)
+    }
+
+    fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), SourceError> {
+        if let Some(database) = &self.owner(range)?.database {
+            database.keep_log(after);
+        }
+        Ok(())
+    }
+
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
         let signatures = self.rows.signatures(&pages[..pages.len().min(SIGNATURES_MAX)])?;
         Ok(signatures.into_iter().collect::<Result<_, _>>()?)
@@ -83,8 +119,7 @@ impl ContentSource for Tier1 {
         let again = |Repeat { page, content, .. }| {
             Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })
         };
-        let owner = self.owners.get(usize::from(range.0));
-        let owner = owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))?;
+        let owner = self.owner(range)?;
         Ok(self.apply_at_once(owner, repeats.into_iter().map(again).collect())?)
     }
 }

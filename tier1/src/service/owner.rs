@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doppel_model::RangeId;
-use doppel_protocol::{Backlog, Counters, Tier1Error};
+use doppel_protocol::{Backlog, Counters, Moment, Tier1Error};
 
 use super::job::Job;
 use super::stuck::Stuck;
@@ -34,6 +34,8 @@ pub(crate) struct Owner {
     totals: RwLock<(Counters, Backlog)>,
     /// Orders of all ranges that wait in tier 2, as of the last commit.
     pub(super) waiting_orders: AtomicU64,
+    /// Up to where everything is handed over to tier 2; none where no log is kept.
+    pub(super) moment: Mutex<Option<Moment>>,
     /// A page was asked for since the last commit.
     pub(super) asked: AtomicBool,
     /// Work that could not be done.
@@ -102,6 +104,7 @@ impl Owner {
             jobs: job_sender,
             totals: RwLock::new(totals_of(&range)),
             waiting_orders: AtomicU64::new(0),
+            moment: Mutex::default(),
             asked: AtomicBool::new(false),
             stuck: Stuck::default(),
             progress,
@@ -114,6 +117,12 @@ impl Owner {
         let (reply, answer) = bounded(1);
         self.tasks.send(task(reply)).map_err(|_| Tier1Error::Stopping)?;
         Ok(PendingReply { range: self.id, answer, deadline: Instant::now() + PATIENCE })
+    }
+
+    /// All orders up to this one are handed over, and there is none behind it of a commit so far.
+    pub(super) fn handed_over(&self, order: u64) {
+        let log = self.database.as_ref().and_then(|database| database.log_position());
+        *self.moment.lock().unwrap_or_else(PoisonError::into_inner) = log.map(|log| Moment { log, order });
     }
 
     pub(super) fn totals(&self) -> (Counters, Backlog) {

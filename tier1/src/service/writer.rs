@@ -96,6 +96,7 @@ pub(super) fn run(
 
 impl Writer<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
+        self.note_handed_over();
         loop {
             // A hold may be over, or a post that failed may go again.
             self.send()?;
@@ -253,6 +254,7 @@ impl Writer<'_> {
             }
         }
         self.background.send();
+        self.note_handed_over();
         self.owner.waiting_orders.store(self.background.orders_on_their_way(), Ordering::Relaxed);
         for (id, answer) in answers {
             if let Some(reply) = self.posts.remove(&id) {
@@ -267,6 +269,13 @@ impl Writer<'_> {
             self.take(task);
         }
         Ok(())
+    }
+
+    /// Nothing is committed meanwhile but by this thread.
+    fn note_handed_over(&self) {
+        if let Some(order) = self.background.handed_over() {
+            self.owner.handed_over(order);
+        }
     }
 
     /// Hands what other ranges are to have to the thread that posts it.

@@ -1,6 +1,6 @@
 //! What a bad store can do to the rows of a commit: the mistakes that tests plant.
 
-use doppel_model::GroupId;
+use doppel_model::{GroupId, PageId};
 
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, decode, encode};
@@ -23,6 +23,12 @@ pub fn is_feed_row(key: &[u8]) -> bool {
 #[must_use]
 pub fn is_signature_row(key: &[u8]) -> bool {
     is(key, Kind::Signature)
+}
+
+/// The page that a row is the record of.
+#[must_use]
+pub fn page_of_row(key: &[u8]) -> Option<PageId> {
+    key::last_page(key).filter(|_| is(key, Kind::Page))
 }
 
 /// The row of a group that merges, with another group to merge into; none for any other row.

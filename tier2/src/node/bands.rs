@@ -4,20 +4,42 @@
 //! bucket, which proposes a candidate in vain and no more: whether two contents have a band in common is
 //! asked of their signatures.
 
-use std::hash::BuildHasher;
+use std::io;
 
-use crate::seed::Seeded;
 use doppel_model::pairwise::Bands;
 use doppel_model::signature::Signature;
+use doppel_model::stable_hash64_seeded;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use super::buckets::{Buckets, List};
+use super::codec::{Reader, Unreadable, Writer};
 use super::columns::Columns;
+use crate::seed::BandSeed;
 
 /// Tables per partition. A table doubles when it is 7/8 full; tables of growing shares of the band keys
 /// double one after the other, so memory grows with the entries and not in jumps.
 const TABLES: usize = 16;
+
+/// Where the shares of the tables begin, but for the first: the share of table i is proportional to 2^(i / TABLES).
+/// Written out, because a snapshot may be read where logarithms are rounded otherwise.
+const SHARES: [u32; TABLES - 1] = [
+    0x0b55_86cf,
+    0x172b_83c7,
+    0x2387_a6e7,
+    0x306f_e0a3,
+    0x3dea_64c1,
+    0x4bfd_ad53,
+    0x5ab0_7dd4,
+    0x6a09_e667,
+    0x7a11_473e,
+    0x8ace_5422,
+    0x9c49_182a,
+    0xae89_f995,
+    0xc199_bdd8,
+    0xd581_8dcf,
+    0xea4a_fa2a,
+];
 
 /// A hashed band key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,20 +52,21 @@ pub(crate) struct BandKey {
 pub(crate) type BandKeys = SmallVec<[BandKey; 16]>;
 
 /// Hashes the band keys of a signature. Keyed, so that nobody can choose pages that crowd a table.
-pub(crate) fn band_keys(bands: Bands, hasher: &Seeded, signature: &Signature) -> BandKeys {
+pub(crate) fn band_keys(bands: Bands, seed: BandSeed, signature: &Signature) -> BandKeys {
     bands
         .keys(signature.sketch())
         .enumerate()
-        .map(|band_key| BandKey::of(hasher.hash_one(band_key)))
+        .map(|(band, key)| {
+            let bytes = (u64::from(key) << 8 | band as u64).to_le_bytes();
+            BandKey::of(stable_hash64_seeded(&bytes, seed.0))
+        })
         .collect()
 }
 
 impl BandKey {
-    /// The share of table i is proportional to 2^(i / TABLES).
     fn of(hash: u64) -> Self {
-        let part = (hash >> 32) as f64 / f64::from(u32::MAX);
-        let table = ((1.0 + part).log2() * TABLES as f64) as usize;
-        Self { hash: hash as u32, table: table.min(TABLES - 1) as u8 }
+        let part = (hash >> 32) as u32;
+        Self { hash: hash as u32, table: SHARES.iter().filter(|share| **share <= part).count() as u8 }
     }
 
     fn spread(self) -> u64 {
@@ -125,6 +148,29 @@ impl BandTables {
         if let Some(bucket) = self.find(band_key).map(|item| item.bucket) {
             self.buckets.passed(bucket, steps, columns);
         }
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+        for table in &self.tables {
+            // In the order of the table, so that reading goes through it from one end to the other.
+            out.items(table.len(), table.iter().map(|item| item.band_key))?;
+            out.items(table.len(), table.iter().map(|item| item.bucket))?;
+        }
+        self.buckets.write(out)
+    }
+
+    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+        let mut bands = Self::new();
+        for table in &mut bands.tables {
+            let (keys, buckets) = (input.column::<u32>()?, input.column::<u32>()?);
+            table.reserve(keys.len(), |item| spread(item.band_key));
+            for (band_key, bucket) in keys.into_iter().zip(buckets) {
+                table
+                    .insert_unique(spread(band_key), Item { band_key, bucket }, |item| spread(item.band_key));
+            }
+        }
+        bands.buckets = Buckets::read(input)?;
+        Ok(bands)
     }
 
     fn find(&self, band_key: BandKey) -> Option<&Item> {

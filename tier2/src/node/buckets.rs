@@ -4,8 +4,11 @@
 //! arena of cells of 2, 4, .. 32 slots. Larger buckets are cut into runs, so that a search can pass over
 //! the members that are proven by one verified page at once (see [`search`](super::search)).
 
+use std::io;
+
 use doppel_model::InsertSeq;
 
+use super::codec::{Reader, Unreadable, Writer};
 use super::columns::{Center, Columns};
 
 /// Slots are below this, so that a bucket that is a slot can be told from one that is not.
@@ -190,6 +193,42 @@ impl Buckets {
                 large.cut(columns);
             }
         }
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+        for cells in &self.cells {
+            out.column(&cells.slots)?;
+            out.column(&cells.free)?;
+        }
+        out.number(self.large.len() as u64)?;
+        for large in &self.large {
+            out.column(&large.rest)?;
+            out.number(large.passed)?;
+            out.number(large.runs.len() as u64)?;
+            for run in &large.runs {
+                out.column(&[run.center.0, run.radius.into()])?;
+                out.column(&run.slots)?;
+            }
+        }
+        out.column(&self.free)
+    }
+
+    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+        let mut buckets = Self::default();
+        for cells in &mut buckets.cells {
+            (cells.slots, cells.free) = (input.column()?, input.column()?);
+        }
+        for _ in 0..input.number()? {
+            let mut large = Large { rest: input.column()?, passed: input.number()?, runs: Vec::new() };
+            for _ in 0..input.number()? {
+                let [center, radius] = *input.column::<u32>()? else { return Err(Unreadable::Damaged) };
+                let radius = u8::try_from(radius).map_err(|_| Unreadable::Damaged)?;
+                large.runs.push(Run { center: InsertSeq(center), radius, slots: input.column()? });
+            }
+            buckets.large.push(large);
+        }
+        buckets.free = input.column()?;
+        Ok(buckets)
     }
 
     /// Memory held, in bytes.

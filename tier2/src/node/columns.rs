@@ -4,11 +4,14 @@
 //! never used twice, so it names the entry for as long as it lives and orders entries by age. Slots
 //! are used again.
 
+mod bitmaps;
+mod stored;
+
 use doppel_model::parity;
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use doppel_partitioning::LengthVector;
 
-use super::bitmaps::Bitmaps;
+use bitmaps::Bitmaps;
 
 /// A partner that the entry's own search has reported, and through which it is linked to its cluster: see
 /// [`search`](super::search).

@@ -1,7 +1,8 @@
 //! A range tells a node everything that it must have.
 //!
 //! While it does, the node has no position of the range, and answers nothing. At the end it has exactly what it was
-//! told: pages of the range that were not named are removed, as if the orders that removed them had not been lost.
+//! told: pages of the range that were not named are removed, as if the orders that removed them had not been lost. A
+//! node that has taken up a snapshot is told only of the pages that have changed since, and removes only these.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,16 @@ struct Feeding {
     epoch: Epoch,
     /// What was named and is stored here.
     told: HashSet<(PageId, ContentHash), Seeded>,
+    /// The pages that it is told of; none for all.
+    changed: Option<HashSet<PageId, Seeded>>,
+}
+
+impl Feeding {
+    /// Whether a page that is stored should not be.
+    fn is_untold(&self, page: PageId, content: ContentHash) -> bool {
+        self.changed.as_ref().is_none_or(|changed| changed.contains(&page))
+            && !self.told.contains(&(page, content))
+    }
 }
 
 impl Feedings {
@@ -40,13 +51,20 @@ impl LocalNode {
     pub(super) fn begin_feeding(
         &self,
         feedings: &mut Feedings,
-        range: RangeId,
-        epoch: Epoch,
+        (range, epoch, changes): (RangeId, Epoch, bool),
     ) -> Result<(), NodeError> {
         self.check_epoch(feedings, range, epoch)?;
         self.hosted_mut().positions.remove(&range);
-        feedings.0.insert(range, Feeding { epoch, told: HashSet::default() });
+        let changed = changes.then(HashSet::default);
+        feedings.0.insert(range, Feeding { epoch, told: HashSet::default(), changed });
         Ok(())
+    }
+
+    /// These pages of a range have changed since the snapshot.
+    pub(super) fn note_changed(feedings: &mut Feedings, range: RangeId, pages: Vec<PageId>) {
+        if let Some(changed) = feedings.0.get_mut(&range).and_then(|feeding| feeding.changed.as_mut()) {
+            changed.extend(pages);
+        }
     }
 
     /// A range has told everything up to this index.
@@ -70,6 +88,7 @@ impl LocalNode {
         // The end that is told again does not take the position back.
         let position = hosted.positions.entry(range).or_insert((epoch, index));
         *position = (epoch.max(position.0), index.max(position.1));
+        hosted.resumed.remove(&range);
         Ok(())
     }
 
@@ -87,7 +106,7 @@ impl LocalNode {
     fn remove_untold(&self, range: RangeId, feeding: &Feeding) -> Result<(), NodeError> {
         let ranges = self.hosted().ranges.clone();
         let mut untold: Vec<(PageId, ContentHash)> = Vec::new();
-        {
+        if feeding.changed.as_ref().is_none_or(|changed| !changed.is_empty()) {
             let core = self.read();
             for entry in core.tables.entries() {
                 let partition = core.tables.partition(entry);
@@ -98,13 +117,13 @@ impl LocalNode {
                 let content = partition.columns.content(entry.slot);
                 let pages = partition.pages_of(entry.slot).map(|page| (page, content));
                 untold.extend(pages.filter(|one| {
-                    PageRange::of(&ranges, one.0) == Some(range) && !feeding.told.contains(one)
+                    feeding.is_untold(one.0, one.1) && PageRange::of(&ranges, one.0) == Some(range)
                 }));
             }
         }
         // The same feeding of the same node leaves the same index.
         untold.sort_unstable();
-        if !untold.is_empty() {
+        if !untold.is_empty() && feeding.changed.is_none() {
             tracing::warn!(%range, pages = untold.len(), "pages that are no more were still stored");
         }
         for (page, content) in untold {

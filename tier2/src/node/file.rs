@@ -50,7 +50,7 @@ pub(crate) struct SignatureFile {
 
 impl SignatureFile {
     /// Opens or creates a file. Before anything else its [`records`](Self::records) are read and
-    /// [`resume`](Self::resume) is called.
+    /// [`resume`](Self::resume) is called, or [`resume_at`](Self::resume_at).
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|e| Error::io("open the signature file", path, e))?;
@@ -70,13 +70,18 @@ impl SignatureFile {
 
     /// Goes on behind the last sound record; what is after it is cut off.
     pub(crate) fn resume(&mut self, records: &Records) -> Result<(), Error> {
-        let fail = |e| Error::io("write the signature file", &self.path, e);
         if let Some(damage) = &records.damage {
             let (path, offset) = (self.path.display(), records.sound);
             tracing::warn!(%path, offset, damage, "the signature file is damaged; what follows is fetched");
         }
-        self.file.set_len(records.sound).map_err(fail)?;
-        self.written = records.sound;
+        self.resume_at(records.sound)
+    }
+
+    /// Goes on from this byte; what is after it is cut off.
+    pub(crate) fn resume_at(&mut self, end: u64) -> Result<(), Error> {
+        let fail = |e| Error::io("write the signature file", &self.path, e);
+        self.file.set_len(end).map_err(fail)?;
+        self.written = end;
         if self.written == 0 {
             self.file.write_all_at(&MAGIC, 0).map_err(fail)?;
             self.written = MAGIC.len() as u64;

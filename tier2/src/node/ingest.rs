@@ -26,7 +26,13 @@ impl LocalNode {
         let Change { origins, feedings, .. } = change;
         let mut missing = Vec::new();
         match batch {
-            IngestBatch::Begin { range, epoch } => self.begin_feeding(feedings, range, epoch)?,
+            IngestBatch::Begin { range, epoch, changes } => {
+                self.begin_feeding(feedings, (range, epoch, changes))?;
+            }
+            IngestBatch::Changed { range, pages } => {
+                bounded(pages.len(), BATCH_MAX)?;
+                Self::note_changed(feedings, range, pages);
+            }
             IngestBatch::Claims(claims) => {
                 bounded(claims.len(), BATCH_MAX)?;
                 missing = self.claim(feedings, &claims);

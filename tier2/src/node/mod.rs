@@ -6,12 +6,13 @@
 //! | `batch`, `search`, `found` | a batch of searches; one search: why its cost does not grow with a cluster |
 //! | `core`, `learning` | tables and signatures together; what they learn from a search |
 //! | `tables`, `roles`, `partition` | which content is where; who is compared for its copies |
-//! | `columns`, `bitmaps`, `pages`, `bands`, `buckets` | what a partition is made of |
+//! | `columns`, `pages`, `bands`, `buckets` | what a partition is made of |
 //! | `export`, `ingest` | entries that leave, and what is taken in |
 //! | `feeding` | a range tells everything that the node must have |
 //! | `repeats` | pages that are to be searched for again |
 //! | `signatures`, `file` | where signatures are: in a file of the node, or where tier 1 keeps them |
-//! | `scan`, `fetched` | signatures at the start, and those that are not there |
+//! | `snapshot`, `codec`, `scan` | the start: tables as they were, or made of all signatures |
+//! | `fetched` | signatures that are not there |
 //! | `renewal`, `hosting`, `sample`, `load` | tables made anew and compaction; partitions that come and go; what is told |
 //!
 //! Invariants: one call at a time changes the node, and the lock is held for an entry or a few searches of it, so that a
@@ -20,8 +21,8 @@
 
 pub(crate) mod bands;
 pub(crate) mod batch;
-mod bitmaps;
 pub(crate) mod buckets;
+mod codec;
 pub(crate) mod columns;
 pub(crate) mod core;
 mod cursor;
@@ -45,6 +46,7 @@ mod sample;
 mod scan;
 mod search;
 pub(crate) mod signatures;
+pub(crate) mod snapshot;
 pub(crate) mod tables;
 
 use std::collections::BTreeMap;
@@ -58,7 +60,7 @@ use doppel_protocol::index_node::{
     Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
     NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
 };
-use doppel_protocol::{ContentSource, PageRange, Repeat, StoredSignatures};
+use doppel_protocol::{ContentSource, LogPosition, PageRange, Repeat, StoredSignatures};
 
 use self::core::Core;
 use crate::error::Error;
@@ -66,6 +68,7 @@ use export::Export;
 use feeding::Feedings;
 use ingest::Origins;
 use repeats::Repeats;
+use snapshot::{Moments, Saved};
 
 /// The name of a node's signature file.
 pub(crate) const SIGNATURES: &str = "signatures.dat";
@@ -94,6 +97,7 @@ pub(crate) struct LocalNode {
     core: RwLock<Core>,
     hosted: RwLock<Hosted>,
     repeats: Mutex<BTreeMap<RangeId, Repeats>>,
+    saved: Mutex<Saved>,
     stopping: AtomicBool,
 }
 
@@ -117,6 +121,12 @@ struct Hosted {
     ranges: Vec<PageRange>,
     /// The last order applied of each range that has fed the node.
     positions: BTreeMap<RangeId, (Epoch, u64)>,
+    /// The moments of the snapshot that was taken up, of the ranges that have not fed the node since.
+    resumed: Moments,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hosted {
@@ -140,21 +150,23 @@ impl LocalNode {
             core: RwLock::new(core),
             hosted: RwLock::default(),
             repeats: Mutex::default(),
+            saved: Mutex::default(),
             stopping: AtomicBool::new(false),
         })
     }
 
-    /// Breaks off what is being done; no call is answered any more.
+    /// Breaks off what is being done. From now on only its state is told and a snapshot written.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Writes what is in memory alone to the file.
+    /// Writes signatures that are in memory alone to the file, and waits for a snapshot that is on its way.
     pub(crate) fn flush(&self) {
         let _change = self.change();
         if let Some(file) = self.write().signatures.own_mut() {
             file.flush();
         }
+        self.finish_snapshot();
     }
 
     /// Memory of all columns and tables, in bytes.
@@ -191,7 +203,7 @@ impl LocalNode {
     }
 
     fn change(&self) -> MutexGuard<'_, Change> {
-        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.change)
     }
 
     fn hosted(&self) -> RwLockReadGuard<'_, Hosted> {
@@ -210,6 +222,10 @@ impl LocalNode {
     /// Whether the caller means this life of the node, and follows the plan that it was told.
     fn check(&self, call: CallContext) -> Result<(), NodeError> {
         self.check_running()?;
+        self.check_context(call)
+    }
+
+    fn check_context(&self, call: CallContext) -> Result<(), NodeError> {
         let present = self.config.incarnation;
         if call.incarnation != present {
             return Err(NodeError::WrongIncarnation { present });
@@ -223,12 +239,21 @@ impl LocalNode {
     /// The same, and whether it knows all that it should have.
     fn check_fed(&self, call: CallContext) -> Result<(), NodeError> {
         self.check(call)?;
+        self.check_knows_all()
+    }
+
+    fn check_knows_all(&self) -> Result<(), NodeError> {
         self.hosted().unfed_ranges().next().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
     }
 
     fn state_of(&self, range: RangeId) -> Applied {
-        let position = self.hosted().positions.get(&range).copied();
-        Applied { incarnation: self.config.incarnation, position, contents: self.read().tables.len() as u64 }
+        let (position, resumed) = {
+            let hosted = self.hosted();
+            (hosted.positions.get(&range).copied(), hosted.resumed.get(&range).copied())
+        };
+        let contents = self.read().tables.len() as u64;
+        let saved = self.saved_moment(range);
+        Applied { incarnation: self.config.incarnation, position, contents, resumed, saved }
     }
 }
 
@@ -243,7 +268,6 @@ impl IndexNode for LocalNode {
     }
 
     fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
-        self.check_running()?;
         Ok(self.state_of(range))
     }
 
@@ -288,6 +312,14 @@ impl IndexNode for LocalNode {
             self.maintain(&mut change)?;
         }
         Ok(more)
+    }
+
+    /// Also while the node is stopping: then nothing is changed any more.
+    fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError> {
+        let change = self.change();
+        self.check_context(call)?;
+        self.check_knows_all()?;
+        self.write_snapshot(&change, moments.into_iter().collect())
     }
 
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {

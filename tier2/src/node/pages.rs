@@ -3,9 +3,13 @@
 //! Most contents have one page and cost nothing here; some have thousands, and each comes and goes in
 //! constant time.
 
-use crate::seed::Seeded;
+use std::io;
+
 use doppel_model::PageId;
 use hashbrown::{HashMap, HashSet};
+
+use super::codec::{Reader, Unreadable, Writer};
+use crate::seed::Seeded;
 
 /// Further pages by slot.
 #[derive(Debug, Default)]
@@ -57,6 +61,19 @@ impl Pages {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.count
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+        let slots = self.further.iter().flat_map(|(slot, pages)| pages.iter().map(move |page| (slot, page)));
+        out.items(self.count, slots.clone().map(|(slot, _)| *slot))?;
+        out.items(self.count, slots.map(|(_, page)| *page))
+    }
+
+    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+        let (slots, pages) = (input.column::<u32>()?, input.column::<PageId>()?);
+        let mut all = Self::default();
+        slots.into_iter().zip(pages).for_each(|(slot, page)| _ = all.insert(slot, page));
+        Ok(all)
     }
 
     /// Memory held, in bytes.

@@ -1,11 +1,14 @@
 //! A partition: the entries of one box of length-vector space, and the tables that find them.
 
+use std::io;
+
 use doppel_model::{ContentHash, PageId, PartitionId};
 use doppel_partitioning::Bounds;
 use doppel_protocol::index_node::HostedPartition;
 use hashbrown::HashSet;
 
 use super::bands::{BandKeys, BandTables};
+use super::codec::{Reader, Unreadable, Writer};
 use super::columns::{Columns, Entry};
 use super::pages::Pages;
 use crate::seed::Seeded;
@@ -58,6 +61,26 @@ impl Partition {
             received: 0,
             comparisons: 0,
         }
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+        out.number(self.received)?;
+        out.number(self.comparisons)?;
+        self.columns.write(out)?;
+        self.bands.write(out)?;
+        self.pages.write(out)
+    }
+
+    /// The partition as a snapshot has it.
+    pub(crate) fn read(hosted: HostedPartition, input: &mut Reader) -> Result<Self, Unreadable> {
+        Ok(Self {
+            received: input.number()?,
+            comparisons: input.number()?,
+            columns: Columns::read(input)?,
+            bands: BandTables::read(input)?,
+            pages: Pages::read(input)?,
+            ..Self::new(hosted, State::Serving, 1)
+        })
     }
 
     /// Something is said of the entry in `slot` that a copy of it must know.

@@ -4,14 +4,13 @@
 //! with copies.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::Repeat;
 use doppel_protocol::index_node::ENTRIES_MAX;
 use hashbrown::HashMap;
 
-use super::LocalNode;
+use super::{LocalNode, lock};
 use crate::seed::Seeded;
 
 /// Those of one range.
@@ -51,7 +50,7 @@ impl Repeats {
 impl LocalNode {
     /// Does something with the repeats of a range.
     pub(super) fn with_repeats<T>(&self, range: RangeId, work: impl FnOnce(&mut Repeats) -> T) -> T {
-        let mut all = self.repeats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.repeats);
         work(all.entry(range).or_default())
     }
 }

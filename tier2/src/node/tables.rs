@@ -7,10 +7,14 @@
 //!   order of insertion;
 //! - all members of a run have the run's center, and none is a center itself.
 
+mod outgoing;
+mod stored;
+
+pub(crate) use stored::Numbers;
+
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use crate::seed::Seeded;
 use doppel_model::pairwise::{Bands, Policy};
 use doppel_model::parity;
 use doppel_model::signature::Signature;
@@ -23,6 +27,7 @@ use super::bands::{self, BandKeys};
 use super::columns::{Center, Entry, FIRST_INSERT_SEQ, Record};
 use super::local_index::LocalIndex;
 use super::partition::{Partition, State};
+use crate::seed::{BandSeed, Seeded};
 
 /// Insertion sequences and query orders are numbered anew above this; what one pass adds is far less than what is left.
 const NUMBERS_MAX: u32 = u32::MAX - (1 << 28);
@@ -52,6 +57,7 @@ pub(crate) struct Tables {
     /// Insertion sequences of the entries that are centers.
     centers: HashSet<InsertSeq, Seeded>,
     hasher: Seeded,
+    band_seed: BandSeed,
     next_insert_seq: InsertSeq,
     pub(super) next_query_order: u32,
     /// An entry could not be taken out of the bands.
@@ -72,6 +78,7 @@ impl Tables {
             contents: HashTable::new(),
             centers: HashSet::default(),
             hasher: Seeded::default(),
+            band_seed: BandSeed::new(),
             next_insert_seq: FIRST_INSERT_SEQ,
             next_query_order: FIRST_QUERY_ORDER,
             unclean: false,
@@ -226,12 +233,17 @@ impl Tables {
         let slot = self.partitions[partition.index()].insert(&entry, &band_keys);
         self.bitmap = bitmap;
         let entry = EntryRef { partition, slot };
+        self.note_content(entry);
+        entry
+    }
+
+    /// An entry is to be found by its content.
+    fn note_content(&mut self, entry: EntryRef) {
         let (hasher, partitions) = (&self.hasher, &self.partitions);
         let hash = |entry: &EntryRef| {
             hasher.hash_one(partitions[entry.partition.index()].columns.content(entry.slot))
         };
         self.contents.insert_unique(hash(&entry), entry, hash);
-        entry
     }
 
     /// The entry begins anew with another first page: what was said about it was said of the page that
@@ -269,35 +281,6 @@ impl Tables {
         if let Ok(found) = self.contents.find_entry(self.hasher.hash_one(content), |p| *p == entry) {
             found.remove();
         }
-    }
-
-    /// Forgets up to `entries` of an outgoing partition; their records, and whether that was all. Then the partition
-    /// is free, and what it was is in the second part.
-    pub(crate) fn drop_partition(
-        &mut self,
-        partition: LocalIndex,
-        entries: usize,
-    ) -> (Vec<Record>, Option<Partition>) {
-        let host = &mut self.partitions[partition.index()];
-        let slots: Vec<u32> = host.columns.slots_from(host.dropped_to).take(entries).collect();
-        let mut records = Vec::with_capacity(slots.len());
-        for slot in &slots {
-            let entry = EntryRef { partition, slot: *slot };
-            let content = self.partition(entry).columns.content(*slot);
-            self.centers.remove(&self.insert_seq(entry));
-            if let Ok(found) = self.contents.find_entry(self.hasher.hash_one(content), |p| *p == entry) {
-                found.remove();
-                records.push(self.partition(entry).columns.record(*slot));
-            }
-        }
-        let host = &mut self.partitions[partition.index()];
-        if slots.len() == entries {
-            host.dropped_to = slots.last().map_or(0, |slot| slot + 1);
-            return (records, None);
-        }
-        let gone = HostedPartition { id: host.id, bounds: host.bounds };
-        let free = Partition::new(gone, State::Free, 1);
-        (records, Some(std::mem::replace(host, free)))
     }
 
     /// Where a content is.
@@ -373,7 +356,7 @@ impl Tables {
     }
 
     pub(crate) fn band_keys(&self, signature: &Signature) -> BandKeys {
-        bands::band_keys(self.bands, &self.hasher, signature)
+        bands::band_keys(self.bands, self.band_seed, signature)
     }
 
     #[inline]

@@ -1,11 +1,12 @@
 //! Nodes that were started anew, or lack orders that are not sent any more, are told what they must have.
 //!
 //! All contents of a range are offered to all nodes first: a node that has the signature, in its file or since before,
-//! takes the content. What no node has is fetched. Then the node's position is that of the last order that is not sent
+//! takes the content. What no node has is fetched. To nodes that have taken up a snapshot, only the contents of pages that
+//! have changed since are offered, where the log of the range tells which. Then the node's position is that of the last order that is not sent
 //! any more: the contents are at least as new, and what follows is sent as always.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,9 +14,9 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{
-    BATCH_BYTES_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch,
+    BATCH_BYTES_MAX, BATCH_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch,
 };
-use doppel_protocol::{CONTENTS_MAX, PageRange, SIGNATURES_MAX};
+use doppel_protocol::{CONTENTS_MAX, LogPosition, PageRange, SIGNATURES_MAX};
 
 use super::{Router, RouterError, hosted, lock, version};
 
@@ -26,8 +27,8 @@ type Contents = Vec<(PageId, ContentHash)>;
 struct Told {
     node: NodeId,
     incarnation: Incarnation,
-    /// The ranges that have to feed it.
-    unfed_ranges: Vec<RangeId>,
+    /// The ranges that have to feed it, and the moment of each that it has taken up.
+    unfed_ranges: BTreeMap<RangeId, Option<LogPosition>>,
 }
 
 impl Router {
@@ -41,11 +42,11 @@ impl Router {
             let incarnation =
                 handle.node.host(self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges));
             let incarnation = incarnation.map_err(failed)?;
-            let mut unfed_ranges = Vec::new();
+            let mut unfed_ranges = BTreeMap::new();
             for PageRange { range, .. } in &ranges {
                 let applied = handle.node.applied(*range).map_err(failed)?;
                 if self.needs_feeding(*range, &applied) {
-                    unfed_ranges.push(*range);
+                    unfed_ranges.insert(*range, applied.resumed);
                 }
                 handle.told(applied.contents);
             }
@@ -53,7 +54,7 @@ impl Router {
             told.push(Told { node, incarnation, unfed_ranges });
         }
         for PageRange { range, epoch, .. } in &ranges {
-            if told.iter().any(|node| node.unfed_ranges.contains(range)) {
+            if told.iter().any(|node| node.unfed_ranges.contains_key(range)) {
                 self.feed_range(*range, *epoch, &told)?;
             }
         }
@@ -84,9 +85,15 @@ impl Router {
     /// Feeds the nodes that need it what a range has.
     fn feed_range(&self, range: RangeId, epoch: Epoch, told: &[Told]) -> Result<(), RouterError> {
         let index = self.fed_index(range, epoch);
-        let unfed = || told.iter().filter(|node| node.unfed_ranges.contains(&range));
+        let unfed = || told.iter().filter(|node| node.unfed_ranges.contains_key(&range));
+        let changed = self.changed(range, unfed())?;
         for Told { node, incarnation, .. } in unfed() {
-            self.give(*node, *incarnation, IngestBatch::Begin { range, epoch })?;
+            let begin = IngestBatch::Begin { range, epoch, changes: changed.is_some() };
+            self.give(*node, *incarnation, begin)?;
+            for pages in changed.iter().flat_map(|pages| pages.chunks(BATCH_MAX)) {
+                let changed = IngestBatch::Changed { range, pages: pages.to_vec() };
+                self.give(*node, *incarnation, changed)?;
+            }
         }
         // The others have what is theirs: what they have is not fetched.
         let mut lives: Vec<(NodeId, Incarnation)> =
@@ -95,32 +102,78 @@ impl Router {
             lives.extend(lock(&handle.incarnation).map(|incarnation| (handle.id, incarnation)));
         }
         lives.sort_by_key(|(node, _)| !unfed().any(|one| one.node == *node));
-        self.offer(range, &lives)?;
+        match changed {
+            Some(pages) => self.offer_of(range, &pages, &lives)?,
+            None => self.offer_all(range, &lives)?,
+        }
         for Told { node, incarnation, .. } in unfed() {
             self.give(*node, *incarnation, IngestBatch::Fed { range, epoch, index })?;
         }
         Ok(())
     }
 
-    /// Offers all contents of a range to these nodes in turn, and fetches what none of them has.
-    fn offer(&self, range: RangeId, lives: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
+    /// The pages of a range that have changed since the moment that all of these nodes have taken up; none where there is
+    /// no such moment, or the log does not tell.
+    fn changed<'t>(
+        &self,
+        range: RangeId,
+        mut unfed: impl Iterator<Item = &'t Told>,
+    ) -> Result<Option<Vec<PageId>>, RouterError> {
+        let resumed = |node: &Told| node.unfed_ranges.get(&range).copied().flatten();
+        let Some(moment) = unfed.next().and_then(resumed) else { return Ok(None) };
+        if !unfed.all(|node| resumed(node) == Some(moment)) {
+            return Ok(None);
+        }
+        let changed = self.source.changed_since(range, moment)?;
+        if changed.is_none() {
+            tracing::info!(%range, "the log does not reach back to the snapshot; all contents are compared");
+        }
+        Ok(changed)
+    }
+
+    /// Offers the contents of these pages.
+    fn offer_of(
+        &self,
+        range: RangeId,
+        pages: &[PageId],
+        lives: &[(NodeId, Incarnation)],
+    ) -> Result<(), RouterError> {
+        let (mut read, mut fetched) = (0, 0);
+        for some in pages.chunks(CONTENTS_MAX) {
+            self.check_running()?;
+            let contents = self.source.contents_of(some)?;
+            read += contents.len();
+            fetched += self.offer(contents, lives)?;
+        }
+        tracing::info!(%range, changed = pages.len(), read, fetched, "tier 2 knows what has changed in a range");
+        Ok(())
+    }
+
+    /// Offers contents to these nodes in turn, and fetches what none of them has: so many.
+    fn offer(&self, contents: Contents, lives: &[(NodeId, Incarnation)]) -> Result<usize, RouterError> {
+        let mut left = contents;
+        for (node, incarnation) in lives {
+            if left.is_empty() {
+                break;
+            }
+            let claims = IngestBatch::Claims(left.clone());
+            let missing = self.give(*node, *incarnation, claims)?;
+            left = missing.into_iter().filter_map(|at| left.get(at as usize).copied()).collect();
+        }
+        self.fetch(&left, lives)?;
+        Ok(left.len())
+    }
+
+    /// Offers all contents of a range.
+    fn offer_all(&self, range: RangeId, lives: &[(NodeId, Incarnation)]) -> Result<(), RouterError> {
         let (mut after, mut read, mut fetched) = (None, 0, 0);
         loop {
             self.check_running()?;
             let page = self.source.contents(range, after, CONTENTS_MAX)?;
             let all = page.contents.len();
-            let mut left = page.contents;
-            for (node, incarnation) in lives {
-                if left.is_empty() {
-                    break;
-                }
-                let claims = IngestBatch::Claims(left.clone());
-                let missing = self.give(*node, *incarnation, claims)?;
-                left = missing.into_iter().filter_map(|at| left.get(at as usize).copied()).collect();
-            }
-            fetched += left.len();
-            read += all - left.len();
-            self.fetch(&left, lives)?;
+            let missing = self.offer(page.contents, lives)?;
+            fetched += missing;
+            read += all - missing;
             after = page.next;
             if after.is_none() {
                 tracing::info!(%range, read, fetched, "tier 2 knows the contents of a range");

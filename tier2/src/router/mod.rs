@@ -6,6 +6,7 @@
 //! | `position` | which orders are accepted, and which are not sent any more |
 //! | `pass` | one batch: store, search, answer; goes on where a failure left it |
 //! | `feed` | tells a node that was started anew what it must have |
+//! | `snapshots` | when the nodes write what they have for the next start |
 //! | `probe` | a content that is not stored |
 //! | `scheduler`, `requests` | what changes the mapping next: what was begun, an operator's request, the load |
 //! | `migration` | from one plan to the next while everything goes on |
@@ -32,6 +33,7 @@ pub(crate) mod request_file;
 mod requests;
 mod sample;
 pub(crate) mod scheduler;
+mod snapshots;
 mod start;
 mod worker;
 
@@ -57,6 +59,7 @@ use migration::Migration;
 use plan_file::LearnedFrom;
 use position::Position;
 use requests::Requests;
+use snapshots::Snapshots;
 
 /// Names of the files: the plan, and what is requested of it.
 pub(crate) const PLAN: &str = "map.json";
@@ -74,6 +77,7 @@ pub(crate) struct Router {
     migration: Mutex<Option<Migration>>,
     requests: Mutex<Requests>,
     positions: Mutex<BTreeMap<RangeId, Position>>,
+    snapshots: Mutex<Snapshots>,
     /// Orders handed over and not yet carried out.
     waiting: AtomicUsize,
     /// Steps that failed, since the last one that was made.
@@ -153,6 +157,7 @@ impl Router {
             migration: Mutex::default(),
             requests: Mutex::new(requests),
             positions: Mutex::default(),
+            snapshots: Mutex::default(),
             waiting: AtomicUsize::new(0),
             failures: AtomicUsize::new(0),
             resting: AtomicBool::new(false),

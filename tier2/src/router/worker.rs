@@ -114,6 +114,7 @@ pub(crate) fn work(router: &Router, received: &Receiver<Message>) {
             let count = orders.commands.len();
             router.make_pass(orders);
             router.maintain(count);
+            router.tend_snapshots();
         }
     }
 }
@@ -140,6 +141,7 @@ fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting)
                         router.resting.store(false, Ordering::Relaxed);
                         if matches!(message, Err(RecvTimeoutError::Timeout)) {
                             router.check_nodes();
+                            router.tend_snapshots();
                             continue;
                         }
                         message

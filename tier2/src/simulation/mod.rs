@@ -15,6 +15,7 @@ use hashbrown::HashSet;
 
 use crate::embedded::{self, Parts, node_dir};
 use crate::node::columns::Center;
+use crate::node::snapshot::SNAPSHOT;
 use crate::node::{LocalNode, SIGNATURES};
 use crate::router::request_file::Requested;
 use crate::router::{PLAN, Pass, REQUESTS, Router, RouterError};
@@ -215,6 +216,12 @@ impl Index {
         self.router.work();
     }
 
+    /// Writes snapshots, as far as nodes can now.
+    pub fn save(&self) {
+        drop(self.router.save_now());
+        self.slots.iter().filter_map(|slot| slot.get()).for_each(|node| node.finish_snapshot());
+    }
+
     /// Writes what is in memory alone to the files. Without it, it is lost with the index.
     pub fn flush(&self) {
         self.slots.iter().filter_map(|slot| slot.get()).for_each(|node| node.flush());
@@ -249,15 +256,16 @@ impl Index {
     }
 }
 
-/// The files of an index: the signatures of each node, the plan, the request.
+/// The files of an index: those of each node, the plan, the request.
 #[must_use]
 pub fn files(config: &Config) -> Vec<PathBuf> {
-    let signatures = (0..config.nodes as usize).map(|node| node_file(config, node));
-    signatures.chain([PLAN, REQUESTS].map(|name| config.dir.join(name))).collect()
+    let nodes = (0..config.nodes as usize).flat_map(|node| node_files(config, node));
+    nodes.chain([PLAN, REQUESTS].map(|name| config.dir.join(name))).collect()
 }
 
-/// The file of a node.
+/// The files of a node: its signatures, its snapshot.
 #[must_use]
-pub fn node_file(config: &Config, node: usize) -> PathBuf {
-    config.dir.join(node_dir(NodeId(node as u32))).join(SIGNATURES)
+pub fn node_files(config: &Config, node: usize) -> [PathBuf; 2] {
+    let dir = config.dir.join(node_dir(NodeId(node as u32)));
+    [SIGNATURES, SNAPSHOT].map(|name| dir.join(name))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use doppel_model::{Epoch, Incarnation, RangeId, stable_hash64};
-use doppel_protocol::Repeat;
 use doppel_protocol::index_node::{
     Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
     NodeLoad, NodeOrder, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
 };
+use doppel_protocol::{LogPosition, Repeat};
 
 use crate::node::LocalNode;
 
@@ -117,6 +117,10 @@ impl IndexNode for Slot {
 
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError> {
         self.call(|node| node.drop_partition(call, limit))
+    }
+
+    fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError> {
+        self.call(|node| node.save(call, moments))
     }
 
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::model::{page, signature_of};
 use crate::node::bands::{BandKeys, BandTables, band_keys};
 use crate::node::columns::{Center, Columns, Entry, FIRST_INSERT_SEQ, Record};
-use crate::seed::Seeded;
+use crate::seed::BandSeed;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -42,19 +42,19 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// The band keys of a family: all its entries have them, and half of them are those of the next family too.
-fn family_band_keys(hasher: &Seeded, family: u32) -> BandKeys {
+fn family_band_keys(seed: BandSeed, family: u32) -> BandKeys {
     let bands = Policy::default().bands();
-    let of = |n: u32| band_keys(bands, hasher, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
+    let of = |n: u32| band_keys(bands, seed, &signature_of(&(n * 100..n * 100 + 60).collect::<Vec<_>>()));
     of(family).into_iter().take(8).chain(of(family + 1).into_iter().take(8)).collect()
 }
 
 fn run(steps: &[Step]) {
-    let hasher = Seeded::default();
+    let seed = BandSeed::new();
     let mut tables = BandTables::new();
     let mut columns = Columns::new(1);
     let mut model: BTreeMap<u32, u32> = BTreeMap::new();
     let mut next_insert_seq = FIRST_INSERT_SEQ;
-    let families: Vec<BandKeys> = (0..3).map(|family| family_band_keys(&hasher, family)).collect();
+    let families: Vec<BandKeys> = (0..3).map(|family| family_band_keys(seed, family)).collect();
     let pick = |model: &BTreeMap<u32, u32>, at: prop::sample::Index| {
         (!model.is_empty()).then(|| *at.get(&model.keys().copied().collect::<Vec<_>>()))
     };
@@ -148,13 +148,13 @@ proptest! {
 
 #[test]
 fn memory_grows_with_the_entries_and_not_in_jumps() {
-    let hasher = Seeded::default();
+    let seed = BandSeed::new();
     let bands = Policy::default().bands();
     let mut tables = BandTables::new();
     let mut most: f64 = 0.0;
     for slot in 0..20_000u32 {
         let signature = signature_of(&(slot * 30..slot * 30 + 25).collect::<Vec<_>>());
-        tables.insert(&band_keys(bands, &hasher, &signature), slot);
+        tables.insert(&band_keys(bands, seed, &signature), slot);
         if slot >= 1_000 {
             most = most.max(tables.bytes() as f64 / f64::from(slot + 1));
         }

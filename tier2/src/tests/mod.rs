@@ -11,4 +11,5 @@ mod model;
 mod node;
 mod real;
 mod service;
+mod snapshot;
 mod source;

@@ -57,7 +57,7 @@ pub(super) struct World {
     tickets: u32,
     /// Orders handed over.
     pub(super) handed: u64,
-    /// Every pair that was answered since the index was opened.
+    /// Every pair of present contents that was answered.
     linked: BTreeSet<(Version, Version)>,
 }
 
@@ -99,9 +99,16 @@ impl World {
     }
 
     fn open(config: Config, dir: TempDir, pages: Pages) -> Self {
+        Self::open_with(config, dir, pages, None)
+    }
+
+    /// With a log of so many changes.
+    fn open_with(config: Config, dir: TempDir, pages: Pages, log: Option<Vec<PageId>>) -> Self {
         let answers = Arc::<Mutex<Vec<SearchResult>>>::default();
         let taken = Arc::clone(&answers);
         let source = Source::new(&pages, move |results| taken.lock().unwrap().extend(results));
+        *source.ordered.lock().unwrap() = (0, log.as_ref().map_or(0, Vec::len));
+        *source.log.lock().unwrap() = log;
         let parts = open_parts(&config, &source);
         Self {
             parts,
@@ -122,9 +129,21 @@ impl World {
     /// Closes the index and opens it again.
     pub(super) fn reopen(self) -> Self {
         self.flush();
-        let Self { parts, pages, config, dir, patient, .. } = self;
+        self.reopen_as_it_is()
+    }
+
+    /// The same after it was killed.
+    pub(super) fn reopen_as_it_is(self) -> Self {
+        let Self { parts, pages, config, dir, patient, source, linked, .. } = self;
         drop(parts);
-        Self { patient, ..Self::open(config, dir, pages) }
+        let log = source.log.lock().unwrap().take();
+        Self { patient, linked, ..Self::open_with(config, dir, pages, log) }
+    }
+
+    /// Writes a snapshot of all that was carried out.
+    pub(super) fn save(&self) {
+        self.parts.router.save_now().unwrap();
+        self.parts.nodes.iter().for_each(|node| node.finish_snapshot());
     }
 
     pub(super) fn policy(&self) -> Policy {
@@ -159,14 +178,23 @@ impl World {
     /// Gives a page a content, as tier 1 would.
     pub(super) fn put(&mut self, page: PageId, signature: Arc<Signature>, search: bool) {
         self.remove(page);
+        self.note(page);
         self.pages.lock().unwrap().insert(page, Arc::clone(&signature));
         let search = search.then(|| self.ticket());
         self.commands.push(IndexCommand::Put { page, signature, search });
     }
 
     pub(super) fn remove(&mut self, page: PageId) {
+        self.note(page);
         if let Some(old) = self.pages.lock().unwrap().remove(&page) {
             self.commands.push(IndexCommand::Remove { page, content: old.content() });
+        }
+    }
+
+    /// The log has another change.
+    fn note(&self, page: PageId) {
+        if let Some(log) = self.source.log.lock().unwrap().as_mut() {
+            log.push(page);
         }
     }
 
@@ -191,6 +219,8 @@ impl World {
         let commands = std::mem::take(&mut self.commands);
         let (after, count) = (self.handed, commands.len() as u64);
         self.handed += count;
+        let changes = self.source.log.lock().unwrap().as_ref().map_or(0, Vec::len);
+        *self.source.ordered.lock().unwrap() = (self.handed, changes);
         if count > 0 {
             Pass::new(&self.parts.router, orders(after, commands)).run(&self.parts.router).unwrap();
         }

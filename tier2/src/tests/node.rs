@@ -188,7 +188,7 @@ fn a_range_that_feeds_a_node_again_takes_back_what_it_does_not_name() {
     let puts = puts.map(|(number, words)| alone.put(number, words)).to_vec();
     alone.node.apply(alone.call, alone.batch(0, puts)).unwrap();
 
-    let begin = |epoch| IngestBatch::Begin { range: RANGE, epoch };
+    let begin = |epoch| IngestBatch::Begin { range: RANGE, epoch, changes: false };
     let fed = |epoch, index| IngestBatch::Fed { range: RANGE, epoch, index };
     alone.give(begin(Epoch(2))).unwrap();
     assert_eq!(alone.search(), Err(NodeError::NotFed(RANGE)));

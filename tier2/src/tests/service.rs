@@ -1,6 +1,6 @@
 //! The service from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_protocol::{IndexCommand, IndexError, MappingApi, Search, SearchResult, Tier2Api};
+use doppel_protocol::{ContentSource, IndexCommand, IndexError, MappingApi, Search, SearchResult, Tier2Api};
 use tempfile::TempDir;
 
 use super::model::{Components, Pages, check_pair, page, signature_of, text};
@@ -54,6 +54,43 @@ pub(super) fn puts(count: usize) -> (Pages, Vec<IndexCommand>) {
         commands.push(IndexCommand::Put { page: page(number), signature, search });
     }
     (Arc::new(Mutex::new(pages)), commands)
+}
+
+#[test]
+fn a_stop_writes_a_snapshot_of_all_that_was_carried_out() {
+    let dir = TempDir::new().unwrap();
+    let config = Config { batch_age: Duration::from_millis(1), ..Config::new(dir.path(), Policy::default()) };
+    let (pages, commands) = puts(120);
+    let source = Source::new(&pages, drop);
+    *source.log.lock().unwrap() = Some(Vec::new());
+    let tier2 = Tier2::open(config.clone(), Arc::clone(&source) as Arc<dyn ContentSource>).unwrap();
+    let begin = Instant::now();
+    let wait = |done: &dyn Fn() -> bool| {
+        while !done() {
+            assert!(begin.elapsed() < LONG, "the index does not come to rest");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait(&|| tier2.load().is_ok());
+    assert_eq!(source.gone_through.load(Ordering::Relaxed), 1);
+    let count = commands.len();
+    *source.log.lock().unwrap() = Some(pages.lock().unwrap().keys().copied().collect());
+    *source.ordered.lock().unwrap() = (count as u64, count);
+    tier2.submit(orders(0, commands)).unwrap();
+    wait(&|| tier2.waiting().unwrap() == 0);
+    drop(tier2);
+    *source.ordered.lock().unwrap() = (0, count);
+    let tier2 = Tier2::open(config, Arc::clone(&source) as Arc<dyn ContentSource>).unwrap();
+    wait(&|| tier2.load().is_ok());
+    assert_eq!(source.gone_through.load(Ordering::Relaxed), 1, "nothing was gone through again");
+    let stored: u64 = tier2.load().unwrap().partitions.iter().map(|one| one.contents).sum();
+    assert_eq!(stored, pages_with_contents(&pages));
+}
+
+/// Contents of these pages.
+fn pages_with_contents(pages: &Pages) -> u64 {
+    let contents: BTreeSet<_> = pages.lock().unwrap().values().map(|one| one.content()).collect();
+    contents.len() as u64
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Tier 1 in small: the present signature of every page, and what it is told.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
-    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, SearchResult, SourceError,
+    ContentSource, ContentsPage, IndexCommand, LogPosition, Moment, Orders, PageRange, Repeat, SearchResult,
+    SourceError,
 };
 
 /// The present signature of every page.
@@ -25,6 +26,12 @@ pub(super) struct Source {
     pub(super) away: AtomicBool,
     /// It does not take the next results, and says so after it was given them.
     pub(super) refuses_next: AtomicBool,
+    /// The pages of each change so far, in order; none where no log is kept.
+    pub(super) log: Mutex<Option<Vec<PageId>>>,
+    /// How often contents were asked for from the first one on.
+    pub(super) gone_through: AtomicUsize,
+    /// Orders handed over, and the changes that they are of.
+    pub(super) ordered: Mutex<(u64, usize)>,
 }
 
 impl Source {
@@ -37,6 +44,9 @@ impl Source {
             ranges: Mutex::new(vec![only]),
             away: AtomicBool::new(false),
             refuses_next: AtomicBool::new(false),
+            log: Mutex::default(),
+            gone_through: AtomicUsize::new(0),
+            ordered: Mutex::default(),
         })
     }
 
@@ -62,6 +72,7 @@ impl ContentSource for Source {
         after: Option<PageId>,
         limit: usize,
     ) -> Result<ContentsPage, SourceError> {
+        self.gone_through.fetch_add(usize::from(after.is_none()), Ordering::Relaxed);
         let (pages, ranges) = (self.pages.lock().unwrap(), self.ranges()?);
         let own = pages.iter().filter(|(page, _)| PageRange::of(&ranges, **page) == Some(range));
         let later = own.filter(|(page, _)| after.is_none_or(|after| **page > after));
@@ -79,6 +90,18 @@ impl ContentSource for Source {
         }
         let known = self.pages.lock().unwrap();
         Ok(pages.iter().map(|page| known.get(page).cloned()).collect())
+    }
+
+    fn moment(&self, _: RangeId) -> Result<Option<Moment>, SourceError> {
+        let (order, changes) = *self.ordered.lock().unwrap();
+        let log = LogPosition { log: 1, epoch: 1, index: changes as u64, hash: changes as u128 };
+        Ok(self.log.lock().unwrap().as_ref().map(|_| Moment { log, order }))
+    }
+
+    fn changed_since(&self, _: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
+        let log = self.log.lock().unwrap();
+        let changes = log.as_ref().and_then(|changes| changes.get(since.index as usize..));
+        Ok(changes.map(<[_]>::to_vec))
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {

@@ -2,9 +2,12 @@
 //!
 //! Bitmaps of one length are in one column. An entry's is named by 32 bits: its length, and its place in that column.
 
+use std::io;
+
 use doppel_model::parity::{WORDS_MAX, WORDS_MIN};
 
-use super::columns::{make_room, push};
+use super::{make_room, push};
+use crate::node::codec::{Reader, Unreadable, Writer};
 
 /// Lengths: every power of two between the limits.
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;
@@ -63,6 +66,22 @@ impl Bitmaps {
         let (length, place) = split(self.names[slot as usize]);
         let words = WORDS_MIN << length;
         &self.lengths[length].words[place * words..][..words]
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
+        out.column(&self.names)?;
+        self.lengths.iter().try_for_each(|one| {
+            out.column(&one.words)?;
+            out.column(&one.free)
+        })
+    }
+
+    pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
+        let mut bitmaps = Self { names: input.column()?, ..Self::default() };
+        for one in &mut bitmaps.lengths {
+            (one.words, one.free) = (input.column()?, input.column()?);
+        }
+        Ok(bitmaps)
     }
 
     /// Memory held, in bytes.
