@@ -310,6 +310,13 @@ impl PageRecord {
     }
 }
 
+impl Published {
+    /// A page of which nothing but its status is to be said.
+    pub(crate) fn of(status: Status) -> Self {
+        Self { status, group: None, winner: None, similarity: None, reason: None }
+    }
+}
+
 impl ContentState {
     /// The membership, when it holds for the present content.
     pub(crate) fn current_group(&self) -> Option<GroupId> {

@@ -22,6 +22,7 @@ pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward};
 pub use worker::{Worker, last_ticket, signature};
 
+use crate::bulk::{Bulk, BulkConfig, BulkError, Grouped};
 use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEffect, Hint};
 use crate::range::owed::OwedScan;
 use crate::range::{PostId, Range, Released};
@@ -62,6 +63,18 @@ impl Settings {
             step_rows,
         }
     }
+}
+
+/// A collection that is grouped at once, and the rows of its ranges.
+///
+/// # Errors
+/// None that is known.
+pub fn at_once(
+    config: &BulkConfig<'_>,
+    map: RangeMap,
+    submissions: impl IntoIterator<Item = Submission>,
+) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
+    Bulk::rows(config, map, submissions)
 }
 
 /// A range.

@@ -16,8 +16,8 @@ use doppel_model::signature::Signature;
 use doppel_model::sketch::Sketch;
 use rayon::prelude::*;
 
-use crate::JoinError;
 use crate::atomic_union_find::AtomicUnionFind;
+use crate::contents::{ContentIndex, Read};
 
 /// From so many trees on, a content is compared with them on all threads.
 const TREES: usize = 64;
@@ -39,9 +39,6 @@ struct Keyed {
     content: u32,
 }
 
-/// Reads the signature of a content.
-type Read<'r> = dyn Fn(u32) -> Result<Arc<Signature>, JoinError> + Sync + 'r;
-
 /// Contents of a run that are connected: lists by number of shingles, ascending.
 #[derive(Default)]
 struct Tree {
@@ -52,7 +49,11 @@ struct Tree {
 
 impl Columns<'_> {
     /// The root of every content, when only `compared` are linked.
-    pub(crate) fn components(&self, compared: &[u32], read: &Read<'_>) -> Result<Vec<u32>, JoinError> {
+    pub(crate) fn components<E: Send + Sync>(
+        &self,
+        compared: &[u32],
+        read: &Read<'_, E>,
+    ) -> Result<Vec<u32>, E> {
         let connected = AtomicUnionFind::new(self.shingles.len());
         let bands = self.policy.bands();
         let failure = OnceLock::new();
@@ -93,18 +94,18 @@ impl Columns<'_> {
 }
 
 /// One band of the join.
-struct Band<'b> {
+struct Band<'b, E> {
     columns: &'b Columns<'b>,
     bands: Bands,
     band: usize,
     connected: &'b AtomicUnionFind,
-    read: &'b Read<'b>,
+    read: &'b Read<'b, E>,
     stop: &'b AtomicBool,
 }
 
-impl Band<'_> {
+impl<E: Send> Band<'_, E> {
     /// Connects the contents of a run.
-    fn connect_run(&self, run: &[Keyed]) -> Result<(), JoinError> {
+    fn connect_run(&self, run: &[Keyed]) -> Result<(), E> {
         let mut trees: Vec<Tree> = Vec::new();
         for content in run {
             if self.stop.load(Ordering::Relaxed) {
@@ -128,7 +129,7 @@ impl Band<'_> {
     }
 
     /// Which trees a content is connected with; those that it was not are connected then.
-    fn links(&self, content: Keyed, trees: &[Tree]) -> Result<Vec<bool>, JoinError> {
+    fn links(&self, content: Keyed, trees: &[Tree]) -> Result<Vec<bool>, E> {
         let signature = OnceLock::new();
         let link = |tree: &Tree| self.link(content, &signature, tree);
         if trees.len() < TREES {
@@ -139,12 +140,7 @@ impl Band<'_> {
     }
 
     /// Whether a content is connected with a tree, after comparing it with as many of its members as that takes.
-    fn link(
-        &self,
-        content: Keyed,
-        signature: &OnceLock<Arc<Signature>>,
-        tree: &Tree,
-    ) -> Result<bool, JoinError> {
+    fn link(&self, content: Keyed, signature: &OnceLock<Arc<Signature>>, tree: &Tree) -> Result<bool, E> {
         let Some(member) = tree.lists.first().and_then(|list| list.first()) else { return Ok(false) };
         if self.connected.root(member.content) == self.connected.root(content.content) {
             return Ok(true);
@@ -164,11 +160,11 @@ impl Band<'_> {
                 let signature = match signature.get() {
                     Some(signature) => signature,
                     None => {
-                        let read = (self.read)(content.content)?;
+                        let read = (self.read)(ContentIndex(content.content))?;
                         signature.get_or_init(|| read)
                     }
                 };
-                if policy.compare(signature, &*(self.read)(other.content)?).similar {
+                if policy.compare(signature, &*(self.read)(ContentIndex(other.content))?).similar {
                     self.connected.union(content.content, other.content);
                     return Ok(true);
                 }

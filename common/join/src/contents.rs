@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::Path;
 use std::sync::Arc;
 
 use doppel_model::ContentHash;
@@ -12,13 +11,14 @@ use doppel_model::signature::Signature;
 use doppel_model::sketch::Sketch;
 use rayon::prelude::*;
 
-use crate::JoinError;
 use crate::candidates::Columns;
-use crate::signatures::Signatures;
 
 /// The number of a content, in the order in which contents came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentIndex(pub u32);
+
+/// Reads the signature of a content, from wherever the caller has it.
+pub type Read<'r, E> = dyn Fn(ContentIndex) -> Result<Arc<Signature>, E> + Sync + 'r;
 
 /// The contents.
 #[derive(Debug)]
@@ -32,13 +32,12 @@ pub struct Contents {
     /// The bitmaps one after the other, and where each begins.
     bitmaps: Vec<u64>,
     bitmap_starts: Vec<u64>,
-    signatures: Signatures,
 }
 
 impl Contents {
-    /// None yet. Signatures past `memory_max` bytes go to a temporary file in `dir`.
+    /// None yet.
     #[must_use]
-    pub fn new(policy: Policy, memory_max: usize, dir: &Path) -> Self {
+    pub fn new(policy: Policy) -> Self {
         Self {
             policy,
             numbers: HashMap::default(),
@@ -48,25 +47,19 @@ impl Contents {
             sketches: Vec::new(),
             bitmaps: Vec::new(),
             bitmap_starts: Vec::new(),
-            signatures: Signatures::new(memory_max, dir),
         }
     }
 
-    /// Takes a content; one that is there already keeps its number.
-    ///
-    /// # Errors
-    /// When the temporary file fails.
+    /// Takes a content; one that is there already keeps its number. Whether it is new.
     ///
     /// # Panics
     /// When there are 2^32 contents.
-    pub fn add(&mut self, signature: &Arc<Signature>) -> Result<ContentIndex, JoinError> {
+    pub fn add(&mut self, signature: &Signature) -> (ContentIndex, bool) {
         let next = u32::try_from(self.hashes.len()).expect("fewer contents than numbers");
-        let entry = match self.numbers.entry(signature.content()) {
-            Entry::Occupied(known) => return Ok(ContentIndex(*known.get())),
-            Entry::Vacant(entry) => entry,
+        match self.numbers.entry(signature.content()) {
+            Entry::Occupied(known) => return (ContentIndex(*known.get()), false),
+            Entry::Vacant(entry) => entry.insert(next),
         };
-        self.signatures.push(signature)?;
-        entry.insert(next);
         self.hashes.push(signature.content());
         self.tokens.push(signature.tokens());
         self.shingles.push(signature.shingles());
@@ -76,7 +69,15 @@ impl Contents {
         if self.policy.comparable(signature) {
             parity::append(signature, &mut self.bitmaps);
         }
-        Ok(ContentIndex(next))
+        (ContentIndex(next), true)
+    }
+
+    /// Frees what only the join needs.
+    pub fn forget_columns(&mut self) {
+        self.numbers = HashMap::default();
+        self.sketches = Vec::new();
+        self.bitmaps = Vec::new();
+        self.bitmap_starts = Vec::new();
     }
 
     /// Contents taken.
@@ -103,17 +104,22 @@ impl Contents {
         self.tokens[content.0 as usize]
     }
 
+    /// How many distinct shingles a content has.
+    #[must_use]
+    pub fn shingles(&self, content: ContentIndex) -> u32 {
+        self.shingles[content.0 as usize]
+    }
+
     /// The connected components of the link relation among the contents for which `counts` is true: for each content
     /// the least one of its component, and itself for those that do not count.
     ///
     /// # Errors
-    /// When the temporary file fails.
-    pub fn components(
-        &mut self,
+    /// When a signature cannot be read.
+    pub fn components<E: Send + Sync>(
+        &self,
+        read: &Read<'_, E>,
         counts: impl Fn(ContentIndex) -> bool,
-    ) -> Result<Vec<ContentIndex>, JoinError> {
-        self.signatures.flush()?;
-        let this = &*self;
+    ) -> Result<Vec<ContentIndex>, E> {
         let columns = Columns {
             policy: self.policy,
             shingles: &self.shingles,
@@ -126,24 +132,21 @@ impl Contents {
                 && counts(ContentIndex(*content))
         };
         let compared: Vec<u32> = (0..self.hashes.len() as u32).filter(comparable).collect();
-        let roots = columns.components(&compared, &|content| this.signatures.get(content as usize))?;
+        let roots = columns.components(&compared, read)?;
         Ok(roots.into_iter().map(ContentIndex).collect())
     }
 
-    /// Compares two contents exactly, after [`components`](Self::components).
+    /// Compares pairs of contents exactly, on all threads.
     ///
     /// # Errors
-    /// When the temporary file fails.
-    pub fn compare(&self, a: ContentIndex, b: ContentIndex) -> Result<Comparison, JoinError> {
-        let read = |content: ContentIndex| self.signatures.get(content.0 as usize);
-        Ok(self.policy.compare(&*read(a)?, &*read(b)?))
-    }
-
-    /// Compares many pairs, on all threads.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn compare_all(&self, pairs: &[(ContentIndex, ContentIndex)]) -> Result<Vec<Comparison>, JoinError> {
-        pairs.par_iter().map(|(a, b)| self.compare(*a, *b)).collect()
+    /// When a signature cannot be read.
+    pub fn compare_all<E: Send + Sync>(
+        &self,
+        read: &Read<'_, E>,
+        pairs: &[(ContentIndex, ContentIndex)],
+    ) -> Result<Vec<Comparison>, E> {
+        let compare =
+            |(a, b): &(ContentIndex, ContentIndex)| Ok(self.policy.compare(&*read(*a)?, &*read(*b)?));
+        pairs.par_iter().map(compare).collect()
     }
 }

@@ -4,10 +4,11 @@
 //! once, sorting them by band key finds the same pairs ([`Policy::linked`](doppel_model::pairwise::Policy::linked)) at a
 //! fraction of the cost: no tables are kept, and contents that are connected already are not compared.
 //!
-//! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count.
+//! [`Contents`] takes signatures, each content once. [`components`](Contents::components) joins those that count. It
+//! reads signatures from where the caller has them: [`Signatures`] keeps them no longer than the process.
 //!
-//! Memory: about 150 bytes and a bitmap of at least 64 bytes for a content, and signatures up to a limit; all after
-//! that are in a temporary file without a name, and only those that are compared are read back.
+//! Memory: about 150 bytes and a bitmap of at least 64 bytes for a content, and in [`Signatures`] signatures up to a
+//! limit; all after that are in a temporary file without a name. Only those that are compared are read back.
 #![forbid(unsafe_code)]
 
 mod atomic_union_find;
@@ -17,7 +18,8 @@ mod signatures;
 #[cfg(test)]
 mod tests;
 
-pub use contents::{ContentIndex, Contents};
+pub use contents::{ContentIndex, Contents, Read};
+pub use signatures::Signatures;
 
 /// The temporary file of signatures failed.
 #[derive(Debug, thiserror::Error)]

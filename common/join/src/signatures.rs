@@ -1,4 +1,5 @@
-//! Signatures by number: the first of them in memory, those past a limit in a temporary file.
+//! Signatures of contents that are kept no longer than the process: the first of them in memory, those past a limit in a
+//! temporary file.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use doppel_model::signature::Signature;
 
-use crate::JoinError;
+use crate::{ContentIndex, JoinError};
 
 /// Bytes that are collected before they are written to the file.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -21,9 +22,9 @@ enum Place {
     File(u64, u32),
 }
 
-/// All signatures, numbered in the order in which they came.
+/// The signatures of contents, in the order of their numbers.
 #[derive(Debug)]
-pub(crate) struct Signatures {
+pub struct Signatures {
     places: Vec<Place>,
     /// Bytes of those in memory, and the limit.
     bytes: usize,
@@ -41,11 +42,17 @@ struct Spill {
 }
 
 impl Signatures {
-    pub(crate) fn new(limit: usize, dir: &Path) -> Self {
+    /// None yet. Those past `limit` bytes go to a temporary file in `dir`.
+    #[must_use]
+    pub fn new(limit: usize, dir: &Path) -> Self {
         Self { places: Vec::new(), bytes: 0, limit, dir: dir.to_owned(), file: None }
     }
 
-    pub(crate) fn push(&mut self, signature: &Arc<Signature>) -> Result<(), JoinError> {
+    /// Takes the signature of the next content.
+    ///
+    /// # Errors
+    /// When the temporary file fails.
+    pub fn push(&mut self, signature: &Arc<Signature>) -> Result<(), JoinError> {
         let bytes = signature.as_bytes();
         let place = if self.bytes + bytes.len() <= self.limit {
             self.bytes += bytes.len();
@@ -74,14 +81,20 @@ impl Signatures {
     }
 
     /// Makes all that was pushed readable.
-    pub(crate) fn flush(&mut self) -> Result<(), JoinError> {
+    ///
+    /// # Errors
+    /// When the temporary file fails.
+    pub fn flush(&mut self) -> Result<(), JoinError> {
         let flushed = self.file.as_mut().map_or(Ok(()), Spill::flush);
         flushed.map_err(|source| self.failure(source))
     }
 
-    /// The signature of this number, after a [`flush`](Self::flush).
-    pub(crate) fn get(&self, number: usize) -> Result<Arc<Signature>, JoinError> {
-        match (&self.places[number], &self.file) {
+    /// The signature of a content, after a [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// When the temporary file fails.
+    pub fn get(&self, content: ContentIndex) -> Result<Arc<Signature>, JoinError> {
+        match (&self.places[content.0 as usize], &self.file) {
             (Place::Memory(signature), _) => Ok(Arc::clone(signature)),
             (Place::File(offset, length), Some(spill)) => {
                 let mut bytes = vec![0; *length as usize];

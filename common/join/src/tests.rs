@@ -53,25 +53,30 @@ proptest! {
     ) {
         let policy = Policy { tau: tau.parse().unwrap() };
         let dir = tempfile::tempdir().unwrap();
-        let mut contents = Contents::new(policy, memory, dir.path());
+        let mut contents = Contents::new(policy);
+        let mut kept = Signatures::new(memory, dir.path());
         let mut distinct: Vec<Arc<Signature>> = Vec::new();
         for signature in signatures(seed, 150) {
-            let content = contents.add(&signature).unwrap();
+            let (content, is_new) = contents.add(&signature);
             let known = distinct.iter().position(|known| known.content() == signature.content());
             prop_assert_eq!(content.0 as usize, known.unwrap_or(distinct.len()));
-            if known.is_none() {
+            prop_assert_eq!(is_new, known.is_none());
+            if is_new {
+                kept.push(&signature).unwrap();
                 distinct.push(signature);
             }
         }
         prop_assert_eq!(contents.len(), distinct.len());
         let counts = |content: usize| !content.is_multiple_of(left_out);
         let expected = exhaustive(policy, &distinct, counts);
-        let roots = contents.components(|content| counts(content.0 as usize)).unwrap();
+        kept.flush().unwrap();
+        let read = |content| kept.get(content);
+        let roots = contents.components(&read, |content| counts(content.0 as usize)).unwrap();
         let roots: Vec<usize> = roots.into_iter().map(|root| root.0 as usize).collect();
         prop_assert_eq!(roots, expected);
-        for (a, b) in [(0, 1), (1, 0), (distinct.len() - 1, 0)] {
-            let [x, y] = [a, b].map(|content| ContentIndex(content as u32));
-            prop_assert_eq!(contents.compare(x, y).unwrap(), policy.compare(&distinct[a], &distinct[b]));
-        }
+        let pairs = [(0, 1), (1, 0), (distinct.len() - 1, 0)];
+        let numbered = pairs.map(|(a, b)| (ContentIndex(a as u32), ContentIndex(b as u32)));
+        let expected = pairs.map(|(a, b)| policy.compare(&distinct[a], &distinct[b]));
+        prop_assert_eq!(contents.compare_all(&read, &numbered).unwrap(), expected);
     }
 }

@@ -3,25 +3,45 @@
 //! The state machine of a range decides page by page, and can be asked and killed at any moment. When all versions are at
 //! hand and nobody asks before the end, the same groups (G8) come from one similarity join: versions are folded per URL
 //! ([`versions`]), redirects followed ([`redirects`]), contents joined ([`doppel_join`]), and winners and statuses
-//! derived ([`groups`]). Nothing is stored.
+//! derived ([`groups`]). The answer is all that is left of it, or databases are made for it, in which the ranges go on.
 //!
-//! Invariants: status, winner, similarity and totals of every page are what a range comes to when it has taken the same
-//! versions in the same order and is quiescent. Group ids differ: here they number the groups by their winners' URLs, so
-//! that equal inputs give equal outputs.
+//! | module | what |
+//! |---|---|
+//! | `versions`, `redirects`, `groups` | from versions to groups |
+//! | `rows` | the rows of a shard, as the machine would have left them at rest |
+//! | `databases` | new databases: signatures go there as they come, rows at the end |
 //!
-//! Memory: some 300 bytes and the URL for each page, beside that of the join.
+//! Invariants:
+//! - status, winner, similarity and totals of every page are what a range comes to when it has taken the same versions in
+//!   the same order and is quiescent;
+//! - group ids differ: here they number the groups of each shard by their winners' URLs, so that equal inputs give equal
+//!   outputs, and a group is in the shard of its winner;
+//! - databases are on disk as a whole when [`finish`](Bulk::finish) returns, and worth nothing before.
+//!
+//! Memory: some 300 bytes and the URL for each page, beside that of the join; with databases, that of their caches, too.
 
+mod databases;
 mod groups;
 mod redirects;
+mod rows;
 mod versions;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use doppel_join::{Contents, JoinError};
+use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
-use doppel_model::{GroupId, PageUrl};
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::{Counters, Line, Outcome, Status, Submission, Unresolved, WinnerOrder};
 
+use crate::range_map::RangeMap;
+use crate::store::StoreError;
+#[cfg(any(test, feature = "simulation"))]
+use crate::store::Write;
+use databases::NewDatabases;
+use groups::Resolved;
+use rows::Rows;
 use versions::Versions;
 
 /// How the collection is grouped.
@@ -33,10 +53,38 @@ pub struct BulkConfig<'c> {
     pub winners: WinnerOrder,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
-    /// Bytes of signatures that are kept in memory; the others are in a temporary file.
-    pub memory_max: usize,
-    /// Where the temporary file is.
-    pub temp_dir: &'c Path,
+    /// What stays of it.
+    pub keep: Keep<'c>,
+}
+
+/// What stays of a collection that was grouped at once.
+#[derive(Debug, Clone, Copy)]
+pub enum Keep<'c> {
+    /// The answer alone. So many bytes of signatures are kept in memory, the others in a temporary file in a directory.
+    Answer {
+        /// Bytes of signatures in memory.
+        memory_max: usize,
+        /// Where the temporary file is.
+        temp_dir: &'c Path,
+    },
+    /// Databases for all ranges, below a directory that has none.
+    Databases {
+        /// The directory.
+        dir: &'c Path,
+        /// Which range has which shards.
+        map: RangeMap,
+    },
+}
+
+/// Why a collection cannot be grouped at once.
+#[derive(Debug, thiserror::Error)]
+pub enum BulkError {
+    /// The temporary file.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The databases.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// The versions so far.
@@ -44,8 +92,16 @@ pub struct BulkConfig<'c> {
 pub struct Bulk {
     versions: Versions,
     contents: Contents,
+    kept: Kept,
     winners: WinnerOrder,
     group_members_max: u64,
+}
+
+/// Where the signatures are.
+#[derive(Debug)]
+enum Kept {
+    Answer(Signatures),
+    Databases(NewDatabases),
 }
 
 /// The collection at rest.
@@ -53,7 +109,7 @@ pub struct Bulk {
 pub struct Grouped {
     /// Every live page, in byte order of the URLs. A group is named by its place.
     pages: Vec<GroupedPage>,
-    /// In the order of their ids.
+    /// Shard by shard, in the order of their ids.
     pub groups: Vec<BulkGroup>,
     /// Totals. Of the work of a range only updates are counted, all of them as compared.
     pub counters: Counters,
@@ -104,11 +160,27 @@ pub struct BulkGroup {
 
 impl Bulk {
     /// An empty collection.
-    #[must_use]
-    pub fn new(config: &BulkConfig<'_>) -> Self {
+    ///
+    /// # Errors
+    /// When the databases cannot be made.
+    pub fn new(config: &BulkConfig<'_>) -> Result<Self, BulkError> {
+        match config.keep {
+            Keep::Answer { memory_max, temp_dir } => {
+                let kept = Kept::Answer(Signatures::new(memory_max, temp_dir));
+                Ok(Self::over(config, kept, 1))
+            }
+            Keep::Databases { dir, map } => {
+                let kept = Kept::Databases(NewDatabases::create(dir, map)?);
+                Ok(Self::over(config, kept, map.shards()))
+            }
+        }
+    }
+
+    fn over(config: &BulkConfig<'_>, kept: Kept, shards: u16) -> Self {
         Self {
-            versions: Versions::default(),
-            contents: Contents::new(config.policy, config.memory_max, config.temp_dir),
+            versions: Versions::new(shards),
+            contents: Contents::new(config.policy),
+            kept,
             winners: config.winners,
             group_members_max: config.group_members_max,
         }
@@ -117,17 +189,110 @@ impl Bulk {
     /// Takes a version. A new content is always [`Pending`](Outcome::Pending): nothing is compared before the end.
     ///
     /// # Errors
-    /// When the temporary file fails.
-    pub fn submit(&mut self, submission: Submission) -> Result<Outcome, JoinError> {
-        self.versions.submit(submission, &mut self.contents)
+    /// When the temporary file or a database fails.
+    pub fn submit(&mut self, submission: Submission) -> Result<Outcome, BulkError> {
+        let Self { versions, contents, kept, .. } = self;
+        versions.submit(submission, &mut |page, signature| {
+            let (content, is_new) = contents.add(signature);
+            kept.keep((content, is_new), page, signature)?;
+            Ok(content)
+        })
     }
 
-    /// Groups what was taken.
+    /// The URLs of the live pages so far, in no order.
+    pub fn live(&self) -> impl Iterator<Item = &PageUrl> {
+        self.versions.live()
+    }
+
+    /// Groups what was taken. Databases are on disk then.
     ///
     /// # Errors
-    /// When the temporary file fails.
-    pub fn finish(self) -> Result<Grouped, JoinError> {
-        groups::grouped(self)
+    /// When the temporary file or a database fails.
+    pub fn finish(self) -> Result<Grouped, BulkError> {
+        let (mut resolved, kept) = self.resolve()?;
+        if let Kept::Databases(databases) = kept {
+            let rows = Rows::of(&mut resolved);
+            databases.finish(&rows)?;
+        }
+        Ok(resolved.into_grouped())
+    }
+
+    /// The rows of new databases in memory, by range, with signatures as whoever reads a database gets them.
+    ///
+    /// # Errors
+    /// When a row cannot be encoded.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn rows(
+        config: &BulkConfig<'_>,
+        map: RangeMap,
+        submissions: impl IntoIterator<Item = Submission>,
+    ) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
+        let kept = Kept::Answer(Signatures::new(usize::MAX, Path::new("")));
+        let mut bulk = Self::over(config, kept, map.shards());
+        submissions.into_iter().try_for_each(|submission| bulk.submit(submission).map(drop))?;
+        let (mut resolved, kept) = bulk.resolve()?;
+        let rows = Rows::of(&mut resolved);
+        let mut writes = vec![Vec::new(); map.count()];
+        for range in map.ranges() {
+            let of_range = &mut writes[usize::from(range.0)];
+            for shard in map.shards_of(range) {
+                let mut failed = None;
+                rows.of_shard(shard, &mut |key, value| {
+                    let row = match value {
+                        rows::Value::Record(row) => row,
+                        rows::Value::SignatureOf(content) => match kept.signature(content) {
+                            Ok(signature) => signature.as_bytes().to_vec(),
+                            Err(error) => {
+                                failed = Some(error);
+                                Vec::new()
+                            }
+                        },
+                    };
+                    of_range.push((key, Some(row)));
+                    Ok(())
+                })?;
+                failed.map_or(Ok(()), Err)?;
+            }
+        }
+        Ok((resolved.into_grouped(), writes))
+    }
+
+    fn resolve(self) -> Result<(Resolved, Kept), BulkError> {
+        let Self { versions, contents, mut kept, winners, group_members_max } = self;
+        kept.flush()?;
+        let read = |content| kept.signature(content);
+        let resolved = groups::resolve(versions, contents, &read, winners, group_members_max)?;
+        Ok((resolved, kept))
+    }
+}
+
+impl Kept {
+    fn keep(
+        &mut self,
+        (content, is_new): (ContentIndex, bool),
+        page: PageId,
+        signature: &Arc<Signature>,
+    ) -> Result<(), BulkError> {
+        match self {
+            Self::Answer(signatures) if is_new => Ok(signatures.push(signature)?),
+            Self::Answer(_) => Ok(()),
+            Self::Databases(databases) => Ok(databases.keep((content, is_new), page, signature)?),
+        }
+    }
+
+    /// Makes all signatures readable.
+    fn flush(&mut self) -> Result<(), BulkError> {
+        match self {
+            Self::Answer(signatures) => Ok(signatures.flush()?),
+            Self::Databases(databases) => Ok(databases.flush()?),
+        }
+    }
+
+    fn signature(&self, content: ContentIndex) -> Result<Arc<Signature>, BulkError> {
+        match self {
+            Self::Answer(signatures) => Ok(signatures.get(content)?),
+            Self::Databases(databases) => Ok(databases.signature(content)?),
+        }
     }
 }
 

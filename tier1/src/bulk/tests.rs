@@ -1,22 +1,22 @@
 //! Collections of a few pages whose groups are plain to see.
 
-use std::sync::Arc;
-
 use doppel_model::Timestamp;
 use doppel_model::signature::{Builder, Signature};
 use doppel_protocol::{Body, Status, Unresolved};
 
 use super::*;
+use crate::check;
+use crate::database::Database;
+use crate::store::Store;
 
 fn bulk(group_members_max: u64) -> Bulk {
     let config = BulkConfig {
         policy: Policy::default(),
         winners: WinnerOrder::DEFAULT,
         group_members_max,
-        memory_max: usize::MAX,
-        temp_dir: &std::env::temp_dir(),
+        keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     };
-    Bulk::new(&config)
+    Bulk::new(&config).unwrap()
 }
 
 fn text(words: std::ops::Range<u64>) -> Arc<Signature> {
@@ -25,15 +25,18 @@ fn text(words: std::ops::Range<u64>) -> Arc<Signature> {
 }
 
 fn submit(bulk: &mut Bulk, url: &str, at: i64, body: Body) -> Outcome {
-    let submission = Submission {
+    bulk.submit(version(url, at, body)).unwrap()
+}
+
+fn version(url: &str, at: i64, body: Body) -> Submission {
+    Submission {
         url: PageUrl::parse(url).unwrap(),
         fetched_at: Timestamp::from_millis(at),
         popularity: None,
         language: None,
         canonical: None,
         body,
-    };
-    bulk.submit(submission).unwrap()
+    }
 }
 
 fn content(words: std::ops::Range<u64>) -> Body {
@@ -141,4 +144,77 @@ fn a_group_past_the_limit_advises_nothing() {
     assert_eq!(statuses[..3], [Status::Winner, Status::Member, Status::Member]);
     assert_eq!(statuses[3..], [Status::Unique; 3]);
     assert_eq!(grouped.lines().nth(1).unwrap().similarity, Some(1.0));
+}
+
+/// Everything that a collection can have: what was replaced, what died, redirects, copies, pages without tokens.
+fn mixed() -> Vec<Submission> {
+    let mut versions = Vec::new();
+    for n in 0..60_u64 {
+        let url = format!("http://h{}/{n}", n % 7);
+        versions.push(version(&url, 5, content(n * 1_000..n * 1_000 + 100)));
+        let body = match n % 6 {
+            0 => content(0..900),
+            1 => content(n..900 + n),
+            2 => redirect(&format!("http://h{}/{}", (n + 5) % 7, n + 5)),
+            3 => Body::Dead,
+            4 => content(0..0),
+            _ => content(3..9),
+        };
+        versions.push(version(&url, 4 + (n % 5) as i64, body));
+    }
+    versions
+}
+
+#[test]
+fn databases_are_sound_and_have_every_page() {
+    for (shards, ranges) in [(1, 1), (5, 1), (6, 3)] {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("tier1");
+        let map = RangeMap::new(shards, ranges).unwrap();
+        let keep = Keep::Databases { dir: &dir, map };
+        let config = BulkConfig {
+            policy: Policy::default(),
+            winners: WinnerOrder::DEFAULT,
+            group_members_max: 5,
+            keep,
+        };
+        let mut bulk = Bulk::new(&config).unwrap();
+        for version in mixed() {
+            bulk.submit(version).unwrap();
+        }
+        let grouped = bulk.finish().unwrap();
+        assert!(grouped.counters.duplicates > 0 && grouped.counters.unresolved > 0, "{:?}", grouped.counters);
+        let report = check::of_directory(&dir, map, config.policy, config.winners).unwrap();
+        assert!(report.is_sound(), "{:?}", report.findings);
+        assert_eq!(report.pages, 60);
+        assert_eq!(report.groups, grouped.groups.len() as u64);
+        assert!(report.backlog.is_quiescent(), "{:?}", report.backlog);
+        // The same rows in memory.
+        let (_, rows) = Bulk::rows(&config, map, mixed()).unwrap();
+        let databases = Database::open_ranges(&dir, map).unwrap();
+        for (database, rows) in databases.iter().zip(rows) {
+            for (key, row) in rows {
+                assert_eq!(database.get(&key).unwrap(), row, "{key:02x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn contents_that_were_replaced_are_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("tier1");
+    let map = RangeMap::new(2, 1).unwrap();
+    let keep = Keep::Databases { dir: &dir, map };
+    let config =
+        BulkConfig { policy: Policy::default(), winners: WinnerOrder::DEFAULT, group_members_max: 5, keep };
+    let mut bulk = Bulk::new(&config).unwrap();
+    let (first, second) = (text(0..500), text(1_000..1_200));
+    for body in [&first, &second] {
+        bulk.submit(version("http://h/a", 1, Body::Content(Arc::clone(body)))).unwrap();
+    }
+    bulk.finish().unwrap();
+    let database = Database::open_existing(&dir.join("range-0")).unwrap();
+    let signatures = database.signatures();
+    assert_eq!(signatures.bytes() - signatures.compacted_bytes(), first.as_bytes().len() as u64);
 }

@@ -12,6 +12,7 @@
 //! | `mover` | moves rows, and trims log and signatures after |
 //! | `open` | a start: the log is read from there on |
 //! | `changes` | which pages have changed since a record |
+//! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
 //!
 //! Invariants:
 //! - neither the store of rows nor a row names what is not in the log and among the signatures on disk;
@@ -20,6 +21,7 @@
 
 mod changes;
 mod mover;
+mod new;
 mod open;
 mod position;
 #[cfg(test)]
@@ -37,6 +39,7 @@ use crate::record;
 use crate::signatures::{SignatureId, Signatures};
 use crate::store::{Recent, Store, StoreError, Write};
 use mover::Mover;
+pub(crate) use new::NewDatabase;
 use unmoved::{Piece, Row, Unmoved};
 
 /// A range's database on disk. Its threads end with it.

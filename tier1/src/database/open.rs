@@ -16,7 +16,7 @@ use crate::store::{Recent, Sled, Store, StoreError};
 
 /// Below the directory of a range.
 const LOG: &str = "log";
-const SIGNATURES: &str = "signatures";
+pub(super) const SIGNATURES: &str = "signatures";
 
 /// What a database is made of.
 pub(super) struct Parts {

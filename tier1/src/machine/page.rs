@@ -62,13 +62,7 @@ impl Machine<'_, '_> {
             inbound_redirects: 0,
             ended: None,
             event: 0,
-            published: Published {
-                status: Status::Unknown,
-                group: None,
-                winner: None,
-                similarity: None,
-                reason: None,
-            },
+            published: Published::of(Status::Unknown),
         };
         if let Some(old) = purged {
             // The counters go on, so that messages about its earlier life stay void.

@@ -124,12 +124,11 @@ pub(crate) fn target_line(published: &Published) -> TargetLine {
 
 /// The public state of a page.
 pub(crate) fn publish(page: PageId, record: &PageRecord) -> Published {
-    let plain = |status| Published { status, group: None, winner: None, similarity: None, reason: None };
     match &record.state {
         State::Content(state) => publish_content(page, state),
         State::Redirect(state) => publish_redirect(state),
-        State::Dead => plain(Status::Dead),
-        State::Purged => plain(Status::Unknown),
+        State::Dead => Published::of(Status::Dead),
+        State::Purged => Published::of(Status::Unknown),
     }
 }
 
@@ -165,8 +164,7 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
 }
 
 fn publish_redirect(state: &RedirectState) -> Published {
-    let pending =
-        Published { status: Status::Pending, group: None, winner: None, similarity: None, reason: None };
+    let pending = Published::of(Status::Pending);
     match (state.resolution, &state.target) {
         (None, _) | (Some(Resolution::Content(_)), None) => pending,
         (Some(Resolution::Unresolved(reason)), _) => {

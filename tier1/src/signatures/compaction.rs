@@ -51,6 +51,11 @@ impl Signatures {
         self.compacted.load(Ordering::Relaxed)
     }
 
+    /// So many bytes of what is there are not used.
+    pub(crate) fn note_unused(&self, bytes: u64) {
+        self.compacted.store(self.bytes().saturating_sub(bytes), Ordering::Relaxed);
+    }
+
     /// From here on no row gets the id of a signature in a segment that is closed now, until [`compact`](Self::compact)
     /// ends. What rows name after this is all that they will name of these. The caller has no commit under way.
     pub(crate) fn close(&self) -> Closed {

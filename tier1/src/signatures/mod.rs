@@ -135,9 +135,7 @@ impl Signatures {
 
     /// Takes a signature in; it can be read after [`write`](Self::write).
     pub(crate) fn add(&self, signature: &[u8]) -> Result<SignatureId, StoreError> {
-        let bytes =
-            u32::try_from(signature.len()).ok().filter(|bytes| *bytes < self.segment_bytes.max(1 << 26));
-        let bytes = bytes.ok_or_else(|| StoreError::Unencodable("a signature is too long".to_owned()))?;
+        let bytes = self.length_of(signature)?;
         let mut writing = lock(&self.writing);
         let content = signature.get(CONTENT_BYTES).unwrap_or_default();
         let known: Vec<SignatureId> = lock(&self.contents).find(content, bytes).collect();
@@ -146,9 +144,32 @@ impl Signatures {
                 return Ok(id);
             }
         }
+        let id = self.append_to(&mut writing, signature, bytes)?;
+        lock(&self.contents).insert(content, id);
+        Ok(id)
+    }
+
+    /// The same for one that the caller knows is not there. It is not shared with others after it.
+    pub(crate) fn append(&self, signature: &[u8]) -> Result<SignatureId, StoreError> {
+        let bytes = self.length_of(signature)?;
+        self.append_to(&mut lock(&self.writing), signature, bytes)
+    }
+
+    fn length_of(&self, signature: &[u8]) -> Result<u32, StoreError> {
+        let bytes = u32::try_from(signature.len()).ok();
+        let bytes = bytes.filter(|bytes| *bytes < self.segment_bytes.max(1 << 26));
+        bytes.ok_or_else(|| StoreError::Unencodable("a signature is too long".to_owned()))
+    }
+
+    fn append_to(
+        &self,
+        writing: &mut Writing,
+        signature: &[u8],
+        bytes: u32,
+    ) -> Result<SignatureId, StoreError> {
         let end = writing.written + writing.buffer.len() as u32;
         if end.saturating_add(bytes) > self.segment_bytes && end > segment::FIRST {
-            self.write_out(&mut writing)?;
+            self.write_out(writing)?;
             // It is whole before there is another: only the last segment may end in what a crash has left.
             writing.segment.sync(&*self.directory)?;
             let number = writing.segment.number() + 1;
@@ -160,9 +181,7 @@ impl Signatures {
         let start = writing.written + writing.buffer.len() as u32;
         segment::append(&mut writing.buffer, start, signature);
         let offset = start + segment::HEAD_BYTES;
-        let id = SignatureId { segment: writing.segment.number(), offset, bytes };
-        lock(&self.contents).insert(content, id);
-        Ok(id)
+        Ok(SignatureId { segment: writing.segment.number(), offset, bytes })
     }
 
     /// Whether a signature that is there is this one.

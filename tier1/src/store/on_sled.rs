@@ -47,6 +47,15 @@ impl Sled {
         Ok(Self { db, dir: dir.to_owned() })
     }
 
+    /// Puts a row outside of any batch. Several threads may, at the same time.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub(crate) fn put(&self, key: Vec<u8>, row: Vec<u8>) -> Result<(), StoreError> {
+        let put = guarded(&self.dir, "writing", || self.db.insert(key, row))?;
+        put.map(drop).map_err(|error| failure(&self.dir, error))
+    }
+
     /// Whether there is a database in `dir`.
     pub(crate) fn is_in(dir: &Path) -> bool {
         dir.join("db").is_file()

@@ -1,0 +1,104 @@
+//! A database that is made at once: signatures as they come, then all rows, and at the end the row that says so.
+//!
+//! There is no log: nobody is answered before [`finish`](NewDatabase::finish), and without it the directory is to be
+//! removed. Rows are put by several threads, each in the order of its keys, which is what the store of rows does fastest.
+//!
+//! Invariant: after `finish` the database is on disk, and as one that has moved all of its rows.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+
+use super::mover::new_log;
+use super::position::Applied;
+use crate::files::{OnDisk, sync_directory};
+use crate::log::Position;
+use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
+use crate::store::{Sled, Store, StoreError};
+
+/// Bytes of signatures that are collected before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// The database.
+pub(crate) struct NewDatabase {
+    dir: PathBuf,
+    rows: Sled,
+    signatures: Signatures,
+    /// Bytes of signatures that are not written.
+    unwritten: usize,
+}
+
+impl NewDatabase {
+    /// Makes a database in `dir`, where so many of a process share what memory there is for their caches.
+    ///
+    /// # Errors
+    /// When there is one, or it cannot be made.
+    pub(crate) fn create(dir: &Path, databases: u16) -> Result<Self, StoreError> {
+        let rows = Sled::open_share(dir, databases)?;
+        if Applied::read(&rows)?.is_some() {
+            return Err(StoreError::Engine(format!("there is a database in {}", dir.display())));
+        }
+        let path = dir.join(super::open::SIGNATURES);
+        let files = OnDisk::new(path.clone());
+        let files = files.map_err(|error| StoreError::of_file("make a directory", &path, &error))?;
+        let signatures = Signatures::open(Box::new(files), (&[], 0), None, SEGMENT_BYTES)?;
+        Ok(Self { dir: dir.to_owned(), rows, signatures, unwritten: 0 })
+    }
+
+    /// Takes a signature that it has not.
+    pub(crate) fn add(&mut self, signature: &Signature) -> Result<SignatureId, StoreError> {
+        let bytes = signature.as_bytes();
+        let id = self.signatures.append(bytes)?;
+        self.unwritten += bytes.len();
+        if self.unwritten >= BUFFER_BYTES {
+            self.write()?;
+        }
+        Ok(id)
+    }
+
+    /// Makes all signatures readable.
+    pub(crate) fn write(&mut self) -> Result<(), StoreError> {
+        self.unwritten = 0;
+        self.signatures.write(false)
+    }
+
+    /// A signature that was written.
+    pub(crate) fn signature(&self, id: SignatureId) -> Result<Arc<Signature>, StoreError> {
+        let bytes = self.signatures.read(id)?;
+        let signature = Signature::from_bytes(&bytes);
+        let damaged = |error| {
+            StoreError::damaged_file(&self.dir, format!("a signature that was just written: {error}"))
+        };
+        signature.map(Arc::new).map_err(damaged)
+    }
+
+    /// Puts a row. Those of signatures have their ids.
+    pub(crate) fn put(&self, key: Vec<u8>, row: Vec<u8>) -> Result<(), StoreError> {
+        self.rows.put(key, row)
+    }
+
+    /// All is there; no row names `unused` bytes of the signatures. Returns when it is on disk.
+    pub(crate) fn finish(self, unused: u64) -> Result<(), StoreError> {
+        let Self { dir, rows, signatures, .. } = self;
+        signatures.sync()?;
+        signatures.note_unused(unused);
+        rows.flush()?;
+        let applied = Applied {
+            log: new_log(),
+            position: Position::default(),
+            signatures: signatures.noted(),
+            compacted_bytes: signatures.compacted_bytes(),
+        };
+        rows.commit(vec![applied.write()?])?;
+        rows.flush()?;
+        drop(rows);
+        sync_directory(&dir)
+    }
+}
+
+impl std::fmt::Debug for NewDatabase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewDatabase").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
