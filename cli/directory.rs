@@ -8,7 +8,6 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use doppel_model::PageUrl;
-use doppel_protocol::{Scan, Tier1Api};
 use reqwest::Url;
 use walkdir::{DirEntry, WalkDir};
 
@@ -38,13 +37,13 @@ fn pattern(file: &Path) -> Option<String> {
     Some(file.with_file_name(pattern).display().to_string())
 }
 
-/// The live pages on record of files below `dirs` that are there no more. A file that is there and cannot be
+/// Those of the live pages on record that are of files below `dirs` that are there no more. A file that is there and cannot be
 /// read, or is no page any more, is none of these.
 ///
 /// # Errors
-/// When a directory has no URL, or a record is damaged.
+/// When a directory has no URL, or what the pages come with.
 pub(crate) fn gone<'d>(
-    tier1: &dyn Tier1Api,
+    live: impl Iterator<Item = anyhow::Result<PageUrl>>,
     dirs: impl Iterator<Item = &'d Path>,
 ) -> anyhow::Result<Vec<PageUrl>> {
     let prefixes = dirs.map(url).collect::<anyhow::Result<Vec<_>>>()?;
@@ -52,8 +51,8 @@ pub(crate) fn gone<'d>(
     if prefixes.is_empty() {
         return Ok(gone);
     }
-    for line in Scan::new(tier1) {
-        let url = line?.url;
+    for url in live {
+        let url = url?;
         let is_below = prefixes.iter().any(|prefix| url.as_str().starts_with(prefix.as_str()));
         if is_below && is_gone(&url) {
             gone.push(url);

@@ -6,6 +6,7 @@
 //! | `args`, `span` | options that several commands take |
 //! | `crawl`, `extracted`, `directory` | crawls on disk as pages, and as pages with signatures |
 //! | `wire`, `manifest`, `winners` | the roles on a data directory |
+//! | `new_directory` | a data directory that one command makes as a whole |
 //! | `layout` | contents laid out on nodes by a mapping |
 //! | `output`, `summary`, `svg`, `progress` | what is printed, drawn and shown meanwhile |
 //! | `destination`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
@@ -27,6 +28,7 @@ mod extracted;
 mod interrupt;
 pub mod layout;
 mod manifest;
+mod new_directory;
 pub mod output;
 pub mod progress;
 pub mod scratch;

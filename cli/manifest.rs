@@ -28,10 +28,17 @@ const FORMAT: u32 = 3;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
 pub(crate) const NAME: &str = "manifest.json";
+/// Where everything is while a directory is made as a whole.
+pub(crate) const UNFINISHED: &str = "unfinished";
 /// How the names begin under which it is written.
 const ASIDE: &str = "manifest.json.new";
 /// What it is created with, less the umask.
 const PERMISSIONS: u32 = 0o666;
+
+/// Whether a command that makes the directory as a whole has not come to its end.
+pub(crate) fn is_unfinished(dir: &Path) -> bool {
+    dir.join(UNFINISHED).is_dir() && !dir.join(NAME).exists()
+}
 
 /// Whether a name is that of a manifest whose writing was interrupted.
 pub(crate) fn is_aside(name: &OsStr) -> bool {
@@ -102,6 +109,23 @@ struct Sealed {
 }
 
 impl Manifest {
+    /// That of a collection to be made with `wanted` and the defaults given.
+    ///
+    /// # Errors
+    /// When the numbers do not go together.
+    pub(crate) fn new(wanted: Wanted, defaults: Defaults) -> Result<Self, ManifestError> {
+        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
+        let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
+        Ok(Self {
+            format: FORMAT,
+            collection: format!("{:016x}", random()),
+            policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
+            shards: map.shards(),
+            ranges,
+            winners: wanted.winners.unwrap_or_default(),
+        })
+    }
+
     /// Opens the directory's manifest, or creates directory and manifest with `wanted` and the
     /// defaults given.
     ///
@@ -139,6 +163,9 @@ impl Manifest {
         let path = dir.join(NAME);
         match fs::read(&path) {
             Ok(bytes) => Self::read(&bytes, &path),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && is_unfinished(dir) => {
+                Err(ManifestError::Unfinished(dir.to_owned()))
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Err(ManifestError::Missing(dir.to_owned())),
             Err(source) => Err(ManifestError::Io { action: "read", path, source }),
         }
@@ -173,25 +200,19 @@ impl Manifest {
             move |source| ManifestError::Io { action, path, source }
         };
         let path = dir.join(NAME);
-        let ranges = wanted.ranges.unwrap_or(defaults.ranges);
-        let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
+        let manifest = Self::new(wanted, defaults)?;
         fs::create_dir_all(dir).map_err(failed("create", dir))?;
         for entry in fs::read_dir(dir).map_err(failed("list", dir))? {
             let name = entry.map_err(failed("list", dir))?.file_name();
             if !is_aside(&name) && name != "lost+found" {
                 // A process that was faster made the manifest before all else.
-                let faster = path.try_exists().map_err(failed("read", &path))?;
-                return if faster { Ok(None) } else { Err(ManifestError::Foreign(dir.to_owned())) };
+                return match path.try_exists().map_err(failed("read", &path))? {
+                    true => Ok(None),
+                    false if is_unfinished(dir) => Err(ManifestError::Unfinished(dir.to_owned())),
+                    false => Err(ManifestError::Foreign(dir.to_owned())),
+                };
             }
         }
-        let manifest = Self {
-            format: FORMAT,
-            collection: format!("{:016x}", random()),
-            policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
-            shards: map.shards(),
-            ranges,
-            winners: wanted.winners.unwrap_or_default(),
-        };
         match manifest.write(dir, &path) {
             Ok(()) => Ok(Some(manifest)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),

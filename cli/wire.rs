@@ -19,7 +19,7 @@ use crate::manifest::{Defaults, Manifest, Wanted};
 use crate::winners::Winners;
 
 /// What a new data directory has. One range costs the least on two cores (docs/BENCHMARKS.md).
-const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
+pub(crate) const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 
 /// The name of the only node.
 const NODE: &str = "local";
@@ -40,6 +40,16 @@ pub struct Engine {
     pub shards: u16,
 }
 
+/// What the command line asks of a collection, and the markets it names.
+///
+/// # Errors
+/// When the file of `--winners` cannot be used.
+pub(crate) fn wanted(args: &EngineArgs) -> anyhow::Result<(Wanted, Markets)> {
+    let Winners { order, markets } =
+        args.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
+    Ok((Wanted { tau: args.tau, shards: args.shards, ranges: args.ranges, winners: order }, markets))
+}
+
 impl Engine {
     /// Opens or creates a data directory, recovers tier 1, brings tier 2 in line with it, and starts
     /// both. Without `durable` nothing is flushed to disk: for a directory that is removed anyway.
@@ -55,9 +65,7 @@ impl Engine {
     /// # Errors
     /// The same.
     pub fn open_with(dir: &Path, args: &EngineArgs, durable: bool, rules: Rules) -> anyhow::Result<Self> {
-        let Winners { order, markets } =
-            args.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
-        let wanted = Wanted { tau: args.tau, shards: args.shards, ranges: args.ranges, winners: order };
+        let (wanted, markets) = wanted(args)?;
         let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
         let map = manifest.map()?;
         let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);

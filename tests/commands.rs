@@ -9,6 +9,7 @@ mod commands {
     mod dedup;
     mod exit_codes;
     mod load;
+    mod new_directory;
     mod output_file;
     mod queries;
 }

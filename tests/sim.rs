@@ -14,6 +14,7 @@
 
 mod sim {
     pub(crate) mod action;
+    pub(crate) mod at_once;
     pub(crate) mod clients;
     pub(crate) mod contents;
     pub(crate) mod delays;

@@ -1,18 +1,17 @@
 //! `doppel dedup`: the engine in this process; crawls go in, groups come out.
 
+mod at_once;
+
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::export::write_export;
-use doppel_model::Tau;
-use doppel_model::pairwise::Policy;
-use doppel_protocol::answer::ExportLine;
-use doppel_protocol::{Body, Outcome, Submission, Tier1Api, Tier1Error, Tier2Api};
-use doppel_tier1::bulk::{Bulk, BulkConfig};
+use doppel_model::{PageUrl, Timestamp};
+use doppel_protocol::{Body, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl;
@@ -20,27 +19,27 @@ use crate::destination::Destination;
 use crate::directory;
 use crate::extracted::{self, BATCH_PAGES};
 use crate::interrupt;
+use crate::new_directory::NewDirectory;
 use crate::output::Output;
 use crate::progress;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
-use crate::winners::Winners;
 use crate::wire::Engine;
 
 /// Pause while as much is pending as may be.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
-/// Bytes of signatures that are in memory while a collection is grouped at once; the others are in a temporary file.
-const SIGNATURES_MAX: usize = 128 << 20;
 /// How long one wait for the last decisions may take before it is begun again.
 const FLUSH_STEP: Duration = Duration::from_secs(60);
 
 /// Find the duplicates of crawls on disk, without a server.
 ///
-/// Several inputs are successive crawls: a page of a later one is the page's new version. Without
-/// --data nothing is kept, and all pages are grouped at once: the same command gives the same output. With --data
-/// the collection stays, and `doppel serve` or another `doppel dedup` goes on with it; only there, and with --incremental,
-/// do the options for shards, ranges, partitions, dimensions, nodes, pending pages, cohesion, language and retention have
-/// an effect. A page of a directory whose file has gone since then stays live, unless --prune is given.
+/// Several inputs are successive crawls: a page of a later one is the page's new version. Without --data nothing is kept.
+/// With --data the collection stays, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
+/// once where nothing is kept, or the directory is empty or none yet: the same command gives the same output. When it is
+/// interrupted, nothing is kept, and the same command begins anew. A collection that is there goes on page by page. The
+/// options for shards, ranges and languages have an effect with --data or --incremental; those for partitions, dimensions,
+/// nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a directory whose file has
+/// gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,8 +52,9 @@ pub(crate) struct Dedup {
     /// Keep the collection in this directory.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Without --data, too, record page by page, as a server does, in a temporary directory. The groups are the same but
-    /// for their ids; it mostly takes several times as long.
+    /// Record page by page, as a server does, also where nothing is on record yet: in a temporary directory without --data.
+    /// The groups are the same but for their ids; it mostly takes several times as long. With --data an interrupted command
+    /// goes on where it was.
     #[arg(long)]
     incremental: bool,
     /// Write one line of JSON for every live page, sorted by URL, to this file; `-` is standard output.
@@ -77,10 +77,12 @@ pub(crate) struct Dedup {
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let out = self.out.as_deref().map(Destination::open).transpose()?;
-        let summary = if self.data.is_none() && !self.incremental {
-            self.at_once(out.as_ref())?
-        } else {
-            self.page_by_page(out.as_ref())?
+        let summary = match &self.data {
+            None if !self.incremental => self.at_once(out.as_ref())?,
+            Some(dir) if !self.incremental && NewDirectory::is_possible(dir)? => {
+                self.into_new_directory(dir, out.as_ref())?
+            }
+            _ => self.page_by_page(out.as_ref())?,
         };
         if matches!(out, Some(Destination::Standard)) {
             summary.print(&mut io::stderr().lock())?;
@@ -90,43 +92,6 @@ impl Dedup {
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| eprintln!("doppel: {left_out}"));
         Ok(input.verdict(self.inputs.strict, 0)?)
-    }
-
-    /// Groups a collection of which nothing is kept.
-    fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Summary> {
-        let scratch = Scratch::new()?;
-        let winners = self.engine.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
-        let mut bulk = Bulk::new(&BulkConfig {
-            policy: Policy { tau: self.engine.tau.unwrap_or(Tau::DEFAULT) },
-            winners: winners.order.unwrap_or_default(),
-            group_members_max: self.engine.group_members_max,
-            memory_max: SIGNATURES_MAX,
-            temp_dir: scratch.path(),
-        });
-        let begin = Instant::now();
-        let mut outcomes = Outcomes::default();
-        // Nobody can ask for the language of a page.
-        let input = extracted::pages(&self.inputs, false, |pages| {
-            for page in pages {
-                outcomes.add(&[bulk.submit(page)?]);
-            }
-            Ok(())
-        })?;
-        let spinner = progress::waiting("grouping");
-        let grouped = bulk.finish()?;
-        spinner.finish_and_clear();
-        let elapsed = begin.elapsed();
-        if let Some(out) = out {
-            out.write(|out| {
-                for line in grouped.lines() {
-                    serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
-                    out.write_all(b"\n")?;
-                }
-                out.flush().map_err(Into::into)
-            })?;
-        }
-        let fed = Fed { input, outcomes, ..Fed::default() };
-        Ok(Summary::new(fed, elapsed, Found::in_bulk(&grouped, self.top)))
     }
 
     /// Records every page in a collection as a server does.
@@ -158,27 +123,28 @@ impl Dedup {
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.
     fn look_for_gone(&self, engine: &Engine, fed: &mut Fed) -> anyhow::Result<()> {
-        let dirs = self.inputs.inputs.iter().map(PathBuf::as_path).filter(|path| path.is_dir());
-        let gone = directory::gone(&*engine.tier1, dirs)?;
-        fed.gone = gone.len() as u64;
-        // A directory that was read in part, or is empty, may be one that is not mounted.
-        fed.pruned = self.prune && fed.input.records > 0 && fed.input.incomplete.is_empty();
-        if fed.pruned {
-            let fetched_at = crawl::now();
-            let dead = |url| Submission {
-                url,
-                fetched_at,
-                popularity: None,
-                language: None,
-                canonical: None,
-                body: Body::Dead,
-            };
-            let submissions: Vec<_> = gone.into_iter().map(dead).collect();
+        let live = Scan::new(&*engine.tier1).map(|line| Ok(line?.url));
+        let gone = directory::gone(live, self.directories())?;
+        if self.count_gone(fed, &gone) {
+            let now = crawl::now();
+            let submissions: Vec<_> = gone.into_iter().map(|url| dead(url, now)).collect();
             for batch in submissions.chunks(BATCH_PAGES) {
                 submit(engine, batch)?;
             }
         }
         Ok(())
+    }
+
+    fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.inputs.inputs.iter().map(PathBuf::as_path).filter(|path| path.is_dir())
+    }
+
+    /// Counts the pages whose file has gone. Whether they are to be recorded as dead.
+    fn count_gone(&self, fed: &mut Fed, gone: &[PageUrl]) -> bool {
+        fed.gone = gone.len() as u64;
+        // A directory that was read in part, or is empty, may be one that is not mounted.
+        fed.pruned = self.prune && fed.input.records > 0 && fed.input.incomplete.is_empty();
+        fed.pruned
     }
 
     /// Records all pages, in the order of the inputs.
@@ -192,6 +158,11 @@ impl Dedup {
         })?;
         Ok(Fed { input, outcomes, ..Fed::default() })
     }
+}
+
+/// A version that says that a page is gone.
+fn dead(url: PageUrl, fetched_at: Timestamp) -> Submission {
+    Submission { url, fetched_at, popularity: None, language: None, canonical: None, body: Body::Dead }
 }
 
 /// Submits until there is room, and until all ranges answer.

@@ -24,6 +24,13 @@ pub(crate) enum ManifestError {
     /// Files, and no manifest.
     #[error("{} is not empty and has no {NAME}; name an empty directory, or one that Doppel made", .0.display())]
     Foreign(PathBuf),
+    /// Files of a command that makes a directory as a whole, and did not come to its end.
+    #[error(
+        "{} has no {NAME}, because a command that was to make it was interrupted or is under way; give that command \
+         again, or name another directory",
+        .0.display()
+    )]
+    Unfinished(PathBuf),
     /// No data directory.
     #[error("{} has no {NAME}; name a directory that Doppel made", .0.display())]
     Missing(PathBuf),

@@ -115,7 +115,7 @@ fn an_interrupted_run_removes_the_temporary_directory() {
     }
     let data = home.path().join("data");
     let mut command = doppel();
-    command.args(["dedup", "--data"]).arg(&data).arg(&crawl).stderr(Stdio::piped());
+    command.args(["dedup", "--incremental", "--data"]).arg(&data).arg(&crawl).stderr(Stdio::piped());
     let dedup = command.spawn().unwrap();
     wait_until("the engine to open", PATIENCE, || data.join("tier2").is_dir().then_some(()));
     // The command installs its signal handlers slightly later.

@@ -47,6 +47,8 @@ pub(crate) struct Item {
 pub(crate) enum Action {
     /// A client sends a batch; it is under way.
     Send(Vec<Item>),
+    /// The collection is made at once of these versions: only at the beginning.
+    AtOnce(Vec<Item>),
     /// A batch that is under way arrives. With `repeat` the client hears nothing and will send it again.
     Arrive {
         which: u32,
@@ -220,7 +222,14 @@ impl Plan {
         if delays {
             making.families = islands(tau).to_vec();
         }
-        let mut actions: Vec<Action> = Vec::with_capacity(steps + 2);
+        let mut actions: Vec<Action> = Vec::with_capacity(steps + 3);
+        let mut beginning = Random::new(seed.rotate_left(8));
+        if beginning.once_in(3) {
+            let versions = 1 + beginning.below(2 * pages as u64);
+            let mut making =
+                Making { families: making.families.clone(), ..Making::new(&mut beginning, pages) };
+            actions.push(Action::AtOnce((0..versions).map(|_| making.item()).collect()));
+        }
         for step in 0..steps {
             let rests = step == steps * 2 / 3;
             if delays && (rests || delaying.once_in(100)) {

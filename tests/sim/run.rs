@@ -7,7 +7,7 @@ use doppel_protocol::{Repeat, Search, SearchResult, Tier1Error};
 use doppel_tier1::simulation::{Command, Row};
 use doppel_tier2::simulation::Waiting;
 
-use super::action::{Action, Plan, Stop};
+use super::action::{Action, Item, Plan, Stop};
 use super::clients::{Request, submission};
 use super::invariant;
 use super::mistake::Mistake;
@@ -41,17 +41,10 @@ fn pick<T>(of: &[T], which: u32) -> Option<usize> {
 impl World {
     fn act(&mut self, action: &Action) -> Checked {
         match action {
+            Action::AtOnce(items) => self.begin_at_once(&self.versions(items)),
             Action::Send(items) => {
-                let versions = items.iter().map(|item| {
-                    let body = match item.body {
-                        Body::Redirect(to) if to == item.page => Body::Dead,
-                        body => body,
-                    };
-                    let popularity = item.popularity.map(f64::from);
-                    Version { page: item.page, date: self.clock - item.age, popularity, body }
-                });
                 let mut with_hints = Vec::new();
-                for version in versions {
+                for version in self.versions(items) {
                     let hint = self.worker.hint(&submission(&version, self.contents));
                     with_hints.push((version, hint.map_err(|e| failed("a hint")(e.into()))?));
                 }
@@ -149,6 +142,18 @@ impl World {
                 invariant::at_rest(self)
             }
         }
+    }
+
+    fn versions(&self, items: &[Item]) -> Vec<Version> {
+        let version = |item: &Item| {
+            let body = match item.body {
+                Body::Redirect(to) if to == item.page => Body::Dead,
+                body => body,
+            };
+            let popularity = item.popularity.map(f64::from);
+            Version { page: item.page, date: self.clock - item.age, popularity, body }
+        };
+        items.iter().map(version).collect()
     }
 
     fn purge(&mut self, page: usize, stop: Stop) -> Checked {

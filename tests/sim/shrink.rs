@@ -41,13 +41,13 @@ pub(crate) fn shrink(plan: &Plan, mistake: Option<Mistake>, violation: Violation
 fn shrink_batches(best: &mut (Plan, Violation), mistake: Option<Mistake>, deadline: Instant) {
     for at in 0..best.0.actions.len() {
         let mut item = 0;
-        while let Action::Send(items) = &best.0.actions[at]
+        while let Action::Send(items) | Action::AtOnce(items) = &best.0.actions[at]
             && item < items.len()
             && items.len() > 1
             && Instant::now() < deadline
         {
             let mut smaller = best.0.clone();
-            if let Action::Send(items) = &mut smaller.actions[at] {
+            if let Action::Send(items) | Action::AtOnce(items) = &mut smaller.actions[at] {
                 items.remove(item);
             }
             match fails(&smaller, mistake, &best.1) {

@@ -109,7 +109,7 @@ fn a_killed_restore_leaves_nothing_that_can_be_opened() {
     // States that are too short to hit by chance: before the manifest gets its name, and while the remains of
     // an earlier run are removed.
     let _ = fs::remove_dir_all(&dir);
-    for rests in [&["restoring", "tier1"][..], &["restoring"]] {
+    for rests in [&["unfinished", "tier1"][..], &["unfinished"]] {
         rests.iter().for_each(|name| fs::create_dir_all(dir.join(name)).unwrap());
         fs::write(dir.join("manifest.json.new1"), "{").unwrap();
         done(&restore(&file, &dir));

@@ -90,6 +90,17 @@ pub fn is_empty(dir: &Path) -> bool {
     })
 }
 
+/// Makes an index without contents that shows that tier 1 has some. Returns when it is on disk.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn mark(dir: &Path) -> io::Result<()> {
+    let node = dir.join(node_dir(NodeId(0)));
+    fs::create_dir_all(&node)?;
+    File::create(node.join(IN_TIER1))?.sync_all()?;
+    [&node, dir].into_iter().try_for_each(|dir| File::open(dir)?.sync_all())
+}
+
 fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

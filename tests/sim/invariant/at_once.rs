@@ -1,14 +1,16 @@
-//! The same versions grouped at once, without ranges and an index, give the same answer for every page.
+//! The same versions grouped at once, without ranges and an index, give the same answer for every page, and rows in which
+//! a check finds nothing wrong.
 
 use std::collections::BTreeMap;
 
 use doppel_model::GroupId;
 use doppel_protocol::{Status, WinnerOrder};
-use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup};
+use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep};
+use doppel_tier1::{Joined, Memory, Store, check};
 
 use super::Snapshot;
 use crate::sim::clients::submission;
-use crate::sim::violation::{Checked, holds};
+use crate::sim::violation::{Checked, failed, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "grouping at once gives the same";
@@ -21,14 +23,18 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         holds!(NAME, false, "{:?} are no rules", world.model.rules);
         return Ok(());
     };
-    let mut bulk = Bulk::new(&BulkConfig {
+    check_rows(world, winners)?;
+    let bulk = Bulk::new(&BulkConfig {
         policy: world.contents.policy,
         winners,
         // Quarantine depends on what was repaired, which versions do not say.
         group_members_max: u64::MAX,
-        memory_max: MEMORY,
-        temp_dir: &std::env::temp_dir(),
+        keep: Keep::Answer { memory_max: MEMORY, temp_dir: &std::env::temp_dir() },
     });
+    let Ok(mut bulk) = bulk else {
+        holds!(NAME, false, "nothing can be grouped");
+        return Ok(());
+    };
     let mut submitted = 0;
     for version in &world.model.history {
         submitted += 1;
@@ -81,5 +87,23 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         let listed = grouped.lines().filter(|line| line.group == Some(*group)).count() as u64;
         holds!(NAME, listed == *pages, "{group} has {pages} pages and not {listed}");
     }
+    Ok(())
+}
+
+/// The rows that the ranges would begin with.
+fn check_rows(world: &World, winners: WinnerOrder) -> Checked {
+    let made = world.at_once(&world.model.history, winners, world.settings.group_members_max);
+    let (grouped, rows) = made.map_err(|e| failed("grouping at once")(e.into()))?;
+    let mut stores = Vec::new();
+    for rows in rows {
+        let store = Memory::default();
+        store.commit(rows).map_err(|e| failed("a commit")(e.into()))?;
+        stores.push(store);
+    }
+    let joined = Joined::new(world.map, &stores);
+    let report = check::check(&joined, Some(world.contents.policy), winners);
+    holds!(NAME, report.is_sound(), "{:?}", report.findings);
+    holds!(NAME, report.backlog.is_quiescent(), "{:?}", report.backlog);
+    holds!(NAME, report.groups == grouped.groups.len() as u64, "{} groups", report.groups);
     Ok(())
 }

@@ -7,7 +7,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
+use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_model::signature::Signature;
 
 use super::mover::new_log;
@@ -20,13 +22,24 @@ use crate::store::{Sled, Store, StoreError};
 /// Bytes of signatures that are collected before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Bytes of signatures after which the system is to write them to disk, so that it does so while others are read.
+const SYNC_BYTES: usize = 32 << 20;
+
 /// The database.
 pub(crate) struct NewDatabase {
     dir: PathBuf,
     rows: Sled,
-    signatures: Signatures,
-    /// Bytes of signatures that are not written.
+    signatures: Arc<Signatures>,
+    /// Bytes of signatures that are not written, and that nobody was told to sync.
     unwritten: usize,
+    unsynced: usize,
+    syncer: Syncer,
+}
+
+/// The thread that syncs signatures early. The system reports a failure of that once only, so it is kept.
+struct Syncer {
+    wanted: Sender<()>,
+    thread: JoinHandle<Result<(), StoreError>>,
 }
 
 impl NewDatabase {
@@ -42,8 +55,9 @@ impl NewDatabase {
         let path = dir.join(super::open::SIGNATURES);
         let files = OnDisk::new(path.clone());
         let files = files.map_err(|error| StoreError::of_file("make a directory", &path, &error))?;
-        let signatures = Signatures::open(Box::new(files), (&[], 0), None, SEGMENT_BYTES)?;
-        Ok(Self { dir: dir.to_owned(), rows, signatures, unwritten: 0 })
+        let signatures = Arc::new(Signatures::open(Box::new(files), (&[], 0), None, SEGMENT_BYTES)?);
+        let syncer = Syncer::start(Arc::clone(&signatures))?;
+        Ok(Self { dir: dir.to_owned(), rows, signatures, unwritten: 0, unsynced: 0, syncer })
     }
 
     /// Takes a signature that it has not.
@@ -59,8 +73,12 @@ impl NewDatabase {
 
     /// Makes all signatures readable.
     pub(crate) fn write(&mut self) -> Result<(), StoreError> {
-        self.unwritten = 0;
-        self.signatures.write(false)
+        self.unsynced += std::mem::take(&mut self.unwritten);
+        self.signatures.write(false)?;
+        if self.unsynced >= SYNC_BYTES && self.syncer.wanted.try_send(()).is_ok() {
+            self.unsynced = 0;
+        }
+        Ok(())
     }
 
     /// A signature that was written.
@@ -80,7 +98,8 @@ impl NewDatabase {
 
     /// All is there; no row names `unused` bytes of the signatures. Returns when it is on disk.
     pub(crate) fn finish(self, unused: u64) -> Result<(), StoreError> {
-        let Self { dir, rows, signatures, .. } = self;
+        let Self { dir, rows, signatures, syncer, .. } = self;
+        syncer.stop()?;
         signatures.sync()?;
         signatures.note_unused(unused);
         rows.flush()?;
@@ -94,6 +113,22 @@ impl NewDatabase {
         rows.flush()?;
         drop(rows);
         sync_directory(&dir)
+    }
+}
+
+impl Syncer {
+    fn start(signatures: Arc<Signatures>) -> Result<Self, StoreError> {
+        let (wanted, requests): (_, Receiver<()>) = bounded(1);
+        let sync = move || requests.into_iter().try_for_each(|()| signatures.sync_written());
+        let thread = std::thread::Builder::new().name("tier1-sync".to_owned()).spawn(sync);
+        let thread = thread.map_err(|error| StoreError::Engine(format!("cannot start a thread: {error}")))?;
+        Ok(Self { wanted, thread })
+    }
+
+    fn stop(self) -> Result<(), StoreError> {
+        drop(self.wanted);
+        let panicked = |_| StoreError::Engine("the thread that syncs signatures ended in a panic".to_owned());
+        self.thread.join().map_err(panicked)?
     }
 }
 

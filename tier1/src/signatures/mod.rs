@@ -217,6 +217,12 @@ impl Signatures {
         Ok(true)
     }
 
+    /// Syncs what was written to the last segment, while more is taken in.
+    pub(crate) fn sync_written(&self) -> Result<(), StoreError> {
+        let last = self.segments().last_key_value().map(|(_, segment)| Arc::clone(segment));
+        last.map_or(Ok(()), |segment| segment.sync(&*self.directory))
+    }
+
     /// Syncs all that was written.
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         let mut writing = lock(&self.writing);

@@ -18,6 +18,9 @@ const CACHE_BYTES: u64 = 128 << 20;
 /// What one of very many databases has.
 const CACHE_BYTES_MIN: u64 = 4 << 20;
 
+/// The engine's file of rows.
+const FILE: &str = "db";
+
 /// What the engine's configuration file says of every database made here, before a checksum that the engine
 /// does not hold it to.
 const CONFIGURATION: &[u8] = b"segment_size: 524288\nuse_compression: false\nversion: 0.34\n";
@@ -58,7 +61,7 @@ impl Sled {
 
     /// Whether there is a database in `dir`.
     pub(crate) fn is_in(dir: &Path) -> bool {
-        dir.join("db").is_file()
+        dir.join(FILE).is_file()
     }
 }
 
@@ -99,6 +102,10 @@ impl Store for Sled {
     fn flush(&self) -> Result<(), StoreError> {
         let flushed = guarded(&self.dir, "flushing", || self.db.flush())?;
         flushed.map_err(|error| failure(&self.dir, error))?;
+        // The engine has the system write the bytes out, and not where in the file they are.
+        let path = self.dir.join(FILE);
+        let synced = std::fs::File::open(&path).and_then(|file| file.sync_all());
+        synced.map_err(|error| StoreError::of_file("sync a file", &path, &error))?;
         // Long rows are files, whose names the engine does not sync.
         let blobs = self.dir.join("blobs");
         if blobs.is_dir() { sync_directory(&blobs) } else { Ok(()) }

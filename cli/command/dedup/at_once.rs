@@ -1,0 +1,115 @@
+//! All pages at once: the groups are found when the last page is read. Nothing is kept, or a data directory is made.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use doppel_model::Tau;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::answer::ExportLine;
+use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
+
+use super::{Dedup, dead};
+use crate::destination::Destination;
+use crate::manifest::{Manifest, Wanted};
+use crate::new_directory::NewDirectory;
+use crate::scratch::Scratch;
+use crate::summary::{Fed, Found, Outcomes, Summary};
+use crate::wire::{DEFAULTS, wanted};
+use crate::{crawl, directory, extracted, interrupt, progress};
+
+/// Bytes of signatures that are in memory while a collection is grouped of which nothing is kept; the others are in a
+/// temporary file.
+const SIGNATURES_MAX: usize = 128 << 20;
+
+impl Dedup {
+    /// Groups a collection of which nothing is kept.
+    pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Summary> {
+        let scratch = Scratch::new()?;
+        let (Wanted { tau, winners, .. }, _) = wanted(&self.engine)?;
+        let begin = Instant::now();
+        let config = BulkConfig {
+            policy: Policy { tau: tau.unwrap_or(Tau::DEFAULT) },
+            winners: winners.unwrap_or_default(),
+            group_members_max: self.engine.group_members_max,
+            keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
+        };
+        let (fed, grouped) = self.group(&config)?;
+        self.answer(fed, begin, &grouped, out)
+    }
+
+    /// Makes a data directory.
+    pub(super) fn into_new_directory(
+        &self,
+        dir: &Path,
+        out: Option<&Destination>,
+    ) -> anyhow::Result<Summary> {
+        let (wanted, _) = wanted(&self.engine)?;
+        let manifest = Manifest::new(wanted, DEFAULTS)?;
+        let new = NewDirectory::begin(dir)?;
+        interrupt::announce("interrupted; nothing is kept, and the same command begins anew")?;
+        let begin = Instant::now();
+        let (tier1, map) = (new.tier1(), manifest.map()?);
+        let config = BulkConfig {
+            policy: Policy { tau: manifest.policy.tau },
+            winners: manifest.winners,
+            group_members_max: self.engine.group_members_max,
+            keep: Keep::Databases { dir: &tier1, map },
+        };
+        let (fed, grouped) =
+            self.group(&config).with_context(|| format!("nothing is kept in {}", dir.display()))?;
+        if grouped.counters.submissions > 0 {
+            let marked = doppel_tier2::check::mark(&new.tier2());
+            marked.with_context(|| format!("cannot write {}", dir.display()))?;
+        }
+        new.finish(&manifest)?;
+        interrupt::announce("interrupted; the collection is whole")?;
+        self.answer(fed, begin, &grouped, out)
+    }
+
+    /// Reads all pages and groups them.
+    fn group(&self, config: &BulkConfig<'_>) -> anyhow::Result<(Fed, Grouped)> {
+        let is_kept = matches!(config.keep, Keep::Databases { .. });
+        let mut bulk = Bulk::new(config)?;
+        let mut outcomes = Outcomes::default();
+        // Nobody can ask for the language of a page that is not kept.
+        let input = extracted::pages(&self.inputs, is_kept && self.engine.detect_language, |pages| {
+            for page in pages {
+                outcomes.add(&[bulk.submit(page)?]);
+            }
+            Ok(())
+        })?;
+        let mut fed = Fed { input, outcomes, ..Fed::default() };
+        if is_kept {
+            let gone = directory::gone(bulk.live().cloned().map(Ok), self.directories())?;
+            if self.count_gone(&mut fed, &gone) {
+                let now = crawl::now();
+                gone.into_iter().try_for_each(|url| bulk.submit(dead(url, now)).map(drop))?;
+            }
+        }
+        let spinner = progress::waiting("grouping");
+        let grouped = bulk.finish()?;
+        spinner.finish_and_clear();
+        Ok((fed, grouped))
+    }
+
+    fn answer(
+        &self,
+        fed: Fed,
+        begin: Instant,
+        grouped: &Grouped,
+        out: Option<&Destination>,
+    ) -> anyhow::Result<Summary> {
+        let elapsed = begin.elapsed();
+        if let Some(out) = out {
+            out.write(|out| {
+                for line in grouped.lines() {
+                    serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
+                    out.write_all(b"\n")?;
+                }
+                out.flush().map_err(Into::into)
+            })?;
+        }
+        Ok(Summary::new(fed, elapsed, Found::in_bulk(grouped, self.top)))
+    }
+}

@@ -1,0 +1,171 @@
+//! A data directory that is made as a whole, by one command.
+//!
+//! Everything is written into [`UNFINISHED`] inside the directory. When all of it is on disk it is moved to its place, and last
+//! of all the manifest is written, without which nothing opens the directory. A run that was killed leaves `UNFINISHED` behind,
+//! and the next one begins anew: nothing in it was ever said to be kept.
+//!
+//! Invariants:
+//! - nothing is removed from a directory that has a manifest, and nothing of a name that is not known;
+//! - one process at a time makes a directory: it holds a lock on a file in `UNFINISHED`.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::interrupt;
+use crate::manifest::{self, Manifest, NAME, UNFINISHED, is_unfinished};
+
+const TIER1: &str = "tier1";
+const TIER2: &str = "tier2";
+const LOCK: &str = "lock";
+
+/// A directory that is being made. Unless it is finished, nothing stays.
+#[derive(Debug)]
+pub(crate) struct NewDirectory {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl NewDirectory {
+    /// Whether a directory can be made there: it is empty, or none yet, or a run that made it was interrupted.
+    ///
+    /// # Errors
+    /// When it cannot be listed.
+    pub(crate) fn is_possible(dir: &Path) -> anyhow::Result<bool> {
+        let mut names = names(dir)?;
+        names.retain(|name| name != "lost+found");
+        let is_left = is_unfinished(dir)
+            && self::names(&dir.join(UNFINISHED))?.iter().all(|name| is_tier(name) || name == LOCK);
+        let ours =
+            |name: &OsString| manifest::is_aside(name) || is_left && (name == UNFINISHED || is_tier(name));
+        Ok(names.iter().all(ours))
+    }
+
+    /// Begins to make a directory; what an interrupted run has left is removed.
+    ///
+    /// # Errors
+    /// When there is something else in it, or another process makes it, or it cannot be written.
+    pub(crate) fn begin(dir: &Path) -> anyhow::Result<Self> {
+        let cannot = || format!("cannot write {}", dir.display());
+        let check = || {
+            let is_possible = Self::is_possible(dir)?;
+            ensure!(is_possible, "{} is not empty; name a directory that is, or none yet", dir.display());
+            Ok(())
+        };
+        check()?;
+        let lock = loop {
+            fs::create_dir_all(dir.join(UNFINISHED)).with_context(cannot)?;
+            if let Some(lock) = lock(dir).with_context(cannot)? {
+                break lock;
+            }
+        };
+        // Another process may have finished meanwhile.
+        check()?;
+        for name in names(dir)?.into_iter().filter(|name| is_tier(name) || manifest::is_aside(name)) {
+            remove(&dir.join(name))?;
+        }
+        let this = Self { dir: dir.to_owned(), _lock: lock };
+        for left in [this.tier1(), this.tier2()].iter().filter(|left| left.exists()) {
+            remove(left)?;
+        }
+        interrupt::removable(|| {
+            let tier1 = this.tier1();
+            fs::create_dir(&tier1).map(|()| tier1)
+        })
+        .with_context(cannot)?;
+        // The name that marks all else as unfinished is on disk before it.
+        sync(dir).and_then(|()| dir.canonicalize()?.parent().map_or(Ok(()), sync)).with_context(cannot)?;
+        Ok(this)
+    }
+
+    /// Where tier 1 is to be written.
+    pub(crate) fn tier1(&self) -> PathBuf {
+        self.dir.join(UNFINISHED).join(TIER1)
+    }
+
+    /// Where tier 2 may be written.
+    pub(crate) fn tier2(&self) -> PathBuf {
+        self.dir.join(UNFINISHED).join(TIER2)
+    }
+
+    /// Makes it a data directory. All files of both tiers are on disk, and so are their names.
+    ///
+    /// # Errors
+    /// When it cannot be written, or another process has made a manifest meanwhile.
+    pub(crate) fn finish(self, manifest: &Manifest) -> anyhow::Result<()> {
+        let dir = &self.dir;
+        if dir.join(NAME).exists() {
+            bail!("another process has made a collection in {}; name another directory", dir.display());
+        }
+        let cannot = || format!("cannot write {}", dir.display());
+        fs::rename(self.tier1(), dir.join(TIER1)).with_context(cannot)?;
+        if self.tier2().exists() {
+            fs::rename(self.tier2(), dir.join(TIER2)).with_context(cannot)?;
+        }
+        sync(dir).with_context(cannot)?;
+        Ok(manifest.install(dir)?)
+    }
+}
+
+impl Drop for NewDirectory {
+    /// Removes what is not finished, or the empty rest. What cannot be removed is removed by the next run.
+    fn drop(&mut self) {
+        let is_gone = |path: &PathBuf| fs::remove_dir_all(path).is_ok() || !path.exists();
+        let mut left = vec![self.tier1(), self.tier2()];
+        if !self.dir.join(NAME).exists() {
+            // It failed after they were moved.
+            left.extend([TIER1, TIER2].map(|tier| self.dir.join(tier)));
+        }
+        if left.iter().all(is_gone) {
+            let aside = self.dir.join(UNFINISHED);
+            let _ = fs::remove_file(aside.join(LOCK)).and_then(|()| fs::remove_dir(aside));
+        }
+    }
+}
+
+fn is_tier(name: &OsString) -> bool {
+    name == TIER1 || name == TIER2
+}
+
+/// Locks the directory; none where another process has removed the file meanwhile.
+fn lock(dir: &Path) -> anyhow::Result<Option<File>> {
+    let path = dir.join(UNFINISHED).join(LOCK);
+    let opened = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => bail!("another process is making it: wait for its end, or end it"),
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    let place = |of: fs::Metadata| (of.dev(), of.ino());
+    let is_there =
+        fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| place(there) == place(ours)));
+    Ok(is_there.then_some(file))
+}
+
+/// The names in a directory; none where there is none.
+fn names(dir: &Path) -> anyhow::Result<Vec<OsString>> {
+    let cannot = || format!("cannot list {}", dir.display());
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(cannot),
+    };
+    entries.map(|entry| Ok(entry.with_context(cannot)?.file_name())).collect()
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.with_context(|| format!("cannot remove {}", path.display()))
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}

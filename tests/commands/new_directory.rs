@@ -1,0 +1,211 @@
+//! `doppel dedup --data` into a new directory: what is made at once is what comes of page by page, whole or not at all,
+//! and everything goes on from there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::pages::{ndjson, rounds, text};
+use crate::harness::{PATIENCE, Server, doppel, meaning, run, run_ok, wait_until};
+use crate::{code, errors, finished, interrupt};
+
+/// The files of a crawl in rounds.
+fn crawl_files(home: &Path, topics: usize) -> Vec<String> {
+    let write = |(round, pages): (usize, &Vec<Value>)| {
+        let path = home.join(format!("round-{round}.jsonl"));
+        fs::write(&path, ndjson(pages)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    rounds(5, topics, 3).iter().enumerate().map(write).collect()
+}
+
+fn dedup(data: &Path, options: &[&str], inputs: &[String]) -> String {
+    let common = ["dedup", "--data", data.to_str().unwrap()];
+    let inputs = inputs.iter().map(String::as_str);
+    run_ok(common.into_iter().chain(options.iter().copied()).chain(inputs))
+}
+
+/// What a summary says of pages and groups.
+fn found(summary: &str) -> Value {
+    let summary: Value = serde_json::from_str(summary).unwrap();
+    let work = ["confirmed", "compared_updates", "verified", "rejected", "merges", "rechecks", "evictions"];
+    let mut found = json!({});
+    for field in ["pages", "groups", "largest", "input", "gone", "pruned"] {
+        found[field] = summary[field].clone();
+    }
+    let pages = found["pages"].as_object_mut().unwrap();
+    work.iter().chain(&["searches", "stale_results"]).for_each(|field| drop(pages.remove(*field)));
+    let largest = found["largest"].as_array_mut().unwrap();
+    largest.iter_mut().for_each(|group| drop(group.as_object_mut().unwrap().remove("group")));
+    found
+}
+
+/// The URLs that a consumer of the feed meets who begins.
+fn feed(server: &Server) -> BTreeSet<String> {
+    let mut urls = BTreeSet::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut query = vec![("limit", "100")];
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let answer = server.ask("/v1/changes", &query);
+        let changes = answer["changes"].as_array().unwrap();
+        urls.extend(changes.iter().map(|change| change["url"].as_str().unwrap().to_owned()));
+        if changes.is_empty() {
+            return urls;
+        }
+        cursor = answer["cursor"].as_str().map(str::to_owned);
+    }
+}
+
+#[test]
+fn it_is_what_comes_of_page_by_page_and_goes_on_the_same() {
+    for options in
+        [&[][..], &["--shards", "5", "--ranges", "3"], &["--group-members-max", "2", "--tau", "0.7"]]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let files = crawl_files(home.path(), 60);
+        let [at_once, again, page_by_page] = ["a", "b", "c"].map(|name| home.path().join(name));
+        let slowly = [options, &["--incremental"]].concat();
+        let (out, json) = ([options, &["--out", "-"]].concat(), [options, &["--json"]].concat());
+        let whole = dedup(&at_once, &out, &files[..2]);
+        assert_eq!(dedup(&again, &out, &files[..2]), whole, "the same command gives the same output");
+        fs::remove_dir_all(&again).unwrap();
+        let summary = dedup(&again, &json, &files[..2]);
+        let expected = dedup(&page_by_page, &[&slowly[..], &["--json"]].concat(), &files[..2]);
+        assert_eq!(found(&summary), found(&expected), "{options:?}");
+        let checked = run(["check", at_once.to_str().unwrap()]);
+        assert_eq!(code(&checked), 0, "{}", String::from_utf8_lossy(&checked.stdout));
+        let server = Server::start(&page_by_page, &[]);
+        let all = feed(&server);
+        assert_eq!(meaning(&server.export()), meaning(&whole), "{options:?}");
+        assert!(server.terminate());
+        let server = Server::start(&at_once, &[]);
+        assert_eq!(server.export(), whole);
+        assert_eq!(feed(&server), all);
+        assert!(server.terminate());
+        // A further round, page by page, on both.
+        let limits: &[&str] =
+            if options.len() == 4 && options[0] == "--group-members-max" { &options[..2] } else { &[] };
+        let next = |data: &Path| dedup(data, &[limits, &["--out", "-"]].concat(), &files[2..]);
+        assert_eq!(meaning(&next(&at_once)), meaning(&next(&page_by_page)), "{options:?}");
+        assert_eq!(code(&run(["check", at_once.to_str().unwrap()])), 0);
+    }
+}
+
+#[test]
+fn a_server_goes_on_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, input) = (home.path().join("data"), home.path().join("pages.jsonl"));
+    let page = |name: &str, seed: u64| json!({"url": format!("http://a.example/{name}"), "text": text(seed, 100).join(" ")});
+    fs::write(&input, ndjson(&[page("a", 1), page("bb", 1), page("c", 2)])).unwrap();
+    dedup(&data, &[], &[input.to_str().unwrap().to_owned()]);
+    let server = Server::start(&data, &[]);
+    let status = |name: &str| server.status(&format!("http://a.example/{name}"))["status"].clone();
+    assert_eq!([status("a"), status("bb"), status("c")], ["winner", "duplicate", "unique"]);
+    let group = server.status("http://a.example/a")["group"].clone();
+    server.push(&[page("dd", 2), page("bb", 3), page("eee", 1)]);
+    server.flush();
+    assert_eq!([status("a"), status("bb"), status("c")], ["winner", "unique", "winner"]);
+    assert_eq!([status("dd"), status("eee")], ["duplicate", "duplicate"]);
+    assert_ne!(server.status("http://a.example/c")["group"], group, "an id is given once");
+    assert!(server.delete("/v1/pages", &[("url", "http://a.example/a")]).status().is_success());
+    server.flush();
+    assert_eq!([status("a"), status("eee")], ["dead", "unique"]);
+    assert!(server.terminate());
+    assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path(), 150);
+    let data = home.path().join("data");
+    let expected = run_ok(["dedup", "--out", "-"].into_iter().chain(files.iter().map(String::as_str)));
+    let mut killed = 0;
+    for moment in 0..25 {
+        let mut command = doppel();
+        command.args(["dedup", "--data"]).arg(&data).args(&files).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(20 * moment));
+        child.kill().unwrap();
+        let is_done = child.wait().unwrap().success();
+        let checked = run(["check", data.to_str().unwrap()]);
+        if data.join("manifest.json").exists() {
+            assert_eq!(code(&checked), 0, "{}", errors(&checked));
+            fs::remove_dir_all(&data).unwrap();
+        } else {
+            assert!(!is_done, "what is done has a manifest");
+            assert_eq!(code(&checked), 1);
+            killed += 1;
+        }
+    }
+    assert!(killed > 3, "{killed} of 25 were killed in time");
+    // States that are too short to hit by chance.
+    for rests in
+        [&["unfinished/tier1/range-0", "tier1/range-0"][..], &["unfinished", "tier1"], &["unfinished/tier1"]]
+    {
+        rests.iter().for_each(|name| fs::create_dir_all(data.join(name)).unwrap());
+        fs::write(data.join("manifest.json.new1"), "{").unwrap();
+        let refused = run(["dedup", "--incremental", "--data", data.to_str().unwrap(), &files[0]]);
+        assert_eq!(code(&refused), 1);
+        assert!(
+            errors(&refused).contains("give that command again, or name another directory"),
+            "{}",
+            errors(&refused)
+        );
+        assert_eq!(meaning(&dedup(&data, &["--out", "-"], &files)), meaning(&expected));
+        assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+        fs::remove_dir_all(&data).unwrap();
+    }
+    // What nobody knows is not removed.
+    fs::create_dir_all(data.join("unfinished")).unwrap();
+    fs::write(data.join("unfinished/mine"), "").unwrap();
+    let refused = run(["dedup", "--data", data.to_str().unwrap(), &files[0]]);
+    assert_eq!(code(&refused), 1);
+    assert!(data.join("unfinished/mine").exists());
+}
+
+#[test]
+fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let (input, pages) = (home.path().join("crawl.jsonl"), home.path().join("pages.jsonl"));
+    let page = |n: u64| json!({"url": format!("http://a.example/{n}"), "text": text(n, 200).join(" ")});
+    fs::write(&input, ndjson(&(0..20_000).map(page).collect::<Vec<_>>())).unwrap();
+    fs::write(&pages, ndjson(&rounds(5, 10, 1)[0])).unwrap();
+    let mut command = doppel();
+    command.args(["dedup", "--data"]).arg(&data).arg(&input).stderr(Stdio::piped());
+    let first = command.spawn().unwrap();
+    wait_until("the databases", PATIENCE, || {
+        data.join("unfinished/tier1/range-0/signatures").is_dir().then_some(())
+    });
+    interrupt(&first, "STOP");
+    let second = run(["dedup", "--data", data.to_str().unwrap(), pages.to_str().unwrap()]);
+    assert_eq!(code(&second), 1);
+    assert!(errors(&second).contains("another process is making it"), "{}", errors(&second));
+    let served = run(["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    assert!(errors(&served).contains("interrupted or is under way"), "{}", errors(&served));
+    interrupt(&first, "INT");
+    interrupt(&first, "CONT");
+    let output = finished(first);
+    let said = "doppel: interrupted; nothing is kept, and the same command begins anew\n";
+    assert_eq!((code(&output), errors(&output).as_str()), (130, said));
+    assert!(!data.join("unfinished/tier1").exists());
+    dedup(&data, &[], &[pages.to_str().unwrap().to_owned()]);
+    assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+    assert!(!data.join("unfinished").exists());
+}
+
+#[test]
+fn an_error_leaves_the_directory_as_it_was() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let missing = home.path().join("missing.jsonl");
+    let failed = run(["dedup", "--data", data.to_str().unwrap(), missing.to_str().unwrap()]);
+    assert_eq!(code(&failed), 1, "{}", errors(&failed));
+    assert_eq!(fs::read_dir(&data).map_or(0, Iterator::count), 0);
+}

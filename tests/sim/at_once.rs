@@ -1,0 +1,52 @@
+//! A collection that was grouped at once: as the rows that a run begins with, and to compare with at rest.
+
+use doppel_protocol::WinnerOrder;
+use doppel_tier1::bulk::{BulkConfig, BulkError, Grouped, Keep};
+use doppel_tier1::{Store, Write, simulation};
+
+use super::action::Files;
+use super::clients::submission;
+use super::model::Version;
+use super::restart::Killed;
+use super::violation::{Checked, failed, holds};
+use super::world::World;
+
+impl World {
+    /// Groups versions at once; the rows are those of each range.
+    pub(crate) fn at_once(
+        &self,
+        versions: &[Version],
+        winners: WinnerOrder,
+        group_members_max: u64,
+    ) -> Result<(Grouped, Vec<Vec<Write>>), BulkError> {
+        let config = BulkConfig {
+            policy: self.contents.policy,
+            winners,
+            group_members_max,
+            keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
+        };
+        let submissions = versions.iter().map(|version| submission(version, self.contents));
+        simulation::at_once(&config, self.map, submissions)
+    }
+
+    /// The run begins with what these versions come to; nothing happens when it has begun before.
+    pub(crate) fn begin_at_once(&mut self, versions: &[Version]) -> Checked {
+        if !self.rows()?.is_empty() {
+            return Ok(());
+        }
+        let made = self.at_once(versions, self.settings.winners, self.settings.group_members_max);
+        let (_, rows) = made.map_err(|e| failed("grouping at once")(e.into()))?;
+        for (host, rows) in self.hosts.iter().zip(rows) {
+            host.store.rows.commit(rows).map_err(|e| failed("a commit")(e.into()))?;
+        }
+        versions.iter().for_each(|version| self.model.accept(version));
+        self.acknowledged.extend_from_slice(versions);
+        // As at the first start of a collection that was made so: there is no index yet.
+        for at in 0..self.hosts.len() {
+            self.kill(at, Killed::WithTier2(Files::Lost), false)?;
+            let backlog = self.hosts[at].range.backlog();
+            holds!("what was grouped at once is at rest", backlog.is_quiescent(), "range {at}: {backlog:?}");
+        }
+        Ok(())
+    }
+}
