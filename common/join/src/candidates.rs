@@ -17,7 +17,6 @@ use doppel_model::sketch::Sketch;
 use rayon::prelude::*;
 
 use crate::atomic_union_find::AtomicUnionFind;
-use crate::contents::{ContentIndex, Read};
 
 /// From so many trees on, a content is compared with them on all threads.
 const TREES: usize = 64;
@@ -38,6 +37,9 @@ struct Keyed {
     shingles: u32,
     content: u32,
 }
+
+/// Reads the signature of a content.
+type Read<'r, E> = dyn Fn(u32) -> Result<Arc<Signature>, E> + Sync + 'r;
 
 /// Contents of a run that are connected: lists by number of shingles, ascending.
 #[derive(Default)]
@@ -160,11 +162,11 @@ impl<E: Send> Band<'_, E> {
                 let signature = match signature.get() {
                     Some(signature) => signature,
                     None => {
-                        let read = (self.read)(ContentIndex(content.content))?;
+                        let read = (self.read)(content.content)?;
                         signature.get_or_init(|| read)
                     }
                 };
-                if policy.compare(signature, &*(self.read)(ContentIndex(other.content))?).similar {
+                if policy.compare(signature, &*(self.read)(other.content)?).similar {
                     self.connected.union(content.content, other.content);
                     return Ok(true);
                 }

@@ -132,7 +132,7 @@ impl Contents {
                 && counts(ContentIndex(*content))
         };
         let compared: Vec<u32> = (0..self.hashes.len() as u32).filter(comparable).collect();
-        let roots = columns.components(&compared, read)?;
+        let roots = columns.components(&compared, &|content| read(ContentIndex(content)))?;
         Ok(roots.into_iter().map(ContentIndex).collect())
     }
 

@@ -41,7 +41,7 @@ impl NewDatabases {
     /// Makes them below `dir`.
     pub(super) fn create(dir: &Path, map: RangeMap) -> Result<Self, StoreError> {
         let dirs = directories(dir, map);
-        let databases = dirs.iter().map(|dir| NewDatabase::create(dir, map.count() as u16));
+        let databases = dirs.iter().map(|dir| NewDatabase::create(dir));
         let databases = databases.collect::<Result<_, _>>()?;
         Ok(Self { dir: dir.to_owned(), map, databases, first: Vec::new(), others: HashMap::new() })
     }

@@ -19,7 +19,7 @@
 //! - databases are on disk as a whole when [`finish`](Bulk::finish) returns, and worth nothing before.
 //!
 //! Memory: some 300 bytes and the URL for each page, beside that of the join. With databases 16 bytes more for each content
-//! and their caches, 400 MB at most; what only the join needs is freed before, and rows are encoded one by one.
+//! and some dozen megabytes for each range; what only the join needs is freed before, and rows are encoded one by one.
 
 mod databases;
 mod groups;

@@ -43,12 +43,12 @@ struct Syncer {
 }
 
 impl NewDatabase {
-    /// Makes a database in `dir`, where so many of a process share what memory there is for their caches.
+    /// Makes a database in `dir`.
     ///
     /// # Errors
     /// When there is one, or it cannot be made.
-    pub(crate) fn create(dir: &Path, databases: u16) -> Result<Self, StoreError> {
-        let rows = Sled::open_share(dir, databases)?;
+    pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
+        let rows = Sled::open_to_fill(dir)?;
         if Applied::read(&rows)?.is_some() {
             return Err(StoreError::Engine(format!("there is a database in {}", dir.display())));
         }

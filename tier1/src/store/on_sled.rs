@@ -39,7 +39,18 @@ impl Sled {
     /// # Errors
     /// When the directory is in use by another process or is damaged.
     pub(crate) fn open_share(dir: &Path, databases: u16) -> Result<Self, StoreError> {
-        let cache = (CACHE_BYTES / u64::from(databases.max(1))).max(CACHE_BYTES_MIN);
+        Self::open(dir, (CACHE_BYTES / u64::from(databases.max(1))).max(CACHE_BYTES_MIN))
+    }
+
+    /// The same for one whose rows are put once, in order, and not read: it has the smallest cache.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_to_fill(dir: &Path) -> Result<Self, StoreError> {
+        Self::open(dir, CACHE_BYTES_MIN)
+    }
+
+    fn open(dir: &Path, cache: u64) -> Result<Self, StoreError> {
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache)
