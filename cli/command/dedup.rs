@@ -80,7 +80,7 @@ impl Dedup {
         let summary = match &self.data {
             None if !self.incremental => self.at_once(out.as_ref())?,
             Some(dir) if !self.incremental && NewDirectory::is_possible(dir)? => {
-                self.into_new_directory(dir, out.as_ref())?
+                self.make_directory(dir, out.as_ref())?
             }
             _ => self.page_by_page(out.as_ref())?,
         };

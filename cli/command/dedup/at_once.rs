@@ -39,11 +39,7 @@ impl Dedup {
     }
 
     /// Makes a data directory.
-    pub(super) fn into_new_directory(
-        &self,
-        dir: &Path,
-        out: Option<&Destination>,
-    ) -> anyhow::Result<Summary> {
+    pub(super) fn make_directory(&self, dir: &Path, out: Option<&Destination>) -> anyhow::Result<Summary> {
         let (wanted, _) = wanted(&self.engine)?;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let new = NewDirectory::begin(dir)?;
