@@ -114,6 +114,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_mark_shows_that_tier1_has_contents() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("tier2");
+        assert!(is_empty(&dir));
+        mark(&dir).unwrap();
+        assert!(!is_empty(&dir));
+        let report = of_directory(&dir).unwrap();
+        assert_eq!((report.present, report.signatures, report.damage.len()), (true, 0, 0));
+    }
+
+    #[test]
     fn damage_is_named_with_its_file() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(of_directory(&dir.path().join("none")).unwrap(), Report::default());
