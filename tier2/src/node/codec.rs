@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
-use doppel_model::{ContentHash, InsertSeq, PageId, StableHasher64};
+use doppel_model::{ContentHash, PageId, StableHasher64};
 
 /// Bytes that are written and read at a time.
 const CHUNK: usize = 1 << 20;
@@ -45,18 +45,6 @@ macro_rules! numbers {
 }
 
 numbers!(u8, u32, u64);
-
-impl Item for InsertSeq {
-    const BYTES: usize = u32::BYTES;
-    #[inline]
-    fn write(self, to: &mut [u8]) {
-        self.0.write(to);
-    }
-    #[inline]
-    fn read(from: &[u8]) -> Self {
-        Self(u32::read(from))
-    }
-}
 
 impl Item for ContentHash {
     const BYTES: usize = 16;

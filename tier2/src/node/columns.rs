@@ -11,7 +11,7 @@ use doppel_model::parity;
 use doppel_model::{ContentHash, InsertSeq, PageId};
 use doppel_partitioning::LengthVector;
 
-use bitmaps::Bitmaps;
+use bitmaps::{BitmapName, Bitmaps};
 
 /// A partner that the entry's own search has reported, and through which it is linked to its cluster: see
 /// [`search`](super::search).
@@ -74,23 +74,33 @@ pub(crate) struct Entry<'e> {
     pub(crate) comparable: bool,
 }
 
+/// What a search looks at of every candidate, side by side: candidates are anywhere in memory, so that each further
+/// place would be another wait for it.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    insert_seq: InsertSeq,
+    center: InsertSeq,
+    second_center: InsertSeq,
+    query_order: u32,
+    /// Distinct shingles.
+    total: u32,
+    bitmap: BitmapName,
+    distance: u8,
+    second_distance: u8,
+    marks: u8,
+}
+
 /// The columns. All have one field per slot; a free slot has the insertion sequence [`VACANT`].
 #[derive(Debug)]
 pub(crate) struct Columns {
     dimensions: usize,
+    heads: Vec<Head>,
     content: Vec<ContentHash>,
     lengths: Vec<u32>,
     bitmaps: Bitmaps,
     offset: Vec<u64>,
     bytes: Vec<u32>,
-    insert_seq: Vec<InsertSeq>,
-    center: Vec<InsertSeq>,
-    distance: Vec<u8>,
-    second_center: Vec<InsertSeq>,
-    second_distance: Vec<u8>,
-    query_order: Vec<u32>,
     page: Vec<PageId>,
-    marks: Vec<u8>,
     free: Vec<u32>,
 }
 
@@ -111,62 +121,60 @@ impl Columns {
     pub(crate) fn new(dimensions: usize) -> Self {
         Self {
             dimensions,
+            heads: Vec::new(),
             content: Vec::new(),
             lengths: Vec::new(),
             bitmaps: Bitmaps::default(),
             offset: Vec::new(),
             bytes: Vec::new(),
-            insert_seq: Vec::new(),
-            center: Vec::new(),
-            distance: Vec::new(),
-            second_center: Vec::new(),
-            second_distance: Vec::new(),
-            query_order: Vec::new(),
             page: Vec::new(),
-            marks: Vec::new(),
             free: Vec::new(),
         }
     }
 
     /// Stores an entry; returns its slot.
     pub(crate) fn insert(&mut self, entry: &Entry<'_>) -> u32 {
+        let head = Head {
+            insert_seq: entry.insert_seq,
+            center: VACANT,
+            second_center: VACANT,
+            query_order: 0,
+            total: entry.lengths.as_slice()[0],
+            bitmap: self.bitmaps.insert(entry.bitmap),
+            distance: 0,
+            second_distance: 0,
+            marks: if entry.comparable { COMPARABLE } else { 0 },
+        };
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                let slot = self.insert_seq.len() as u32;
+                let slot = self.heads.len() as u32;
+                push(&mut self.heads, head);
                 push(&mut self.content, entry.content);
                 make_room(&mut self.lengths, self.dimensions);
                 self.lengths.resize(self.lengths.len() + self.dimensions, 0);
                 push(&mut self.offset, 0);
                 push(&mut self.bytes, 0);
-                push(&mut self.insert_seq, VACANT);
-                push(&mut self.center, VACANT);
-                push(&mut self.distance, 0);
-                push(&mut self.second_center, VACANT);
-                push(&mut self.second_distance, 0);
-                push(&mut self.query_order, 0);
                 push(&mut self.page, entry.page);
-                push(&mut self.marks, 0);
                 slot
             }
         };
         let at = slot as usize;
+        self.heads[at] = head;
         self.content[at] = entry.content;
         self.lengths[at * self.dimensions..][..self.dimensions].copy_from_slice(entry.lengths.as_slice());
-        self.bitmaps.insert(slot, entry.bitmap);
         self.set_record(slot, entry.record);
-        self.marks[at] = if entry.comparable { COMPARABLE } else { 0 };
         self.renew(slot, entry.insert_seq, entry.page);
         slot
     }
 
     /// Makes the entry a new one, with another page in front: nothing was ever said about it.
     pub(crate) fn renew(&mut self, slot: u32, insert_seq: InsertSeq, page: PageId) {
-        let at = slot as usize;
-        self.insert_seq[at] = insert_seq;
-        self.page[at] = page;
-        self.query_order[at] = 0;
-        self.marks[at] &= !IS_CENTER;
+        let head = &mut self.heads[slot as usize];
+        head.insert_seq = insert_seq;
+        head.query_order = 0;
+        head.marks &= !IS_CENTER;
+        self.page[slot as usize] = page;
         self.set_center(slot, Center::UNKNOWN);
         self.set_second_center(slot, Center::NONE);
     }
@@ -175,19 +183,20 @@ impl Columns {
     pub(crate) fn bury(&mut self, slot: u32) {
         self.set_center(slot, Center::UNKNOWN);
         self.set_query_order(slot, u32::MAX);
-        self.marks[slot as usize] &= !IS_CENTER;
+        self.heads[slot as usize].marks &= !IS_CENTER;
     }
 
     /// Frees a slot.
     pub(crate) fn remove(&mut self, slot: u32) {
-        self.insert_seq[slot as usize] = VACANT;
-        self.bitmaps.remove(slot);
+        let head = &mut self.heads[slot as usize];
+        head.insert_seq = VACANT;
+        self.bitmaps.remove(head.bitmap);
         self.free.push(slot);
     }
 
     /// Entries stored.
     pub(crate) fn len(&self) -> usize {
-        self.insert_seq.len() - self.free.len()
+        self.heads.len() - self.free.len()
     }
 
     /// Slots in use, in order of slot.
@@ -197,17 +206,17 @@ impl Columns {
 
     /// The same without those below `first`.
     pub(crate) fn slots_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
-        (first..self.insert_seq.len() as u32).filter(|slot| self.insert_seq(*slot) >= FIRST_INSERT_SEQ)
+        (first..self.heads.len() as u32).filter(|slot| self.insert_seq(*slot) >= FIRST_INSERT_SEQ)
     }
 
     #[inline]
     pub(crate) fn insert_seq(&self, slot: u32) -> InsertSeq {
-        self.insert_seq[slot as usize]
+        self.heads[slot as usize].insert_seq
     }
 
     /// Whether a slot, which there may be no more, has the entry of that insertion sequence.
     pub(crate) fn has_insert_seq(&self, slot: u32, insert_seq: InsertSeq) -> bool {
-        self.insert_seq.get(slot as usize) == Some(&insert_seq)
+        self.heads.get(slot as usize).is_some_and(|head| head.insert_seq == insert_seq)
     }
 
     #[inline]
@@ -215,25 +224,22 @@ impl Columns {
         self.content[slot as usize]
     }
 
-    #[inline]
-    pub(crate) fn lengths(&self, slot: u32) -> &[u32] {
-        &self.lengths[slot as usize * self.dimensions..][..self.dimensions]
-    }
-
     /// The length vector of an entry.
     pub(crate) fn vector(&self, slot: u32) -> LengthVector {
-        LengthVector::stored(self.lengths(slot))
+        LengthVector::stored(&self.lengths[slot as usize * self.dimensions..][..self.dimensions])
     }
 
     /// Distinct shingles.
+    #[inline]
     pub(crate) fn total(&self, slot: u32) -> u32 {
-        self.lengths[slot as usize * self.dimensions]
+        self.heads[slot as usize].total
     }
 
     /// How many shingles the entry and a content of `total` with this bitmap have in common at most.
     #[inline]
     pub(crate) fn shared_max(&self, slot: u32, total: u32, bitmap: &[u64]) -> u32 {
-        parity::shared_max(total, self.total(slot), parity::differing(bitmap, self.bitmaps.get(slot)))
+        let head = &self.heads[slot as usize];
+        parity::shared_max(total, head.total, parity::differing(bitmap, self.bitmaps.get(head.bitmap)))
     }
 
     pub(crate) fn page(&self, slot: u32) -> PageId {
@@ -246,31 +252,31 @@ impl Columns {
 
     /// Whether the entry was read from a file, and no page was named yet that has its content.
     pub(crate) fn is_unclaimed(&self, slot: u32) -> bool {
-        self.marks[slot as usize] & UNCLAIMED != 0
+        self.heads[slot as usize].marks & UNCLAIMED != 0
     }
 
     pub(crate) fn set_unclaimed(&mut self, slot: u32) {
-        self.marks[slot as usize] |= UNCLAIMED;
+        self.heads[slot as usize].marks |= UNCLAIMED;
     }
 
     /// Names the first page of an entry that had none.
     pub(crate) fn claim(&mut self, slot: u32, page: PageId) {
-        self.marks[slot as usize] &= !UNCLAIMED;
+        self.heads[slot as usize].marks &= !UNCLAIMED;
         self.set_page(slot, page);
     }
 
     pub(crate) fn comparable(&self, slot: u32) -> bool {
-        self.marks[slot as usize] & COMPARABLE != 0
+        self.heads[slot as usize].marks & COMPARABLE != 0
     }
 
     /// Whether it is, or was, the center of an entry.
     #[inline]
     pub(crate) fn is_center(&self, slot: u32) -> bool {
-        self.marks[slot as usize] & IS_CENTER != 0
+        self.heads[slot as usize].marks & IS_CENTER != 0
     }
 
     pub(crate) fn set_is_center(&mut self, slot: u32) {
-        self.marks[slot as usize] |= IS_CENTER;
+        self.heads[slot as usize].marks |= IS_CENTER;
     }
 
     pub(crate) fn record(&self, slot: u32) -> Record {
@@ -284,34 +290,35 @@ impl Columns {
 
     #[inline]
     pub(crate) fn center(&self, slot: u32) -> Center {
-        Center { insert_seq: self.center[slot as usize], distance: self.distance[slot as usize] }
+        let head = &self.heads[slot as usize];
+        Center { insert_seq: head.center, distance: head.distance }
     }
 
     pub(crate) fn set_center(&mut self, slot: u32, center: Center) {
-        self.center[slot as usize] = center.insert_seq;
-        self.distance[slot as usize] = center.distance;
+        let head = &mut self.heads[slot as usize];
+        (head.center, head.distance) = (center.insert_seq, center.distance);
     }
 
     /// The nearest of its other partners that were centers when it was searched for.
     #[inline]
     pub(crate) fn second_center(&self, slot: u32) -> Center {
-        let at = slot as usize;
-        Center { insert_seq: self.second_center[at], distance: self.second_distance[at] }
+        let head = &self.heads[slot as usize];
+        Center { insert_seq: head.second_center, distance: head.second_distance }
     }
 
     pub(crate) fn set_second_center(&mut self, slot: u32, center: Center) {
-        self.second_center[slot as usize] = center.insert_seq;
-        self.second_distance[slot as usize] = center.distance;
+        let head = &mut self.heads[slot as usize];
+        (head.second_center, head.second_distance) = (center.insert_seq, center.distance);
     }
 
     /// The number of its last search, 0 before the first.
     #[inline]
     pub(crate) fn query_order(&self, slot: u32) -> u32 {
-        self.query_order[slot as usize]
+        self.heads[slot as usize].query_order
     }
 
     pub(crate) fn set_query_order(&mut self, slot: u32, query_order: u32) {
-        self.query_order[slot as usize] = query_order;
+        self.heads[slot as usize].query_order = query_order;
     }
 
     /// Memory held, in bytes.
@@ -319,19 +326,13 @@ impl Columns {
         fn of<T>(column: &Vec<T>) -> usize {
             column.capacity() * size_of::<T>()
         }
-        of(&self.content)
+        of(&self.heads)
+            + of(&self.content)
             + of(&self.lengths)
             + self.bitmaps.bytes()
             + of(&self.offset)
             + of(&self.bytes)
-            + of(&self.insert_seq)
-            + of(&self.center)
-            + of(&self.distance)
-            + of(&self.second_center)
-            + of(&self.second_distance)
-            + of(&self.query_order)
             + of(&self.page)
-            + of(&self.marks)
             + of(&self.free)
     }
 }

@@ -1,7 +1,7 @@
 //! One search: candidates, rejection, exact comparison.
 //!
 //! Candidates are the entries that share a band key, in all partitions that meet the bounding space,
-//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its lengths
+//! oldest first: the lists of their buckets are merged in the order of insertion. Each is rejected by its length
 //! or its parity bitmap, or compared exactly.
 //!
 //! **Stars.** The cost of a search must not grow with the number of its neighbours. The first, that is
@@ -110,7 +110,6 @@ impl Core {
             query_order: own.map_or(LAST_QUERY_ORDER, |entry| {
                 self.tables.partition(entry).columns.query_order(entry.slot)
             }),
-            space,
             bitmap: &scratch.bitmap,
             oldest: None,
             far: Vec::new(),
@@ -130,7 +129,6 @@ struct NodeSearch<'i, 's> {
     /// Where it is stored, and its insertion sequence.
     own: Option<(EntryRef, InsertSeq)>,
     query_order: u32,
-    space: BoundingSpace,
     bitmap: &'s [u64],
     /// The signature of the oldest partner.
     oldest: Option<Arc<Signature>>,
@@ -212,20 +210,20 @@ impl<'i> NodeSearch<'i, '_> {
     fn consider(&mut self, probe: usize, entry: EntryRef, insert_seq: InsertSeq) {
         let columns = self.columns(entry.partition);
         let (slot, center) = (entry.slot, columns.center(entry.slot));
+        let (policy, own, other) = (self.index.tables.policy, self.signature.shingles(), columns.total(slot));
         // With copies, the page that searches later need not be the one that stays.
         let searches_later = center == Center::UNKNOWN
             && columns.query_order(slot) > self.query_order
             && !self.index.tables.partition(entry).has_copies(slot);
-        if self.own.is_some_and(|(own, _)| own == entry)
+        if self.own.is_some_and(|(at, _)| at == entry)
             || !columns.is_center(slot)
                 && (searches_later || self.is_covered(center) || self.is_covered(columns.second_center(slot)))
-            || !self.space.admits(columns.lengths(slot))
+            || !policy.admits(own.min(other), own, other)
         {
             return;
         }
-        let (own, other) = (self.signature.shingles(), columns.total(slot));
         let shared_max = columns.shared_max(slot, own, self.bitmap);
-        if !self.index.tables.policy.admits(shared_max, own, other) {
+        if !policy.admits(shared_max, own, other) {
             if columns.is_center(slot) {
                 self.far.push(Center { insert_seq, distance: distance(shared_max, own, other).0 });
             }

@@ -2,45 +2,67 @@
 
 use std::io;
 
-use super::{Bitmaps, Columns};
-use crate::node::codec::{Reader, Unreadable, Writer};
+use doppel_model::InsertSeq;
+
+use super::{BitmapName, Bitmaps, Columns, Head};
+use crate::node::codec::{Item, Reader, Unreadable, Writer};
+
+impl Item for Head {
+    const BYTES: usize = 27;
+
+    fn write(self, to: &mut [u8]) {
+        let numbers = [
+            self.insert_seq.0,
+            self.center.0,
+            self.second_center.0,
+            // That of a pass that is over: whoever was searched for comes before all that follow.
+            self.query_order.min(1),
+            self.total,
+            self.bitmap.0,
+        ];
+        to.chunks_exact_mut(4).zip(numbers).for_each(|(place, number)| number.write(place));
+        to[24..].copy_from_slice(&[self.distance, self.second_distance, self.marks]);
+    }
+
+    fn read(from: &[u8]) -> Self {
+        let number = |at: usize| u32::read(&from[4 * at..]);
+        Self {
+            insert_seq: InsertSeq(number(0)),
+            center: InsertSeq(number(1)),
+            second_center: InsertSeq(number(2)),
+            query_order: number(3),
+            total: number(4),
+            bitmap: BitmapName(number(5)),
+            distance: from[24],
+            second_distance: from[25],
+            marks: from[26],
+        }
+    }
+}
 
 impl Columns {
     pub(crate) fn write(&self, out: &mut Writer) -> io::Result<()> {
         out.number(self.dimensions as u64)?;
+        out.column(&self.heads)?;
         out.column(&self.content)?;
         out.column(&self.lengths)?;
         self.bitmaps.write(out)?;
         out.column(&self.offset)?;
         out.column(&self.bytes)?;
-        out.column(&self.insert_seq)?;
-        out.column(&self.center)?;
-        out.column(&self.distance)?;
-        out.column(&self.second_center)?;
-        out.column(&self.second_distance)?;
-        // Numbers of passes that are over: whoever was searched for comes before all that follow.
-        out.items(self.query_order.len(), self.query_order.iter().map(|order| (*order).min(1)))?;
         out.column(&self.page)?;
-        out.column(&self.marks)?;
         out.column(&self.free)
     }
 
     pub(crate) fn read(input: &mut Reader) -> Result<Self, Unreadable> {
         Ok(Self {
             dimensions: input.number()? as usize,
+            heads: input.column()?,
             content: input.column()?,
             lengths: input.column()?,
             bitmaps: Bitmaps::read(input)?,
             offset: input.column()?,
             bytes: input.column()?,
-            insert_seq: input.column()?,
-            center: input.column()?,
-            distance: input.column()?,
-            second_center: input.column()?,
-            second_distance: input.column()?,
-            query_order: input.column()?,
             page: input.column()?,
-            marks: input.column()?,
             free: input.column()?,
         })
     }
