@@ -24,6 +24,14 @@ pub(crate) const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 /// The name of the only node.
 const NODE: &str = "local";
 
+/// What a directory is opened for.
+struct Purpose {
+    durable: bool,
+    /// Whether pages are asked for meanwhile.
+    answers: bool,
+    rules: Rules,
+}
+
 /// Both tiers, started.
 pub struct Engine {
     /// The system of record.
@@ -57,14 +65,27 @@ impl Engine {
     /// # Errors
     /// When the directory cannot be used as asked, or a tier does not open.
     pub fn open(dir: &Path, args: &EngineArgs, durable: bool) -> anyhow::Result<Self> {
-        Self::open_with(dir, args, durable, Rules::EXACT)
+        Self::open_for(dir, args, Purpose { durable, answers: false, rules: Rules::EXACT })
     }
 
-    /// The same with other rules for background work, for comparison.
+    /// The same, to answer questions meanwhile: what is mostly asked is kept in memory.
     ///
     /// # Errors
     /// The same.
-    pub fn open_with(dir: &Path, args: &EngineArgs, durable: bool, rules: Rules) -> anyhow::Result<Self> {
+    pub fn open_to_serve(dir: &Path, args: &EngineArgs) -> anyhow::Result<Self> {
+        Self::open_for(dir, args, Purpose { durable: true, answers: true, rules: Rules::EXACT })
+    }
+
+    /// The same for a directory that is removed anyway, with other rules for background work, for comparison.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_to_compare(dir: &Path, args: &EngineArgs, rules: Rules) -> anyhow::Result<Self> {
+        Self::open_for(dir, args, Purpose { durable: false, answers: true, rules })
+    }
+
+    fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
+        let Purpose { durable, answers, rules } = purpose;
         let (wanted, markets) = wanted(args)?;
         let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
         let map = manifest.map()?;
@@ -93,6 +114,7 @@ impl Engine {
                 merged: args.keep_merged.0,
                 audit: args.keep_audit.0,
             },
+            status_table: answers,
             durable,
             collection: manifest.collection(),
             manifest: manifest.seal().context("cannot write the manifest down")?,

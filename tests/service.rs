@@ -4,6 +4,7 @@
 mod harness;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use harness::pages::{html, ndjson, near_copy, rounds, text};
@@ -461,4 +462,48 @@ fn one_directory_has_one_server() {
         doppel().args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path()).output().unwrap();
     assert_eq!(second.status.code(), Some(1), "{}", String::from_utf8_lossy(&second.stderr));
     assert!(server.terminate());
+}
+
+#[test]
+fn a_duplicate_is_never_told_while_its_winner_has_another_content() {
+    let server = OwnServer::start(&["--ranges", "3"]);
+    let copies: Vec<String> = (0..6).map(|copy| format!("http://copy.example/of/a/{copy}")).collect();
+    let pages = copies.iter().zip(1..).map(|(url, variant)| page(url, 1, variant, 2));
+    server.push(&[page(A, 1, 0, 1)].into_iter().chain(pages).collect::<Vec<_>>());
+    server.flush();
+    // Odd while the winner has a content of its own.
+    let (turn, ended, told) = (AtomicU64::new(0), AtomicBool::new(false), AtomicU64::new(0));
+    let names_winner = |answer: &Value| answer["status"] == "duplicate" && answer["winner"] == A;
+    thread::scope(|scope| {
+        for batch in [false, true] {
+            let (server, turn, ended, told, copies) = (&server, &turn, &ended, &told, &copies);
+            scope.spawn(move || {
+                while !ended.load(Ordering::SeqCst) {
+                    let before = turn.load(Ordering::SeqCst);
+                    let answers = if batch {
+                        let answer = server.post_json("/v1/status", &json!({"urls": copies}));
+                        answer["pages"].as_array().unwrap().clone()
+                    } else {
+                        vec![server.status(&copies[before as usize % copies.len()])]
+                    };
+                    let is_told = answers.iter().any(names_winner);
+                    let after = turn.load(Ordering::SeqCst);
+                    assert!(!is_told || before != after || before.is_multiple_of(2), "{before}: {answers:?}");
+                    told.fetch_add(u64::from(is_told), Ordering::SeqCst);
+                }
+            });
+        }
+        for day in 2..12 {
+            server.push(&[page(A, 9, 0, 2 * day)]);
+            turn.fetch_add(1, Ordering::SeqCst);
+            assert!(!copies.iter().any(|copy| names_winner(&server.status(copy))));
+            server.flush();
+            turn.fetch_add(1, Ordering::SeqCst);
+            server.push(&[page(A, 1, 0, 2 * day + 1)]);
+            server.flush();
+            assert!(copies.iter().all(|copy| names_winner(&server.status(copy))));
+        }
+        ended.store(true, Ordering::SeqCst);
+    });
+    assert!(told.into_inner() > 0);
 }

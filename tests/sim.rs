@@ -30,6 +30,7 @@ mod sim {
     pub(crate) mod run;
     pub(crate) mod settle;
     pub(crate) mod shrink;
+    pub(crate) mod status_tables;
     pub(crate) mod store;
     pub(crate) mod violation;
     pub(crate) mod world;

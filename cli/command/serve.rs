@@ -69,7 +69,7 @@ impl Serve {
         })?;
         let address = listener.local_addr()?;
         let engine = tokio::task::spawn_blocking(move || {
-            let engine = Engine::open(&self.data, &self.engine, true)?;
+            let engine = Engine::open_to_serve(&self.data, &self.engine)?;
             let temp_dir = self.data.join("tmp");
             std::fs::create_dir_all(&temp_dir)
                 .with_context(|| format!("cannot create {}", temp_dir.display()))?;

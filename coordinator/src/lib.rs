@@ -23,6 +23,7 @@ mod changes;
 mod explain;
 pub mod export;
 mod extract;
+mod front;
 mod group_report;
 mod groups;
 mod history;

@@ -184,7 +184,7 @@ impl Collector for Tiers {
 }
 
 fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result {
-    let Totals { counters, backlog, pending_limit } = totals;
+    let Totals { counters, backlog, pending_limit, status_table_bytes } = totals;
     for (name, help, value) in [
         ("doppel_tier1_live_pages", "Live pages, redirects among them", counters.live),
         ("doppel_tier1_redirect_pages", "Live pages that redirect", counters.redirects),
@@ -205,6 +205,7 @@ fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result
         ("doppel_tier1_dirty_groups", "Groups that owe a recomputation", backlog.dirty_groups),
         ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
         ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
+        ("doppel_tier1_status_table_bytes", "Status table in memory", *status_table_bytes),
     ] {
         gauge(out, name, help, value)?;
     }

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 #[utoipa::path(get, path = "/v1/reports/quality", tag = "reports", responses((status = 200, body = Quality)))]
 pub(crate) async fn quality(State(app): State<App>) -> Result<Json<Quality>, Problem> {
     app.blocking(|app| {
-        let Totals { counters, backlog, pending_limit } = app.tier1().totals()?;
+        let Totals { counters, backlog, pending_limit, .. } = app.tier1().totals()?;
         Ok(Json(Quality {
             counters,
             unique: unique(&counters, &backlog),

@@ -1,14 +1,15 @@
 //! The routes and the document that describes them, from one source.
 
+use axum::Extension;
 use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::front::Front;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
@@ -74,20 +75,21 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 }
 
 /// The whole front door as one service.
-pub fn app(state: App) -> Router {
+pub fn app(state: App) -> Front {
     let (router, document) = routes().split_for_parts();
     let document = serde_json::to_vec(&document).unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document was not written");
         Vec::new()
     });
-    router
+    let routes = router
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(Extension(OpenApiJson(document.into())))
         .layer(from_fn_with_state(state.clone(), middleware::guard))
         .layer(CatchPanicLayer::custom(middleware::panicked))
         .layer(from_fn_with_state(state.clone(), middleware::observe))
-        .with_state(state)
+        .with_state(state.clone());
+    Front::new(state, routes)
 }
 
 async fn no_route(uri: Uri) -> Problem {

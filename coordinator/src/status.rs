@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::{Method, Uri};
+use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
 use doppel_protocol::Submission;
 use doppel_protocol::answer::{Advice, StatusAnswer, StatusAnswers};
@@ -15,6 +17,9 @@ use crate::ingest::{Source, fetched};
 use crate::limits::{PROBE_BYTES, STATUS_URLS};
 use crate::pages;
 use crate::problem::Problem;
+
+/// The path of a question about a page.
+pub(crate) const PATH: &str = "/v1/status";
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -46,9 +51,23 @@ pub(crate) async fn get(
     let market = market(app.markets(), asked.as_deref())?;
     let advise = move |app: &App| Ok(app.advisor(market.as_ref()).advise(&page)?);
     // The winner of a market is looked for among all members.
-    let mut advice = if asked.is_none() { app.in_place(advise).await? } else { app.blocking(advise).await? };
-    advice.url = url;
-    Ok(Json(advice))
+    let advice = if asked.is_none() { app.in_place(advise).await? } else { app.blocking(advise).await? };
+    Ok(Json(Advice { url, ..advice }))
+}
+
+/// The answer to a question about a page, if it takes no read of rows. Everything else, also what is wrong with a question,
+/// is left to [`get`].
+pub(crate) fn at_once(app: &App, method: &Method, uri: &Uri) -> Option<Response> {
+    if method != Method::GET || uri.path() != PATH {
+        return None;
+    }
+    let axum::extract::Query(StatusQuery { url, market: None }) =
+        axum::extract::Query::try_from_uri(uri).ok()?
+    else {
+        return None;
+    };
+    let advice = app.tier1().known_advice(&PageUrl::parse(&url).ok()?)?;
+    Some(Json(Advice { url, ..advice }).into_response())
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -78,20 +97,30 @@ pub(crate) async fn post(
         return Err(Problem::field("urls", detail));
     }
     let market = market(app.markets(), asked.as_deref())?;
+    let known = |url: String| match PageUrl::parse(&url) {
+        Ok(page) => match app.tier1().known_advice(&page).filter(|_| asked.is_none()) {
+            Some(advice) => Ok(answer(url, advice)),
+            None => Err((url, page)),
+        },
+        Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
+    };
+    let pages: Vec<Result<StatusAnswer, (String, PageUrl)>> = urls.into_iter().map(known).collect();
+    if pages.iter().all(Result::is_ok) {
+        return Ok(Json(StatusAnswers { pages: pages.into_iter().flatten().collect() }));
+    }
     app.blocking(move |app| {
         let _share = share;
         let mut advisor = app.advisor(market.as_ref());
-        let mut answer = |url: String| match PageUrl::parse(&url) {
-            Ok(page) => {
-                let advice = advisor.advise(&page)?;
-                Ok(StatusAnswer::Advice(Box::new(Advice { url, ..advice })))
-            }
-            Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
-        };
-        let pages = urls.into_iter().map(&mut answer).collect::<Result<_, Problem>>()?;
+        let mut advise = |(url, page)| Ok(answer(url, advisor.advise(&page)?));
+        let pages =
+            pages.into_iter().map(|page| page.or_else(&mut advise)).collect::<Result<_, Problem>>()?;
         Ok(Json(StatusAnswers { pages }))
     })
     .await
+}
+
+fn answer(url: String, advice: Advice) -> StatusAnswer {
+    StatusAnswer::Advice(Box::new(Advice { url, ..advice }))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

@@ -50,7 +50,7 @@ impl Driver {
             low_cohesion_percent: if rules.recomputation { defaults.low_cohesion_percent } else { 0 },
             ..defaults
         };
-        let engine = Engine::open_with(scratch.path(), &args, false, rules)?;
+        let engine = Engine::open_to_compare(scratch.path(), &args, rules)?;
         Ok(Self { engine, scratch })
     }
 

@@ -98,10 +98,14 @@ pub(crate) enum Mistake {
     TicketUsedTwice,
     /// The clock of a coordinator dates an old version as new.
     OldVersionAsNew,
+    /// The status table does not hear of a commit.
+    UnheardByStatusTable,
+    /// Rows that were read before a commit are put in the status table after it.
+    OldRowsInStatusTable,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 41] = [
+    pub(crate) const ALL: [Self; 43] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -143,6 +147,8 @@ impl Mistake {
         Self::OrdersCountedAnew,
         Self::TicketUsedTwice,
         Self::OldVersionAsNew,
+        Self::UnheardByStatusTable,
+        Self::OldRowsInStatusTable,
     ];
 }
 

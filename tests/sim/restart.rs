@@ -29,6 +29,7 @@ impl World {
         host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
         (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
         host.posts.clear();
+        host.statuses = self.worker.begin_statuses(id);
         self.delays.forget(id, map);
         host.forgets = self.planted.is(Mistake::OwedForgotten);
         host.owed = Some(Owed::of(map, id));

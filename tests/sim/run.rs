@@ -71,6 +71,7 @@ impl World {
                 let at = *range as usize % self.hosts.len();
                 // What the rows owe is found now and then, while the range serves.
                 self.find_owed(at, *order as usize % 7)?;
+                self.fill_statuses(at, *order as usize % 5 + 1)?;
                 self.commit(at, Vec::new(), usize::from(*envelopes), *order, *stop).map(drop)
             }
             Action::Lose { range } => {
@@ -139,6 +140,7 @@ impl World {
             Action::Lull => self.lull(),
             Action::Rest => {
                 self.settle()?;
+                self.complete_statuses()?;
                 invariant::at_rest(self)
             }
         }

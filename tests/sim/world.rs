@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::IndexCommand;
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, Owed, PostReply, Row, Settings, Settled, SimPost, SimRange, Worker, rows,
+    Command, Effect, Envelope, Owed, PostReply, Row, Settings, Settled, SimPost, SimRange, StatusFill,
+    Worker, rows,
 };
 use doppel_tier1::{RangeMap, Store};
 use doppel_tier2::simulation::Faults;
@@ -43,6 +44,8 @@ pub(crate) struct Host {
     pub(crate) deferred: Vec<PageId>,
     pub(crate) dirty: Vec<GroupId>,
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
+    /// How far its status table is filled.
+    pub(crate) statuses: StatusFill,
 }
 
 pub(crate) struct World {
@@ -92,9 +95,13 @@ impl World {
             step_rows: plan.step_rows,
         };
         let map = RangeMap::new(plan.shards, plan.ranges).expect("a sound plan");
+        let store = |_| Arc::new(RangeStore::new(Flushes::new(planted.lazy())));
+        let stores: Vec<_> = map.ranges().map(store).collect();
+        let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
+        let worker = Worker::over(each, settings);
         let mut hosts = Vec::new();
-        for id in map.ranges() {
-            let store = Arc::new(RangeStore::new(Flushes::new(planted.lazy())));
+        for (id, store) in map.ranges().zip(&stores) {
+            let store = Arc::clone(store);
             let range =
                 SimRange::start(&*store, settings, id, map).map_err(|e| failed("a start")(e.into()))?;
             hosts.push(Host {
@@ -106,11 +113,9 @@ impl World {
                 deferred: Vec::new(),
                 dirty: Vec::new(),
                 verify: Vec::new(),
+                statuses: worker.begin_statuses(id),
             });
         }
-        let stores: Vec<_> = hosts.iter().map(|host| Arc::clone(&host.store)).collect();
-        let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
-        let worker = Worker::over(each, settings);
         let all = Arc::new(AllStores { map, stores });
         Ok(Self {
             settings,
@@ -212,7 +217,7 @@ impl World {
                 .collect()
         };
         self.planted.writes(&mut writes, groups);
-        self.hosts[at].store.commit(writes).map_err(|e| failed("a commit")(e.into()))?;
+        self.write(at, writes)?;
         if stop == Stop::AfterCommit {
             // No answer leaves; its orders are in the log.
             let mut effects = self.hosts[at].range.settled().effects;
@@ -350,10 +355,8 @@ impl World {
             drop(host.range.take_in(0, SimPost::alone(first.clone(), self.map)));
         }
         let built = host.range.build(&*host.store, Vec::new(), 1, true);
-        host.store
-            .commit(built.map_err(|e| failed("the machine")(e.into()))?)
-            .map_err(|e| failed("a commit")(e.into()))?;
-        host.range.set_applied(to, from, number - 1);
+        self.write(at, built.map_err(|e| failed("the machine")(e.into()))?)?;
+        self.hosts[at].range.set_applied(to, from, number - 1);
         let effects = self.settled(at)?;
         effects.into_iter().try_for_each(|effect| self.grant(at, effect))
     }

@@ -57,6 +57,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         low_cohesion_percent: 0,
         rules: Rules::EXACT,
         retention: Retention::DEFAULT,
+        status_table: false,
         durable: true,
         collection: 1,
         manifest: String::new(),

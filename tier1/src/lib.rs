@@ -29,6 +29,7 @@ mod signatures;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
+mod statuses;
 mod store;
 mod totals;
 mod txn;

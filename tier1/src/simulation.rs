@@ -9,6 +9,7 @@ mod envelope;
 mod post;
 mod reads;
 mod rows;
+mod statuses;
 mod tampering;
 mod worker;
 
@@ -19,6 +20,7 @@ use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, 
 pub use envelope::{Envelope, Kind};
 pub use post::{PostReply, SimPost};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
+pub use statuses::StatusFill;
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward};
 pub use worker::{Worker, last_ticket, signature};
 

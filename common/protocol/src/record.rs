@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, ShardId, Timestamp};
+use doppel_model::{GroupId, PageId, PageUrl, ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::answer::Advice;
 use super::{
     BackupError, BackupStream, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, Outcome, PageView,
     RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error, Totals,
@@ -59,7 +60,8 @@ pub const BATCH_MAX: usize = 4_096;
 /// The maximum number of entries in one answer to a call with a limit. A larger limit counts as this.
 pub const LIST_MAX: usize = 10_000;
 
-/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread. Lists
+/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread, but for
+/// [`known_advice`](Self::known_advice). Lists
 /// that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
 ///
 /// A call takes and gives owned values. It waits for the store and for the answer of a writer, which has a deadline. Across
@@ -80,6 +82,14 @@ pub trait Tier1Api: Send + Sync {
     /// # Errors
     /// [`Tier1Error::BatchTooLarge`]; when a record is damaged.
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error>;
+
+    /// What is to be answered about a page, if that is known without a read of its rows: the same as from the records of
+    /// page, group and winner, verified on what they are at this moment (G5). `None` says nothing; the records do then.
+    ///
+    /// Unlike all other calls it does not block, so it may be made on an async thread.
+    fn known_advice(&self, _page: &PageUrl) -> Option<Advice> {
+        None
+    }
 
     /// The current signature of a page with content.
     ///

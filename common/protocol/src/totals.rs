@@ -79,4 +79,6 @@ pub struct Totals {
     pub backlog: Backlog,
     /// The maximum number of pending pages.
     pub pending_limit: u64,
+    /// Bytes of the status table in memory; 0 without one.
+    pub status_table_bytes: u64,
 }

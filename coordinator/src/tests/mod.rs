@@ -20,7 +20,6 @@ mod winners;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use doppel_model::pairwise::Policy;
@@ -30,6 +29,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::app::{App, Services};
+use crate::front::Front;
 use crate::ingest::Ingest;
 use crate::limits::Limits;
 use crate::pages::NDJSON;
@@ -40,7 +40,7 @@ const JSON: &str = "application/json";
 
 /// A front door over both tiers in memory.
 struct Door {
-    router: Router,
+    router: Front,
     app: App,
     tiers: Arc<Fake>,
     _temp: tempfile::TempDir,

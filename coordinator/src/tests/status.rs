@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use doppel_model::PageUrl;
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{GroupState, Status};
 
 use super::fake::Page;
@@ -25,6 +26,39 @@ async fn group() -> Door {
     ])
     .await;
     door
+}
+
+#[tokio::test]
+async fn what_is_known_is_answered_without_a_read_of_rows() {
+    let door = group().await;
+    let by_rows = door.status("http://near/copy").await;
+    let known: Advice = serde_json::from_value(by_rows.clone()).unwrap();
+    door.tiers.state().known.insert(PageUrl::parse("http://near/copy").unwrap(), known);
+    let reads = || door.tiers.gate.count("pages");
+    let before = reads();
+    let reply = door.get("/v1/status?url=http://near/copy").await;
+    assert_eq!(reply.json(), by_rows);
+    assert_eq!(reply.headers["content-type"], "application/json");
+    assert!(reply.headers.contains_key("x-request-id"));
+    let mut part = by_rows.clone();
+    part["url"] = json!("http://near/copy#part");
+    assert_eq!(door.get("/v1/status?url=http://near/copy%23part").await.json(), part);
+    let many = door.post_json("/v1/status", &json!({"urls": ["http://near/copy#part", "near"]})).await.json();
+    assert_eq!(many["pages"][0], part);
+    assert!(many["pages"][1]["error"].is_string());
+    assert_eq!(reads(), before);
+    // Everything else takes the ordinary way.
+    let many = door.post_json("/v1/status", &json!({"urls": ["http://w/", "http://near/copy"]})).await.json();
+    assert_eq!((&many["pages"][0]["status"], &many["pages"][1]), (&json!("winner"), &by_rows));
+    assert!(reads() > before);
+    for (query, status) in [("url=http://near/copy&market=de", 200), ("url=http://near/copy&x=1", 400)] {
+        let (before, reply) = (reads(), door.get(&format!("/v1/status?{query}")).await);
+        assert_eq!((reply.status.as_u16(), reads() > before), (status, status == 200), "{query}");
+    }
+    let metrics = door.get("/metrics").await;
+    let counted =
+        "doppel_coordinator_http_requests_total{method=\"GET\",route=\"/v1/status\",status=\"200\"} 4";
+    assert!(String::from_utf8_lossy(&metrics.body).contains(counted));
 }
 
 #[tokio::test]

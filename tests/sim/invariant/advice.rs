@@ -1,5 +1,6 @@
 //! Advice is verified (G5): a page that is called a duplicate is a near-duplicate of the winner that is named, by the
-//! contents that both have at that very moment. For a redirect that of its final target counts.
+//! contents that both have at that very moment. For a redirect that of its final target counts. What the status table
+//! says is what the rows say.
 
 use doppel_coordinator::simulation::advise;
 use doppel_protocol::Status;
@@ -11,6 +12,7 @@ use crate::sim::violation::{Checked, holds};
 use crate::sim::world::World;
 
 const NAME: &str = "advice is verified";
+const BY_TABLE: &str = "the status table says what the rows say";
 
 /// Asks for a page's status while everything is under way.
 pub(crate) fn ask(world: &World, page: Page) -> Checked {
@@ -22,6 +24,12 @@ fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
     let (policy, winners) = (world.contents.policy, world.settings.winners);
     let advice = advise(world.worker.api(), policy, winners, &url(page));
     let Some(advice) = world.answered("a status question", advice)? else { return Ok(None) };
+    let at_once = world.worker.api().known_advice(&url(page));
+    holds!(
+        BY_TABLE,
+        at_once.as_ref().is_none_or(|at_once| *at_once == advice),
+        "{at_once:?} by the table, {advice:?} by rows"
+    );
     let known = world.model.pages.contains_key(&page);
     holds!(
         NAME,
@@ -48,6 +56,13 @@ fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
 /// At rest the advice is the state on record, and the rule is the one by which the winner stands before the page.
 pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
     let Some(advice) = answer(world, page)? else { return Ok(()) };
+    let is_common = matches!(
+        advice.status,
+        Status::Unknown | Status::Unique | Status::Dead | Status::Winner | Status::Duplicate
+    ) && advice.redirect_to.is_none()
+        && advice.note.is_none();
+    let at_once = world.worker.api().known_advice(&url(page));
+    holds!(BY_TABLE, at_once.is_some() || !is_common, "it does not know {advice:?}");
     let Some(row) = snapshot.page(page).filter(|row| !row.purged) else { return Ok(()) };
     let group = row.group.and_then(|group| snapshot.groups.get(&group));
     // Advice holds back in a group past the size limit.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, ShardId};
+use doppel_model::{GroupId, PageId, PageUrl, ShardId};
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
     LIST_MAX, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
@@ -16,6 +17,7 @@ use super::Tier1;
 use super::owner::Owner;
 use super::task::Task;
 use crate::machine::{Command, Hint};
+use crate::statuses::Statuses;
 use crate::totals;
 
 /// A submission and the comparison with its representative.
@@ -126,6 +128,10 @@ impl Tier1Api for Tier1 {
         self.read_pages(pages)
     }
 
+    fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
+        self.statuses.as_ref()?.advise(page)
+    }
+
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
         self.rows.signature(page)
     }
@@ -167,7 +173,8 @@ impl Tier1Api for Tier1 {
 
     fn totals(&self) -> Result<Totals, Tier1Error> {
         let (counters, backlog) = totals::add(self.owners.iter().map(|owner| owner.totals()));
-        Ok(Totals { counters, backlog, pending_limit: self.pending_max })
+        let status_table_bytes = self.statuses.as_ref().map_or(0, Statuses::bytes);
+        Ok(Totals { counters, backlog, pending_limit: self.pending_max, status_table_bytes })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {

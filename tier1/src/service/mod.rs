@@ -22,6 +22,7 @@ mod read;
 pub(crate) mod repair;
 mod rows;
 mod sender;
+mod statuses;
 mod stored_signatures;
 mod stuck;
 mod sweep;
@@ -50,6 +51,7 @@ use doppel_protocol::{Tier1Error, Tier2Api};
 use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::range_map::RangeMap;
+use crate::statuses::Statuses;
 use crate::store::StoreError;
 use job::Job;
 use owner::{Owner, Start};
@@ -63,6 +65,8 @@ pub struct Tier1 {
     /// By range.
     owners: Vec<Arc<Owner>>,
     peers: Arc<dyn Peers>,
+    /// What is mostly asked of pages; none where nobody asks.
+    pub(crate) statuses: Option<Statuses>,
     pub(crate) rows: Rows,
     pending_max: u64,
     collection: u64,
@@ -109,6 +113,10 @@ impl Tier1 {
             spawn(format!("tier1-writer-{number}"), Box::new(write))?;
             let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
             spawn(format!("tier1-worker-{number}"), Box::new(move || worker::run(&tier1, &of, &jobs)))?;
+            if self.statuses.is_some() {
+                let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
+                spawn(format!("tier1-statuses-{number}"), Box::new(move || tier1.fill_statuses(&of)))?;
+            }
             if self.map.count() > 1 {
                 let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
                 spawn(format!("tier1-sender-{number}"), Box::new(move || sender::run(&tier1, &of, &posts)))?;

@@ -23,6 +23,7 @@ use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
 use crate::range_map::{RangeMap, RangeMapError, directories};
+use crate::statuses::{Statuses, Watched};
 use crate::store::{Store, StoreError};
 
 /// How a collection is opened.
@@ -50,6 +51,8 @@ pub struct Config {
     pub rules: Rules,
     /// How long what has ended is kept.
     pub retention: Retention,
+    /// Whether what is mostly asked of pages is kept in memory, so that [`known_advice`](doppel_protocol::Tier1Api::known_advice) has an answer.
+    pub status_table: bool,
     /// Whether commits are flushed. False only for a collection that is thrown away with the process.
     pub durable: bool,
     /// Names the collection in feed cursors.
@@ -147,8 +150,12 @@ impl Tier1 {
             range.shards().run().map(|shard| Extent::of(&range.shards().metas[usize::from(shard.0)]))
         });
         let feed = Mutex::new(feed.collect());
+        let statuses = config.status_table.then(|| Statuses::new(map, config.winners));
         let (mut owners, mut starts) = (Vec::new(), Vec::new());
-        for (opened, range) in databases.into_iter().zip(ranges) {
+        for (mut opened, range) in databases.into_iter().zip(ranges) {
+            if let Some(statuses) = &statuses {
+                opened.store = Arc::new(Watched::new(opened.store, statuses.of_range(range.id())));
+            }
             let (owner, start) = Owner::new(range, opened);
             owners.push(owner);
             starts.push(start);
@@ -158,6 +165,7 @@ impl Tier1 {
             settings: settings(config),
             map,
             owners,
+            statuses,
             rows: Rows::new(map, Arc::clone(&peers)),
             peers,
             pending_max: config.pending_max,

@@ -125,6 +125,7 @@ mod held_back;
 mod peers;
 mod progress;
 mod scan;
+mod statuses;
 mod stopping;
 mod stuck;
 
@@ -152,6 +153,7 @@ fn config(retention: Retention, ranges: u16) -> Config {
         low_cohesion_percent: 25,
         rules: Rules::EXACT,
         retention,
+        status_table: true,
         durable: true,
         collection: 1,
         manifest: String::new(),

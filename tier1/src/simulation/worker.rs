@@ -40,7 +40,7 @@ pub fn last_ticket(
 
 /// A tier 1 that is never started.
 pub struct Worker {
-    tier1: Arc<Tier1>,
+    pub(super) tier1: Arc<Tier1>,
     reads: Arc<FaultyReads>,
     settings: Settings,
 }
@@ -63,6 +63,7 @@ impl Worker {
             low_cohesion_percent: settings.low_cohesion_percent,
             rules: settings.rules,
             retention: settings.retention,
+            status_table: true,
             durable: false,
             collection: 1,
             manifest: String::new(),

@@ -5,12 +5,13 @@ mod mapping;
 mod tier1;
 mod tier2;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_partitioning::Plan;
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     Change, GroupSummary, IndexError, PageView, RebalanceOutcome, RebalanceProgress, RepairDetails,
     Tier1Error, WinnerOrder,
@@ -60,6 +61,8 @@ pub(super) struct State {
     /// Why tier 2 does not answer.
     pub(super) index_error: Option<IndexError>,
     pub(super) winners: WinnerOrder,
+    /// What is known without a read of rows.
+    pub(super) known: HashMap<PageUrl, Advice>,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
     minted: u64,

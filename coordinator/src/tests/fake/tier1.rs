@@ -6,6 +6,7 @@ use std::time::Duration;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters, GroupFilter,
     GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, Outcome, PageView,
@@ -38,6 +39,10 @@ impl Tier1Api for Fake {
         self.gate.pass("pages");
         let state = self.state();
         Ok(pages.iter().map(|id| state.pages.get(id).map(|page| page.view.clone())).collect())
+    }
+
+    fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
+        self.state().known.get(page).cloned()
     }
 
     fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
@@ -154,7 +159,7 @@ impl Tier1Api for Fake {
         let live = count(|status| status != Status::Dead);
         let counters = Counters { live, confirmed: 3, compared_updates: 1, ..Counters::default() };
         let backlog = Backlog { pending: count(|status| status == Status::Pending), ..Backlog::default() };
-        Ok(Totals { counters, backlog, pending_limit: 1_000 })
+        Ok(Totals { counters, backlog, pending_limit: 1_000, status_table_bytes: 640 })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {

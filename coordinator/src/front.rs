@@ -1,0 +1,62 @@
+//! The front of the routes: the common question about a page is answered here, on the thread that took it.
+//!
+//! Such an answer neither waits nor fails, so it needs no permit, no span for the log and no route, which cost more than the
+//! answer itself. It has an id and is counted as any other.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::Router;
+use axum::http::Request;
+use axum::response::Response;
+use futures_util::future::Either;
+use tower::Service;
+
+use crate::app::App;
+use crate::request_id::REQUEST_ID;
+use crate::status;
+
+/// The whole front door as one service.
+#[derive(Debug, Clone)]
+pub struct Front {
+    app: App,
+    routes: Router,
+}
+
+impl Front {
+    pub(crate) fn new(app: App, routes: Router) -> Self {
+        Self { app, routes }
+    }
+
+    fn answer_at_once<B>(&self, request: &Request<B>) -> Option<Response> {
+        let begin = Instant::now();
+        let mut response = status::at_once(&self.app, request.method(), request.uri())?;
+        let id = self.app.request_ids().id_of(request.headers());
+        response.headers_mut().insert(REQUEST_ID, id.into_header());
+        let (method, status) = (request.method().as_str(), response.status().as_u16());
+        self.app.metrics().answered(method, status::PATH, status, begin.elapsed());
+        Some(response)
+    }
+}
+
+impl<B> Service<Request<B>> for Front
+where
+    Router: Service<Request<B>, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<Ready<Result<Response, Infallible>>, <Router as Service<Request<B>>>::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.routes.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        match self.answer_at_once(&request) {
+            Some(response) => Either::Left(ready(Ok(response))),
+            None => Either::Right(self.routes.call(request)),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The status tables of the ranges, beside their rows.
+
+use doppel_tier1::{Store, Write};
+
+use super::mistake::Mistake;
+use super::violation::{Checked, failed};
+use super::world::{World, range_id};
+
+impl World {
+    /// Makes a commit of a range.
+    pub(crate) fn write(&mut self, at: usize, writes: Vec<Write>) -> Checked {
+        let written = if self.planted.now(Mistake::UnheardByStatusTable) {
+            self.hosts[at].store.commit(writes)
+        } else {
+            self.worker.commit(range_id(at), writes)
+        };
+        written.map_err(|e| failed("a commit")(e.into()))
+    }
+
+    /// The table of a range gets what was read of its rows last, and so many are read; false when it has all.
+    pub(crate) fn fill_statuses(&mut self, at: usize, rows: usize) -> Checked<bool> {
+        let over = self.planted.is(Mistake::OldRowsInStatusTable);
+        let host = &mut self.hosts[at];
+        host.statuses.step(&*host.store, rows, over).map_err(|e| failed("the rows of statuses")(e.into()))
+    }
+
+    /// The tables get all there is.
+    pub(crate) fn complete_statuses(&mut self) -> Checked {
+        for at in 0..self.hosts.len() {
+            while self.fill_statuses(at, 50)? {}
+        }
+        Ok(())
+    }
+}

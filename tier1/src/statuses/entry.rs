@@ -1,0 +1,194 @@
+//! What the status table keeps of a page and of a group.
+//!
+//! A page in a group takes more room than one on its own, so there are two kinds of entries. URLs and contents are hashed
+//! with a secret key of the process.
+
+use std::hash::{BuildHasher, RandomState};
+
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
+use doppel_protocol::{Rank, Status};
+
+use super::slots::Entry;
+use crate::record::{ContentState, GroupRecord, PageRecord, Similarity, State};
+
+/// What an entry tells. `Rows` is told of everything that is left to the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Rows,
+    Unique,
+    Pending,
+    Dead,
+    Winner,
+    Duplicate,
+}
+
+/// A page that is in no group, or about which the rows have to be asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Alone {
+    id: PageId,
+    pub(super) fetched_at: Timestamp,
+    url: u32,
+    pub(super) told: Told,
+}
+
+/// A page in a group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Grouped {
+    id: PageId,
+    pub(super) fetched_at: Timestamp,
+    pub(super) group: GroupId,
+    /// Of a winner its id and content, of a duplicate those of the winner it was verified on.
+    pub(super) verified_on: u64,
+    pub(super) similarity: f64,
+    first_seen: Timestamp,
+    /// NaN for none.
+    popularity: f64,
+    url: u32,
+    pub(super) told: Told,
+}
+
+/// A page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Page {
+    Alone(Alone),
+    Grouped(Grouped),
+}
+
+/// A group in use, and its winner; none when the rows have to be asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Group {
+    pub(super) id: GroupId,
+    pub(super) winner: Option<PageUrl>,
+}
+
+impl Entry for Alone {
+    type Id = PageId;
+
+    fn id(&self) -> PageId {
+        self.id
+    }
+}
+
+impl Entry for Grouped {
+    type Id = PageId;
+
+    fn id(&self) -> PageId {
+        self.id
+    }
+}
+
+impl Entry for Group {
+    type Id = GroupId;
+
+    fn id(&self) -> GroupId {
+        self.id
+    }
+}
+
+/// Whether it is the URL on record, which has the same id.
+fn hash_of_url(hasher: &RandomState, url: &PageUrl) -> u32 {
+    hasher.hash_one(url.as_str()) as u32
+}
+
+impl Alone {
+    /// The rows have to be asked about the page.
+    pub(super) fn left_to_rows(id: PageId) -> Self {
+        Self { id, fetched_at: Timestamp::from_millis(0), url: 0, told: Told::Rows }
+    }
+
+    pub(super) fn is(&self, hasher: &RandomState, url: &PageUrl) -> bool {
+        self.url == hash_of_url(hasher, url)
+    }
+}
+
+impl Grouped {
+    pub(super) fn is(&self, hasher: &RandomState, url: &PageUrl) -> bool {
+        self.url == hash_of_url(hasher, url)
+    }
+
+    /// The page as the winner order sees it.
+    pub(super) fn rank(&self, url: PageUrl) -> Rank {
+        let popularity = Some(self.popularity).filter(|popularity| !popularity.is_nan());
+        Rank { url, popularity, first_seen: self.first_seen }
+    }
+}
+
+impl Page {
+    /// Of a record; none when the page counts as unknown.
+    pub(super) fn of(hasher: &RandomState, id: PageId, record: &PageRecord) -> Option<Self> {
+        let alone = |told| {
+            let (fetched_at, url) = (record.fetched_at, hash_of_url(hasher, record.url()));
+            Self::Alone(Alone { id, fetched_at, url, told })
+        };
+        let page = match &record.state {
+            State::Purged => return None,
+            State::Dead => alone(Told::Dead),
+            // The chain has to be followed.
+            State::Redirect(_) => alone(Told::Rows),
+            State::Content(state) => match (record.published.status, record.published.group) {
+                (Status::Unique, None) => alone(Told::Unique),
+                (Status::Pending, None) => alone(Told::Pending),
+                (_, Some(group)) => Self::in_group(hasher, id, record, state, group)
+                    .map_or_else(|| alone(Told::Rows), Self::Grouped),
+                (_, None) => alone(Told::Rows),
+            },
+        };
+        Some(page)
+    }
+
+    fn in_group(
+        hasher: &RandomState,
+        id: PageId,
+        record: &PageRecord,
+        state: &ContentState,
+        group: GroupId,
+    ) -> Option<Grouped> {
+        let hash_of = |page: PageId, content: ContentHash| hasher.hash_one((page, content));
+        let (told, verified_on, similarity) = match record.published.status {
+            Status::Pending => (Told::Pending, 0, 0.0),
+            Status::Winner => (Told::Winner, hash_of(id, state.content), 0.0),
+            // On record it was verified on its present content.
+            Status::Duplicate => {
+                let winner = state.membership.as_ref()?.winner.as_ref()?;
+                let similarity = record.published.similarity.map(Similarity::jaccard)?;
+                (Told::Duplicate, hash_of(winner.page, winner.content), similarity)
+            }
+            _ => return None,
+        };
+        let popularity = match record.rank.popularity {
+            Some(popularity) if popularity.is_nan() => return None,
+            popularity => popularity.unwrap_or(f64::NAN),
+        };
+        Some(Grouped {
+            id,
+            fetched_at: record.fetched_at,
+            group,
+            verified_on,
+            similarity,
+            first_seen: record.rank.first_seen,
+            popularity,
+            url: hash_of_url(hasher, record.url()),
+            told,
+        })
+    }
+}
+
+impl Group {
+    /// Of a record; none when there is nothing to tell of the group. A merged one has to be followed, and of a
+    /// quarantined one more is told than its winner.
+    pub(super) fn of(id: GroupId, record: &GroupRecord) -> Option<Self> {
+        let GroupRecord::Active(group) = record else { return None };
+        let (_, winner) = group.winner.as_ref().filter(|_| !group.quarantined)?;
+        Some(Self { id, winner: Some(winner.rank.url.clone()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_small() {
+        assert_eq!((size_of::<Alone>(), size_of::<Grouped>(), size_of::<Group>()), (32, 72, 32));
+    }
+}
