@@ -58,7 +58,7 @@ pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> C
     let Some(advice) = answer(world, page)? else { return Ok(()) };
     let is_common = matches!(
         advice.status,
-        Status::Unknown | Status::Unique | Status::Dead | Status::Winner | Status::Duplicate
+        Status::Unknown | Status::Unique | Status::Dead | Status::Winner | Status::Duplicate | Status::Member
     ) && advice.redirect_to.is_none()
         && advice.note.is_none();
     let at_once = world.worker.api().known_advice(&url(page));

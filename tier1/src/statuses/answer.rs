@@ -66,6 +66,7 @@ impl Statuses {
             Told::Pending => Status::Pending,
             _ if winner == url => Status::Winner,
             Told::Duplicate => Status::Duplicate,
+            Told::Member => Status::Member,
             _ => return None,
         };
         let advice = Advice {
@@ -75,7 +76,7 @@ impl Statuses {
             fetched_at: Some(page.fetched_at.to_string()),
             ..Advice::unknown(url.to_string())
         };
-        if status != Status::Duplicate {
+        if matches!(status, Status::Pending | Status::Winner) {
             return Some(advice);
         }
         let winner_id = winner.id();
@@ -89,12 +90,12 @@ impl Statuses {
             of_winner = self.tables.get(at_winner)?.look()?;
             &of_winner
         };
-        let verified_on = winners.grouped.get(winner_id).filter(|other| {
+        let compared_with = winners.grouped.get(winner_id).filter(|other| {
             other.told == Told::Winner
-                && other.verified_on == page.verified_on
+                && other.compared_with == page.compared_with
                 && other.is(&self.hasher, winner)
         })?;
-        let (winner, page_rank) = (verified_on.rank(winner.clone()), page.rank(url.clone()));
+        let (winner, page_rank) = (compared_with.rank(winner.clone()), page.rank(url.clone()));
         let (_, rule) = self.winners.compare(&winner, &page_rank, None);
         Some(Advice { similarity: Some(page.similarity), rule: Some(rule), ..advice })
     }
@@ -109,7 +110,7 @@ impl Statuses {
             Told::Unique => Status::Unique,
             Told::Pending => Status::Pending,
             Told::Dead => Status::Dead,
-            Told::Rows | Told::Winner | Told::Duplicate => return None,
+            Told::Rows | Told::Winner | Told::Duplicate | Told::Member => return None,
         };
         if !page.is(&self.hasher, url) {
             return Some(unknown);

@@ -20,6 +20,8 @@ pub(super) enum Told {
     Dead,
     Winner,
     Duplicate,
+    /// It was compared with the winner, and is no near-duplicate of it.
+    Member,
 }
 
 /// A page that is in no group, or about which the rows have to be asked.
@@ -37,8 +39,8 @@ pub(super) struct Grouped {
     id: PageId,
     pub(super) fetched_at: Timestamp,
     pub(super) group: GroupId,
-    /// Of a winner its id and content, of a duplicate those of the winner it was verified on.
-    pub(super) verified_on: u64,
+    /// Of a winner its id and content, of others those of the winner that they were compared with.
+    pub(super) compared_with: u64,
     pub(super) similarity: f64,
     first_seen: Timestamp,
     /// NaN for none.
@@ -144,14 +146,16 @@ impl Page {
         group: GroupId,
     ) -> Option<Grouped> {
         let hash_of = |page: PageId, content: ContentHash| hasher.hash_one((page, content));
-        let (told, verified_on, similarity) = match record.published.status {
+        let (told, compared_with, similarity) = match record.published.status {
             Status::Pending => (Told::Pending, 0, 0.0),
             Status::Winner => (Told::Winner, hash_of(id, state.content), 0.0),
-            // On record it was verified on its present content.
-            Status::Duplicate => {
-                let winner = state.membership.as_ref()?.winner.as_ref()?;
+            // What is on record is of its present content.
+            Status::Duplicate | Status::Member => {
+                let winner = state.membership.as_ref()?.winner.as_ref().filter(|w| !w.quarantined)?;
                 let similarity = record.published.similarity.map(Similarity::jaccard)?;
-                (Told::Duplicate, hash_of(winner.page, winner.content), similarity)
+                let is_similar = record.published.status == Status::Duplicate;
+                let told = if is_similar { Told::Duplicate } else { Told::Member };
+                (told, hash_of(winner.page, winner.content), similarity)
             }
             _ => return None,
         };
@@ -163,7 +167,7 @@ impl Page {
             id,
             fetched_at: record.fetched_at,
             group,
-            verified_on,
+            compared_with,
             similarity,
             first_seen: record.rank.first_seen,
             popularity,

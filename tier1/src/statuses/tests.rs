@@ -59,11 +59,16 @@ fn alone(number: u8) -> State {
     })
 }
 
-/// In a group whose winner it knows; verified on that.
+/// In a group whose winner it knows, as a near-duplicate of that.
 fn member(number: u8, group: GroupId, winner: (&str, u8)) -> State {
+    compared(number, group, winner, true)
+}
+
+/// In a group whose winner it knows; compared with that.
+fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> State {
     let State::Content(state) = alone(number) else { unreachable!() };
     let winner_content = content(winner.1);
-    let verdict = Measured { content: winner_content, shared: 95, shingles: 100, similar: true };
+    let verdict = Measured { content: winner_content, shared: 95, shingles: 100, similar };
     let membership = Membership {
         group,
         enrolled_at: group,
@@ -194,6 +199,7 @@ fn common_questions_are_answered_and_others_left_to_the_rows() {
         of.commit(page_row("alone", alone(3)));
         of.commit(page_row("new", pending(alone(4))));
         of.commit(page_row("changed", pending(member(5, a_group(), ("w", 1)))));
+        of.commit(page_row("member", compared(6, a_group(), ("w", 1), false)));
         of.commit(page_row("dead", State::Dead));
         of.commit(page_row("purged", State::Purged));
         of.commit(page_row("redirect", State::Redirect(to_winner)));
@@ -207,6 +213,7 @@ fn common_questions_are_answered_and_others_left_to_the_rows() {
             ("redirect", None),
             ("w", Some(Status::Winner)),
             ("copy", Some(Status::Duplicate)),
+            ("member", Some(Status::Member)),
         ] {
             assert_eq!(of.status(page), status, "{page}");
         }
