@@ -25,6 +25,7 @@ pub(crate) const DEFAULTS: Defaults = Defaults { shards: 16, ranges: 1 };
 const NODE: &str = "local";
 
 /// What a directory is opened for.
+#[derive(Clone, Copy)]
 struct Purpose {
     durable: bool,
     /// Whether pages are asked for meanwhile.
