@@ -23,8 +23,8 @@ use serde::{Serialize, Serializer};
 
 use crate::output::plural;
 
-/// A batch is posted when it has this many bytes, whatever its pages ...
-const BATCH_BYTES: usize = 8 << 20;
+/// A batch is posted when it has this many bytes, whatever its pages: memory of larger ones is cleared again and again ...
+const BATCH_BYTES: usize = 1 << 20;
 /// ... and with a longest line at its end the server takes it as one body.
 const _: () = assert!(BATCH_BYTES + LINE_BYTES_MAX < WIRE_BYTES);
 /// Pause before lines are sent again that a busy server did not take.
