@@ -34,9 +34,12 @@ impl Front {
         let begin = Instant::now();
         let mut response = status::at_once(&self.app, request.method(), request.uri())?;
         let id = self.app.request_ids().id_of(request.headers());
-        response.headers_mut().insert(REQUEST_ID, id.into_header());
         let (method, status) = (request.method().as_str(), response.status().as_u16());
-        self.app.metrics().answered(method, status::PATH, status, begin.elapsed());
+        let taken = begin.elapsed();
+        self.app.metrics().answered(method, status::PATH, status, taken);
+        let seconds = taken.as_secs_f64();
+        tracing::debug!(id = id.as_str(), method, route = status::PATH, status, seconds, "answered");
+        response.headers_mut().insert(REQUEST_ID, id.into_header());
         Some(response)
     }
 }

@@ -100,6 +100,9 @@ pub const RETRY_AFTER_S: u32 = 2;
 /// URLs of one `POST /v1/status`.
 pub const STATUS_URLS: usize = 1_000;
 
+/// Of so many URLs at most, what the status table has is told on the thread that took the request.
+pub const STATUS_URLS_AT_ONCE: usize = 64;
+
 /// Members of a group that are looked at for a market's winner.
 pub const MARKET_MEMBERS: usize = 10_000;
 

@@ -19,7 +19,7 @@ use crate::request_id::REQUEST_ID;
 /// Gives a request its id: in the span of what it logs, in the header of its answer, and in a problem document. Counts
 /// and times it.
 ///
-/// Every request pays for the span, so it has the id alone; method and route are in the line of the log about the answer.
+/// Every request that comes here pays for the span, so it has the id alone; method and route are in the line of the log about the answer.
 pub(crate) async fn observe(
     State(app): State<App>,
     matched: Option<MatchedPath>,

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::app::App;
 use crate::extract::{self, JsonBody, Query, market, page_url};
 use crate::ingest::{Source, fetched};
-use crate::limits::{PROBE_BYTES, STATUS_URLS};
+use crate::limits::{PROBE_BYTES, STATUS_URLS, STATUS_URLS_AT_ONCE};
 use crate::pages;
 use crate::problem::Problem;
 
@@ -97,19 +97,20 @@ pub(crate) async fn post(
         return Err(Problem::field("urls", detail));
     }
     let market = market(app.markets(), asked.as_deref())?;
-    let known = |url: String| match PageUrl::parse(&url) {
-        Ok(page) => match app.tier1().known_advice(&page).filter(|_| asked.is_none()) {
-            Some(advice) => Ok(answer(url, advice)),
-            None => Err((url, page)),
-        },
-        Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
+    let by_table = asked.is_none();
+    let look = move |app: &App, urls: Vec<String>| -> Vec<Known> {
+        urls.into_iter().map(|url| known(app, by_table, url)).collect()
     };
-    let pages: Vec<Result<StatusAnswer, (String, PageUrl)>> = urls.into_iter().map(known).collect();
-    if pages.iter().all(Result::is_ok) {
+    let (mut pages, mut left) = (Vec::new(), urls);
+    if left.len() <= STATUS_URLS_AT_ONCE {
+        pages = look(&app, std::mem::take(&mut left));
+    }
+    if left.is_empty() && pages.iter().all(Result::is_ok) {
         return Ok(Json(StatusAnswers { pages: pages.into_iter().flatten().collect() }));
     }
     app.blocking(move |app| {
         let _share = share;
+        pages.extend(look(app, left));
         let mut advisor = app.advisor(market.as_ref());
         let mut advise = |(url, page)| Ok(answer(url, advisor.advise(&page)?));
         let pages =
@@ -117,6 +118,19 @@ pub(crate) async fn post(
         Ok(Json(StatusAnswers { pages }))
     })
     .await
+}
+
+/// An answer that takes no rows, or what is to be asked of them.
+type Known = Result<StatusAnswer, (String, PageUrl)>;
+
+fn known(app: &App, by_table: bool, url: String) -> Known {
+    match PageUrl::parse(&url) {
+        Ok(page) => match Some(&page).filter(|_| by_table).and_then(|page| app.tier1().known_advice(page)) {
+            Some(advice) => Ok(answer(url, advice)),
+            None => Err((url, page)),
+        },
+        Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
+    }
 }
 
 fn answer(url: String, advice: Advice) -> StatusAnswer {

@@ -1,6 +1,6 @@
 //! A hash table in many small parts: entries without gaps, and four bytes and a control byte to find each.
 //!
-//! Invariant: a change touches one part, so none takes long, however many entries there are.
+//! Invariant: a change touches one part, so that to make room is to copy one of [`PARTS`].
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
@@ -9,6 +9,9 @@ use hashbrown::hash_table::Entry as Place;
 
 /// Parts; a power of two.
 const PARTS: usize = 256;
+
+/// A part keeps room for so many entries.
+const SMALL: usize = 64;
 
 /// What is kept under an id of its own.
 pub(super) trait Entry {
@@ -83,6 +86,11 @@ impl<E: Entry> Slots<E> {
             if let Some(place) = places.find_mut(hash, |place| *place as usize == entries.len()) {
                 *place = at;
             }
+        }
+        // What a wave of pages has left behind is given back.
+        if entries.capacity() > SMALL && entries.len() < entries.capacity() / 4 {
+            entries.shrink_to(2 * entries.len());
+            places.shrink_to(2 * entries.len(), |at| self.hasher.hash_one(entries[*at as usize].id()));
         }
         Some(removed)
     }
