@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use super::mover::{Mover, Moving, new_log};
 use super::position::Applied;
 use super::unmoved::Unmoved;
-use super::{Commits, Database, Inner, id_of, is_signature};
+use super::{Commits, Database, Inner, id_of, is_signature, lock};
 use crate::files::{Directory, OnDisk, sync_directory};
 use crate::log::{Local, Log, Payload, Position, Record};
 use crate::range_map::{RangeMap, directories};
@@ -60,7 +60,11 @@ impl Database {
                 sync_directory(made)?;
             }
         }
-        let inner = Arc::new(Inner::open(dir, parts)?);
+        let inner = Inner::open(dir, parts)?;
+        if let Some(log) = &mut lock(&inner.commits).log {
+            log.share(databases);
+        }
+        let inner = Arc::new(inner);
         let mover = Mover::start(Arc::clone(&inner))?;
         Ok(Self { inner, mover })
     }

@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// A file gets no further record from this length on, unless a test wants shorter ones.
 const FILE_BYTES: u64 = 16 << 20;
 
-/// The most that is kept of records that only a start of the index would read.
+/// The most that all logs of a process keep of records that only a start of the index would read.
 const KEPT_BYTES: u64 = 1 << 30;
 
 /// The ending of a file's name.
@@ -32,6 +32,8 @@ pub(crate) struct Local {
     pub(super) active: Arc<dyn File>,
     pub(super) last: Position,
     file_bytes: u64,
+    /// Its share of [`KEPT_BYTES`].
+    kept_bytes: u64,
     /// What is being written.
     buffer: Vec<u8>,
     /// An append failed: what is in the file is not known.
@@ -58,8 +60,8 @@ impl Local {
         active: Arc<dyn File>,
         last: Position,
     ) -> Self {
-        let file_bytes = FILE_BYTES;
-        Self { directory, id, files, active, last, file_bytes, buffer: Vec::new(), failed: false }
+        let (file_bytes, kept_bytes, buffer) = (FILE_BYTES, KEPT_BYTES, Vec::new());
+        Self { directory, id, files, active, last, file_bytes, kept_bytes, buffer, failed: false }
     }
 
     /// Begins a log whose first record comes behind `last`.
@@ -70,6 +72,11 @@ impl Local {
     ) -> Result<Self, StoreError> {
         let active = create(&*directory, last.index + 1)?;
         Ok(Self::over(directory, id, VecDeque::from([(last.index + 1, 0)]), active, last))
+    }
+
+    /// It is one of so many logs of the process.
+    pub(crate) fn share(&mut self, logs: u16) {
+        self.kept_bytes = KEPT_BYTES / u64::from(logs.max(1));
     }
 
     /// With files of another length.
@@ -139,7 +146,7 @@ impl Log for Local {
         let failed = |error| StoreError::of_file("trim the log", self.directory.path(), &error);
         while self.files.get(1).is_some_and(|(next, _)| {
             let last = next.saturating_sub(1);
-            last <= through && (last <= kept || self.bytes() > KEPT_BYTES)
+            last <= through && (last <= kept || self.bytes() > self.kept_bytes)
         }) && let Some((first, _)) = self.files.front()
         {
             self.directory.remove(&name(*first)).map_err(failed)?;
