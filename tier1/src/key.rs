@@ -55,6 +55,12 @@ impl Kind {
     pub(crate) fn of(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
+
+    /// Whether a key is of this kind.
+    #[inline]
+    pub(crate) fn is_of(self, key: &[u8]) -> bool {
+        key.get(2) == Some(&(self as u8))
+    }
 }
 
 fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {

@@ -53,7 +53,7 @@ impl Inner {
         let mut pages = Vec::new();
         let is_whole = records.read(&mut |Record { payload, .. }| {
             let Payload::Rows(rows) = payload else { return Ok(()) };
-            let of_pages = rows.iter().filter(|(key, _)| key.get(2) == Some(&(Kind::Page as u8)));
+            let of_pages = rows.iter().filter(|(key, _)| Kind::Page.is_of(key));
             pages.extend(of_pages.filter_map(|(key, _)| key::last_page(key)));
             Ok(())
         });

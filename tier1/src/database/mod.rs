@@ -87,7 +87,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Whether a key is that of a signature.
 fn is_signature(key: &[u8]) -> bool {
-    key.get(2) == Some(&(Kind::Signature as u8))
+    Kind::Signature.is_of(key)
 }
 
 fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {

@@ -13,8 +13,9 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use doppel_model::signature::Signature;
 
 use super::mover::new_log;
+use super::open::{SIGNATURES, directory};
 use super::position::Applied;
-use crate::files::{OnDisk, sync_directory};
+use crate::files::sync_directory;
 use crate::log::Position;
 use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Sled, Store, StoreError};
@@ -52,9 +53,7 @@ impl NewDatabase {
         if Applied::read(&rows)?.is_some() {
             return Err(StoreError::Engine(format!("there is a database in {}", dir.display())));
         }
-        let path = dir.join(super::open::SIGNATURES);
-        let files = OnDisk::new(path.clone());
-        let files = files.map_err(|error| StoreError::of_file("make a directory", &path, &error))?;
+        let files = directory(dir, SIGNATURES)?;
         let signatures = Arc::new(Signatures::open(Box::new(files), (&[], 0), None, SEGMENT_BYTES)?);
         let syncer = Syncer::start(Arc::clone(&signatures))?;
         Ok(Self { dir: dir.to_owned(), rows, signatures, unwritten: 0, unsynced: 0, syncer })

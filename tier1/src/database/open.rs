@@ -28,6 +28,12 @@ pub(super) struct Parts {
     pub(super) segment_bytes: u32,
 }
 
+/// A directory of files of the database in `dir`, made if it is not there.
+pub(super) fn directory(dir: &Path, name: &str) -> Result<OnDisk, StoreError> {
+    let path = dir.join(name);
+    OnDisk::new(path.clone()).map_err(|error| StoreError::of_file("make a directory", &path, &error))
+}
+
 impl Database {
     /// Opens or creates the database in `dir`. With `durable` false, nothing survives before it is
     /// [flushed](Store::flush): only for collections that are thrown away with the process, or made at once.
@@ -43,15 +49,11 @@ impl Database {
     /// # Errors
     /// The same.
     pub fn open_share(dir: &Path, durable: bool, databases: u16) -> Result<Self, StoreError> {
-        let directory = |name: &str| {
-            let path = dir.join(name);
-            OnDisk::new(path.clone()).map_err(|error| StoreError::of_file("make a directory", &path, &error))
-        };
         let parts = Parts {
             rows: Arc::new(Sled::open_share(dir, databases)?),
             recent: Recent::new(databases),
-            log: if durable { Some(Box::new(directory(LOG)?)) } else { None },
-            signatures: Box::new(directory(SIGNATURES)?),
+            log: if durable { Some(Box::new(directory(dir, LOG)?)) } else { None },
+            signatures: Box::new(directory(dir, SIGNATURES)?),
             segment_bytes: SEGMENT_BYTES,
         };
         // The names of all that was made just now, up to the directory of the collection.

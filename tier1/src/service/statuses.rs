@@ -4,9 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::Tier1;
 use super::owner::Owner;
-
-/// Rows of a piece: some milliseconds.
-const PIECE_ROWS: usize = 1_000;
+use super::rows::PIECE_ROWS;
 
 impl Tier1 {
     /// Fills the table of a range. Rows that cannot be read are left to whoever asks for them.
@@ -27,6 +25,7 @@ impl Tier1 {
             std::thread::yield_now();
         }
     }
+
     /// The rows of a range, to write past the range.
     #[cfg(feature = "simulation")]
     pub(crate) fn store_of(&self, range: doppel_model::RangeId) -> &dyn crate::store::Store {

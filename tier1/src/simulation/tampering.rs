@@ -6,29 +6,25 @@ use crate::key::{self, Kind};
 use crate::record::{GroupRecord, decode, encode};
 use crate::store::StoreError;
 
-fn is(key: &[u8], kind: Kind) -> bool {
-    key.get(2) == Some(&(kind as u8))
-}
-
 #[must_use]
 pub fn is_outbox_row(key: &[u8]) -> bool {
-    is(key, Kind::Outbox)
+    Kind::Outbox.is_of(key)
 }
 
 #[must_use]
 pub fn is_feed_row(key: &[u8]) -> bool {
-    is(key, Kind::Feed)
+    Kind::Feed.is_of(key)
 }
 
 #[must_use]
 pub fn is_signature_row(key: &[u8]) -> bool {
-    is(key, Kind::Signature)
+    Kind::Signature.is_of(key)
 }
 
 /// The page that a row is the record of.
 #[must_use]
 pub fn page_of_row(key: &[u8]) -> Option<PageId> {
-    key::last_page(key).filter(|_| is(key, Kind::Page))
+    key::last_page(key).filter(|_| Kind::Page.is_of(key))
 }
 
 /// The row of a group that merges, with another group to merge into; none for any other row.
@@ -40,7 +36,7 @@ pub fn redirect_forward(
     value: &[u8],
     other: impl FnOnce(GroupId) -> Option<GroupId>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    if !is(key, Kind::Group) {
+    if !Kind::Group.is_of(key) {
         return Ok(None);
     }
     let GroupRecord::Forward(mut forward) = decode(key, value)? else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! The table of one range and of several, over rows in memory.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use doppel_model::{ContentHash, RangeId, ShardId, Timestamp};
 use doppel_protocol::answer::Advice;
@@ -14,7 +14,7 @@ use crate::record::{
     ContentState, Group as GroupRow, GroupRecord, Measured, Member, Membership, PageRecord, Published,
     RedirectState, Resolving, SearchState, State, Winner, encode,
 };
-use crate::store::{Memory, Store, StoreError, Write};
+use crate::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
 
 const SHARDS: u16 = 8;
 
@@ -308,33 +308,16 @@ fn commits_win_over_rows_that_were_read_before() {
     assert_eq!(statuses, [unknown, dead, unique, None, None]);
 }
 
-/// A store that asks for pages while it makes a commit, and may fail.
-#[derive(Default)]
+/// Asks for pages while a commit is made, which may fail.
 struct Asking {
-    rows: Memory,
-    ask: Mutex<Option<Box<dyn Fn() + Send>>>,
+    ask: Box<dyn Fn() + Send + Sync>,
     fails: bool,
 }
 
-impl Store for Asking {
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.rows.get(key)
-    }
-
-    fn range(
-        &self,
-        from: &[u8],
-        to: &[u8],
-        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<(), StoreError> {
-        self.rows.range(from, to, each)
-    }
-
-    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        if let Some(ask) = &*self.ask.lock().unwrap() {
-            ask();
-        }
-        if self.fails { Err(StoreError::DiskFull) } else { self.rows.commit(writes) }
+impl Intercept for Asking {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        (self.ask)();
+        if self.fails { Err(StoreError::DiskFull) } else { rows.commit(writes) }
     }
 }
 
@@ -349,7 +332,7 @@ fn what_a_commit_changes_is_left_to_the_rows_until_it_counts() {
             let statuses = ["w", "copy", "new", "alone"].map(|page| asks.status(page));
             assert_eq!(statuses, [None, None, None, Some(Status::Unique)]);
         };
-        let store = Asking { fails, ask: Mutex::new(Some(Box::new(ask))), ..Asking::default() };
+        let store = Intercepted::new(Asking { fails, ask: Box::new(ask) });
         let watched = Watched::new(Arc::new(store), of.statuses.of_range(RangeId(0)));
         let done = watched.commit(vec![
             page_row("w", State::Dead),

@@ -246,6 +246,11 @@ impl LocalNode {
         self.hosted().unfed_ranges().next().map_or(Ok(()), |range| Err(NodeError::NotFed(range)))
     }
 
+    /// Whether entries are on their way, or partitions come or go.
+    fn is_changing(&self, change: &Change) -> bool {
+        change.export.is_some() || self.read().tables.is_changing()
+    }
+
     fn state_of(&self, range: RangeId) -> Applied {
         let (position, resumed) = {
             let hosted = self.hosted();

@@ -20,7 +20,7 @@ type Rewritten = Vec<(EntryRef, std::sync::Arc<doppel_model::signature::Signatur
 impl LocalNode {
     /// Does what is due, unless entries are on their way: they are named by what would change.
     pub(super) fn maintain(&self, change: &mut Change) -> Result<(), NodeError> {
-        if change.export.is_some() || self.read().tables.is_changing() {
+        if self.is_changing(change) {
             return Ok(());
         }
         if self.read().tables.want_renewal() {

@@ -138,12 +138,8 @@ impl LocalNode {
     pub(super) fn write_snapshot(&self, change: &Change, moments: Moments) -> Result<(), NodeError> {
         let failed =
             |error: io::Error| NodeError::Unavailable(format!("a snapshot cannot be written: {error}"));
-        {
-            let core = self.read();
-            let tables = &core.tables;
-            if change.export.is_some() || tables.is_changing() || tables.want_renewal() {
-                return Err(NodeError::Unavailable("its partitions are changing".to_owned()));
-            }
+        if self.is_changing(change) || self.read().tables.want_renewal() {
+            return Err(NodeError::Unavailable("its partitions are changing".to_owned()));
         }
         self.finish_snapshot();
         let own_bytes = {
