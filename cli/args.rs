@@ -62,8 +62,8 @@ pub struct EngineArgs {
     /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub index_nodes: u32,
-    /// The least time between two snapshots of the index, from which the next start goes on. One more is written at the
-    /// end.
+    /// The least time between two snapshots of the index, and of the table that answers questions about a status; the next
+    /// start goes on from them. They are written when 1/32 of the contents has changed or an hour has passed, and at the end.
     #[arg(long, value_name = "TIME", default_value_t = Span(doppel_tier2::SNAPSHOT_PAUSE))]
     pub snapshot_every: Span,
     /// Dimensions of the length vector that pages are placed by, 1 to 8. The groups do not depend on

@@ -116,6 +116,7 @@ impl Engine {
                 audit: args.keep_audit.0,
             },
             status_table: answers,
+            snapshot_pause: args.snapshot_every.0,
             durable,
             collection: manifest.collection(),
             manifest: manifest.seal().context("cannot write the manifest down")?,

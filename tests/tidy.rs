@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 11] = [
+const CRATES: [(&str, &str, &[&str]); 12] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),
+    ("snapshot", "common/snapshot", &["model"]),
     ("partitioning", "common/partitioning", &["model"]),
     ("protocol", "common/protocol", &["model", "partitioning"]),
     ("crawls", "common/crawls", &["model", "protocol"]),
-    ("tier1", "tier1", &["model", "join", "protocol"]),
-    ("tier2", "tier2", &["model", "partitioning", "protocol"]),
+    ("tier1", "tier1", &["model", "join", "snapshot", "protocol"]),
+    ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol"]),
     ("coordinator", "coordinator", &["model", "text", "crawls", "partitioning", "protocol"]),
     ("baseline", "eval/baseline", &[]),
     (

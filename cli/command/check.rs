@@ -93,7 +93,7 @@ impl Checked {
         if self.sound {
             None
         } else if counts.is_empty() {
-            Some("no page is lost, the index is rebuilt at the next start; look after the disk")
+            Some("no page is lost, and the next start makes anew what is damaged; look after the disk")
         } else if counts.contains_key(&Invariant::Version) {
             Some(
                 "another version of this program made it; use that one, or load the pages into a new directory",
@@ -125,6 +125,9 @@ impl Checked {
                 count(backlog.unverified),
                 plural(backlog.messages, "message")
             )?;
+        }
+        for damage in &tier1.damage {
+            writeln!(out, "        {damage}")?;
         }
         if tier2.present {
             writeln!(out, "tier 2: {} in {}", plural(tier2.signatures, "signature"), bytes(tier2.bytes))?;

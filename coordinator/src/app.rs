@@ -284,7 +284,7 @@ impl App {
                 Ok(())
             });
             if let Err(problem) = noted.await {
-                tracing::info!(detail = problem.detail(), "the load was not noted");
+                tracing::debug!(detail = problem.detail(), "the load was not noted");
             }
         }
     }

@@ -102,10 +102,12 @@ pub(crate) enum Mistake {
     UnheardByStatusTable,
     /// Rows that were read before a commit are put in the status table after it.
     OldRowsInStatusTable,
+    /// A start takes up a snapshot of the status table without what was written since.
+    StatusesOfBefore,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 43] = [
+    pub(crate) const ALL: [Self; 44] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -149,6 +151,7 @@ impl Mistake {
         Self::OldVersionAsNew,
         Self::UnheardByStatusTable,
         Self::OldRowsInStatusTable,
+        Self::StatusesOfBefore,
     ];
 }
 

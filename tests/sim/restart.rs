@@ -29,7 +29,13 @@ impl World {
         host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
         (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
         host.posts.clear();
-        host.statuses = self.worker.begin_statuses(id);
+        // Nothing of the range is left but its files.
+        let saved = host.saved_statuses.as_ref().and_then(|(commits, snapshot)| {
+            let since = host.store.by.written_since(*commits)?;
+            let since = if self.planted.now(Mistake::StatusesOfBefore) { Vec::new() } else { since };
+            Some((snapshot.clone(), since))
+        });
+        host.statuses = self.worker.begin_statuses(id, saved);
         self.delays.forget(id, map);
         host.forgets = self.planted.is(Mistake::OwedForgotten);
         host.owed = Some(Owed::of(map, id));

@@ -90,6 +90,7 @@ impl World {
             Action::KillIndexNode { node, files } => self.index.kill_node(*node, *files),
             Action::Save => {
                 self.index.save();
+                self.save_statuses();
                 Ok(())
             }
             Action::FailCalls { one_in, seed } => {

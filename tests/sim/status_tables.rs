@@ -24,6 +24,13 @@ impl World {
         host.statuses.step(&*host.store, rows, over).map_err(|e| failed("the rows of statuses")(e.into()))
     }
 
+    /// Snapshots of the tables that are complete.
+    pub(crate) fn save_statuses(&mut self) {
+        for (at, host) in self.hosts.iter_mut().enumerate().filter(|(_, host)| host.statuses.is_complete()) {
+            host.saved_statuses = Some((host.store.by.commits(), self.worker.save_statuses(range_id(at))));
+        }
+    }
+
     /// The tables get all there is.
     pub(crate) fn complete_statuses(&mut self) -> Checked {
         for at in 0..self.hosts.len() {

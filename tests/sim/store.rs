@@ -21,8 +21,8 @@ pub(crate) struct Flushes {
     log: Mutex<Changes>,
 }
 
-/// The pages that commits have changed: the number of all commits, and what the last of them changed.
-type Changes = (u64, VecDeque<Vec<PageId>>);
+/// The number of all commits, and what the last of them wrote.
+type Changes = (u64, VecDeque<Vec<Write>>);
 
 /// Commits that the log reaches back.
 const KEPT: usize = 60;
@@ -37,12 +37,18 @@ impl Flushes {
         self.log.lock().unwrap().0
     }
 
-    /// The pages that were changed after so many commits, if the log reaches back to them.
-    pub(crate) fn changed_since(&self, commits: u64) -> Option<Vec<PageId>> {
+    /// What was written after so many commits, if the log reaches back to them.
+    pub(crate) fn written_since(&self, commits: u64) -> Option<Vec<Write>> {
         let log = self.log.lock().unwrap();
         let since = usize::try_from(log.0.checked_sub(commits)?).ok()?;
         let first = log.1.len().checked_sub(since)?;
-        let mut pages: Vec<PageId> = log.1.range(first..).flatten().copied().collect();
+        Some(log.1.range(first..).flatten().cloned().collect())
+    }
+
+    /// The pages that were changed after so many commits, if the log reaches back to them.
+    pub(crate) fn changed_since(&self, commits: u64) -> Option<Vec<PageId>> {
+        let written = self.written_since(commits)?;
+        let mut pages: Vec<PageId> = written.iter().filter_map(|(key, _)| page_of_row(key)).collect();
         pages.sort_unstable();
         pages.dedup();
         Some(pages)
@@ -61,7 +67,7 @@ impl Intercept for Flushes {
         {
             let mut log = self.log.lock().unwrap();
             log.0 += 1;
-            log.1.push_back(writes.iter().filter_map(|(key, _)| page_of_row(key)).collect());
+            log.1.push_back(writes.clone());
             if log.1.len() > KEPT {
                 log.1.pop_front();
             }

@@ -46,6 +46,8 @@ pub(crate) struct Host {
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
     /// How far its status table is filled.
     pub(crate) statuses: StatusFill,
+    /// The snapshot of its status table on disk, and the commits it has.
+    pub(crate) saved_statuses: Option<(u64, Vec<u8>)>,
 }
 
 pub(crate) struct World {
@@ -113,7 +115,8 @@ impl World {
                 deferred: Vec::new(),
                 dirty: Vec::new(),
                 verify: Vec::new(),
-                statuses: worker.begin_statuses(id),
+                statuses: worker.begin_statuses(id, None),
+                saved_statuses: None,
             });
         }
         let all = Arc::new(AllStores { map, stores });

@@ -58,6 +58,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
         rules: Rules::EXACT,
         retention: Retention::DEFAULT,
         status_table: false,
+        snapshot_pause: std::time::Duration::ZERO,
         durable: true,
         collection: 1,
         manifest: String::new(),

@@ -61,13 +61,15 @@ pub struct Report {
     pub backlog: Backlog,
     /// What does not hold.
     pub findings: Findings,
+    /// What is wrong with files that are made of the rows, and what will become of it.
+    pub damage: Vec<String>,
 }
 
 impl Report {
-    /// Whether every invariant holds.
+    /// Whether every invariant holds, and every file is as it was written.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.damage.is_empty()
     }
 }
 
@@ -94,6 +96,11 @@ pub fn of_directory(
         {
             checker.engine(&error);
         }
+        let damage = crate::statuses::damage(&dir);
+        let damage = damage.map_err(|error| StoreError::of_file("read a snapshot", &dir, &error))?;
+        let of_range =
+            |damage| format!("the status table of range {range}: {damage}; the next start does without it");
+        checker.report.damage.extend(damage.map(of_range));
     }
     Ok(checker.report)
 }

@@ -1,6 +1,6 @@
-//! Which pages have changed since a record of the log: what an index has to be told that knows everything up to then.
+//! What has changed since a record of the log: what those have to be told that know everything up to then.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use doppel_model::PageId;
 use doppel_protocol::LogPosition;
@@ -10,15 +10,52 @@ use crate::key::{self, Kind};
 use crate::log::{LogId, Payload, Position, Record};
 use crate::store::StoreError;
 
+/// Who begins from a snapshot, and reads the log from there on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reader {
+    /// The index, which tier 2 has.
+    Index,
+    /// The status table.
+    Statuses,
+}
+
+/// Takes a key and what was written; none when the row was removed.
+pub(crate) type EachWritten<'e> = dyn FnMut(&[u8], Option<&[u8]>) + 'e;
+
+/// The records after which each needs the log. Before anybody has said so, all of it is needed.
+#[derive(Default)]
+pub(super) struct KeptAfter([AtomicU64; 2]);
+
+impl KeptAfter {
+    /// The first of them.
+    pub(super) fn least(&self) -> u64 {
+        let after = self.0.iter().map(|after| after.load(Ordering::Relaxed));
+        after.min().unwrap_or(u64::MAX)
+    }
+}
+
 impl Database {
     /// The last record; none where no log is kept.
     pub(crate) fn log_position(&self) -> Option<LogPosition> {
         self.inner.log_position()
     }
 
-    /// Records after this one are kept while there is room; with none, no longer than the rows need them.
-    pub(crate) fn keep_log(&self, after: Option<u64>) {
-        self.inner.keep_log(after);
+    /// Records after this one are kept for a reader while there is room; with none, no longer than the rows need them.
+    pub(crate) fn keep_log(&self, reader: Reader, after: Option<u64>) {
+        self.inner.keep_log(reader, after);
+    }
+
+    /// Calls `each` for the rows that were written after a record, in order. False
+    /// where the log does not tell them all.
+    ///
+    /// # Errors
+    /// When a file of the log cannot be opened.
+    pub(crate) fn written_since(
+        &self,
+        since: LogPosition,
+        each: &mut EachWritten<'_>,
+    ) -> Result<bool, StoreError> {
+        self.inner.written_since(since, each)
     }
 
     /// The pages whose rows were written after a record, each once; none where the log does not tell.
@@ -38,25 +75,37 @@ impl Inner {
         Some(LogPosition { log: log.id().0, epoch, index, hash })
     }
 
-    pub(super) fn keep_log(&self, after: Option<u64>) {
-        self.kept_after.store(after.unwrap_or(u64::MAX), Ordering::Relaxed);
+    pub(super) fn keep_log(&self, reader: Reader, after: Option<u64>) {
+        self.kept_after.0[reader as usize].store(after.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(super) fn changed_since(&self, since: LogPosition) -> Result<Option<Vec<PageId>>, StoreError> {
+    pub(super) fn written_since(
+        &self,
+        since: LogPosition,
+        each: &mut EachWritten<'_>,
+    ) -> Result<bool, StoreError> {
         let LogPosition { log, epoch, index, hash } = since;
         let records = {
             let commits = lock(&self.commits);
-            let Some(local) = commits.log.as_ref() else { return Ok(None) };
+            let Some(local) = commits.log.as_ref() else { return Ok(false) };
             local.since(LogId(log), Position { epoch, index, hash })?
         };
-        let Some(records) = records else { return Ok(None) };
-        let mut pages = Vec::new();
-        let is_whole = records.read(&mut |Record { payload, .. }| {
-            let Payload::Rows(rows) = payload else { return Ok(()) };
-            let of_pages = rows.iter().filter(|(key, _)| Kind::Page.is_of(key));
-            pages.extend(of_pages.filter_map(|(key, _)| key::last_page(key)));
+        let Some(records) = records else { return Ok(false) };
+        Ok(records.read(&mut |Record { payload, .. }| {
+            if let Payload::Rows(rows) = payload {
+                rows.iter().for_each(|(key, row)| each(key, row.as_deref()));
+            }
             Ok(())
-        });
+        }))
+    }
+
+    pub(super) fn changed_since(&self, since: LogPosition) -> Result<Option<Vec<PageId>>, StoreError> {
+        let mut pages = Vec::new();
+        let is_whole = self.written_since(since, &mut |key, _| {
+            if Kind::Page.is_of(key) {
+                pages.extend(key::last_page(key));
+            }
+        })?;
         pages.sort_unstable();
         pages.dedup();
         Ok(is_whole.then_some(pages))

@@ -11,7 +11,7 @@
 //! | `position` | how much of the log the store of rows has |
 //! | `mover` | moves rows, and trims log and signatures after |
 //! | `open` | a start: the log is read from there on |
-//! | `changes` | which pages have changed since a record |
+//! | `changes` | what has changed since a record |
 //! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
 //!
 //! Invariants:
@@ -30,7 +30,6 @@ mod unmoved;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
@@ -38,6 +37,7 @@ use crate::log::{Appended, Local, Log as _, Payload, Position};
 use crate::record;
 use crate::signatures::{SignatureId, Signatures};
 use crate::store::{Recent, Store, StoreError, Write};
+pub(crate) use changes::{EachWritten, Reader};
 use mover::Mover;
 pub(crate) use new::NewDatabase;
 use unmoved::{Piece, Row, Unmoved};
@@ -61,8 +61,8 @@ struct Inner {
     unmoved: RwLock<Unmoved>,
     /// Held while rows are moved.
     moving: Mutex<mover::Moving>,
-    /// Records of the log after this one are of use to the index, too.
-    kept_after: AtomicU64,
+    /// Records of the log after these are of use to others, too.
+    kept_after: changes::KeptAfter,
 }
 
 /// The end of the log.

@@ -4,7 +4,6 @@
 //! position is before the log lets go of their records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -227,7 +226,7 @@ impl Inner {
             self.signatures.remove(&replaced)?;
         }
         if let Some(log) = &mut lock(&self.commits).log {
-            log.trim(through, self.kept_after.load(Ordering::Relaxed))?;
+            log.trim(through, self.kept_after.least())?;
         }
         Ok(())
     }

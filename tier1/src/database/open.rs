@@ -1,9 +1,9 @@
 //! Opening a database: the store of rows says how much of the log it has, and what is behind is read from the log.
 
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock};
 
+use super::changes::KeptAfter;
 use super::mover::{Mover, Moving, new_log};
 use super::position::Applied;
 use super::unmoved::Unmoved;
@@ -138,7 +138,7 @@ impl Inner {
             commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last, failed: false }),
             unmoved: RwLock::new(unmoved),
             moving: Mutex::new(Moving { applied, replaced: Vec::new() }),
-            kept_after: AtomicU64::new(0),
+            kept_after: KeptAfter::default(),
         })
     }
 }

@@ -13,6 +13,7 @@ use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
 use super::task::Task;
+use crate::database::Reader;
 use crate::key::{self, Kind};
 use crate::machine::Command;
 use crate::record::{PageRecord, decode};
@@ -91,7 +92,7 @@ impl ContentSource for Tier1 {
 
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), SourceError> {
         if let Some(database) = &self.owner(range)?.database {
-            database.keep_log(after);
+            database.keep_log(Reader::Index, after);
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::unbounded;
 use doppel_model::{PageId, ShardId, Timestamp};
@@ -73,6 +73,8 @@ pub struct Tier1 {
     manifest: String,
     /// Where the changes during a backup are kept.
     dir: PathBuf,
+    /// Between two snapshots of a status table.
+    snapshot_pause: Duration,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and news of their growth.
@@ -115,7 +117,7 @@ impl Tier1 {
             spawn(format!("tier1-worker-{number}"), Box::new(move || worker::run(&tier1, &of, &jobs)))?;
             if self.statuses.is_some() {
                 let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
-                spawn(format!("tier1-statuses-{number}"), Box::new(move || tier1.fill_statuses(&of)))?;
+                spawn(format!("tier1-statuses-{number}"), Box::new(move || tier1.tend_statuses(&of)))?;
             }
             if self.map.count() > 1 {
                 let (tier1, of) = (Arc::clone(self), Arc::clone(owner));
@@ -134,11 +136,13 @@ impl Tier1 {
         }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
+            thread.thread().unpark();
             if thread.join().is_err() {
                 tracing::error!("a tier-1 thread panicked");
             }
         }
         for owner in &self.owners {
+            self.save_statuses(owner);
             if let Some(Err(error)) = owner.database.as_ref().map(|database| database.rest()) {
                 tracing::warn!(%error, range = %owner.id, "the next start reads the log");
             }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
@@ -17,13 +18,13 @@ use super::direct::Direct;
 use super::feed::Extent;
 use super::owner::{Opened, Owner};
 use super::rows::Rows;
-use crate::database::Database;
+use crate::database::{Database, Reader};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
 use crate::range_map::{RangeMap, RangeMapError, directories};
-use crate::statuses::{Statuses, Watched};
+use crate::statuses::{SecretKey, Snapshot, Statuses, Watched};
 use crate::store::{Store, StoreError};
 
 /// How a collection is opened.
@@ -53,6 +54,8 @@ pub struct Config {
     pub retention: Retention,
     /// Whether what is mostly asked of pages is kept in memory, so that [`known_advice`](doppel_protocol::Tier1Api::known_advice) has an answer.
     pub status_table: bool,
+    /// The least time between two snapshots of that.
+    pub snapshot_pause: Duration,
     /// Whether commits are flushed. False only for a collection that is thrown away with the process.
     pub durable: bool,
     /// Names the collection in feed cursors.
@@ -150,9 +153,13 @@ impl Tier1 {
             range.shards().run().map(|shard| Extent::of(&range.shards().metas[usize::from(shard.0)]))
         });
         let feed = Mutex::new(feed.collect());
-        let statuses = config.status_table.then(|| Statuses::new(map, config.winners));
+        let key = databases.iter().find_map(|opened| opened.saved_statuses.as_ref().map(|saved| saved.key));
+        let key = key.unwrap_or_else(SecretKey::random);
+        let statuses = config.status_table.then(|| Statuses::new(map, config.winners, key));
         let (mut owners, mut starts) = (Vec::new(), Vec::new());
         for (mut opened, range) in databases.into_iter().zip(ranges) {
+            // Entries of another key mean nothing.
+            opened.saved_statuses.take_if(|saved| saved.key != key);
             if let Some(statuses) = &statuses {
                 opened.store = Arc::new(Watched::new(opened.store, statuses.of_range(range.id())));
             }
@@ -172,6 +179,7 @@ impl Tier1 {
             collection: config.collection,
             manifest: config.manifest.clone(),
             dir: config.dir.clone(),
+            snapshot_pause: config.snapshot_pause,
             arriving: AtomicU64::new(0),
             feed,
             feed_grew: Condvar::new(),
@@ -203,9 +211,24 @@ fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Open
     if config.durable {
         progress::verify(dir, progress::of(&range.shards().metas))?;
     }
-    let progress = config.durable.then(|| dir.to_owned());
+    let saved_statuses = if config.status_table { saved_statuses(dir, map.run(id)) } else { None };
+    if saved_statuses.is_none() {
+        database.keep_log(Reader::Statuses, None);
+    }
+    let dir = config.durable.then(|| dir.to_owned());
     let (store, uncached_store) = (Arc::clone(&database) as Arc<dyn Store>, database.uncached());
-    Ok((Opened { store, uncached_store, database: Some(database), progress }, range))
+    Ok((Opened { store, uncached_store, database: Some(database), dir, saved_statuses }, range))
+}
+
+/// The snapshot of a range's status table, if there is one of these shards.
+fn saved_statuses(dir: &Path, run: std::ops::Range<ShardId>) -> Option<Snapshot> {
+    match Snapshot::open(dir) {
+        Ok(found) => found.filter(|saved| saved.basis.first == run.start && saved.basis.end == run.end),
+        Err(error) => {
+            tracing::warn!(dir = %dir.display(), %error, "the snapshot of the status table is not used; rows are read");
+            None
+        }
+    }
 }
 
 /// Whether the databases are of one collection at one moment, as far as messages tell.

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doppel_model::RangeId;
-use doppel_protocol::{Backlog, Counters, Moment, Tier1Error};
+use doppel_protocol::{Backlog, Counters, LogPosition, Moment, Tier1Error};
 
 use super::job::Job;
 use super::stuck::Stuck;
@@ -15,6 +15,7 @@ use super::task::Task;
 use crate::database::Database;
 use crate::peers::PeerError;
 use crate::range::Range;
+use crate::statuses::Snapshot;
 use crate::store::Store;
 use crate::totals;
 
@@ -40,8 +41,12 @@ pub(crate) struct Owner {
     pub(super) asked: AtomicBool,
     /// Work that could not be done.
     pub(super) stuck: Stuck,
-    /// Where it is noted how far the range has come; none where commits are not flushed.
-    pub(super) progress: Option<PathBuf>,
+    /// Its directory; none where commits are not flushed.
+    pub(super) dir: Option<PathBuf>,
+    /// The snapshot that its status table begins from.
+    pub(super) saved_statuses: Mutex<Option<Snapshot>>,
+    /// The moment of the snapshot of its status table that is on disk, and no older than what the log tells.
+    statuses_on_disk: Mutex<Option<LogPosition>>,
 }
 
 /// The rows of a range: with what was lately read in front, and without.
@@ -50,13 +55,14 @@ pub(super) struct Opened {
     pub(super) uncached_store: Arc<dyn Store>,
     /// None where the rows are somewhere else.
     pub(super) database: Option<Arc<Database>>,
-    pub(super) progress: Option<PathBuf>,
+    pub(super) dir: Option<PathBuf>,
+    pub(super) saved_statuses: Option<Snapshot>,
 }
 
 impl Opened {
     /// Rows that are not those of a database.
-    pub(super) fn over(store: Arc<dyn Store>, progress: Option<PathBuf>) -> Self {
-        Self { uncached_store: Arc::clone(&store), store, database: None, progress }
+    pub(super) fn over(store: Arc<dyn Store>, dir: Option<PathBuf>) -> Self {
+        Self { uncached_store: Arc::clone(&store), store, database: None, dir, saved_statuses: None }
     }
 }
 
@@ -92,7 +98,7 @@ pub(super) struct Start {
 impl Owner {
     pub(super) fn new(
         range: Range,
-        Opened { store, uncached_store, database, progress }: Opened,
+        Opened { store, uncached_store, database, dir, saved_statuses }: Opened,
     ) -> (Arc<Self>, Start) {
         let ((task_sender, tasks), (job_sender, jobs)) = (unbounded(), unbounded());
         let this = Self {
@@ -107,7 +113,9 @@ impl Owner {
             moment: Mutex::default(),
             asked: AtomicBool::new(false),
             stuck: Stuck::default(),
-            progress,
+            dir,
+            saved_statuses: Mutex::new(saved_statuses),
+            statuses_on_disk: Mutex::default(),
         };
         (Arc::new(this), Start { range, tasks, jobs })
     }
@@ -123,6 +131,10 @@ impl Owner {
     pub(super) fn handed_over(&self, order: u64) {
         let log = self.database.as_ref().and_then(|database| database.log_position());
         *self.moment.lock().unwrap_or_else(PoisonError::into_inner) = log.map(|log| Moment { log, order });
+    }
+
+    pub(super) fn statuses_on_disk(&self) -> MutexGuard<'_, Option<LogPosition>> {
+        self.statuses_on_disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn totals(&self) -> (Counters, Backlog) {

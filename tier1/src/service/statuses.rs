@@ -1,34 +1,133 @@
-//! The status table is filled at a start, beside the service.
+//! The status table of a range: filled at a start, beside the service, then written to disk from time to time.
 
+use std::ops::Range;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
+use crate::database::Reader;
+use crate::statuses::{Basis, Fill};
+
+/// How often it is looked whether a snapshot is due.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The least time between two looks.
+const LOOK_MIN: Duration = Duration::from_millis(20);
+
+/// Changed entries that are worth a snapshot, as a part of all.
+const PART: u64 = 32;
+
+/// A snapshot that is so old is followed by another one, whatever has changed.
+const OLD: Duration = Duration::from_secs(60 * 60);
 
 impl Tier1 {
-    /// Fills the table of a range. Rows that cannot be read are left to whoever asks for them.
-    pub(super) fn fill_statuses(&self, owner: &Owner) {
-        let Some(mut fill) = self.statuses.as_ref().map(|statuses| statuses.fill(owner.id)) else { return };
+    /// Fills the table of a range, and writes it to disk when that is due, until the service stops.
+    pub(super) fn tend_statuses(&self, owner: &Owner) {
+        let Some(statuses) = &self.statuses else { return };
+        let fill = statuses.fill(owner.id);
+        if !self.fill_statuses(owner, fill) {
+            return;
+        }
+        let table = statuses.of_range(owner.id);
+        // What commits have changed meanwhile counts from the next time on.
+        let mut saved = if owner.statuses_on_disk().is_some() { table.changed() } else { None };
+        let mut last = Instant::now();
+        while !self.stopping.load(Ordering::Relaxed) {
+            std::thread::park_timeout(LOOK.min(self.snapshot_pause).max(LOOK_MIN));
+            let Some(changed) = table.changed() else { return };
+            let (age, entries) = (last.elapsed(), table.len() as u64);
+            let is_worth = saved.is_none_or(|saved| {
+                changed > saved && (age >= OLD || (changed - saved).saturating_mul(PART) >= entries)
+            });
+            if is_worth && entries > 0 && age >= self.snapshot_pause {
+                self.save_statuses(owner);
+                (last, saved) = (Instant::now(), Some(changed));
+            }
+        }
+    }
+
+    /// False when the service stops, or rows cannot be read: they are left to whoever asks for them.
+    fn fill_statuses(&self, owner: &Owner, mut fill: Fill) -> bool {
+        let begun = Instant::now();
+        let is_saved = begin_from_snapshot(owner, &mut fill);
+        if !is_saved && let Some(database) = &owner.database {
+            database.keep_log(Reader::Statuses, None);
+        }
         loop {
             if self.stopping.load(Ordering::Relaxed) {
-                return;
+                return false;
             }
             if let Err(error) = fill.read(&*owner.uncached_store, PIECE_ROWS) {
                 tracing::warn!(%error, range = %owner.id, "the status table is incomplete; rows are read instead");
-                return;
+                return false;
             }
             if !fill.put() {
-                tracing::info!(range = %owner.id, "the status table is complete");
-                return;
+                let seconds = begun.elapsed().as_secs_f64();
+                tracing::info!(range = %owner.id, seconds, from_snapshot = is_saved, "the status table is complete");
+                return true;
             }
             std::thread::yield_now();
         }
     }
 
+    /// Writes the table of a range to disk, if it is complete and there is something new.
+    pub(super) fn save_statuses(&self, owner: &Owner) {
+        let Some((table, database)) = self.statuses.as_ref().zip(owner.database.as_ref()) else { return };
+        let table = table.of_range(owner.id);
+        let (Some(dir), Some(moment)) = (&owner.dir, database.log_position()) else { return };
+        let mut on_disk = owner.statuses_on_disk();
+        if table.changed().is_none() || *on_disk == Some(moment) {
+            return;
+        }
+        if on_disk.is_none() {
+            database.keep_log(Reader::Statuses, Some(moment.index));
+        }
+        let Range { start, end } = self.map.run(owner.id);
+        let begun = Instant::now();
+        match table.save(Basis { first: start, end, moment }, dir) {
+            Ok(()) => {
+                *on_disk = Some(moment);
+                database.keep_log(Reader::Statuses, Some(moment.index));
+                let seconds = begun.elapsed().as_secs_f64();
+                tracing::info!(range = %owner.id, seconds, "wrote a snapshot of the status table");
+            }
+            Err(error) => {
+                database.keep_log(Reader::Statuses, on_disk.map(|on_disk| on_disk.index));
+                tracing::warn!(range = %owner.id, %error, "a snapshot of the status table is not on disk; the one before is used");
+            }
+        }
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl Tier1 {
     /// The rows of a range, to write past the range.
-    #[cfg(feature = "simulation")]
     pub(crate) fn store_of(&self, range: doppel_model::RangeId) -> &dyn crate::store::Store {
         &*self.owners[usize::from(range.0)].store
+    }
+}
+
+/// Whether the table is filled from a snapshot, and what the log says was written since.
+fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
+    let saved = owner.saved_statuses.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some((saved, database)) = saved.zip(owner.database.as_ref()) else { return false };
+    let moment = saved.basis.moment;
+    match fill.begin_from(saved, |each| database.written_since(moment, each)) {
+        Ok(true) => {
+            *owner.statuses_on_disk() = Some(moment);
+            database.keep_log(Reader::Statuses, Some(moment.index));
+            true
+        }
+        Ok(false) => {
+            tracing::info!(range = %owner.id, "the log does not reach back to the snapshot of the status table; rows are read");
+            false
+        }
+        Err(error) => {
+            tracing::warn!(range = %owner.id, %error, "what has changed is not known; rows are read for the status table");
+            false
+        }
     }
 }

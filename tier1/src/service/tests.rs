@@ -154,6 +154,7 @@ fn config(retention: Retention, ranges: u16) -> Config {
         rules: Rules::EXACT,
         retention,
         status_table: true,
+        snapshot_pause: Duration::ZERO,
         durable: true,
         collection: 1,
         manifest: String::new(),

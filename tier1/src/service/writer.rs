@@ -79,7 +79,7 @@ pub(super) fn run(
         range,
         background,
         backups: Backups::default(),
-        progress: Progress::new(owner.progress.clone()),
+        progress: Progress::new(owner.dir.clone()),
         waiting: VecDeque::new(),
         posts: HashMap::new(),
         last_post: 0,

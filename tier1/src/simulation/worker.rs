@@ -64,6 +64,7 @@ impl Worker {
             rules: settings.rules,
             retention: settings.retention,
             status_table: true,
+            snapshot_pause: std::time::Duration::ZERO,
             durable: false,
             collection: 1,
             manifest: String::new(),

@@ -2,14 +2,15 @@
 //!
 //! It is what the coordinator's advice by rows is, to the last field; the simulation holds one against the other.
 
-use std::hash::RandomState;
+use std::ops::Range;
 use std::sync::Arc;
 
-use doppel_model::{PageUrl, RangeId};
+use doppel_model::{PageUrl, RangeId, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{Status, WinnerOrder};
 
 use super::entry::Told;
+use super::secret::SecretKey;
 use super::{Entries, Fill, StatusTable};
 use crate::range_map::RangeMap;
 
@@ -17,15 +18,15 @@ use crate::range_map::RangeMap;
 pub(crate) struct Statuses {
     map: RangeMap,
     winners: WinnerOrder,
-    hasher: RandomState,
+    key: SecretKey,
     tables: Vec<Arc<StatusTable>>,
 }
 
 impl Statuses {
-    pub(crate) fn new(map: RangeMap, winners: WinnerOrder) -> Self {
-        let hasher = RandomState::new();
-        let tables = map.ranges().map(|_| Arc::new(StatusTable::new(hasher.clone()))).collect();
-        Self { map, winners, hasher, tables }
+    /// With the key of the snapshots that the tables may begin from.
+    pub(crate) fn new(map: RangeMap, winners: WinnerOrder, key: SecretKey) -> Self {
+        let tables = map.ranges().map(|_| Arc::new(StatusTable::new(key))).collect();
+        Self { map, winners, key, tables }
     }
 
     /// The table of a range.
@@ -35,7 +36,12 @@ impl Statuses {
 
     /// What fills the table of a range.
     pub(crate) fn fill(&self, range: RangeId) -> Fill {
-        Fill::new(self.of_range(range), self.map.run(range))
+        Fill::new(self.of_range(range), self.run(range))
+    }
+
+    /// The shards of a range.
+    pub(crate) fn run(&self, range: RangeId) -> Range<ShardId> {
+        self.map.run(range)
     }
 
     /// Bytes in memory.
@@ -55,7 +61,7 @@ impl Statuses {
         if page.told == Told::Rows {
             return None;
         }
-        if !page.is(&self.hasher, url) {
+        if !page.is(self.key, url) {
             return Some(Advice::unknown(url.to_string()));
         }
         let at_group = usize::from(self.map.of_shard(page.group.shard()).0);
@@ -93,7 +99,7 @@ impl Statuses {
         let compared_with = winners.grouped.get(winner_id).filter(|other| {
             other.told == Told::Winner
                 && other.compared_with == page.compared_with
-                && other.is(&self.hasher, winner)
+                && other.is(self.key, winner)
         })?;
         let (winner, page_rank) = (compared_with.rank(winner.clone()), page.rank(url.clone()));
         let (_, rule) = self.winners.compare(&winner, &page_rank, None);
@@ -112,7 +118,7 @@ impl Statuses {
             Told::Dead => Status::Dead,
             Told::Rows | Told::Winner | Told::Duplicate | Told::Member => return None,
         };
-        if !page.is(&self.hasher, url) {
+        if !page.is(self.key, url) {
             return Some(unknown);
         }
         Some(Advice { status, fetched_at: Some(page.fetched_at.to_string()), ..unknown })

@@ -1,11 +1,10 @@
 //! What the rows of a commit change in the table.
 
-use std::hash::RandomState;
-
 use doppel_model::{GroupId, PageId};
 
 use super::Key;
 use super::entry::{Alone, Group, Page};
+use super::secret::SecretKey;
 use crate::key::{Kind, last_number, last_page};
 use crate::record::{GroupRecord, PageRecord, decode};
 
@@ -26,12 +25,12 @@ impl Change {
 
     /// Of a row's new value; none when the table keeps nothing of such rows. A row that cannot be read is left to
     /// whoever reads it.
-    pub(super) fn of(hasher: &RandomState, key: &[u8], row: Option<&[u8]>) -> Option<Self> {
+    pub(super) fn of(secret: SecretKey, key: &[u8], row: Option<&[u8]>) -> Option<Self> {
         match Kind::of(*key.get(2)?)? {
             Kind::Page => {
                 let id = last_page(key)?;
                 let page = row.and_then(|row| match decode::<PageRecord>(key, row) {
-                    Ok(record) => Page::of(hasher, id, &record),
+                    Ok(record) => Page::of(secret, id, &record),
                     Err(_) => Some(Page::Alone(Alone::left_to_rows(id))),
                 });
                 Some(Self::Page(id, page))

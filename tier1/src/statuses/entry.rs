@@ -1,18 +1,18 @@
 //! What the status table keeps of a page and of a group.
 //!
 //! A page in a group takes more room than one on its own, so there are two kinds of entries. URLs and contents are hashed
-//! with a secret key of the process.
-
-use std::hash::{BuildHasher, RandomState};
+//! with a secret key.
 
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Rank, Status};
+use serde::{Deserialize, Serialize};
 
+use super::secret::SecretKey;
 use super::slots::Entry;
 use crate::record::{ContentState, GroupRecord, PageRecord, Similarity, State};
 
 /// What an entry tells. `Rows` is told of everything that is left to the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Told {
     Rows,
     Unique,
@@ -25,7 +25,7 @@ pub(super) enum Told {
 }
 
 /// A page that is in no group, or about which the rows have to be asked.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Alone {
     id: PageId,
     pub(super) fetched_at: Timestamp,
@@ -34,7 +34,7 @@ pub(super) struct Alone {
 }
 
 /// A page in a group.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Grouped {
     id: PageId,
     pub(super) fetched_at: Timestamp,
@@ -57,7 +57,7 @@ pub(super) enum Page {
 }
 
 /// A group in use, and its winner; none when the rows have to be asked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Group {
     pub(super) id: GroupId,
     pub(super) winner: Option<PageUrl>,
@@ -87,25 +87,22 @@ impl Entry for Group {
     }
 }
 
-/// Whether it is the URL on record, which has the same id.
-fn hash_of_url(hasher: &RandomState, url: &PageUrl) -> u32 {
-    hasher.hash_one(url.as_str()) as u32
-}
-
 impl Alone {
     /// The rows have to be asked about the page.
     pub(super) fn left_to_rows(id: PageId) -> Self {
         Self { id, fetched_at: Timestamp::from_millis(0), url: 0, told: Told::Rows }
     }
 
-    pub(super) fn is(&self, hasher: &RandomState, url: &PageUrl) -> bool {
-        self.url == hash_of_url(hasher, url)
+    /// Whether it is the URL on record, which has the same id.
+    pub(super) fn is(&self, key: SecretKey, url: &PageUrl) -> bool {
+        self.url == key.hash_of_url(url)
     }
 }
 
 impl Grouped {
-    pub(super) fn is(&self, hasher: &RandomState, url: &PageUrl) -> bool {
-        self.url == hash_of_url(hasher, url)
+    /// Whether it is the URL on record, which has the same id.
+    pub(super) fn is(&self, key: SecretKey, url: &PageUrl) -> bool {
+        self.url == key.hash_of_url(url)
     }
 
     /// The page as the winner order sees it.
@@ -116,10 +113,17 @@ impl Grouped {
 }
 
 impl Page {
+    pub(super) fn id(&self) -> PageId {
+        match self {
+            Self::Alone(page) => page.id,
+            Self::Grouped(page) => page.id,
+        }
+    }
+
     /// Of a record; none when the page counts as unknown.
-    pub(super) fn of(hasher: &RandomState, id: PageId, record: &PageRecord) -> Option<Self> {
+    pub(super) fn of(key: SecretKey, id: PageId, record: &PageRecord) -> Option<Self> {
         let alone = |told| {
-            let (fetched_at, url) = (record.fetched_at, hash_of_url(hasher, record.url()));
+            let (fetched_at, url) = (record.fetched_at, key.hash_of_url(record.url()));
             Self::Alone(Alone { id, fetched_at, url, told })
         };
         let page = match &record.state {
@@ -130,7 +134,7 @@ impl Page {
             State::Content(state) => match (record.published.status, record.published.group) {
                 (Status::Unique, None) => alone(Told::Unique),
                 (Status::Pending, None) => alone(Told::Pending),
-                (_, Some(group)) => Self::in_group(hasher, id, record, state, group)
+                (_, Some(group)) => Self::in_group(key, id, record, state, group)
                     .map_or_else(|| alone(Told::Rows), Self::Grouped),
                 (_, None) => alone(Told::Rows),
             },
@@ -139,13 +143,13 @@ impl Page {
     }
 
     fn in_group(
-        hasher: &RandomState,
+        key: SecretKey,
         id: PageId,
         record: &PageRecord,
         state: &ContentState,
         group: GroupId,
     ) -> Option<Grouped> {
-        let hash_of = |page: PageId, content: ContentHash| hasher.hash_one((page, content));
+        let hash_of = |page: PageId, content: ContentHash| key.hash_of_content(page, content);
         let (told, compared_with, similarity) = match record.published.status {
             Status::Pending => (Told::Pending, 0, 0.0),
             Status::Winner => (Told::Winner, hash_of(id, state.content), 0.0),
@@ -171,7 +175,7 @@ impl Page {
             similarity,
             first_seen: record.rank.first_seen,
             popularity,
-            url: hash_of_url(hasher, record.url()),
+            url: key.hash_of_url(record.url()),
             told,
         })
     }

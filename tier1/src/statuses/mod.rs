@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `entry` | what is kept of a page, and of a group |
 //! | `slots` | the hash table |
+//! | `secret` | hashes that stand for URLs and contents |
 //! | `changes` | what the rows of a commit change |
 //! | `watched` | a store whose commits the table follows |
-//! | `fill` | a start: the table is filled from the rows |
+//! | `snapshot` | the table on disk |
+//! | `fill` | a start: the table is filled from its snapshot, or from the rows |
 //! | `answer` | advice from the entries of page, group and winner |
 //!
 //! Invariants:
@@ -18,40 +20,44 @@
 //!   left to the rows.
 //! - A page is told to be unknown only when the table has all pages.
 //!
-//! Two URLs of one id are two pages, and so the answers by rows compare the URL on record. Here 32 bits of its hash do,
-//! under a secret key of the process, and 64 bits stand for the content of a winner: URLs and contents made to collide are
-//! taken for one another once in 2^32 and 2^64 cases.
+//! Two URLs of one id, which is 128 bits of a hash, are two pages, and so the answers by rows compare the URL on record.
+//! Here 32 bits of a hash under a secret key do, and 64 bits stand for the content of a winner: URLs that are made to have
+//! one id are still taken for one another once in 2^32 cases, and contents once in 2^64.
 
 mod answer;
 mod changes;
 mod entry;
 mod fill;
+mod secret;
 mod slots;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod watched;
 
 use std::collections::HashSet;
-use std::hash::RandomState;
+use std::io;
+use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use doppel_model::{GroupId, PageId, PageUrl};
 
 pub(crate) use answer::Statuses;
 pub(crate) use fill::Fill;
+pub(crate) use secret::SecretKey;
+pub(crate) use snapshot::{Basis, Snapshot, damage};
 pub(crate) use watched::Watched;
 
 use changes::Change;
 use entry::{Alone, Group, Grouped, Page, Told};
-use slots::{Entry as _, Slots};
+use slots::Slots;
 
 /// Entries changed before readers have their turn: some microseconds.
 const CHANGES_AT_ONCE: usize = 64;
 
 /// The table of a range.
 pub(crate) struct StatusTable {
-    /// Its key is secret.
-    hasher: RandomState,
+    key: SecretKey,
     entries: RwLock<Entries>,
 }
 
@@ -62,6 +68,8 @@ struct Entries {
     groups: Slots<Group>,
     /// Bytes of the URLs of winners.
     url_bytes: usize,
+    /// Changes taken.
+    changed: u64,
     coverage: Coverage,
 }
 
@@ -82,17 +90,49 @@ enum Key {
 }
 
 impl StatusTable {
-    /// `hasher` is the same for all ranges, which look at each other's entries.
-    pub(crate) fn new(hasher: RandomState) -> Self {
-        let entries = RwLock::new(Entries::new(&hasher));
-        Self { hasher, entries }
+    /// `key` is the same for all ranges, which look at each other's entries.
+    pub(crate) fn new(key: SecretKey) -> Self {
+        Self { key, entries: RwLock::new(Entries::new()) }
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries();
         let Entries { alone, grouped, groups, url_bytes, .. } = &*entries;
         (alone.bytes() + grouped.bytes() + groups.bytes() + url_bytes) as u64
+    }
+
+    /// How many pages and groups have changed since the start, each as often as it has; none while the table does not have
+    /// all of them.
+    pub(crate) fn changed(&self) -> Option<u64> {
+        let entries = self.entries();
+        entries.is_complete().then_some(entries.changed)
+    }
+
+    /// Pages and groups.
+    pub(crate) fn len(&self) -> usize {
+        let entries = self.entries();
+        entries.alone.len() + entries.grouped.len() + entries.groups.len()
+    }
+
+    /// Writes a snapshot into the directory of a range. All rows of `basis` must be in the table, or left to the rows.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn save(&self, basis: Basis, dir: &Path) -> io::Result<()> {
+        snapshot::save(self, basis, dir)
+    }
+
+    /// A snapshot in memory.
+    #[cfg(any(test, feature = "simulation"))]
+    pub(crate) fn saved(&self, basis: Basis) -> io::Result<Vec<u8>> {
+        let mut saving = snapshot::Saving::new(self, basis, Vec::new())?;
+        while saving.step(self)? {}
+        saving.finish()
+    }
+
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The entries, unless they are being changed.
@@ -128,17 +168,18 @@ impl StatusTable {
     /// Forgets everything, as a crash does.
     #[cfg(feature = "simulation")]
     pub(crate) fn clear(&self) {
-        *self.change() = Entries::new(&self.hasher);
+        *self.change() = Entries::new();
     }
 }
 
 impl Entries {
-    fn new(hasher: &RandomState) -> Self {
+    fn new() -> Self {
         Self {
-            alone: Slots::new(hasher.clone()),
-            grouped: Slots::new(hasher.clone()),
-            groups: Slots::new(hasher.clone()),
+            alone: Slots::new(),
+            grouped: Slots::new(),
+            groups: Slots::new(),
             url_bytes: 0,
+            changed: 0,
             coverage: Coverage::Filling(HashSet::new()),
         }
     }
@@ -160,7 +201,12 @@ impl Entries {
     }
 
     fn take(&mut self, change: Change) {
+        self.changed += 1;
         self.note(change.key());
+        self.put(change);
+    }
+
+    fn put(&mut self, change: Change) {
         match change {
             Change::Page(_, Some(page)) => self.put_page(page),
             Change::Page(id, None) => {
@@ -183,7 +229,7 @@ impl Entries {
             Key::Group(id) => self.groups.get(id).is_some(),
         };
         if !is_there && matches!(&self.coverage, Coverage::Filling(changed) if !changed.contains(&key)) {
-            self.take(change);
+            self.put(change);
         }
     }
 
@@ -198,14 +244,13 @@ impl Entries {
     }
 
     fn put_page(&mut self, page: Page) {
+        let id = page.id();
         match page {
             Page::Alone(page) => {
-                let id = page.id();
                 self.alone.put(page);
                 self.grouped.remove(id);
             }
             Page::Grouped(page) => {
-                let id = page.id();
                 self.grouped.put(page);
                 self.alone.remove(id);
             }

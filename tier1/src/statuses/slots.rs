@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
 
 /// Parts; a power of two.
-const PARTS: usize = 256;
+pub(super) const PARTS: usize = 256;
 
 /// A part keeps room for so many entries.
 const SMALL: usize = 64;
@@ -34,9 +34,19 @@ struct Part<E> {
 }
 
 impl<E: Entry> Slots<E> {
-    pub(super) fn new(hasher: RandomState) -> Self {
+    pub(super) fn new() -> Self {
         let part = || Part { places: HashTable::new(), entries: Vec::new() };
-        Self { parts: (0..PARTS).map(|_| part()).collect(), hasher }
+        Self { parts: (0..PARTS).map(|_| part()).collect(), hasher: RandomState::new() }
+    }
+
+    /// The entries of one of the [`PARTS`].
+    pub(super) fn part(&self, part: usize) -> &[E] {
+        &self.parts[part].entries
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.entries.len()).sum()
     }
 
     pub(super) fn get(&self, id: E::Id) -> Option<&E> {
@@ -102,11 +112,6 @@ impl<E: Entry> Slots<E> {
         };
         self.parts.iter().map(of_part).sum()
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.entries.len()).sum()
-    }
 }
 
 /// The parts' own tables take other bits of the hash.
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_map() {
-        let (mut slots, mut map) = (Slots::new(RandomState::new()), BTreeMap::new());
+        let (mut slots, mut map) = (Slots::new(), BTreeMap::new());
         let mut random = Random::new(5);
         for turn in 0..60_000 {
             // It grows, then shrinks again.
@@ -158,7 +163,7 @@ mod tests {
 
     #[test]
     fn entries_take_little_more_than_their_size() {
-        let mut slots = Slots::new(RandomState::new());
+        let mut slots = Slots::new();
         for id in 0..200_000 {
             slots.put((id, 0));
         }

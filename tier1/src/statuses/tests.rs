@@ -16,6 +16,8 @@ use crate::record::{
 };
 use crate::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
 
+mod snapshot;
+
 const SHARDS: u16 = 8;
 
 fn url(page: &str) -> PageUrl {
@@ -132,7 +134,7 @@ struct Ranges {
 impl Ranges {
     fn new(ranges: u16) -> Self {
         let map = RangeMap::new(SHARDS, ranges).unwrap();
-        let statuses = Statuses::new(map, WinnerOrder::DEFAULT);
+        let statuses = Statuses::new(map, WinnerOrder::DEFAULT, SecretKey::random());
         let stores: Vec<Arc<Memory>> = map.ranges().map(|_| Arc::default()).collect();
         let watched = map.ranges().zip(&stores);
         let watched = watched.map(|(range, store)| {

@@ -34,8 +34,8 @@ impl Store for Watched {
 
     /// What a commit that fails would have changed stays with the rows: what is there of it is not known.
     fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        let hasher = &self.table.hasher;
-        let changes = writes.iter().filter_map(|(key, row)| Change::of(hasher, key, row.as_deref()));
+        let secret = self.table.key;
+        let changes = writes.iter().filter_map(|(key, row)| Change::of(secret, key, row.as_deref()));
         let changes: Vec<Change> = changes.collect();
         self.table.leave_to_rows(&changes);
         self.store.commit(writes)?;

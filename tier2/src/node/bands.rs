@@ -9,11 +9,11 @@ use std::io;
 use doppel_model::pairwise::Bands;
 use doppel_model::signature::Signature;
 use doppel_model::stable_hash64_seeded;
+use doppel_snapshot::{Reader, Unreadable, Writer};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use super::buckets::{Buckets, List};
-use super::codec::{Reader, Unreadable, Writer};
 use super::columns::Columns;
 use crate::seed::BandSeed;
 

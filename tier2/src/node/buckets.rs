@@ -7,8 +7,8 @@
 use std::io;
 
 use doppel_model::InsertSeq;
+use doppel_snapshot::{Reader, Unreadable, Writer};
 
-use super::codec::{Reader, Unreadable, Writer};
 use super::columns::{Center, Columns};
 
 /// Slots are below this, so that a bucket that is a slot can be told from one that is not.

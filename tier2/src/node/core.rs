@@ -133,8 +133,11 @@ impl Core {
             return Ok(known.clone().map(|signature| Read { signature, fetched: true }));
         }
         let times = 1 + self.unreadable.fetch_add(1, Ordering::Relaxed);
-        // A dead disk would fill the log.
-        if times.is_power_of_two() {
+        if self.signatures.own().is_none() {
+            // The page may have had another content before this one was looked for.
+            tracing::debug!(%content, error, "a signature is not where tier 1 keeps it; fetching it");
+        } else if times.is_power_of_two() {
+            // A dead disk would fill the log.
             tracing::warn!(%content, error, times, "cannot read a signature; fetching it");
         }
         Err(Wanted { content, pages: partition.pages_of(entry.slot).take(PAGES_MAX).collect() })

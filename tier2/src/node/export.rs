@@ -135,7 +135,7 @@ impl LocalNode {
             let read = match core.read(entry, fetched, &mut buffer) {
                 Ok(Some(read)) => read,
                 Ok(None) => {
-                    tracing::warn!(content = %columns.content(entry.slot), "no page has this content any more; it is dropped");
+                    tracing::debug!(content = %columns.content(entry.slot), "no page has this content any more; it is dropped");
                     continue;
                 }
                 Err(more) => {

@@ -11,7 +11,7 @@
 //! | `feeding` | a range tells everything that the node must have |
 //! | `repeats` | pages that are to be searched for again |
 //! | `signatures`, `file` | where signatures are: in a file of the node, or where tier 1 keeps them |
-//! | `snapshot`, `codec`, `scan` | the start: tables as they were, or made of all signatures |
+//! | `snapshot`, `scan` | the start: tables as they were, or made of all signatures |
 //! | `fetched` | signatures that are not there |
 //! | `renewal`, `hosting`, `sample`, `load` | tables made anew and compaction; partitions that come and go; what is told |
 //!
@@ -22,7 +22,6 @@
 pub(crate) mod bands;
 pub(crate) mod batch;
 pub(crate) mod buckets;
-mod codec;
 pub(crate) mod columns;
 pub(crate) mod core;
 mod cursor;

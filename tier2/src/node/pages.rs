@@ -6,9 +6,9 @@
 use std::io;
 
 use doppel_model::PageId;
+use doppel_snapshot::{Reader, Unreadable, Writer};
 use hashbrown::{HashMap, HashSet};
 
-use super::codec::{Reader, Unreadable, Writer};
 use crate::seed::Seeded;
 
 /// Further pages by slot.

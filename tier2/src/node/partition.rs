@@ -5,10 +5,10 @@ use std::io;
 use doppel_model::{ContentHash, PageId, PartitionId};
 use doppel_partitioning::Bounds;
 use doppel_protocol::index_node::HostedPartition;
+use doppel_snapshot::{Reader, Unreadable, Writer};
 use hashbrown::HashSet;
 
 use super::bands::{BandKeys, BandTables};
-use super::codec::{Reader, Unreadable, Writer};
 use super::columns::{Columns, Entry};
 use super::pages::Pages;
 use crate::seed::Seeded;

@@ -93,7 +93,7 @@ fn renewed(core: &Core, fetched: &Fetched) -> Result<(Tables, Rewritten), Vec<Wa
             Ok(Some(read)) => read,
             Ok(None) => {
                 let content = host.columns.content(entry.slot);
-                tracing::warn!(%content, "no page has this content any more; it is dropped");
+                tracing::debug!(%content, "no page has this content any more; it is dropped");
                 continue;
             }
             Err(more) => {

@@ -5,9 +5,7 @@
 //! what has changed since its moment. That the node had applied later orders, too, does no harm: what it is fed is
 //! compared with what it has.
 //!
-//! The file is [`MAGIC`], a [`Head`] in JSON behind its length, the partitions in the order of the head, and a checksum
-//! over all of it. It is written under another name, synced, and renamed, so that there is the one before or this one.
-//! A damaged one is reported and not used.
+//! Behind its [`Head`], the file has the partitions in the order of the head. A damaged one is reported and not used.
 //!
 //! A center that a snapshot names was a partner in an answer that tier 1 may have lost with the process. Then its page
 //! is still to be searched for, and the pair is reported then.
@@ -21,9 +19,9 @@ use std::thread::JoinHandle;
 use doppel_model::{PlanVersion, RangeId, stable_hash64};
 use doppel_protocol::LogPosition;
 use doppel_protocol::index_node::{HostedPartition, NodeError};
+use doppel_snapshot::{Reader, Unreadable, Writer};
 use serde::{Deserialize, Serialize};
 
-use super::codec::{Reader, Unreadable, Writer};
 use super::partition::Partition;
 use super::tables::{Numbers, Tables};
 use super::{Change, LocalNode, lock};
@@ -64,10 +62,8 @@ struct Head {
 pub(crate) enum Unusable {
     #[error(transparent)]
     File(#[from] Unreadable),
-    #[error("it is of another version")]
-    Version,
     #[error(transparent)]
-    Head(#[from] serde_json::Error),
+    Lexicon(#[from] serde_json::Error),
     #[error("the partitions are other ones now")]
     OtherPlan,
     #[error("the signature file is shorter than it was")]
@@ -77,7 +73,7 @@ pub(crate) enum Unusable {
 impl Unusable {
     /// Whether there is no snapshot.
     fn is_missing(&self) -> bool {
-        matches!(self, Self::File(Unreadable::Io(error)) if error.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::File(unreadable) if unreadable.is_missing())
     }
 }
 
@@ -197,11 +193,7 @@ impl LocalNode {
 }
 
 fn write(path: &Path, head: &Head, tables: &Tables) -> io::Result<File> {
-    let mut out = Writer::new(File::create(path)?);
-    out.bytes(&MAGIC)?;
-    let head = serde_json::to_vec(head)?;
-    out.number(head.len() as u64)?;
-    out.bytes(&head)?;
+    let mut out = Writer::new(File::create(path)?, &MAGIC, head)?;
     tables.write(&mut out)?;
     out.finish()
 }
@@ -211,15 +203,12 @@ fn put(file: &File, own: Option<&Path>, new: &Path, path: &Path) -> io::Result<(
     if let Some(own) = own {
         File::open(own)?.sync_all()?;
     }
-    file.sync_all()?;
-    fs::rename(new, path)?;
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    doppel_snapshot::put(file, new, path)
 }
 
 /// Reads a snapshot into tables whose partitions are empty. These stay so unless all of it is sound.
 fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Result<Head, Unusable> {
-    let mut input = Reader::new(File::open(path)?)?;
-    let head = read_head(&mut input)?;
+    let (mut input, head): (Reader, Head) = Reader::open(path, &MAGIC)?;
     if head.basis != Basis::of(tables, plan)? {
         return Err(Unusable::OtherPlan);
     }
@@ -235,30 +224,8 @@ fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Resu
     Ok(head)
 }
 
-fn read_head(input: &mut Reader) -> Result<Head, Unusable> {
-    if input.bytes(MAGIC.len() as u64)? != MAGIC {
-        return Err(Unusable::Version);
-    }
-    let bytes = input.number()?;
-    Ok(serde_json::from_slice(&input.bytes(bytes)?)?)
-}
-
 /// Why the snapshot of a node's directory would not be used, as far as the file alone shows; none where there is none,
 /// or it is sound.
 pub(crate) fn damage(dir: &Path) -> io::Result<Option<String>> {
-    let path = dir.join(SNAPSHOT);
-    let sound = || -> Result<(), Unusable> {
-        let mut input = Reader::new(File::open(&path)?)?;
-        read_head(&mut input)?;
-        input.skip()?;
-        Ok(input.finish()?)
-    };
-    match sound() {
-        Ok(()) => Ok(None),
-        Err(unusable) if unusable.is_missing() => Ok(None),
-        Err(Unusable::File(Unreadable::Io(error))) if error.kind() != io::ErrorKind::UnexpectedEof => {
-            Err(error)
-        }
-        Err(unusable) => Ok(Some(unusable.to_string())),
-    }
+    doppel_snapshot::damage(&dir.join(SNAPSHOT), &MAGIC)
 }

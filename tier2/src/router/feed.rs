@@ -226,7 +226,7 @@ impl Router {
             match known.get(content) {
                 Some(signature) if signature.tokens() > 0 => found.push((*page, Arc::clone(signature))),
                 Some(_) => {}
-                None => tracing::warn!(%content, "no page has this content any more; it is left out"),
+                None => tracing::debug!(%content, "no page has this content any more; it is left out"),
             }
         }
         Ok(found)

@@ -8,7 +8,7 @@ use super::*;
 fn sample(seed: u64) -> (Disk, Model) {
     let (disk, mut model, random) = (Disk::new(), Model::new(), &mut Random::new(seed));
     let inner = disk.open().unwrap();
-    inner.keep_log(None);
+    [Reader::Index, Reader::Statuses].iter().for_each(|reader| inner.keep_log(*reader, None));
     for turn in 0..40 {
         let writes = writes(random);
         inner.commit(writes.clone()).unwrap();

@@ -5,9 +5,9 @@
 use std::io;
 
 use doppel_model::parity::{WORDS_MAX, WORDS_MIN};
+use doppel_snapshot::{Reader, Unreadable, Writer};
 
 use super::make_room;
-use crate::node::codec::{Reader, Unreadable, Writer};
 
 /// Lengths: every power of two between the limits.
 const LENGTHS: usize = (WORDS_MAX / WORDS_MIN).ilog2() as usize + 1;

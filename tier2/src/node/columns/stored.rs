@@ -3,9 +3,9 @@
 use std::io;
 
 use doppel_model::InsertSeq;
+use doppel_snapshot::{Item, Reader, Unreadable, Writer};
 
 use super::{BitmapName, Bitmaps, Columns, Head};
-use crate::node::codec::{Item, Reader, Unreadable, Writer};
 
 impl Item for Head {
     const BYTES: usize = 27;

@@ -3,10 +3,10 @@
 use std::io;
 
 use doppel_model::InsertSeq;
+use doppel_snapshot::Writer;
 use serde::{Deserialize, Serialize};
 
 use super::{EntryRef, LocalIndex, Tables};
-use crate::node::codec::Writer;
 use crate::node::columns::Record;
 use crate::node::partition::Partition;
 use crate::seed::BandSeed;

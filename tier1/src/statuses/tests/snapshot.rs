@@ -1,0 +1,172 @@
+//! A table that is written while commits go on, and taken up by the next process.
+
+use std::io::Cursor;
+
+use doppel_model::Random;
+use doppel_protocol::LogPosition;
+use proptest::prelude::*;
+
+use super::*;
+use crate::statuses::snapshot::Saving;
+
+const PAGES: [&str; 12] = ["w", "copy", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+
+fn basis() -> Basis {
+    let moment = LogPosition { log: 1, epoch: 1, index: 0, hash: 0 };
+    Basis { first: ShardId(0), end: ShardId(SHARDS), moment }
+}
+
+/// Any row that a table follows.
+fn some_row(random: &mut Random) -> Write {
+    let page = PAGES[random.below(PAGES.len() as u64) as usize];
+    let number = random.below(3) as u8;
+    let winner = PAGES[random.below(3) as usize];
+    match random.below(9) {
+        0 => gone(page_row(page, State::Dead)),
+        1 => page_row(page, State::Dead),
+        2 => page_row(page, State::Purged),
+        3 => page_row(page, alone(number)),
+        4 => group_row(a_group(), winner, number, random.below(4) == 0),
+        5 => gone(group_row(a_group(), winner, number, false)),
+        _ => page_row(page, compared(number, a_group(), (winner, number), random.below(3) > 0)),
+    }
+}
+
+/// Takes up a snapshot over the rows of `before`, then goes on like it. `commits` are made between two steps of the start.
+fn started_from(
+    before: &Ranges,
+    snapshot: Vec<u8>,
+    since: &[Write],
+    mut commits: impl FnMut(&Ranges),
+) -> Ranges {
+    let length = snapshot.len() as u64;
+    let snapshot = Snapshot::read(Box::new(Cursor::new(snapshot)), length).unwrap();
+    let statuses = Statuses::new(before.map, WinnerOrder::DEFAULT, snapshot.key);
+    let store = Arc::clone(&before.stores[0]);
+    let watched = Watched::new(Arc::clone(&store) as Arc<dyn Store>, statuses.of_range(RangeId(0)));
+    let of = Ranges { map: before.map, statuses, stores: vec![store], watched: vec![watched] };
+    let mut fill = of.statuses.fill(RangeId(0));
+    let from_snapshot = fill.begin_from(snapshot, |each| {
+        since.iter().for_each(|(key, row)| each(key, row.as_deref()));
+        Ok(true)
+    });
+    assert!(from_snapshot.unwrap());
+    loop {
+        commits(&of);
+        fill.read(&Unread, 1).unwrap();
+        commits(&of);
+        if !fill.put() {
+            return of;
+        }
+    }
+}
+
+/// Rows that nobody may read.
+struct Unread;
+
+impl Store for Unread {
+    fn get(&self, _: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        panic!("a row was read")
+    }
+
+    fn range(&self, _: &[u8], _: &[u8], _: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
+        panic!("rows were read")
+    }
+
+    fn commit(&self, _: Vec<Write>) -> Result<(), StoreError> {
+        panic!("a row was written")
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_taken_up_is_what_the_rows_say(seed: u64) {
+        let random = &mut Random::new(seed);
+        let of = Ranges::complete(1);
+        for _ in 0..random.below(40) {
+            of.commit(some_row(random));
+        }
+        let table = of.statuses.of_range(RangeId(0));
+        let mut saving = Saving::new(&table, basis(), Vec::new()).unwrap();
+        let mut since = Vec::new();
+        while saving.step(&table).unwrap() {
+            if random.below(10) == 0 {
+                let row = some_row(random);
+                since.push(row.clone());
+                of.commit(row);
+            }
+        }
+        let snapshot = saving.finish().unwrap();
+        for _ in 0..random.below(20) {
+            let row = some_row(random);
+            since.push(row.clone());
+            of.commit(row);
+        }
+        let mut left = random.below(8);
+        let next = started_from(&of, snapshot, &since, |next| {
+            if left > 0 {
+                left -= 1;
+                next.commit(some_row(random));
+            }
+        });
+        let filled = Ranges { statuses: Statuses::new(of.map, WinnerOrder::DEFAULT, SecretKey::random()), ..of };
+        filled.fill();
+        for page in PAGES {
+            prop_assert_eq!(next.advise(page), filled.advise(page), "{}", page);
+        }
+        let never = Some(Status::Unknown);
+        prop_assert_eq!((next.status("never"), next.statuses.bytes() > 0), (never, true));
+    }
+}
+
+#[test]
+fn where_the_log_does_not_tell_or_the_snapshot_breaks_off_rows_are_read() {
+    let of = Ranges::complete(1);
+    three().into_iter().for_each(|row| of.commit(row));
+    let table = of.statuses.of_range(RangeId(0));
+    let bytes = table.saved(basis()).unwrap();
+    for (cut, is_known) in [(0, false), (9, true)] {
+        let whole = bytes.len() as u64;
+        let part = bytes[..bytes.len() - cut].to_vec();
+        let snapshot = Snapshot::read(Box::new(Cursor::new(part)), whole).unwrap();
+        let next = Ranges::new(1);
+        let statuses = Statuses::new(of.map, WinnerOrder::DEFAULT, snapshot.key);
+        let mut fill = statuses.fill(RangeId(0));
+        assert_eq!(fill.begin_from(snapshot, |_| Ok(is_known)).unwrap(), is_known);
+        loop {
+            fill.read(&*of.stores[0], 2).unwrap();
+            if !fill.put() {
+                break;
+            }
+        }
+        let next = Ranges { statuses, ..next };
+        let statuses = ["w", "copy", "never"].map(|page| next.status(page).unwrap());
+        assert_eq!(statuses, [Status::Winner, Status::Duplicate, Status::Unknown], "{cut}");
+    }
+}
+
+#[test]
+fn a_file_is_put_in_the_place_of_the_one_before_and_damage_is_noticed() {
+    let of = Ranges::complete(1);
+    three().into_iter().for_each(|row| of.commit(row));
+    let table = of.statuses.of_range(RangeId(0));
+    let dir = tempfile::tempdir().unwrap();
+    assert!(Snapshot::open(dir.path()).unwrap().is_none());
+    for index in [4, 5] {
+        let moment = LogPosition { index, ..basis().moment };
+        table.save(Basis { moment, ..basis() }, dir.path()).unwrap();
+        let found = Snapshot::open(dir.path()).unwrap().unwrap();
+        assert_eq!((found.basis.moment, found.key == table.key), (moment, true));
+    }
+    assert_eq!(damage(dir.path()).unwrap(), None);
+    let path = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+    let sound = std::fs::read(&path).unwrap();
+    for at in 0..sound.len() {
+        let mut changed = sound.clone();
+        changed[at] ^= 1;
+        std::fs::write(&path, &changed).unwrap();
+        assert!(Snapshot::open(dir.path()).is_err() && damage(dir.path()).unwrap().is_some(), "byte {at}");
+        std::fs::write(&path, &sound[..at]).unwrap();
+        assert!(Snapshot::open(dir.path()).is_err() && damage(dir.path()).unwrap().is_some(), "cut at {at}");
+    }
+}
