@@ -3,6 +3,7 @@
 //! Runs in the caller's thread, so that the comparison is spread over the callers. What is read here
 //! may be old by the time the command is applied; the machine checks the contents it names.
 
+use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_protocol::{Body, Submission, Tier1Error};
 
@@ -15,9 +16,11 @@ use crate::record::{PageRecord, State};
 const TOGETHER: usize = 64;
 
 /// A page that is to be compared, and its representative.
-struct Wanted {
+struct Wanted<'s> {
     /// Index of the submission.
     at: usize,
+    page: PageId,
+    signature: &'s Signature,
     previous: ContentHash,
     membership_number: u32,
     representative: PageId,
@@ -67,6 +70,13 @@ impl Tier1 {
             }
             Err(refused) => return Err(refused),
         }
+        wanted.retain(|wanted| match self.winner_signatures.get(wanted.content) {
+            Some(with) => {
+                each(wanted.at, self.hint(wanted, &with));
+                false
+            }
+            None => true,
+        });
         // In order of shards, so that those of one range are read together.
         wanted.sort_unstable_by_key(|wanted| self.shard_of(wanted.representative));
         while !wanted.is_empty() {
@@ -75,37 +85,46 @@ impl Tier1 {
             let rest = wanted.split_off(read.len().min(wanted.len()));
             for (wanted, with) in std::mem::replace(&mut wanted, rest).into_iter().zip(read) {
                 std::thread::yield_now();
-                let Wanted { at, previous, membership_number, content, .. } = wanted;
-                let Body::Content(signature) = &submissions[at].body else { continue };
                 match with {
-                    Ok(Some(with)) if with.content() == content => {
-                        each(at, Hint { previous, membership_number, with: measure(self, signature, &with) });
+                    Ok(Some(with)) if with.content() == wanted.content => {
+                        if wanted.representative != wanted.page {
+                            self.winner_signatures.keep(&with);
+                        }
+                        each(wanted.at, self.hint(&wanted, &with));
                     }
                     Ok(_) => {}
                     Err(refused) => {
-                        tracing::warn!(%refused, url = %submissions[at].url, "an update is not confirmed");
+                        tracing::warn!(%refused, url = %submissions[wanted.at].url, "an update is not confirmed");
                     }
                 }
             }
         }
         Ok(())
     }
+
+    fn hint(&self, wanted: &Wanted<'_>, with: &Signature) -> Hint {
+        let Wanted { previous, membership_number, signature, .. } = *wanted;
+        Hint { previous, membership_number, with: measure(self, signature, with) }
+    }
 }
 
 /// The representative of a page that has another content now; none when there is nothing to compare.
-fn representative_of(at: usize, submission: &Submission, record: &PageRecord) -> Option<Wanted> {
+fn representative_of<'s>(at: usize, submission: &'s Submission, record: &PageRecord) -> Option<Wanted<'s>> {
     let Body::Content(signature) = &submission.body else { return None };
     let State::Content(state) = &record.state else { return None };
     if state.content == signature.content() || submission.fetched_at < record.fetched_at {
         return None;
     }
     // The winner of its group; a winner and a page on its own are represented by their last content.
+    let page = submission.url.id();
     let (representative, content) = match state.membership.as_ref().and_then(|m| m.winner.as_ref()) {
-        Some(winner) if winner.page != submission.url.id() => (winner.page, winner.content),
-        _ => (submission.url.id(), state.content),
+        Some(winner) if winner.page != page => (winner.page, winner.content),
+        _ => (page, state.content),
     };
     Some(Wanted {
         at,
+        page,
+        signature,
         previous: state.content,
         membership_number: record.membership_number,
         representative,

@@ -30,6 +30,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod winner_signatures;
 pub(crate) mod worker;
 mod writer;
 
@@ -57,6 +58,7 @@ use job::Job;
 use owner::{Owner, Start};
 use rows::Rows;
 use task::Task;
+use winner_signatures::WinnerSignatures;
 
 /// Tier 1 of one process: all ranges of a collection.
 pub struct Tier1 {
@@ -75,6 +77,7 @@ pub struct Tier1 {
     dir: PathBuf,
     /// Between two snapshots of a status table.
     snapshot_pause: Duration,
+    winner_signatures: WinnerSignatures,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
     /// Feed numbers given so far, per shard, and news of their growth.

@@ -18,6 +18,7 @@ use super::direct::Direct;
 use super::feed::Extent;
 use super::owner::{Opened, Owner};
 use super::rows::Rows;
+use super::winner_signatures::WinnerSignatures;
 use crate::database::{Database, Reader};
 use crate::machine::{Retention, Rules, STEP_ROWS, Settings};
 use crate::peers::Peers;
@@ -175,6 +176,7 @@ impl Tier1 {
             statuses,
             rows: Rows::new(map, Arc::clone(&peers)),
             peers,
+            winner_signatures: WinnerSignatures::default(),
             pending_max: config.pending_max,
             collection: config.collection,
             manifest: config.manifest.clone(),

@@ -10,7 +10,7 @@ use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
-    RefusedOrders, SearchResult, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder,
+    RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};

@@ -145,3 +145,37 @@ fn a_flush_ends_at_its_limit_though_a_range_does_not_answer() {
     let tier1 = Tier1::over(vec![store as Arc<dyn Store>], &config(Retention::DEFAULT, 1)).unwrap();
     assert!(!tier1.flush(Duration::ZERO).unwrap());
 }
+
+#[test]
+fn the_signature_of_a_winner_is_read_once_for_all_members() {
+    let (tier1, peers) = start_between(false, usize::MAX);
+    for page in 0..12 {
+        submit(&tier1, page, 1, content(page));
+    }
+    assert!(tier1.flush(PATIENCE).unwrap());
+    let update = |page: u64, at: i64, of: u64| Submission {
+        url: url(page),
+        fetched_at: Timestamp::from_millis(at),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body: content(of),
+    };
+    let reads = |submissions: &[Submission]| {
+        let before = peers.reads.load(Ordering::Relaxed);
+        let hints = tier1.hints(submissions);
+        assert!(hints.iter().all(|hint| hint.as_ref().is_some_and(|hint| hint.with.similar)));
+        peers.reads.load(Ordering::Relaxed) - before
+    };
+    let members: Vec<u64> = (0..12)
+        .filter(|page| {
+            tier1.pages(&[url(*page).id()]).unwrap()[0].as_ref().unwrap().line.status != Status::Winner
+        })
+        .collect();
+    assert_eq!(members.len(), 11);
+    let updates = |round: u64| -> Vec<Submission> {
+        members.iter().enumerate().map(|(turn, page)| update(*page, 2, round * 100 + turn as u64)).collect()
+    };
+    assert_eq!(reads(&updates(1)), 3 + 1, "records of three ranges, and the winner");
+    assert_eq!(reads(&updates(2)), 3);
+}
