@@ -204,8 +204,11 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
 fn an_error_leaves_the_directory_as_it_was() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
-    let missing = home.path().join("missing.jsonl");
-    let failed = run(["dedup", "--data", data.to_str().unwrap(), missing.to_str().unwrap()]);
-    assert_eq!(code(&failed), 1, "{}", errors(&failed));
-    assert_eq!(fs::read_dir(&data).map_or(0, Iterator::count), 0);
+    let (missing, no_pages) = (home.path().join("missing.jsonl"), home.path().join("no-pages.jsonl"));
+    fs::write(&no_pages, "{\"never\": 1}\n").unwrap();
+    for (input, expected) in [(missing, 1), (no_pages, 5)] {
+        let failed = run(["dedup", "--data", data.to_str().unwrap(), input.to_str().unwrap()]);
+        assert_eq!(code(&failed), expected, "{}", errors(&failed));
+        assert_eq!(fs::read_dir(&data).map_or(0, Iterator::count), 0);
+    }
 }

@@ -54,12 +54,13 @@ impl Dedup {
         };
         let (fed, grouped) =
             self.group(&config).with_context(|| format!("nothing is kept in {}", dir.display()))?;
+        // An empty collection would take the next command for one that adds to it. The caller says that nothing was read.
         if grouped.counters.submissions > 0 {
             let marked = doppel_tier2::check::mark(&new.tier2());
             marked.with_context(|| format!("cannot write {}", dir.display()))?;
+            new.finish(&manifest)?;
+            interrupt::announce("interrupted; the collection is whole")?;
         }
-        new.finish(&manifest)?;
-        interrupt::announce("interrupted; the collection is whole")?;
         self.answer(fed, begin, &grouped, out)
     }
 
