@@ -187,6 +187,7 @@ impl<'i> NodeSearch<'i, '_> {
             (&self.found.band_keys, &self.found.probed_partitions, &mut self.found.passed);
         for (probe, (partition, _)) in probed_partitions.iter().enumerate() {
             let host = &self.index.tables.partitions[partition.index()];
+            host.bands.prefetch(band_keys);
             for band_key in band_keys {
                 host.bands.lists(*band_key, |list| {
                     let Some(first) = list.slots.first() else { return };
