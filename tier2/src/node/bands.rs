@@ -186,10 +186,10 @@ mod tests {
     fn read(write: impl FnOnce(&mut Writer)) -> Result<BandTables, Unreadable> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let mut writer = Writer::new(File::create(&path).unwrap());
+        let mut writer = Writer::new(File::create(&path).unwrap(), b"tables", &()).unwrap();
         write(&mut writer);
         writer.finish().unwrap();
-        let mut reader = Reader::new(File::open(&path).unwrap()).unwrap();
+        let (mut reader, ()) = Reader::open(&path, b"tables")?;
         let tables = BandTables::read(&mut reader)?;
         reader.finish()?;
         Ok(tables)
