@@ -45,6 +45,8 @@ const SIZES: [usize; 4] = [10_000, 30_000, 100_000, 300_000];
 
 fn main() {
     divan::main();
+    // Its files go with it, and nobody drops a static.
+    drop(LAST.lock().map(|mut last| last.take()));
 }
 
 /// The words of distinct real pages, as hashes.
@@ -295,10 +297,13 @@ fn put((page, signature): (PageId, Arc<Signature>)) -> IndexCommand {
     IndexCommand::Put { page, signature, search: Some(Search { ticket: 0 }) }
 }
 
+type Cases = HashMap<(usize, bool, u32), Arc<Filled>>;
+
+/// The index of the last case.
+static LAST: Mutex<Option<Cases>> = Mutex::new(None);
+
 /// The index of a case; it is made once, and only the last is kept.
 fn with_index(bencher: Bencher, stored: usize, families: Families, partitions: u32) {
-    type Cases = HashMap<(usize, bool, u32), Arc<Filled>>;
-    static LAST: Mutex<Option<Cases>> = Mutex::new(None);
     let key = (stored, matches!(families, Families::Growing), partitions);
     let filled = {
         let mut last = LAST.lock().expect("no panic before");
