@@ -2,7 +2,10 @@
 //!
 //! While it does, the node has no position of the range, and answers nothing. At the end it has exactly what it was
 //! told: pages of the range that were not named are removed, as if the orders that removed them had not been lost. A
-//! node that has taken up a snapshot is told only of the pages that have changed since, and removes only these.
+//! node that has taken up a snapshot is told only of the pages that have changed since.
+//!
+//! A page that has changed is removed before it is named again, also when its content is the same: it may have left and
+//! come back, and what other entries know of it, as their center, was over when it left.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +25,8 @@ struct Feeding {
     epoch: Epoch,
     /// What was named and is stored here.
     told: HashSet<(PageId, ContentHash), Seeded>,
-    /// The pages that it is told of; none for all.
+    /// The pages that have changed and are still as the snapshot has them; none where it is told of all pages.
     changed: Option<HashSet<PageId, Seeded>>,
-}
-
-impl Feeding {
-    /// Whether a page that is stored should not be.
-    fn is_untold(&self, page: PageId, content: ContentHash) -> bool {
-        self.changed.as_ref().is_none_or(|changed| changed.contains(&page))
-            && !self.told.contains(&(page, content))
-    }
 }
 
 impl Feedings {
@@ -40,7 +35,8 @@ impl Feedings {
         if self.0.is_empty() {
             return;
         }
-        if let Some(feeding) = PageRange::of(ranges, page).and_then(|range| self.0.get_mut(&range)) {
+        let feeding = PageRange::of(ranges, page).and_then(|range| self.0.get_mut(&range));
+        if let Some(feeding) = feeding.filter(|feeding| feeding.changed.is_none()) {
             feeding.told.insert((page, content));
         }
     }
@@ -67,6 +63,18 @@ impl LocalNode {
         }
     }
 
+    /// Removes the pages that have changed. Nothing that is named may be taken in before.
+    pub(super) fn remove_changed(&self, feedings: &mut Feedings) -> Result<(), NodeError> {
+        for (range, feeding) in &mut feedings.0 {
+            let Some(changed) = feeding.changed.as_mut().filter(|changed| !changed.is_empty()) else {
+                continue;
+            };
+            self.remove_where(*range, &|page, _| changed.contains(&page))?;
+            changed.clear();
+        }
+        Ok(())
+    }
+
     /// A range has told everything up to this index.
     pub(super) fn end_feeding(
         &self,
@@ -75,8 +83,13 @@ impl LocalNode {
         (epoch, index): (Epoch, u64),
     ) -> Result<(), NodeError> {
         self.check_epoch(feedings, range, epoch)?;
-        if let Some(feeding) = feedings.0.get(&range) {
-            self.remove_untold(range, feeding)?;
+        if let Some(Feeding { told, changed, .. }) = feedings.0.get(&range) {
+            if changed.is_none() {
+                let removed = self.remove_where(range, &|page, content| !told.contains(&(page, content)))?;
+                if removed > 0 {
+                    tracing::warn!(%range, pages = removed, "pages that are no more were still stored");
+                }
+            }
             feedings.0.remove(&range);
         }
         let is_last = self.hosted().unfed_ranges().all(|unfed| unfed == range);
@@ -102,11 +115,15 @@ impl LocalNode {
         }
     }
 
-    /// Removes the pages of a range that it has not named.
-    fn remove_untold(&self, range: RangeId, feeding: &Feeding) -> Result<(), NodeError> {
+    /// Removes pages of a range with their contents. Returns how many there were.
+    fn remove_where(
+        &self,
+        range: RangeId,
+        goes: &dyn Fn(PageId, ContentHash) -> bool,
+    ) -> Result<usize, NodeError> {
         let ranges = self.hosted().ranges.clone();
-        let mut untold: Vec<(PageId, ContentHash)> = Vec::new();
-        if feeding.changed.as_ref().is_none_or(|changed| !changed.is_empty()) {
+        let mut going: Vec<(PageId, ContentHash)> = Vec::new();
+        {
             let core = self.read();
             for entry in core.tables.entries() {
                 let partition = core.tables.partition(entry);
@@ -116,19 +133,17 @@ impl LocalNode {
                 }
                 let content = partition.columns.content(entry.slot);
                 let pages = partition.pages_of(entry.slot).map(|page| (page, content));
-                untold.extend(pages.filter(|one| {
-                    feeding.is_untold(one.0, one.1) && PageRange::of(&ranges, one.0) == Some(range)
-                }));
+                going.extend(
+                    pages.filter(|one| goes(one.0, one.1) && PageRange::of(&ranges, one.0) == Some(range)),
+                );
             }
         }
         // The same feeding of the same node leaves the same index.
-        untold.sort_unstable();
-        if !untold.is_empty() && feeding.changed.is_none() {
-            tracing::warn!(%range, pages = untold.len(), "pages that are no more were still stored");
-        }
-        for (page, content) in untold {
+        going.sort_unstable();
+        let count = going.len();
+        for (page, content) in going {
             self.remove(range, page, content)?;
         }
-        Ok(())
+        Ok(count)
     }
 }

@@ -35,10 +35,12 @@ impl LocalNode {
             }
             IngestBatch::Claims(claims) => {
                 bounded(claims.len(), BATCH_MAX)?;
+                self.remove_changed(feedings)?;
                 missing = self.claim(feedings, &claims);
             }
             IngestBatch::Contents(contents) => {
                 bounded(contents.len(), ENTRIES_MAX)?;
+                self.remove_changed(feedings)?;
                 let ranges = self.hosted().ranges.clone();
                 for (page, signature, home) in contents {
                     let mut core = self.write();
@@ -49,6 +51,7 @@ impl LocalNode {
                 }
             }
             IngestBatch::Fed { range, epoch, index } => {
+                self.remove_changed(feedings)?;
                 self.end_feeding(feedings, range, (epoch, index))?;
             }
             IngestBatch::Entries { replaced, entries } => {

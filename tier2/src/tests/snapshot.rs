@@ -1,9 +1,13 @@
 //! A start from a snapshot, beside one without.
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::stable_hash64;
+use doppel_protocol::SearchResult;
 use proptest::prelude::*;
 
 use super::model::{World, page, signature_of, text};
@@ -182,4 +186,54 @@ proptest! {
         prop_assert_eq!(gone_through(&world) > 0, changed);
         check(world);
     }
+}
+
+#[test]
+fn a_page_that_left_and_came_back_is_no_center_of_before() {
+    let policy = Policy::default();
+    let words = |salt: u64| -> Vec<u32> {
+        (0..300).map(|at| (stable_hash64(&(salt << 32 | at).to_le_bytes()) % 100_000) as u32).collect()
+    };
+    let edited = |words: &[u32], at: &[usize], mark: u32| -> Vec<u32> {
+        let mut words = words.to_vec();
+        at.iter().for_each(|at| words[*at] = 1_000_000 + mark * 1_000 + *at as u32);
+        words
+    };
+    let linked = |a: &Signature, b: &Signature| policy.similar(a, b) && policy.linked(a, b);
+    // u, v and x are near each other, and w only near v: so x has both u and v for centers.
+    let four = (0..200).find_map(|salt| {
+        let u = words(salt);
+        let v = edited(&u, &[10, 20, 30], 1);
+        let (w, x) = (edited(&v, &[100, 120, 140, 160], 2), edited(&v, &[200], 3));
+        let [u, v, w, x] = [u, v, w, x].map(|words| signature_of(&words));
+        let are_near = linked(&u, &v) && linked(&u, &x) && linked(&v, &x) && linked(&v, &w);
+        let mut world = World::new(policy, 1, 1);
+        *world.source.log.lock().unwrap() = Some(Vec::new());
+        for (number, signature) in [&u, &v, &w, &x].into_iter().enumerate() {
+            world.put(page(number), Arc::clone(signature), true);
+            world.pass();
+        }
+        let (node, at) = world.find(x.content());
+        let has_two = {
+            let core = world.parts.nodes[node].read();
+            core.tables.partition(at).columns.second_center(at.slot).is_entry()
+        };
+        (are_near && !policy.similar(&u, &w) && has_two).then_some((world, u, v))
+    });
+    let (mut world, u, v) = four.expect("such pages");
+    world.save();
+    // Both die, and tier 1 leaves x alone then; they come back as they were, and the process is killed.
+    world.remove(page(0));
+    world.remove(page(1));
+    world.pass();
+    world.put(page(0), u, true);
+    world.put(page(1), v, true);
+    let mut world = world.reopen_as_it_is();
+    assert_eq!(gone_through(&world), 0);
+    world.unchecked = true;
+    world.search(page(0));
+    world.search(page(1));
+    let answers = world.pass();
+    let names_x = |answer: &SearchResult| answer.pairs.iter().any(|pair| pair.page == page(3));
+    assert!(answers.iter().any(names_x), "what ties x to them is lost");
 }
