@@ -36,6 +36,7 @@ mod tests;
 mod watched;
 
 use std::collections::HashSet;
+use std::hash::RandomState;
 use std::io;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
@@ -174,10 +175,12 @@ impl StatusTable {
 
 impl Entries {
     fn new() -> Self {
+        // A page has its place in the same part of both tables, so a snapshot copies the two together.
+        let hasher = RandomState::new();
         Self {
-            alone: Slots::new(),
-            grouped: Slots::new(),
-            groups: Slots::new(),
+            alone: Slots::new(hasher.clone()),
+            grouped: Slots::new(hasher.clone()),
+            groups: Slots::new(hasher),
             url_bytes: 0,
             changed: 0,
             coverage: Coverage::Filling(HashSet::new()),

@@ -34,9 +34,9 @@ struct Part<E> {
 }
 
 impl<E: Entry> Slots<E> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(hasher: RandomState) -> Self {
         let part = || Part { places: HashTable::new(), entries: Vec::new() };
-        Self { parts: (0..PARTS).map(|_| part()).collect(), hasher: RandomState::new() }
+        Self { parts: (0..PARTS).map(|_| part()).collect(), hasher }
     }
 
     /// The entries of one of the [`PARTS`].
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_map() {
-        let (mut slots, mut map) = (Slots::new(), BTreeMap::new());
+        let (mut slots, mut map) = (Slots::new(RandomState::new()), BTreeMap::new());
         let mut random = Random::new(5);
         for turn in 0..60_000 {
             // It grows, then shrinks again.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn entries_take_little_more_than_their_size() {
-        let mut slots = Slots::new();
+        let mut slots = Slots::new(RandomState::new());
         for id in 0..200_000 {
             slots.put((id, 0));
         }

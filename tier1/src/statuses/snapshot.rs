@@ -1,8 +1,11 @@
 //! A table on disk, so that a start need not read all rows.
 //!
 //! It is written while commits go on: what is written of a page or group is what the rows had at the moment of the head, or
-//! later. Rows that were written since that moment are read from the log, and count instead. So a start has what the rows
-//! have.
+//! later, or that the rows have to be asked. Rows that were written since that moment are read from the log, and count
+//! instead. So a start has what the rows have.
+//!
+//! Invariant: no page is left out. One that moves from a table to another is in the same part of both, and these are
+//! copied under one lock.
 //!
 //! The file has blocks of entries behind its head. An entry that was left to the rows while it was copied stays so until its
 //! page or group changes.
@@ -116,19 +119,20 @@ fn blocks<W: io::Write>(out: &mut Writer<W>, kind: u64, entries: &[impl Serializ
 }
 
 impl Snapshot {
-    /// Opens the snapshot in the directory of a range, after it was found sound; none where there is none.
+    /// Opens the snapshot in the directory of a range; none where there is none. Whether it is sound is not known before
+    /// [`damage`] says so.
     pub(crate) fn open(dir: &Path) -> Result<Option<Self>, Unreadable> {
         // What a crash has left is of no use.
         drop(fs::remove_file(dir.join(UNFINISHED)));
-        let path = dir.join(SNAPSHOT);
-        let sound = Reader::open::<Head>(&path, &MAGIC).and_then(|(reader, _)| reader.finish());
-        match sound {
-            Err(unreadable) if unreadable.is_missing() => return Ok(None),
-            sound => sound?,
+        let open = || {
+            let file = File::open(dir.join(SNAPSHOT))?;
+            let length = file.metadata()?.len();
+            Self::read(Box::new(file), length)
+        };
+        match open() {
+            Err(unreadable) if unreadable.is_missing() => Ok(None),
+            opened => opened.map(Some),
         }
-        let file = File::open(&path)?;
-        let length = file.metadata()?.len();
-        Self::read(Box::new(file), length).map(Some)
     }
 
     /// Reads a snapshot of so many bytes.
