@@ -222,9 +222,7 @@ impl Inner {
         self.rows.flush()?;
         let through = applied.position.index;
         moving.applied = applied;
-        for replaced in moving.replaced.drain(..) {
-            self.signatures.remove(&replaced)?;
-        }
+        moving.replaced.drain(..).for_each(|replaced| self.signatures.remove(&replaced));
         if let Some(log) = &mut lock(&self.commits).log {
             log.trim(through, self.kept_after.least())?;
         }
@@ -251,6 +249,12 @@ impl Inner {
             let _commits = lock(&self.commits);
             self.signatures.close()
         };
+        // A start reads the log from the moved rows on, and wants the segments that its records name. So no record behind
+        // them may name one that is compacted away, though no row may name it any more.
+        if let Err(error) = self.move_rows() {
+            self.signatures.reopen();
+            return Err(error);
+        }
         let (mut used, mut rows) = (Used::default(), 0_u32);
         let found = self.raw_range(&[], END, &mut |key, row| {
             if is_signature(key) {
@@ -264,6 +268,8 @@ impl Inner {
         });
         if let Err(error) = found {
             self.signatures.reopen();
+            // It would be found again after the next move.
+            self.signatures.note_unused(0);
             return Err(error);
         }
         let (replaced, compacted) = self.signatures.compact(closed, used, percent, &mut || self.move_much());

@@ -270,3 +270,22 @@ fn copies_share_a_signature_and_rows_overwritten_meanwhile_are_never_stored() {
     assert_eq!(disk.rows.writes(|key| key.get(2) == Some(&b'p')), 1);
     assert_eq!(disk.log.files().len(), 1, "the log was trimmed");
 }
+
+#[test]
+fn an_old_content_that_comes_and_goes_before_its_segment_is_compacted_away_costs_nothing() {
+    let disk = Disk::new();
+    let inner = disk.open().unwrap();
+    let key = |n: u64| key::signature(ShardId(0), page(n));
+    let commit = |writes: Vec<Write>| inner.commit(writes).map(drop).unwrap();
+    // Several segments, of which no row names the first.
+    (0..12).for_each(|n| commit(vec![(key(n), Some(signature(n)))]));
+    (0..12).for_each(|n| commit(vec![(key(n), Some(signature(100 + n)))]));
+    inner.move_rows().unwrap();
+    // Only the log names it now.
+    commit(vec![(key(50), Some(signature(0)))]);
+    commit(vec![(key(50), None)]);
+    inner.compact(50).unwrap();
+    drop(inner);
+    let inner = disk.open().unwrap();
+    assert_eq!(inner.get(&key(3), false).unwrap(), Some(signature(103)));
+}

@@ -1,6 +1,7 @@
 //! The status table of a range: filled at a start, beside the service, then written to disk from time to time.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
 use crate::database::Reader;
-use crate::statuses::{Basis, Fill};
+use crate::statuses::{Basis, Fill, damage};
 
 /// How often it is looked whether a snapshot is due.
 const LOOK: Duration = Duration::from_secs(1);
@@ -114,7 +115,18 @@ impl Tier1 {
 fn begin_from_snapshot(owner: &Owner, fill: &mut Fill) -> bool {
     let saved = owner.saved_statuses.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some((saved, database)) = saved.zip(owner.database.as_ref()) else { return false };
-    let moment = saved.basis.moment;
+    let (moment, dir) = (saved.basis.moment, owner.dir.as_deref().unwrap_or(Path::new("")));
+    match damage(dir) {
+        Ok(None) => {}
+        Ok(Some(damage)) => {
+            tracing::warn!(range = %owner.id, %damage, "the snapshot of the status table is not used; rows are read");
+            return false;
+        }
+        Err(error) => {
+            tracing::warn!(range = %owner.id, %error, "the snapshot of the status table is not used; rows are read");
+            return false;
+        }
+    }
     match fill.begin_from(saved, |each| database.written_since(moment, each)) {
         Ok(true) => {
             *owner.statuses_on_disk() = Some(moment);

@@ -116,12 +116,13 @@ impl Signatures {
         Ok(())
     }
 
-    /// Removes files whose signatures are elsewhere or not used.
-    ///
-    /// # Errors
-    /// When one cannot be removed.
-    pub(crate) fn remove(&self, replaced: &Replaced) -> Result<(), StoreError> {
-        replaced.0.iter().try_for_each(|segment| segment.remove(&*self.directory))
+    /// Removes files whose signatures are elsewhere or not used. One that cannot be removed takes room, and does no harm.
+    pub(crate) fn remove(&self, replaced: &Replaced) {
+        for segment in &replaced.0 {
+            if let Err(error) = segment.remove(&*self.directory) {
+                tracing::warn!(%error, "a file of signatures that nobody uses cannot be removed");
+            }
+        }
     }
 
     /// Lets pages share signatures that were written before this start: those of the next segment after `learned`.
