@@ -15,9 +15,11 @@ use crate::output::{Output, bytes, count, plural};
 
 /// Verify a data directory: every row, what the rows say of each other, and the index's files.
 ///
-/// Writes nothing. No server may use the directory. Where messages between shards are under way, the rows
-/// they are about may still differ, and are not found fault with; all others are held to the letter. Ends
-/// with 1 when anything does not hold. It does not compute the groups anew: `doppel repair` does.
+/// Changes no row. No server may use the directory, and it has to be writable: the storage engine completes its own
+/// files, as at every start. Copy a directory on a read-only or full disk to another place first. Where messages
+/// between shards are under way, the rows they are about may still differ, and are not found fault with; all others
+/// are held to the letter. Ends with 1 when anything does not hold. It does not compute the groups anew:
+/// `doppel repair` does.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -129,10 +131,12 @@ impl Checked {
         for damage in &tier1.damage {
             writeln!(out, "        {damage}")?;
         }
-        if tier2.present {
-            writeln!(out, "tier 2: {} in {}", plural(tier2.signatures, "signature"), bytes(tier2.bytes))?;
-        } else {
-            writeln!(out, "tier 2: none; it is built at the next start")?;
+        match tier2.snapshot_contents {
+            Some(contents) => {
+                let contents = plural(contents, "content");
+                writeln!(out, "tier 2: a snapshot of {contents}, {}", bytes(tier2.bytes))?;
+            }
+            None => writeln!(out, "tier 2: no snapshot; the next start makes the index of the signatures")?,
         }
         for damage in &tier2.damage {
             writeln!(out, "        {damage}")?;

@@ -24,6 +24,8 @@ use crate::router::{PLAN, REQUESTS, plan_file, request_file};
 pub struct Report {
     /// Whether there is an index.
     pub present: bool,
+    /// Contents in the sound snapshots of all nodes; none where no node has one.
+    pub snapshot_contents: Option<u64>,
     /// Sound signatures in files of the index, those no longer in use among them.
     pub signatures: u64,
     /// Bytes of the files.
@@ -41,13 +43,14 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     for node in (0..).map(|node| node_dir(NodeId(node))).take_while(|node| dir.join(node).is_dir()) {
         let path = dir.join(&node).join(SNAPSHOT);
         let fail = |e| Error::io("read the snapshot", &path, e);
-        if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
-            report.bytes += metadata.len();
-            let damage = snapshot::damage(&dir.join(&node)).map_err(fail)?;
-            let damage =
-                damage.map(|damage| format!("{node}/{SNAPSHOT}: {damage}; the next start does without it"));
-            report.damage.extend(damage);
+        match snapshot::contents(&dir.join(&node)).map_err(fail)? {
+            None => continue,
+            Some(Ok(contents)) => *report.snapshot_contents.get_or_insert(0) += contents,
+            Some(Err(damage)) => {
+                report.damage.push(format!("{node}/{SNAPSHOT}: {damage}; the next start does without it"));
+            }
         }
+        report.bytes += fs::metadata(&path).map_err(fail)?.len();
     }
     for name in (0..).map(|node| format!("{}/{SIGNATURES}", node_dir(NodeId(node)))) {
         let path = dir.join(&name);
@@ -138,5 +141,10 @@ mod tests {
         assert_eq!((report.signatures, report.bytes), (0, 16 + 13 + 2));
         assert!(report.damage[0].starts_with("node-0/signatures.dat from byte 16: "), "{report:?}");
         assert!(report.damage[1].starts_with("map.json: "), "{report:?}");
+        // A directory has the name of the file.
+        fs::create_dir(dir.path().join(node_dir(NodeId(0))).join(SNAPSHOT)).unwrap();
+        let report = of_directory(dir.path()).unwrap();
+        assert!(report.damage[0].starts_with("node-0/snapshot.dat: it is a directory"), "{report:?}");
+        assert_eq!(report.snapshot_contents, None);
     }
 }

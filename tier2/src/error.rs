@@ -12,14 +12,14 @@ use doppel_protocol::index_node::NodeError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file system refuses.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {reason}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// Why not.
-        source: io::Error,
+        /// Why not; it is in the text, so it is not named as the source again.
+        reason: io::Error,
     },
     /// Another process has the index open.
     #[error("the index in {} is in use by another process", .0.display())]
@@ -42,7 +42,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io { action, path: path.to_owned(), source }
+    pub(crate) fn io(action: &'static str, path: &Path, reason: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), reason }
     }
 }

@@ -256,18 +256,32 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
+/// The head of a snapshot, or why it would not be used, as far as the file alone shows; none where there is none.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn verify<H: DeserializeOwned>(path: &Path, magic: &[u8]) -> io::Result<Option<Result<H, String>>> {
+    let read = || {
+        let (reader, head) = Reader::open(path, magic)?;
+        reader.finish().map(|()| head)
+    };
+    match read() {
+        Ok(head) => Ok(Some(Ok(head))),
+        Err(unreadable) if unreadable.is_missing() => Ok(None),
+        Err(Unreadable::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => {
+            Ok(Some(Err("it is a directory, not a file".to_owned())))
+        }
+        Err(Unreadable::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+        Err(unreadable) => Ok(Some(Err(unreadable.to_string()))),
+    }
+}
+
 /// Why a snapshot would not be used, as far as the file alone shows; none where there is none, or it is sound.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn damage(path: &Path, magic: &[u8]) -> io::Result<Option<String>> {
-    let read = || Reader::open::<IgnoredAny>(path, magic)?.0.finish();
-    match read() {
-        Ok(()) => Ok(None),
-        Err(unreadable) if unreadable.is_missing() => Ok(None),
-        Err(Unreadable::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
-        Err(unreadable) => Ok(Some(unreadable.to_string())),
-    }
+    Ok(verify::<IgnoredAny>(path, magic)?.and_then(Result::err))
 }
 
 #[cfg(test)]
@@ -299,6 +313,7 @@ mod tests {
             writer.finish().unwrap();
             prop_assert_eq!(read().unwrap(), (7, bytes, numbers));
             prop_assert_eq!(damage(&path, b"kind 1").unwrap(), None);
+            prop_assert_eq!(verify(&path, b"kind 1").unwrap(), Some(Ok(7)));
             prop_assert!(damage(&path, b"kind 2").unwrap().is_some());
             let sound = fs::read(&path).unwrap();
             let mut changed = sound.clone();
@@ -309,5 +324,12 @@ mod tests {
             fs::write(&path, &sound[..cut.index(sound.len())]).unwrap();
             prop_assert!(read().is_err());
         }
+    }
+
+    #[test]
+    fn a_directory_in_its_place_is_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(damage(dir.path(), b"kind 1").unwrap().is_some());
+        assert_eq!(damage(&dir.path().join("none"), b"kind 1").unwrap(), None);
     }
 }

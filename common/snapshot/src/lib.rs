@@ -8,5 +8,5 @@
 mod file;
 mod item;
 
-pub use file::{BLOCK_MAX, Reader, Unreadable, Writer, damage, put, sync_name};
+pub use file::{BLOCK_MAX, Reader, Unreadable, Writer, damage, put, sync_name, verify};
 pub use item::Item;

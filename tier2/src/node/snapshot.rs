@@ -33,7 +33,7 @@ pub(crate) const SNAPSHOT: &str = "snapshot.dat";
 const UNFINISHED: &str = "snapshot.new";
 
 /// "doppel", tier 2, and the version of the layout.
-const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 2\n";
+const MAGIC: [u8; 24] = *b"doppel tier2 snapshot 3\n";
 
 /// The moment of each range.
 pub(super) type Moments = BTreeMap<RangeId, LogPosition>;
@@ -51,6 +51,8 @@ struct Basis {
 #[derive(Serialize, Deserialize)]
 struct Head {
     basis: Basis,
+    /// Contents of all partitions.
+    contents: u64,
     numbers: Numbers,
     moments: Vec<(RangeId, LogPosition)>,
     /// Bytes of the node's signature file, if it has one.
@@ -150,7 +152,8 @@ impl LocalNode {
             let plan = self.hosted().plan.unwrap_or_default();
             let basis = Basis::of(&core.tables, plan).map_err(|error| failed(error.into()))?;
             let listed = moments.iter().map(|(range, moment)| (*range, *moment)).collect();
-            let head = Head { basis, numbers: core.tables.numbers(), moments: listed, own_bytes };
+            let (contents, numbers) = (core.tables.len() as u64, core.tables.numbers());
+            let head = Head { basis, contents, numbers, moments: listed, own_bytes };
             let new = self.config.dir.join(UNFINISHED);
             (write(&new, &head, &core.tables).map_err(failed)?, new)
         };
@@ -224,8 +227,9 @@ fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Resu
     Ok(head)
 }
 
-/// Why the snapshot of a node's directory would not be used, as far as the file alone shows; none where there is none,
-/// or it is sound.
-pub(crate) fn damage(dir: &Path) -> io::Result<Option<String>> {
-    doppel_snapshot::damage(&dir.join(SNAPSHOT), &MAGIC)
+/// How many contents the snapshot of a node's directory has, or why it would not be used, as far as the file alone shows;
+/// none where there is none.
+pub(crate) fn contents(dir: &Path) -> io::Result<Option<Result<u64, String>>> {
+    let head: Option<Result<Head, String>> = doppel_snapshot::verify(&dir.join(SNAPSHOT), &MAGIC)?;
+    Ok(head.map(|head| head.map(|head| head.contents)))
 }

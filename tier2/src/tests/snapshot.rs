@@ -182,6 +182,7 @@ proptest! {
         fs::write(&path, bytes).unwrap();
         let report = crate::check::of_directory(world.dir.path()).unwrap();
         prop_assert_eq!(report.damage.len(), usize::from(changed), "{:?}", report.damage);
+        prop_assert_eq!(report.snapshot_contents.is_some(), !changed, "{:?}", report);
         let world = world.reopen();
         prop_assert_eq!(gone_through(&world) > 0, changed);
         check(world);
