@@ -109,11 +109,17 @@ pub(crate) fn node_dir(node: NodeId) -> String {
 
 /// Removes the files of nodes that no longer exist.
 fn forget_nodes(config: &Config) {
-    for node in (config.nodes..).map(NodeId) {
-        let dir = config.dir.join(node_dir(node));
-        if !dir.is_dir() {
-            break;
-        }
+    let dirs = (config.nodes..).map(|node| config.dir.join(node_dir(NodeId(node))));
+    let dirs: Vec<_> = dirs.take_while(|dir| dir.is_dir()).collect();
+    if !dirs.is_empty() {
+        tracing::info!(
+            "{} nodes on disk, {} asked for: the contents of the others are made anew from tier 1; --index-nodes is not \
+             remembered",
+            config.nodes as usize + dirs.len(),
+            config.nodes
+        );
+    }
+    for dir in dirs {
         if let Err(error) = fs::remove_dir_all(&dir) {
             tracing::warn!(dir = %dir.display(), %error, "cannot remove the files of a node that no longer exists");
         }
