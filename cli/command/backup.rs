@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use doppel_protocol::BackupSummary;
 use doppel_protocol::client::Method;
-use doppel_tier1::backup::{Reader, of_directory};
+use doppel_tier1::backup::{Offline, Reader};
 
 use crate::args::ServerArgs;
 use crate::client::connect;
@@ -19,7 +19,8 @@ use crate::output::{Output, bytes, plural};
 ///
 /// The file has the state of one moment, with checksums throughout; `doppel restore` makes a data directory
 /// of it. The index is derived and not in it. Whatever the server acknowledged before the backup began is in
-/// it.
+/// it. A directory has to be writable, because the storage engine completes its own files: copy one on a
+/// read-only or full disk to another place first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -47,9 +48,10 @@ impl Backup {
             Some(dir) => {
                 let manifest = Manifest::open(dir)?;
                 let (map, sealed) = (manifest.map()?, manifest.seal()?);
+                let cannot = || format!("cannot back up {}", dir.display());
+                let collection = Offline::open(&dir.join("tier1"), map).with_context(cannot)?;
                 out.write(|out| {
-                    let backed_up = of_directory(&dir.join("tier1"), map, &sealed, out);
-                    summary = backed_up.with_context(|| format!("cannot back {} up", dir.display()))?;
+                    summary = collection.back_up(&sealed, out).with_context(cannot)?;
                     Ok(())
                 })?;
             }

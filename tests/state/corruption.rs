@@ -33,6 +33,11 @@ fn an_undamaged_directory_passes_and_is_not_changed() {
     assert!(report["tier1"]["pages"].as_u64().unwrap() > 30, "{report}");
     let words = String::from_utf8(run([Path::new("check"), &dir]).stdout).unwrap();
     assert!(words.ends_with("sound\n") && words.contains("3 shards"), "{words}");
+    let contents = report["tier2"]["snapshot_contents"].as_u64().unwrap();
+    assert!(
+        contents > 10 && words.contains(&format!("tier 2: a snapshot of {contents} contents, ")),
+        "{words}"
+    );
     done(&back_up(&dir, &after));
     assert!(fs::read(before).unwrap() == fs::read(after).unwrap(), "a check changed rows");
 }
@@ -44,7 +49,8 @@ fn a_directory_in_use_is_not_touched() {
     copy(directory(), &dir);
     let server = Server::start(&dir, &[]);
     fails(&check(&dir).0, "another process uses it");
-    fails(&back_up(&dir, &place.path("file")), "another process uses it");
+    let refused = back_up(&dir, &place.path("file"));
+    fails(&refused, &format!("doppel: cannot back up {}: another process uses it", dir.display()));
     assert!(!place.path("file").exists());
     assert!(server.terminate());
     done(&check(&dir).0);
@@ -126,7 +132,7 @@ fn only_file(dir: &Path, damage: impl FnOnce(&Path)) {
 type Damage = (&'static str, &'static str, fn(&Path));
 
 /// Damage of files.
-const FILES: [Damage; 22] = [
+const FILES: [Damage; 23] = [
     ("an edited manifest", "its checksum does not fit", |dir| {
         edit(&dir.join("manifest.json"), "\"shards\": 3", "\"shards\": 4");
     }),
@@ -198,6 +204,14 @@ const FILES: [Damage; 22] = [
         "node-0/snapshot.dat: it is damaged; the next start does without it",
         |dir| {
             cut(&dir.join("tier2/node-0/snapshot.dat"), |length| length - 1);
+        },
+    ),
+    (
+        "a directory in place of the snapshot",
+        "node-0/snapshot.dat: it is a directory, not a file; the next",
+        |dir| {
+            fs::remove_file(dir.join("tier2/node-0/snapshot.dat")).unwrap();
+            fs::create_dir(dir.join("tier2/node-0/snapshot.dat")).unwrap();
         },
     ),
     ("a damaged partition map", "map.json: ", |dir| fs::write(dir.join("tier2/map.json"), "{}\n[]").unwrap()),

@@ -36,6 +36,7 @@ fn damaged_and_foreign_files_are_refused_without_a_trace() {
         fails(&restore(&bad, &dir), says);
         assert!(!dir.join("manifest.json").exists(), "{says}: the directory can be opened");
     }
+    fails(&restore(Path::new("/"), &dir), "/ is a directory, not a backup");
     done(&restore(&file, &dir));
 }
 

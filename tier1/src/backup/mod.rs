@@ -93,23 +93,30 @@ struct End {
     checksum: u64,
 }
 
-/// Backs up a directory that no server uses.
-///
-/// # Errors
-/// When it is in use or damaged, or `out` cannot be written.
-pub fn of_directory(
-    dir: &Path,
-    map: RangeMap,
-    manifest: &str,
-    out: &mut dyn io::Write,
-) -> Result<BackupSummary, BackupError> {
-    let stores = Database::open_ranges(dir, map).map_err(Tier1Error::from)?;
-    let mut writer = Writer::begin(out, manifest)?;
-    for store in &stores {
-        let mut from = Vec::new();
-        while copy_piece(store, &mut from, &mut writer)? {}
+/// A directory that no server uses, open to be backed up.
+pub struct Offline(Vec<Database>);
+
+impl Offline {
+    /// Opens the databases in `dir`.
+    ///
+    /// # Errors
+    /// When one is missing, in use or damaged, or cannot be written: the engine may have files to complete.
+    pub fn open(dir: &Path, map: RangeMap) -> Result<Self, StoreError> {
+        Database::open_ranges(dir, map).map(Self)
     }
-    writer.end()
+
+    /// Backs it up.
+    ///
+    /// # Errors
+    /// When it is damaged, or `out` cannot be written.
+    pub fn back_up(&self, manifest: &str, out: &mut dyn io::Write) -> Result<BackupSummary, BackupError> {
+        let mut writer = Writer::begin(out, manifest)?;
+        for store in &self.0 {
+            let mut from = Vec::new();
+            while copy_piece(store, &mut from, &mut writer)? {}
+        }
+        writer.end()
+    }
 }
 
 /// Makes the databases of a backup in `dir`, where there must be none, and checks it. It is on disk when this

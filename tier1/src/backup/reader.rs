@@ -14,7 +14,7 @@ use crate::store::Write;
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// It cannot be read.
-    #[error("cannot read it: {0}")]
+    #[error("cannot read it")]
     Io(#[source] io::Error),
     /// Something else.
     #[error("it is no backup of this program, or of another version's layout")]
