@@ -34,7 +34,7 @@ pub enum ExportError {
         source: io::Error,
     },
     /// The output failed.
-    #[error("cannot write the export: {0}")]
+    #[error("cannot write the export")]
     Write(#[source] io::Error),
 }
 
@@ -90,10 +90,10 @@ impl From<ExportError> for Problem {
         match error {
             ExportError::Tier1Error(refused) => refused.into(),
             ExportError::Spill { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Tier1Error::DiskFull(error.to_string()).into()
+                Self::disk_full(format!("the disk is full: {error}; make room"))
             }
             ExportError::Spill { .. } | ExportError::Write(_) => {
-                tracing::error!(%error, "an export failed");
+                tracing::error!(error = &error as &(dyn std::error::Error + 'static), "an export failed");
                 Self::internal()
             }
         }

@@ -123,6 +123,11 @@ impl Problem {
         Self::busy("too many bytes of request bodies are in memory; try again later")
     }
 
+    /// 507.
+    pub(crate) fn disk_full(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail)
+    }
+
     /// What is wrong.
     pub(crate) fn detail(&self) -> &str {
         &self.0.detail
@@ -151,7 +156,10 @@ impl From<Tier1Error> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "range-unavailable", detail).later()
             }
             Tier1Error::Stopping => Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", detail).later(),
-            Tier1Error::DiskFull(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail),
+            // Tier 1 tries no write again before a restart.
+            Tier1Error::DiskFull(_) => {
+                Self::disk_full(format!("{detail}; make room, then restart the server"))
+            }
             Tier1Error::CursorGone => Self::new(StatusCode::GONE, "cursor-gone", detail).about("cursor"),
             Tier1Error::BatchTooLarge { .. } => {
                 tracing::error!(%detail, "a call of tier 1 is too large");

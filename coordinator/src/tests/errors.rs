@@ -19,6 +19,9 @@ async fn a_refusal_of_everything_is_the_whole_answer() {
         for (content_type, body) in [(JSON, page("http://a/", "t", 0).to_string()), (NDJSON, bad_first)] {
             let problem = door.post("/v1/pages", content_type, body).await.problem(status);
             assert_eq!(problem["type"], format!("urn:doppel:problem:{kind}"));
+            let says_what_to_do =
+                problem["detail"].as_str().unwrap().contains("make room, then restart the server");
+            assert_eq!(says_what_to_do, kind == "disk-full", "{problem}");
         }
         let delete = Request::delete("/v1/pages?url=http://a/").body(Body::empty()).unwrap();
         door.send(delete).await.problem(status);
