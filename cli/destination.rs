@@ -6,7 +6,7 @@
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -18,6 +18,8 @@ use crate::output::Stdout;
 
 /// What a new file is created with, less the umask, as the standard library does.
 const NEW_FILE: u32 = 0o666;
+/// The same of a file that gets the permissions of the one that it replaces.
+const PRIVATE: u32 = 0o600;
 
 /// Where an export goes.
 #[derive(Debug)]
@@ -99,12 +101,12 @@ impl Replacement {
 
     /// The new file under another name; it goes when it is dropped.
     fn begin(&self) -> io::Result<NamedTempFile> {
+        let mode = if self.permissions.is_none() { NEW_FILE } else { PRIVATE };
         let mut beside = tempfile::Builder::new();
         beside.prefix(".doppel-").suffix(".part");
-        if self.permissions.is_none() {
-            beside.permissions(Permissions::from_mode(NEW_FILE));
-        }
-        let file = interrupt::removable(|| beside.tempfile_in(self.dir()))?;
+        // Opened here, because an error of `tempfile` tells the temporary name.
+        let create = |path: &Path| File::options().write(true).create_new(true).mode(mode).open(path);
+        let file = interrupt::removable(|| beside.make_in(self.dir(), create))?;
         if let Some(permissions) = &self.permissions {
             file.as_file().set_permissions(permissions.clone())?;
         }

@@ -40,6 +40,15 @@ pub(crate) fn is_unfinished(dir: &Path) -> bool {
     dir.join(UNFINISHED).is_dir() && !dir.join(NAME).exists()
 }
 
+/// Refuses a path at which there is something that is no directory.
+///
+/// # Errors
+/// When there is such a thing.
+pub(crate) fn require_directory(dir: &Path) -> Result<(), ManifestError> {
+    let is_other = fs::metadata(dir).is_ok_and(|there| !there.is_dir());
+    if is_other { Err(ManifestError::NoDirectory(dir.to_owned())) } else { Ok(()) }
+}
+
 /// Whether a name is that of a manifest whose writing was interrupted.
 pub(crate) fn is_aside(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(ASIDE.as_bytes())
@@ -137,6 +146,7 @@ impl Manifest {
         wanted: Wanted,
         defaults: Defaults,
     ) -> Result<Self, ManifestError> {
+        require_directory(dir)?;
         let path = dir.join(NAME);
         loop {
             match fs::read(&path) {
@@ -160,6 +170,7 @@ impl Manifest {
     /// # Errors
     /// When there is none, or it is damaged or of another version.
     pub(crate) fn open(dir: &Path) -> Result<Self, ManifestError> {
+        require_directory(dir)?;
         let path = dir.join(NAME);
         match fs::read(&path) {
             Ok(bytes) => Self::read(&bytes, &path),

@@ -36,6 +36,7 @@ impl NewDirectory {
     /// # Errors
     /// When it cannot be listed.
     pub(crate) fn is_possible(dir: &Path) -> anyhow::Result<bool> {
+        manifest::require_directory(dir)?;
         let mut names = names(dir)?;
         names.retain(|name| name != "lost+found");
         let is_left = is_unfinished(dir)
@@ -80,6 +81,17 @@ impl NewDirectory {
         // The name that marks all else as unfinished is on disk before it.
         sync(dir).and_then(|()| dir.canonicalize()?.parent().map_or(Ok(()), sync)).with_context(cannot)?;
         Ok(this)
+    }
+
+    /// Removes what an interrupted run has left, if that is all there is.
+    ///
+    /// # Errors
+    /// When another process makes the directory, or it cannot be written.
+    pub(crate) fn forget_interrupted(dir: &Path) -> anyhow::Result<()> {
+        if is_unfinished(dir) && Self::is_possible(dir)? {
+            drop(Self::begin(dir)?);
+        }
+        Ok(())
     }
 
     /// Where tier 1 is to be written.

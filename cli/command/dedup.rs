@@ -2,7 +2,8 @@
 
 mod at_once;
 
-use std::io;
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use crate::destination::Destination;
 use crate::directory;
 use crate::extracted::{self, BATCH_PAGES};
 use crate::interrupt;
+use crate::manifest;
 use crate::new_directory::NewDirectory;
 use crate::output::Output;
 use crate::progress;
@@ -35,11 +37,13 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 ///
 /// Several inputs are successive crawls: a page of a later one is the page's new version. Without --data nothing is kept.
 /// With --data the collection stays, and `doppel serve` or another `doppel dedup` goes on with it. All pages are grouped at
-/// once where nothing is kept, or the directory is empty or none yet: the same command gives the same output. When it is
-/// interrupted, nothing is kept, and the same command begins anew. A collection that is there goes on page by page. The
-/// options for shards, ranges and languages have an effect with --data or --incremental; those for partitions, dimensions,
-/// nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a directory whose file has
-/// gone since then stays live, unless --prune is given.
+/// once where nothing is kept, or the directory is empty or none yet: two runs of the same command give the same output, ids
+/// of groups included. (Ids are names: with --data the same groups have others than without.) When it is interrupted, nothing
+/// is kept, and the same command begins anew. A directory that is made so has no snapshots, so the first `doppel serve` makes
+/// the index of all signatures: status is answered at once, new pages are decided later. A collection that is there goes on
+/// page by page. The options for shards, ranges and languages have an effect with --data or --incremental; those for
+/// partitions, dimensions, nodes, pending pages, cohesion and retention where pages are recorded one by one. A page of a
+/// directory whose file has gone since then stays live, unless --prune is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -74,15 +78,31 @@ pub(crate) struct Dedup {
     engine: EngineArgs,
 }
 
+/// What came of a run.
+struct Done {
+    summary: Summary,
+    /// Whether the output was written. That comes last: a collection that is kept is complete by then.
+    written: anyhow::Result<()>,
+}
+
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let data = self.data.as_deref();
+        // The output may lie in the directory that is to be made. It is there first, so that the path can be tried before
+        // the work.
+        if let Some(dir) = data.filter(|dir| self.out.as_deref().and_then(Path::parent) == Some(dir)) {
+            manifest::require_directory(dir)?;
+            fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        }
         let out = self.out.as_deref().map(Destination::open).transpose()?;
-        let summary = match &self.data {
-            None if !self.incremental => self.at_once(out.as_ref())?,
-            Some(dir) if !self.incremental && NewDirectory::is_possible(dir)? => {
-                self.make_directory(dir, out.as_ref())?
-            }
-            _ => self.page_by_page(out.as_ref())?,
+        let new = match data {
+            Some(dir) if !self.incremental && NewDirectory::is_possible(dir)? => Some(dir),
+            _ => None,
+        };
+        let Done { summary, written } = match new {
+            Some(dir) => self.make_directory(dir, out.as_ref())?,
+            None if data.is_none() && !self.incremental => self.at_once(out.as_ref())?,
+            None => self.page_by_page(out.as_ref())?,
         };
         if matches!(out, Some(Destination::Standard)) {
             summary.print(&mut io::stderr().lock())?;
@@ -91,11 +111,22 @@ impl Dedup {
         }
         let input = &summary.fed.input;
         input.left_out("doppel dedup").inspect(|left_out| eprintln!("doppel: {left_out}"));
-        Ok(input.verdict(self.inputs.strict, 0)?)
+        match data {
+            Some(dir) => written.with_context(|| is_complete(dir))?,
+            None => written?,
+        }
+        let verdict = input.verdict(self.inputs.strict, 0);
+        match new.filter(|_| input.records == 0) {
+            Some(dir) => verdict.with_context(|| nothing_is_kept(dir)),
+            None => Ok(verdict?),
+        }
     }
 
     /// Records every page in a collection as a server does.
-    fn page_by_page(&self, out: Option<&Destination>) -> anyhow::Result<Summary> {
+    fn page_by_page(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
+        if let Some(dir) = &self.data {
+            NewDirectory::forget_interrupted(dir)?;
+        }
         let scratch = if self.data.is_none() { Some(Scratch::new()?) } else { None };
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
@@ -110,15 +141,11 @@ impl Dedup {
         }
         decide(&engine)?;
         let elapsed = begin.elapsed();
-        if let Some(out) = out {
-            out.write(|out| {
-                write_export(&*engine.tier1, out)?;
-                Ok(())
-            })?;
-        }
+        let export = |out: &mut dyn Write| Ok(write_export(&*engine.tier1, out).map(drop)?);
+        let written = out.map_or(Ok(()), |out| out.write(export));
         let found = Found::in_tier1(&*engine.tier1, self.top)?;
         engine.stop();
-        Ok(Summary::new(fed, elapsed, found))
+        Ok(Done { summary: Summary::new(fed, elapsed, found), written })
     }
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.
@@ -158,6 +185,18 @@ impl Dedup {
         })?;
         Ok(Fed { input, outcomes, ..Fed::default() })
     }
+}
+
+fn nothing_is_kept(dir: &Path) -> String {
+    format!("nothing is kept in {}", dir.display())
+}
+
+/// What to say where all pages are kept, and the output is not written.
+fn is_complete(dir: &Path) -> String {
+    let dir = dir.display();
+    format!(
+        "the collection in {dir} is complete, and `doppel serve --data {dir}` with `doppel export` gives the output"
+    )
 }
 
 /// A version that says that a page is gone.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::BackupSummary;
@@ -48,6 +48,11 @@ impl Restore {
         let dir = &self.data;
         let of = || format!("cannot restore {}", self.backup.display());
         let file = File::open(&self.backup).with_context(of)?;
+        ensure!(
+            !self.backup.is_dir(),
+            "{} is a directory, not a backup; name the file",
+            self.backup.display()
+        );
         let mut file = BufReader::with_capacity(1 << 20, file);
         let reader = Reader::open(&mut file).with_context(of)?;
         let manifest = Manifest::read(reader.head().manifest.as_bytes(), &self.backup)?;

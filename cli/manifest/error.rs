@@ -21,13 +21,17 @@ pub(crate) enum ManifestError {
         /// The reason.
         source: io::Error,
     },
+    /// Something else than a directory.
+    #[error("{} is a file, not a directory; name a directory", .0.display())]
+    NoDirectory(PathBuf),
     /// Files, and no manifest.
     #[error("{} is not empty and has no {NAME}; name an empty directory, or one that Doppel made", .0.display())]
     Foreign(PathBuf),
     /// Files of a command that makes a directory as a whole, and did not come to its end.
     #[error(
-        "{} has no {NAME}, because a command that was to make it was interrupted or is under way; give that command \
-         again, or name another directory",
+        "{} has no {NAME}, because `doppel dedup --data` or `doppel restore` was interrupted while it made the directory, \
+         or is under way; give that command again, or name another directory. Nothing in it counts yet: when neither of \
+         them runs, it may be deleted",
         .0.display()
     )]
     Unfinished(PathBuf),

@@ -148,25 +148,26 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
     for rests in
         [&["unfinished/tier1/range-0", "tier1/range-0"][..], &["unfinished", "tier1"], &["unfinished/tier1"]]
     {
-        rests.iter().for_each(|name| fs::create_dir_all(data.join(name)).unwrap());
-        fs::write(data.join("manifest.json.new1"), "{").unwrap();
-        let refused = run(["dedup", "--incremental", "--data", data.to_str().unwrap(), &files[0]]);
-        assert_eq!(code(&refused), 1);
-        assert!(
-            errors(&refused).contains("give that command again, or name another directory"),
-            "{}",
-            errors(&refused)
-        );
-        assert_eq!(meaning(&dedup(&data, &["--out", "-"], &files)), meaning(&expected));
-        assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
-        fs::remove_dir_all(&data).unwrap();
+        for options in [&["--out", "-"][..], &["--incremental", "--out", "-"]] {
+            rests.iter().for_each(|name| fs::create_dir_all(data.join(name)).unwrap());
+            fs::write(data.join("manifest.json.new1"), "{").unwrap();
+            let refused = run(["backup", "--out", "-", "--data", data.to_str().unwrap()]);
+            assert_eq!(code(&refused), 1);
+            let says = "give that command again, or name another directory. Nothing in it counts yet";
+            assert!(errors(&refused).contains(says), "{}", errors(&refused));
+            assert_eq!(meaning(&dedup(&data, options, &files)), meaning(&expected));
+            assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+            fs::remove_dir_all(&data).unwrap();
+        }
     }
     // What nobody knows is not removed.
     fs::create_dir_all(data.join("unfinished")).unwrap();
     fs::write(data.join("unfinished/mine"), "").unwrap();
-    let refused = run(["dedup", "--data", data.to_str().unwrap(), &files[0]]);
-    assert_eq!(code(&refused), 1);
-    assert!(data.join("unfinished/mine").exists());
+    for way in ["--json", "--incremental"] {
+        let refused = run(["dedup", way, "--data", data.to_str().unwrap(), &files[0]]);
+        assert_eq!(code(&refused), 1);
+        assert!(data.join("unfinished/mine").exists());
+    }
 }
 
 #[test]
@@ -184,11 +185,13 @@ fn one_process_makes_it_and_an_interrupted_one_keeps_nothing() {
         data.join("unfinished/tier1/range-0/signatures").is_dir().then_some(())
     });
     interrupt(&first, "STOP");
-    let second = run(["dedup", "--data", data.to_str().unwrap(), pages.to_str().unwrap()]);
-    assert_eq!(code(&second), 1);
-    assert!(errors(&second).contains("another process is making it"), "{}", errors(&second));
+    for way in ["--json", "--incremental"] {
+        let second = run(["dedup", way, "--data", data.to_str().unwrap(), pages.to_str().unwrap()]);
+        assert_eq!(code(&second), 1);
+        assert!(errors(&second).contains("another process is making it"), "{}", errors(&second));
+    }
     let served = run(["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
-    assert!(errors(&served).contains("interrupted or is under way"), "{}", errors(&served));
+    assert!(errors(&served).contains("or is under way"), "{}", errors(&served));
     interrupt(&first, "INT");
     interrupt(&first, "CONT");
     let output = finished(first);
@@ -207,8 +210,65 @@ fn an_error_leaves_the_directory_as_it_was() {
     let (missing, no_pages) = (home.path().join("missing.jsonl"), home.path().join("no-pages.jsonl"));
     fs::write(&no_pages, "{\"never\": 1}\n").unwrap();
     for (input, expected) in [(missing, 1), (no_pages, 5)] {
-        let failed = run(["dedup", "--data", data.to_str().unwrap(), input.to_str().unwrap()]);
+        let out = data.join("out.jsonl");
+        let paths = [&data, &out, &input].map(|path| path.to_str().unwrap());
+        let failed = run(["dedup", "--data", paths[0], "--out", paths[1], paths[2]]);
         assert_eq!(code(&failed), expected, "{}", errors(&failed));
+        assert!(
+            errors(&failed).contains(&format!("nothing is kept in {}: ", paths[0])),
+            "{}",
+            errors(&failed)
+        );
         assert_eq!(fs::read_dir(&data).map_or(0, Iterator::count), 0);
+    }
+}
+
+#[test]
+fn pages_are_kept_when_the_output_cannot_be_written() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path(), 10);
+    for (name, way) in [("at-once", "--json"), ("page-by-page", "--incremental")] {
+        let data = home.path().join(name);
+        let failed = run(["dedup", "--data", data.to_str().unwrap(), "--out", "/dev/full", way, &files[0]]);
+        assert_eq!(code(&failed), 1);
+        assert!(!failed.stdout.is_empty(), "the summary");
+        let says = format!("the collection in {} is complete", data.display());
+        let said = errors(&failed);
+        assert!(said.contains(&says) && said.contains("cannot write /dev/full: "), "{said}");
+        assert_eq!(said.matches("os error").count(), 1, "{said}");
+        assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+    }
+}
+
+#[test]
+fn the_output_may_lie_in_it() {
+    let home = tempfile::tempdir().unwrap();
+    let files = crawl_files(home.path(), 10);
+    for (name, way) in [("at-once", "--json"), ("page-by-page", "--incremental")] {
+        let data = home.path().join(name);
+        let out = data.join("out.jsonl");
+        dedup(&data, &[way, "--out", out.to_str().unwrap()], &files);
+        assert!(fs::read_to_string(&out).unwrap().lines().count() > 5);
+        assert_eq!(code(&run(["check", data.to_str().unwrap()])), 0);
+    }
+}
+
+#[test]
+fn a_file_is_no_directory() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    let path = file.to_str().unwrap();
+    for arguments in [
+        &["dedup", "--data", path, path][..],
+        &["dedup", "--incremental", "--data", path, path],
+        &["serve", "--listen", "127.0.0.1:0", "--data", path],
+        &["check", path],
+        &["backup", "--out", "-", "--data", path],
+    ] {
+        let refused = run(arguments.iter().copied());
+        assert_eq!(code(&refused), 1);
+        let says = format!("doppel: {path} is a file, not a directory; name a directory\n");
+        assert!(errors(&refused).ends_with(&says), "{arguments:?}: {}", errors(&refused));
     }
 }

@@ -68,6 +68,7 @@ fn an_output_file_is_replaced_completely_or_not_at_all() {
         assert_eq!(code(&output), 1);
         let cannot = format!("cannot write {}", wrong.display());
         assert!(errors(&output).contains(&cannot), "{}", errors(&output));
+        assert!(!errors(&output).contains(".part"), "a temporary name: {}", errors(&output));
     }
 }
 

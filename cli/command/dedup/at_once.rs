@@ -1,5 +1,6 @@
 //! All pages at once: the groups are found when the last page is read. Nothing is kept, or a data directory is made.
 
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use doppel_model::pairwise::Policy;
 use doppel_protocol::answer::ExportLine;
 use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
-use super::{Dedup, dead};
+use super::{Dedup, Done, dead, nothing_is_kept};
 use crate::destination::Destination;
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
@@ -24,7 +25,7 @@ const SIGNATURES_MAX: usize = 128 << 20;
 
 impl Dedup {
     /// Groups a collection of which nothing is kept.
-    pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Summary> {
+    pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
         let scratch = Scratch::new()?;
         let (Wanted { tau, winners, .. }, _) = wanted(&self.engine)?;
         let begin = Instant::now();
@@ -35,11 +36,11 @@ impl Dedup {
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
         let (fed, grouped) = self.group(&config)?;
-        self.answer(fed, begin, &grouped, out)
+        Ok(self.answer(fed, begin, &grouped, out))
     }
 
     /// Makes a data directory.
-    pub(super) fn make_directory(&self, dir: &Path, out: Option<&Destination>) -> anyhow::Result<Summary> {
+    pub(super) fn make_directory(&self, dir: &Path, out: Option<&Destination>) -> anyhow::Result<Done> {
         let (wanted, _) = wanted(&self.engine)?;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let new = NewDirectory::begin(dir)?;
@@ -52,16 +53,17 @@ impl Dedup {
             group_members_max: self.engine.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped) =
-            self.group(&config).with_context(|| format!("nothing is kept in {}", dir.display()))?;
-        // An empty collection would take the next command for one that adds to it. The caller says that nothing was read.
-        if grouped.counters.submissions > 0 {
-            let marked = doppel_tier2::check::mark(&new.tier2());
-            marked.with_context(|| format!("cannot write {}", dir.display()))?;
-            new.finish(&manifest)?;
-            interrupt::announce("interrupted; the collection is whole")?;
+        let (fed, grouped) = self.group(&config).with_context(|| nothing_is_kept(dir))?;
+        // An empty collection would take the next command for one that adds to it. The output is not written, because it may
+        // lie in the directory, which has to stay empty. The caller says that nothing was read.
+        if grouped.counters.submissions == 0 {
+            return Ok(self.answer(fed, begin, &grouped, None));
         }
-        self.answer(fed, begin, &grouped, out)
+        let marked = doppel_tier2::check::mark(&new.tier2());
+        marked.with_context(|| format!("cannot write {}", dir.display()))?;
+        new.finish(&manifest)?;
+        interrupt::announce("interrupted; the collection is whole")?;
+        Ok(self.answer(fed, begin, &grouped, out))
     }
 
     /// Reads all pages and groups them.
@@ -90,23 +92,16 @@ impl Dedup {
         Ok((fed, grouped))
     }
 
-    fn answer(
-        &self,
-        fed: Fed,
-        begin: Instant,
-        grouped: &Grouped,
-        out: Option<&Destination>,
-    ) -> anyhow::Result<Summary> {
+    fn answer(&self, fed: Fed, begin: Instant, grouped: &Grouped, out: Option<&Destination>) -> Done {
         let elapsed = begin.elapsed();
-        if let Some(out) = out {
-            out.write(|out| {
-                for line in grouped.lines() {
-                    serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
-                    out.write_all(b"\n")?;
-                }
-                out.flush().map_err(Into::into)
-            })?;
-        }
-        Ok(Summary::new(fed, elapsed, Found::in_bulk(grouped, self.top)))
+        let write = |out: &mut dyn Write| {
+            for line in grouped.lines() {
+                serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
+                out.write_all(b"\n")?;
+            }
+            out.flush().map_err(Into::into)
+        };
+        let written = out.map_or(Ok(()), |out| out.write(write));
+        Done { summary: Summary::new(fed, elapsed, Found::in_bulk(grouped, self.top)), written }
     }
 }
