@@ -47,11 +47,19 @@ struct Written {
     pages: Vec<Box<RawValue>>,
 }
 
+/// What was asked about and is no page URL.
+#[derive(Default)]
+struct Bad {
+    number: u64,
+    /// The first one, and why it is none.
+    first: Option<(String, String)>,
+}
+
 impl Status {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.ask.server)?;
         let output = Output { json: self.ask.json };
-        let mut bad = 0;
+        let mut bad = Bad::default();
         if self.urls == ["-"] {
             let is_blank = |line: &String| line.trim().is_empty();
             let mut lines = io::stdin().lock().lines().filter(|line| !line.as_ref().is_ok_and(is_blank));
@@ -60,28 +68,35 @@ impl Status {
                 if urls.is_empty() {
                     break;
                 }
-                bad += self.ask_all(&client, output, &urls)?;
+                self.ask_all(&client, output, &urls, &mut bad)?;
             }
         } else {
             for urls in self.urls.chunks(URLS_PER_REQUEST) {
-                bad += self.ask_all(&client, output, urls)?;
+                self.ask_all(&client, output, urls, &mut bad)?;
             }
         }
-        if bad > 0 {
-            let verb = if bad == 1 { "is no page URL" } else { "are no page URLs" };
-            return Err(Failure::BadInput(format!("{} {verb}", count(bad))).into());
-        }
-        Ok(())
+        let Some((url, error)) = bad.first else { return Ok(()) };
+        let text = match bad.number {
+            1 => format!("{url} is no page URL: {error}"),
+            more => format!("{} are no page URLs, the first of them {url}: {error}", count(more)),
+        };
+        Err(Failure::BadInput(text).into())
     }
 
-    /// Gives how many of them are no page URLs.
-    fn ask_all(&self, client: &Client, output: Output, urls: &[String]) -> anyhow::Result<u64> {
+    /// Prints the answers, and counts the bad ones.
+    fn ask_all(&self, client: &Client, output: Output, urls: &[String], bad: &mut Bad) -> anyhow::Result<()> {
         let body = json!({ "urls": urls, "market": self.market });
         let Written { pages } = client.json(client.request(Method::POST, &["v1", "status"]).json(&body))?;
         let answers = pages.iter().map(|page| serde_json::from_str(page.get()));
         let answers = answers.collect::<Result<Vec<StatusAnswer>, _>>()?;
         output.print_all(&pages, |out| table(out, &answers.iter().map(row).collect::<Vec<_>>()))?;
-        Ok(answers.iter().filter(|answer| matches!(answer, StatusAnswer::Bad { .. })).count() as u64)
+        for answer in answers {
+            if let StatusAnswer::Bad { url, error } = answer {
+                bad.number += 1;
+                bad.first.get_or_insert((url, error));
+            }
+        }
+        Ok(())
     }
 }
 

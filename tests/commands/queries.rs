@@ -38,7 +38,14 @@ fn loaded() -> OwnServer {
 fn queries_are_answered_for_people_and_programs() {
     let server = loaded();
     let output = ask(&server, &["status", A, B, "http://d.example/", "nonsense"]);
-    assert_eq!((code(&output), errors(&output).as_str()), (5, "doppel: 1 is no page URL\n"));
+    assert_eq!(code(&output), 5);
+    assert!(
+        errors(&output).starts_with("doppel: nonsense is no page URL: not an abs"),
+        "{}",
+        errors(&output)
+    );
+    let several = errors(&ask(&server, &["status", "nonsense", A, "more"]));
+    assert!(several.starts_with("doppel: 2 are no page URLs, the first of them nonsense: "), "{several}");
     let human = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = human.lines().collect();
     assert!(lines[0].starts_with("winner ") && lines[0].contains(A), "{human}");
