@@ -63,8 +63,9 @@ pub struct EngineArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub index_nodes: u32,
     /// The least time between two snapshots of the index, and of the table that answers questions about a status; the next
-    /// start goes on from them. They are written when 1/32 of the contents has changed or an hour has passed, and at the end.
-    #[arg(long, value_name = "TIME", default_value_t = Span(doppel_tier2::SNAPSHOT_PAUSE))]
+    /// start goes on from them. They are written when 1/32 of the contents has changed or an hour has passed, and at the end;
+    /// with 0s as often as so much has changed.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value_t = Span(doppel_tier2::SNAPSHOT_PAUSE))]
     pub snapshot_every: Span,
     /// Dimensions of the length vector that pages are placed by, 1 to 8. The groups do not depend on
     /// it.
@@ -83,17 +84,17 @@ pub struct EngineArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub low_cohesion_percent: u8,
     /// How long a dead page is kept on record. During that time an older version of it is recognised as stale.
-    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.dead))]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value_t = Span(Retention::DEFAULT.dead))]
     pub keep_dead: Span,
     /// How long the change feed says that a purged page is unknown. A consumer that reads the feed less often must begin
     /// anew.
-    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.purged))]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value_t = Span(Retention::DEFAULT.purged))]
     pub keep_purged: Span,
     /// How long the id of a merged group still leads to its members, once nothing inside needs it.
-    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.merged))]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value_t = Span(Retention::DEFAULT.merged))]
     pub keep_merged: Span,
     /// How long the trail of applied repairs is kept: when, by whom, and what came of them; 0d for not at all.
-    #[arg(long, value_name = "TIME", default_value_t = Span(Retention::DEFAULT.audit))]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value_t = Span(Retention::DEFAULT.audit))]
     pub keep_audit: Span,
 }
 

@@ -1,4 +1,4 @@
-//! A length of time on the command line: `30d`, `12h`, `90m`, `45s`.
+//! A length of time on the command line: `30d`, `12h`, `5m`, `45s`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub struct Span(pub Duration);
 #[derive(Debug, thiserror::Error)]
 pub enum SpanError {
     /// Not a number and a unit.
-    #[error("a number and a unit are expected, as in 30d, 12h, 90m or 45s")]
+    #[error("a number and a unit are expected, as in 30d, 12h, 5m or 45s")]
     Form,
     /// Longer than is taken.
     #[error("at most 36525d, a century, is possible")]

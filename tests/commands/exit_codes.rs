@@ -22,6 +22,8 @@ fn exit_codes_say_what_happened() {
         ("--listen", "localhost:80", "an IP address and a port are expected, such as 127.0.0.1:7700"),
         ("--listen", "203.0.113.7:7702", "--listen takes an address of this machine"),
         ("--pending-max", "0", "a number of at least 1000 is expected"),
+        ("--snapshot-every", "-1s", "a number and a unit are expected, as in 30d, 12h, 5m or 45s"),
+        ("--keep-dead", "-1d", "a number and a unit are expected"),
     ] {
         let wrong = run(["serve", "--data", "none", option, value]);
         assert!(errors(&wrong).contains(says), "{}", errors(&wrong));
