@@ -36,9 +36,9 @@ const FLUSH_STEP: Duration = Duration::from_secs(60);
 /// Post crawls to a server.
 ///
 /// Waits while the server is busy or away. May be repeated after an interruption: what the server has is
-/// `unchanged` then. It records no deaths of files: a page of a directory whose file has gone since an earlier
-/// load stays live until a push says `dead`. (`doppel dedup --data DIR --prune` records them, in a data
-/// directory that no server uses.)
+/// `unchanged` then, and a version older than that on record is `stale` and not taken. It records no deaths of
+/// files: a page of a directory whose file has gone since an earlier load stays live until a push says `dead`.
+/// (`doppel dedup --data DIR --prune` records them, in a data directory that no server uses.)
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
