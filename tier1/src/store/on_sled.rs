@@ -8,6 +8,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{Store, StoreError, Write};
 use crate::files::sync_directory;
@@ -17,6 +19,10 @@ const CACHE_BYTES: u64 = 128 << 20;
 
 /// What one of very many databases has.
 const CACHE_BYTES_MIN: u64 = 4 << 20;
+
+/// How long the engine's threads may hold a database that this process has closed, and how often it is tried.
+const CLOSING: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The engine's file of rows.
 const FILE: &str = "db";
@@ -56,9 +62,15 @@ impl Sled {
             .cache_capacity(cache)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms(None);
-        let db = guarded(dir, "opening", || config.open())?
-            .map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error)))?;
-        Ok(Self { db, dir: dir.to_owned() })
+        let deadline = Instant::now() + CLOSING;
+        loop {
+            let opened = guarded(dir, "opening", || config.open())?;
+            match opened.map_err(|error| configuration(dir).unwrap_or_else(|| failure(dir, error))) {
+                Ok(db) => return Ok(Self { db, dir: dir.to_owned() }),
+                Err(StoreError::InUse) if Instant::now() < deadline => thread::sleep(LOOK),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Puts a row outside of any batch. Several threads may, at the same time.
