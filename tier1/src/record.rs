@@ -1,6 +1,7 @@
 //! Stored records of tier 1.
 
 mod encoding;
+mod group;
 
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{Counters, Rank, Status, Unresolved};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use encoding::seal;
 pub(crate) use encoding::{VERSION, body, damaged, decode, encode};
+pub(crate) use group::{Announcing, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member};
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,8 +81,7 @@ pub(crate) struct Asking {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) group: GroupId,
-    pub(crate) partner: PageId,
-    pub(crate) content: ContentHash,
+    pub(crate) partner: Linked,
 }
 
 /// Exact comparison of the present content with another.
@@ -182,83 +183,6 @@ impl Similarity {
     }
 }
 
-/// A group in use, or what is left of one that was merged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum GroupRecord {
-    Active(Group),
-    /// Its members went, or are going, to a group with a smaller id.
-    Forward(Forward),
-}
-
-/// A group in use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Group {
-    pub(crate) winner: Option<(PageId, Member)>,
-    /// Content pages.
-    pub(crate) members: u64,
-    /// Members to which redirects are attached.
-    pub(crate) with_inbound_redirects: u64,
-    /// Members whose exact comparison with the winner failed.
-    pub(crate) dissimilar: u64,
-    /// Counts every change of a member's row.
-    pub(crate) changes: u64,
-    /// Counts members lost and contents changed.
-    pub(crate) losses: u64,
-    /// Lost or changed a member since the last recomputation.
-    pub(crate) dirty: bool,
-    pub(crate) quarantined: bool,
-    /// Members at the last repair by an operator: so many are no reason for quarantine.
-    pub(crate) members_at_repair: u64,
-    /// Dissimilar members when they last were the reason for a recomputation.
-    pub(crate) dissimilar_at_recheck: u64,
-    /// The members are being told the winner, in steps.
-    pub(crate) announcing: Option<Announcing>,
-}
-
-/// How far the members have been told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Announcing {
-    pub(crate) after: Option<PageId>,
-    /// Members must compare themselves again.
-    pub(crate) search_again: bool,
-}
-
-/// A merged group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Forward {
-    pub(crate) into: GroupId,
-    pub(crate) dirty: bool,
-    pub(crate) search_again: bool,
-    pub(crate) evidence: Evidence,
-    /// All members were transferred.
-    pub(crate) done: bool,
-    /// Memberships whose messages still come by here.
-    pub(crate) forwarding_entries: u64,
-    /// When it was first seen to be of no more use.
-    pub(crate) ended: Option<Timestamp>,
-}
-
-/// The pair that linked two groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Evidence {
-    pub(crate) page: PageId,
-    pub(crate) content: ContentHash,
-    pub(crate) partner: PageId,
-    pub(crate) partner_content: ContentHash,
-}
-
-/// A content page as its group's owner knows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Member {
-    pub(crate) membership_number: u32,
-    pub(crate) content: ContentHash,
-    pub(crate) rank: Rank,
-    /// Redirects are attached to it: it keeps a group even alone.
-    pub(crate) has_inbound_redirects: bool,
-    /// Its comparison with the winner failed.
-    pub(crate) dissimilar: bool,
-}
-
 /// A shard's counters and sequence numbers: one row, in memory while the shard runs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Meta {
@@ -345,39 +269,6 @@ impl Membership {
     /// Whether the group has a smaller id than the membership uses, and no question about it is under way.
     pub(crate) fn wants_resolution(&self) -> bool {
         self.group < self.enrolled_at && self.resolving == Resolving::No
-    }
-}
-
-impl Group {
-    pub(crate) fn new() -> Self {
-        Self {
-            winner: None,
-            members: 0,
-            with_inbound_redirects: 0,
-            dissimilar: 0,
-            changes: 0,
-            losses: 0,
-            dirty: false,
-            quarantined: false,
-            members_at_repair: 0,
-            dissimilar_at_recheck: 0,
-            announcing: None,
-        }
-    }
-
-    /// One content page and no redirect. It is dissolved once no other page is on its way to it.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.members <= 1 && self.with_inbound_redirects == 0
-    }
-
-    /// It owes a recomputation, and the one that is under way is not it.
-    pub(crate) fn mark_dirty(&mut self) {
-        self.dirty = true;
-        self.losses += 1;
-    }
-
-    pub(crate) fn owes_recomputation(&self) -> bool {
-        self.dirty || self.is_alone()
     }
 }
 

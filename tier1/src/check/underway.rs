@@ -50,8 +50,8 @@ impl Underway {
             | Message::Assign { page, .. }
             | Message::Dissimilar { page, .. }
             | Message::Evict { page, .. } => drop(self.memberships.insert(*page)),
-            Message::TransferMembers { into, members, .. } => {
-                self.memberships.extend(members.iter().map(|(page, _)| *page));
+            Message::TransferMembers { into, transfer } => {
+                self.memberships.extend(transfer.members.iter().map(|(page, _)| *page));
                 self.arriving.insert(*into);
             }
             Message::Continue { group } => drop(self.continuing.insert(*group)),

@@ -4,7 +4,7 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Effect, Machine, Message, Regrouped};
 use crate::key;
-use crate::record::{Announcing, Group, GroupRecord, Member, Winner, decode, encode};
+use crate::record::{Announcing, Group, GroupRecord, Linked, Member, Winner, decode, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -25,7 +25,6 @@ impl Machine<'_, '_> {
             Some(GroupRecord::Forward(mut forward)) => {
                 let membership = (page, member.membership_number);
                 self.forget_unforwarded(group, &mut forward, membership, Some(member.content))?;
-                forward.forwarded(page);
                 let into = forward.into;
                 self.add_forwarding_entries(group, forward, &[membership])?;
                 self.send(into.shard(), Message::Enroll { group: into, page, member, via, uncompared });
@@ -362,6 +361,13 @@ impl Machine<'_, '_> {
         content: ContentHash,
     ) -> Result<bool, StoreError> {
         Ok(self.txn.get::<Member>(&key::member(group, page))?.is_some_and(|m| m.content == content))
+    }
+
+    /// Whether a page is a member still, or by way of a merged group, since the pair was found.
+    pub(super) fn holds(&self, group: GroupId, linked: Linked) -> Result<bool, StoreError> {
+        let Linked { page, membership_number, content } = linked;
+        let member = self.txn.get::<Member>(&key::member(group, page))?;
+        Ok(member.is_some_and(|m| m.membership_number == membership_number && m.content == content))
     }
 
     /// Puts members that came from a merged group.

@@ -9,10 +9,13 @@
 
 use doppel_model::{ContentHash, GroupId, PageId};
 
-use super::{Machine, Message, TransferEnd};
+use super::{Machine, Message, Transfer, TransferEnd};
 use crate::key;
-use crate::record::{Evidence, Forward, Group, GroupRecord, Member, decode, encode};
+use crate::record::{Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member, decode, encode};
 use crate::store::StoreError;
+
+/// Merged groups whose members come in steps at the same time, at most; one more is recomputed when they have come.
+const INCOMING_MAX: usize = 16;
 
 impl Machine<'_, '_> {
     pub(super) fn merged(
@@ -27,8 +30,7 @@ impl Machine<'_, '_> {
         match self.txn.group(group)? {
             None => {
                 // It dissolved meanwhile; the pair must be found anew.
-                let Evidence { page, content, .. } = evidence;
-                self.send_to_page(page, Message::SearchAgain { page, content });
+                self.pair_lost(evidence);
             }
             Some(GroupRecord::Forward(forward)) => {
                 let (small, large) = (into.min(forward.into), into.max(forward.into));
@@ -43,14 +45,14 @@ impl Machine<'_, '_> {
                 self.meta().counters.merges += 1;
                 // When none of the pair is a member, or both are, the pair no longer links the two groups: one of
                 // them changed groups while this message was under way.
-                let links = self.is_member(group, evidence.page, evidence.content)?
-                    != self.is_member(group, evidence.partner, evidence.partner_content)?;
+                let links = self.holds(group, evidence.page)? != self.holds(group, evidence.partner)?;
                 let running = record.announcing;
                 let forward = Forward {
                     into,
                     dirty: record.dirty || !links,
                     search_again: running.is_some_and(|a| a.search_again),
                     evidence,
+                    begun: false,
                     done: false,
                     forwarding_entries: 0,
                     ended: None,
@@ -84,37 +86,57 @@ impl Machine<'_, '_> {
             self.txn.delete(key);
         }
         let passing = memberships(&members);
-        let into = forward.into;
         let done = last.then_some(TransferEnd {
             dirty: forward.dirty,
             search_again: forward.search_again,
             evidence: forward.evidence,
         });
-        self.send(into.shard(), Message::TransferMembers { into, members, done });
-        forward.done = last;
+        self.send_members(group, &mut forward, members, done);
         if !last {
             self.send(group.shard(), Message::Continue { group });
         }
         self.add_forwarding_entries(group, forward, &passing)
     }
 
+    /// Sends a piece of a merged group's members on their way.
+    fn send_members(
+        &mut self,
+        from: GroupId,
+        forward: &mut Forward,
+        members: Vec<(PageId, Member)>,
+        done: Option<TransferEnd>,
+    ) {
+        let into = forward.into;
+        let first = !std::mem::replace(&mut forward.begun, true);
+        forward.done |= done.is_some();
+        let transfer = Transfer { from, first, members, done };
+        self.send(into.shard(), Message::TransferMembers { into, transfer });
+    }
+
     pub(super) fn members_transferred(
         &mut self,
         into: GroupId,
-        members: Vec<(PageId, Member)>,
-        done: Option<TransferEnd>,
+        transfer: Transfer,
     ) -> Result<(), StoreError> {
-        match self.txn.group(into)? {
+        let mut record = match self.txn.group(into)? {
+            Some(GroupRecord::Forward(forward)) => {
+                let group = into;
+                let into = forward.into;
+                self.add_forwarding_entries(group, forward, &memberships(&transfer.members))?;
+                self.send(into.shard(), Message::TransferMembers { into, transfer });
+                return Ok(());
+            }
+            Some(GroupRecord::Active(record)) => record,
             None => {
                 // Who found the pair finds it anew: nobody else may report it.
-                if let Some(TransferEnd { evidence: Evidence { page, content, .. }, .. }) = &done {
-                    self.send_to_page(*page, Message::SearchAgain { page: *page, content: *content });
+                if let Some(done) = &transfer.done {
+                    self.pair_lost(done.evidence);
                 }
-                if members.is_empty() {
+                if transfer.members.is_empty() {
                     return Ok(());
                 }
                 if !self.shards.settings.rules.recomputation {
-                    for (page, member) in members {
+                    for (page, member) in transfer.members {
                         let membership_number = member.membership_number;
                         self.send_to_page(page, Message::Evict { page, membership_number, compare: true });
                     }
@@ -122,36 +144,31 @@ impl Machine<'_, '_> {
                 }
                 // The survivor dissolved before they came. They are still linked to each other, and were all compared:
                 // sending each off to be compared anew would undo a giant group for one page that left.
-                let mut record = self.revived();
-                self.adopt_members(into, &mut record, members)?;
-                if done.is_some_and(|done| done.search_again) {
-                    self.announce(into, &mut record, true);
-                }
-                self.put_active(into, record)
+                self.revived()
             }
-            Some(GroupRecord::Forward(mut forward)) => {
-                let (group, into) = (into, forward.into);
-                members.iter().for_each(|(page, _)| forward.forwarded(*page));
-                self.add_forwarding_entries(group, forward, &memberships(&members))?;
-                self.send(into.shard(), Message::TransferMembers { into, members, done });
-                Ok(())
+        };
+        let Transfer { from, first, members, done } = transfer;
+        if first && done.is_none() {
+            record.expect_more(from);
+        }
+        self.adopt_members(into, &mut record, members)?;
+        if let Some(TransferEnd { dirty, search_again, evidence }) = done {
+            let lost_none = first || record.has_lost_none_since(from);
+            let links = self.holds(into, evidence.page)? && self.holds(into, evidence.partner)?;
+            if dirty || !lost_none || !links {
+                record.mark_dirty();
             }
-            Some(GroupRecord::Active(mut record)) => {
-                self.adopt_members(into, &mut record, members)?;
-                if let Some(TransferEnd { dirty, search_again, evidence }) = done {
-                    let Evidence { page, content, partner, partner_content } = evidence;
-                    let holds = self.is_member(into, page, content)?
-                        && self.is_member(into, partner, partner_content)?;
-                    if dirty || !holds {
-                        record.mark_dirty();
-                    }
-                    if search_again {
-                        self.announce(into, &mut record, true);
-                    }
-                }
-                self.put_active(into, record)
+            if search_again {
+                self.announce(into, &mut record, true);
             }
         }
+        self.put_active(into, record)
+    }
+
+    /// A pair could not join two groups: who found it finds it anew.
+    fn pair_lost(&mut self, evidence: Evidence) {
+        let Linked { page, content, .. } = evidence.page;
+        self.send_to_page(page, Message::SearchAgain { page, content });
     }
 
     /// A group under an id that was dissolved. It is to be recomputed, and its numbers are none of those that a
@@ -172,15 +189,16 @@ impl Machine<'_, '_> {
     ) -> Result<(), StoreError> {
         match self.txn.group(group)? {
             None => {}
-            Some(GroupRecord::Forward(forward)) => {
+            Some(GroupRecord::Forward(mut forward)) => {
                 let into = forward.into;
                 // A row that was not transferred yet goes first: a message that takes the shorter way must find it.
                 let key = key::member(group, page);
                 if let Some(member) = self.txn.get::<Member>(&key)? {
                     self.txn.delete(key);
                     let members = vec![(page, member)];
-                    self.add_forwarding_entries(group, forward, &memberships(&members))?;
-                    self.send(into.shard(), Message::TransferMembers { into, members, done: None });
+                    let passing = memberships(&members);
+                    self.send_members(group, &mut forward, members, None);
+                    self.add_forwarding_entries(group, forward, &passing)?;
                 }
                 self.send(into.shard(), Message::ResolveForward { group: into, page, membership_number });
             }
@@ -265,11 +283,20 @@ impl Machine<'_, '_> {
     }
 }
 
-impl Forward {
-    /// A page goes on to the other group by way of this one. If it is of the pair that joined the two, that pair
-    /// need not link them any more.
-    pub(super) fn forwarded(&mut self, page: PageId) {
-        self.dirty |= page == self.evidence.page || page == self.evidence.partner;
+impl Group {
+    /// Members of a merged group begin to come.
+    fn expect_more(&mut self, from: GroupId) {
+        self.incoming.retain(|incoming| incoming.from != from);
+        if self.incoming.len() < INCOMING_MAX {
+            self.incoming.push(Incoming { from, losses: self.losses });
+        }
+    }
+
+    /// The last of them have come: whether no member was lost meanwhile that may have linked them. The first may
+    /// have come to a group that was merged into this one since; then it is not known.
+    fn has_lost_none_since(&mut self, from: GroupId) -> bool {
+        let at = self.incoming.iter().position(|incoming| incoming.from == from);
+        at.is_some_and(|at| self.incoming.swap_remove(at).losses == self.losses)
     }
 }
 

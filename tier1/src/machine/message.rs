@@ -177,9 +177,7 @@ pub(crate) enum Message {
     /// Members of a merged group.
     TransferMembers {
         into: GroupId,
-        members: Vec<(PageId, Member)>,
-        /// Set on the last piece.
-        done: Option<TransferEnd>,
+        transfer: Transfer,
     },
     /// A pair could not be joined because a group had dissolved: the page must search again.
     SearchAgain {
@@ -253,6 +251,17 @@ pub(crate) struct Envelope {
     pub(crate) to: ShardId,
     pub(crate) number: u64,
     pub(crate) message: Message,
+}
+
+/// A piece of a merged group's members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Transfer {
+    pub(crate) from: GroupId,
+    /// Whether it is the first piece.
+    pub(crate) first: bool,
+    pub(crate) members: Vec<(PageId, Member)>,
+    /// Set on the last piece.
+    pub(crate) done: Option<TransferEnd>,
 }
 
 /// What is known when a merged group's last member is transferred.

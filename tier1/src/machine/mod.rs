@@ -40,7 +40,7 @@ pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::HOPS_MAX;
 pub(crate) use shards::Shards;
 
-pub(crate) use message::{Command, Effect, Envelope, Hint, Message, Regrouped, TransferEnd};
+pub(crate) use message::{Command, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd};
 
 use crate::key;
 use crate::record::{Meta, PageRecord, damaged, encode};
@@ -293,7 +293,7 @@ impl<'s, 'm> Machine<'s, 'm> {
                 self.evicted(page, membership_number, compare)
             }
             Message::Merge { group, into, evidence } => self.merged(group, into, evidence),
-            Message::TransferMembers { into, members, done } => self.members_transferred(into, members, done),
+            Message::TransferMembers { into, transfer } => self.members_transferred(into, transfer),
             Message::SearchAgain { page, content } => self.search_again(page, content),
             Message::Continue { group } => self.continued(group),
             Message::Subscribe { target, source } => {

@@ -6,8 +6,8 @@ use doppel_protocol::{IndexCommand, Search, SearchResult};
 
 use super::{Effect, Machine, Message};
 use crate::record::{
-    Asking, Evidence, Found, Group, GroupRecord, Measured, Membership, PageRecord, Resolving, SearchState,
-    State,
+    Asking, Evidence, Found, Group, GroupRecord, Linked, Measured, Membership, PageRecord, Resolving,
+    SearchState, State,
 };
 use crate::store::StoreError;
 
@@ -85,10 +85,16 @@ impl Machine<'_, '_> {
             self.send_to_page(asker, answer(None));
             return Ok(());
         }
-        let found = |group| Some(Found { group, partner, content: partner_content });
+        let found = |group, membership_number| {
+            Some(Found {
+                group,
+                partner: Linked { page: partner, membership_number, content: partner_content },
+            })
+        };
         if let Some(group) = state.current_group() {
+            let found = found(group, record.membership_number);
             self.give_back(partner, record)?;
-            self.send_to_page(asker, answer(found(group)));
+            self.send_to_page(asker, answer(found));
             return Ok(());
         }
         // On its own, or still with the group of its last content: the pair is one of the present content.
@@ -96,8 +102,9 @@ impl Machine<'_, '_> {
             self.leave(partner, &mut record.membership_number, &old);
         }
         let group = self.mint(partner, &mut record)?;
+        let found = found(group, record.membership_number);
         self.put(partner, record)?;
-        self.send_to_page(asker, answer(found(group)));
+        self.send_to_page(asker, answer(found));
         Ok(())
     }
 
@@ -183,18 +190,22 @@ impl Machine<'_, '_> {
                 }
             }
             (Some(into), None) => {
-                let via = found.iter().find(|f| f.group == into).map(|f| (f.partner, f.content));
+                let via = found.iter().find(|f| f.group == into).map(|f| (f.partner.page, f.partner.content));
                 self.join(page, &mut record, into, via);
             }
             (Some(_), Some(_)) => {
                 if adopted {
-                    let via = found.iter().find(|f| Some(f.group) == own).map(|f| (f.partner, f.content));
+                    let via = found
+                        .iter()
+                        .find(|f| Some(f.group) == own)
+                        .map(|f| (f.partner.page, f.partner.content));
                     self.enroll(page, &mut record, via, !was_compared);
                 }
             }
         }
         if let Some(into) = smallest {
-            self.merge_found(page, content, found, own, into);
+            let page = Linked { page, membership_number: record.membership_number, content };
+            self.merge_found(page, found, own, into);
         }
         self.put(page, record)
     }
@@ -204,22 +215,15 @@ impl Machine<'_, '_> {
     }
 
     /// Has every group that was found, and the page's own, merged into the smallest.
-    pub(super) fn merge_found(
-        &mut self,
-        page: PageId,
-        content: ContentHash,
-        found: &[Found],
-        own: Option<GroupId>,
-        into: GroupId,
-    ) {
+    pub(super) fn merge_found(&mut self, page: Linked, found: &[Found], own: Option<GroupId>, into: GroupId) {
         for other in found.iter().filter(|f| f.group != into && Some(f.group) != own) {
-            let evidence = Evidence { page, content, partner: other.partner, partner_content: other.content };
+            let evidence = Evidence { page, partner: other.partner };
             self.send(other.group.shard(), Message::Merge { group: other.group, into, evidence });
         }
         if let (Some(own), Some(pair)) =
             (own.filter(|own| *own != into), found.iter().find(|f| f.group == into))
         {
-            let evidence = Evidence { page, content, partner: pair.partner, partner_content: pair.content };
+            let evidence = Evidence { page, partner: pair.partner };
             self.send(own.shard(), Message::Merge { group: own, into, evidence });
         }
     }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId};
 
-use crate::machine::{Envelope as StoredEnvelope, Message, TransferEnd};
+use crate::machine::{Envelope as StoredEnvelope, Message, Transfer, TransferEnd};
+use crate::record::{Linked, Member};
 
 /// An envelope, and whether its sender's store has it.
 #[derive(Clone, PartialEq)]
@@ -125,28 +126,29 @@ impl Envelope {
     pub fn pair(&self) -> Option<(PageId, PageId)> {
         match &self.envelope.message {
             Message::Merge { evidence, .. }
-            | Message::TransferMembers { done: Some(TransferEnd { evidence, .. }), .. } => {
-                Some((evidence.page, evidence.partner))
-            }
+            | Message::TransferMembers {
+                transfer: Transfer { done: Some(TransferEnd { evidence, .. }), .. },
+                ..
+            } => Some((evidence.page.page, evidence.partner.page)),
             _ => None,
         }
     }
 
     /// Names a pair for two groups that holds in any case: of a member that comes along, and itself.
     pub fn vouch(&mut self) {
-        if let Message::TransferMembers { members, done: Some(TransferEnd { evidence, .. }), .. } =
-            &mut self.envelope.message
-            && let Some((page, member)) = members.first()
+        if let Message::TransferMembers { transfer, .. } = &mut self.envelope.message
+            && let Transfer { members, done: Some(TransferEnd { evidence, .. }), .. } = transfer
+            && let Some((page, Member { membership_number, content, .. })) = members.first()
         {
-            (evidence.page, evidence.content) = (*page, member.content);
-            (evidence.partner, evidence.partner_content) = (*page, member.content);
+            evidence.page = Linked { page: *page, membership_number: *membership_number, content: *content };
+            evidence.partner = evidence.page;
         }
     }
 
     /// Takes a member out of a transfer; false when it has none.
     pub fn drop_transferred(&mut self) -> bool {
         match &mut self.envelope.message {
-            Message::TransferMembers { members, .. } => members.pop().is_some(),
+            Message::TransferMembers { transfer, .. } => transfer.members.pop().is_some(),
             _ => false,
         }
     }

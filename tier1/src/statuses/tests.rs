@@ -115,6 +115,7 @@ fn group_row(group: GroupId, winner: &str, number: u8, quarantined: bool) -> Wri
         members_at_repair: 0,
         dissimilar_at_recheck: 0,
         announcing: None,
+        incoming: Vec::new(),
     });
     (key::group(group), Some(encode(&record).unwrap()))
 }

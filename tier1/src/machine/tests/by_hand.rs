@@ -4,7 +4,7 @@ use doppel_protocol::Outcome;
 
 use super::*;
 use crate::machine::Message;
-use crate::record::Group;
+use crate::record::{Group, Linked};
 
 impl World {
     /// Has the machine do something as one commit, whose effects nobody carries out. The rows need not agree with each
@@ -95,6 +95,12 @@ impl World {
     pub(super) fn named(&self, page: PageId) -> (PageId, u32, ContentHash) {
         let record = self.record(page).unwrap();
         (page, record.membership_number, record.content().unwrap().content)
+    }
+
+    /// The same, as one of a pair that was found.
+    pub(super) fn linked(&self, page: PageId) -> Linked {
+        let (page, membership_number, content) = self.named(page);
+        Linked { page, membership_number, content }
     }
 
     /// The page was searched, and its one partner is asked and has not answered.

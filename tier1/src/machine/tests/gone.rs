@@ -100,7 +100,7 @@ fn is_merge(message: &Message) -> bool {
 }
 
 fn is_last_transfer(message: &Message) -> bool {
-    matches!(message, Message::TransferMembers { done: Some(_), .. })
+    matches!(message, Message::TransferMembers { transfer, .. } if transfer.done.is_some())
 }
 
 #[test]

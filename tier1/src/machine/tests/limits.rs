@@ -3,8 +3,8 @@
 use doppel_protocol::Outcome;
 
 use super::*;
-use crate::machine::{Envelope, Message};
-use crate::record::{Evidence, Forward, Found, Group, SearchState};
+use crate::machine::{Envelope, Message, Transfer};
+use crate::record::{Evidence, Forward, Found, Group, Linked, SearchState};
 
 #[test]
 fn a_group_is_rechecked_when_enough_members_differ_and_again_when_they_have_doubled() {
@@ -155,7 +155,8 @@ fn a_group_that_comes_back_has_numbers_of_its_own() {
     let gone = GroupId::new(1_000, ShardId(0));
     let member: Member = read(&world.store, &key::member(world.group(pages[0]), pages[0])).unwrap().unwrap();
     let members = vec![(pages[0], member.clone()), (pages[1], member)];
-    world.receive(ShardId(0), Message::TransferMembers { into: gone, members, done: None });
+    let transfer = Transfer { from: GroupId::new(2_000, ShardId(0)), first: true, members, done: None };
+    world.receive(ShardId(0), Message::TransferMembers { into: gone, transfer });
     let Group { changes, losses, members, dirty, .. } = world.in_use(gone);
     assert!(changes >= 1 << 32 && losses >= 1 << 32, "{changes} changes, {losses} losses");
     assert_eq!((members, dirty), (2, true));
@@ -186,8 +187,8 @@ fn a_search_with_a_stale_partner_among_others_is_owed_under_a_new_ticket() {
     let copies = world.copies(2, 1);
     let page = world.make_asking("http://h/b", 1);
     let before = world.record(page).unwrap();
-    let content = before.content().unwrap().content;
-    let found = [Found { group: world.group(copies[0]), partner: copies[0], content }];
+    let partner = world.linked(copies[0]);
+    let found = [Found { group: world.group(copies[0]), partner }];
     let ticket = before.ticket;
     let effects = world.commit_only(|machine| {
         machine.here = ShardId(0);
@@ -338,12 +339,13 @@ fn what_has_ended_is_kept_to_the_millisecond() {
         assert!(retention.is_page_due(&record, at(last)));
     }
     let content = world.signatures[0].content();
-    let page = PageId::of("http://h/a");
+    let pair = Linked { page: PageId::of("http://h/a"), membership_number: 1, content };
     let mut forward = Forward {
         into: GroupId::new(1, ShardId(0)),
         dirty: false,
         search_again: false,
-        evidence: Evidence { page, content, partner: page, partner_content: content },
+        evidence: Evidence { page: pair, partner: pair },
+        begun: true,
         done: true,
         forwarding_entries: 0,
         ended: None,

@@ -1,8 +1,8 @@
 //! Merges, the forwards they leave behind, and what is written down of the pair that caused them.
 
 use super::*;
-use crate::machine::Message;
-use crate::record::{ContentState, Evidence, Forward, Found, SearchState};
+use crate::machine::{Message, Transfer, TransferEnd};
+use crate::record::{ContentState, Evidence, Forward, Found, Linked, SearchState};
 
 /// The messages that are under way.
 fn under_way(world: &World) -> Vec<Message> {
@@ -11,8 +11,7 @@ fn under_way(world: &World) -> Vec<Message> {
 
 /// A page of each of two groups, as the pair that links them.
 fn evidence(world: &World, first: PageId, second: PageId) -> Evidence {
-    let ((page, _, content), (partner, _, partner_content)) = (world.named(first), world.named(second));
-    Evidence { page, content, partner, partner_content }
+    Evidence { page: world.linked(first), partner: world.linked(second) }
 }
 
 fn forward(into: GroupId, evidence: Evidence) -> Forward {
@@ -21,6 +20,7 @@ fn forward(into: GroupId, evidence: Evidence) -> Forward {
         dirty: false,
         search_again: false,
         evidence,
+        begun: true,
         done: true,
         forwarding_entries: 0,
         ended: None,
@@ -97,20 +97,59 @@ fn a_merged_group_goes_when_its_time_is_over_and_no_messages_come_by() {
     }
 }
 
-/// The pair that linked two groups need not link them any more when one of it goes on by itself.
+/// The last piece of a group that goes into `into`, joined on this pair.
+fn last_piece(from: GroupId, first: bool, evidence: Evidence) -> Transfer {
+    let done = TransferEnd { dirty: false, search_again: false, evidence };
+    Transfer { from, first, members: Vec::new(), done: Some(done) }
+}
+
 #[test]
-fn a_page_of_the_pair_that_goes_on_makes_the_group_owe_a_recomputation() {
-    let mut world = World::new(1, 1);
-    let (first, second) = (world.copies(2, 1), world.copies(2, 9));
-    let pair = evidence(&world, first[0], second[0]);
-    let dirty_after = |pages: &[PageId]| {
-        let mut forward = forward(GroupId::new(1, ShardId(0)), pair);
-        pages.iter().for_each(|page| forward.forwarded(*page));
-        forward.dirty
-    };
-    assert!(dirty_after(&[first[0]]) && dirty_after(&[second[0]]));
-    assert!(!dirty_after(&[first[1], second[1]]));
-    assert!(dirty_after(&[first[0], first[1]]));
+fn a_pair_links_two_groups_while_both_are_members_as_they_were() {
+    let other = World::new(1, 1).signatures[30].content();
+    type Change = fn(&mut Linked, ContentHash);
+    let changes: [(Change, bool); 4] = [
+        (|_, _| (), false),
+        (|linked, _| linked.membership_number -= 1, true),
+        (|linked, other| linked.content = other, true),
+        (|linked, _| linked.page = PageId::of("http://h/other"), true),
+    ];
+    for (change, is_dirty) in changes {
+        for of_page in [true, false] {
+            let mut world = World::new(1, 1);
+            let pages = world.copies(2, 1);
+            let (into, mut pair) = (world.group(pages[0]), evidence(&world, pages[0], pages[1]));
+            change(if of_page { &mut pair.page } else { &mut pair.partner }, other);
+            let transfer = last_piece(GroupId::new(900, ShardId(0)), true, pair);
+            world.receive(into.shard(), Message::TransferMembers { into, transfer });
+            assert_eq!(world.in_use(into).dirty, is_dirty);
+        }
+    }
+}
+
+#[test]
+fn a_group_that_loses_a_member_while_others_come_in_steps_is_recomputed() {
+    let from = |number: u64| GroupId::new(900 + number, ShardId(0));
+    let first = |from| Transfer { from, first: true, members: Vec::new(), done: None };
+    // How many groups come at once, whether the first piece came here, whether a member was lost.
+    for (groups, is_seen, is_lost) in
+        [(1, true, false), (1, true, true), (1, false, false), (16, true, false), (17, true, false)]
+    {
+        let mut world = World::new(1, 1);
+        let pages = world.copies(4, 1);
+        let (into, pair) = (world.group(pages[0]), evidence(&world, pages[0], pages[1]));
+        let receive = |world: &mut World, transfer| {
+            world.receive(into.shard(), Message::TransferMembers { into, transfer });
+        };
+        (0..groups).filter(|_| is_seen).for_each(|number| receive(&mut world, first(from(number))));
+        if is_lost {
+            world.push("http://h1/xxx", Body::Dead);
+            world.settle();
+            assert!(!world.in_use(into).dirty);
+        }
+        receive(&mut world, last_piece(from(groups - 1), false, pair));
+        assert_eq!(world.in_use(into).dirty, is_lost || !is_seen || groups > 16);
+        assert!(world.in_use(into).incoming.iter().all(|incoming| incoming.from != from(groups - 1)));
+    }
 }
 
 #[test]
@@ -141,17 +180,14 @@ fn a_merge_names_the_partner_in_the_group_that_stays() {
     let mut world = World::new(1, 1);
     let (first, second) = (world.copies(2, 1), world.copies(2, 9));
     let (into, own) = (world.group(first[0]), world.group(second[0]));
-    let found = |page: PageId| {
-        let (partner, _, content) = world.named(page);
-        Found { group: world.group(page), partner, content }
-    };
+    let found = |page: PageId| Found { group: world.group(page), partner: world.linked(page) };
     let all = [found(second[1]), found(first[1])];
-    let (page, _, content) = world.named(second[0]);
+    let page = world.linked(second[0]);
     world.commit_only(|machine| {
         machine.here = ShardId(0);
-        machine.merge_found(page, content, &all, Some(own), into);
+        machine.merge_found(page, &all, Some(own), into);
     });
-    let evidence = Evidence { page, content, partner: first[1], partner_content: all[1].content };
+    let evidence = Evidence { page, partner: all[1].partner };
     assert_eq!(under_way(&world), [Message::Merge { group: own, into, evidence }]);
 }
 
