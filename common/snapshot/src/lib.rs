@@ -5,8 +5,10 @@
 //! place of the one before.
 #![forbid(unsafe_code)]
 
+mod due;
 mod file;
 mod item;
 
+pub use due::{LOOK, is_due};
 pub use file::{BLOCK_MAX, Reader, Unreadable, Writer, damage, put, sync_name, verify};
 pub use item::Item;

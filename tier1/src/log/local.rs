@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// A file gets no further record from this length on, unless a test wants shorter ones.
 const FILE_BYTES: u64 = 16 << 20;
 
-/// The most that all logs of a process keep of records that only a start of the index would read.
+/// The most that all logs of a process keep of records that only a start of the index or of the status table would read.
 const KEPT_BYTES: u64 = 1 << 30;
 
 /// The ending of a file's name.

@@ -6,23 +6,16 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use doppel_snapshot::{LOOK, is_due};
+
 use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
 use crate::database::Reader;
 use crate::statuses::{Basis, Fill, damage};
 
-/// How often it is looked whether a snapshot is due.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// The least time between two looks.
 const LOOK_MIN: Duration = Duration::from_millis(20);
-
-/// Changed entries that are worth a snapshot, as a part of all.
-const PART: u64 = 32;
-
-/// A snapshot that is so old is followed by another one, whatever has changed.
-const OLD: Duration = Duration::from_secs(60 * 60);
 
 impl Tier1 {
     /// Fills the table of a range, and writes it to disk when that is due, until the service stops.
@@ -40,10 +33,8 @@ impl Tier1 {
             std::thread::park_timeout(LOOK.min(self.snapshot_pause).max(LOOK_MIN));
             let Some(changed) = table.changed() else { return };
             let (age, entries) = (last.elapsed(), table.len() as u64);
-            let is_worth = saved.is_none_or(|saved| {
-                changed > saved && (age >= OLD || (changed - saved).saturating_mul(PART) >= entries)
-            });
-            if is_worth && entries > 0 && age >= self.snapshot_pause {
+            let since = saved.map_or(entries, |saved| changed.saturating_sub(saved));
+            if since > 0 && entries > 0 && is_due(age, self.snapshot_pause, since, entries) {
                 self.save_statuses(owner);
                 (last, saved) = (Instant::now(), Some(changed));
             }

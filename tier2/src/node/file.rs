@@ -4,7 +4,8 @@
 //! and its bytes. A signature carries its own version and checksum, and its length follows from it, so
 //! nothing else is stored and every read is checked.
 //!
-//! Nothing is synced: the file is derived, and what is missing at the next start is fetched from tier 1.
+//! It is synced before a snapshot that names what is in it, and never else: the file is derived, and what is missing at the
+//! next start is fetched from tier 1.
 //! Whatever does not check ends the file there. The end of it is kept in memory until there is a
 //! megabyte to write. A failed write leaves a hole: what was in it is fetched when it is needed.
 

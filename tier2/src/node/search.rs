@@ -11,7 +11,7 @@
 //! members of a cluster choose the same center, and a search verifies that one and passes over the rest; a
 //! run of a large bucket at one step. Centers themselves are always compared, or the entries around them
 //! would not be covered.
-//! An entry that was never searched for in this process has no center, and one whose center has left has none any
+//! An entry that was never searched for since it came has no center, and one whose center has left has none any
 //! more; the first search that verifies it gives it one, the oldest of the partners and the entry that searches, after
 //! comparing these two. (Their pair may not have been reported, but tier 1 owes or has had a search of both, and the
 //! two are linked at the latest then; and when a center leaves, tier 1 compares its group again.) A center is named

@@ -5,22 +5,14 @@
 //! is asked to keep the records after the one before, so that a start finds in the log what has changed since.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use doppel_model::{PlanVersion, RangeId};
 use doppel_protocol::index_node::CallContext;
 use doppel_protocol::{LogPosition, Moment};
+use doppel_snapshot::{LOOK, is_due};
 
 use super::{Router, RouterError, lock, version};
-
-/// How often it is looked whether one is due.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// Changed pages that are worth a snapshot, as a part of all contents: it has all of them, and so costs as much.
-const PART: u64 = 32;
-
-/// A snapshot that is so old is followed by another one whatever has changed.
-const OLD: Duration = Duration::from_secs(60 * 60);
 
 /// What is known of snapshots.
 pub(super) struct Snapshots {
@@ -61,11 +53,12 @@ impl Router {
         }
         snapshots.last_look = Instant::now();
         let tended = self.watch(&mut snapshots).and_then(|()| {
-            let age = snapshots.last.elapsed();
-            let is_worth = snapshots.plan != Some(version(&self.plan()))
-                || self.orders_done().saturating_sub(snapshots.orders) >= self.contents() / PART
-                || age >= OLD;
-            if age >= self.config.snapshot_pause && is_worth { self.save(&mut snapshots) } else { Ok(()) }
+            let (age, contents) = (snapshots.last.elapsed(), self.contents());
+            let is_same_plan = snapshots.plan == Some(version(&self.plan()));
+            let changed =
+                if is_same_plan { self.orders_done().saturating_sub(snapshots.orders) } else { contents };
+            let is_due = is_due(age, self.config.snapshot_pause, changed, contents);
+            if is_due { self.save(&mut snapshots) } else { Ok(()) }
         });
         if let Err(error) = tended {
             tracing::debug!(%error, "no snapshot is written now");
