@@ -1,10 +1,14 @@
 //! The operator chooses how long obsolete data are kept.
 
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
 use std::process::Output;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{OwnServer, PATIENCE, run, wait_until};
+use crate::harness::pages::{html, text};
+use crate::harness::{OwnServer, PATIENCE, Server, run, wait_until};
 
 #[test]
 fn dead_pages_are_kept_as_long_as_configured() {
@@ -34,4 +38,40 @@ fn a_time_has_a_number_and_a_unit() {
     for default in ["[default: 30d]", "[default: 1d]"] {
         assert!(help.contains(default), "{default} is not in {help}");
     }
+}
+
+#[test]
+fn a_purge_leaves_no_signature_on_disk() {
+    let home = tempfile::tempdir().unwrap();
+    let signatures = home.path().join("tier1/range-0/signatures");
+    let bytes = || -> u64 {
+        let files = fs::read_dir(&signatures).unwrap();
+        files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+    };
+    let pages = |host: &str, seeds: Range<u64>| -> Vec<Value> {
+        let page =
+            |seed| json!({ "url": format!("http://{host}/{seed}"), "html": html("Title", &text(seed, 300)) });
+        seeds.map(page).collect()
+    };
+    let server = Server::start(home.path(), &[]);
+    server.push_all(&pages("kept.example", 0..10));
+    // Each page has had another content before.
+    server.push_all(&pages("gone.example", 100..150));
+    server.push_all(&pages("gone.example", 100..150).iter().zip(200..).map(replaced).collect::<Vec<_>>());
+    server.flush();
+    let before = bytes();
+    assert_eq!(server.post_json("/v1/purge", &json!({ "host": "gone.example" })), json!({ "purged": 50 }));
+    // Nothing is lost when it is killed before.
+    server.kill();
+    let server = Server::start(home.path(), &[]);
+    wait_until("the signatures to leave the files", PATIENCE, || (bytes() < before / 8).then_some(()));
+    assert_eq!(server.status("http://kept.example/3")["status"], "unique");
+    assert_eq!(server.status("http://gone.example/103")["status"], "unknown");
+    assert!(server.terminate());
+    assert!(run([Path::new("check"), home.path()]).status.success());
+}
+
+/// The same page with another content.
+fn replaced((page, seed): (&Value, u64)) -> Value {
+    json!({ "url": page["url"], "html": html("Title", &text(seed, 300)) })
 }

@@ -10,6 +10,7 @@
 //! | `unmoved` | the rows in memory |
 //! | `position` | how much of the log the store of rows has |
 //! | `mover` | moves rows, and trims log and signatures after |
+//! | `erasure` | has what a purge makes unused leave the files |
 //! | `open` | a start: the log is read from there on |
 //! | `changes` | what has changed since a record |
 //! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
@@ -20,6 +21,7 @@
 //! - what is in memory is bounded: a commit waits while there is too much of it.
 
 mod changes;
+mod erasure;
 mod mover;
 mod new;
 mod open;
@@ -63,6 +65,7 @@ struct Inner {
     moving: Mutex<mover::Moving>,
     /// Records of the log after these are of use to others, too.
     kept_after: changes::KeptAfter,
+    erasure: Mutex<erasure::Erasure>,
 }
 
 /// The end of the log.

@@ -33,7 +33,7 @@ const END: &[u8] = &[0xff; 8];
 pub(super) struct Moving {
     pub(super) applied: Applied,
     /// Files that go with the next position.
-    pub(super) replaced: Vec<Replaced>,
+    pub(super) replaced: Replaced,
 }
 
 /// The thread that moves rows.
@@ -161,7 +161,7 @@ fn run(inner: &Inner, signal: &Signal) {
         let moved = inner.move_rows();
         if moved.is_ok()
             && !stopping
-            && let Err(error) = inner.compact_if_worth()
+            && let Err(error) = inner.compact_if_worth().and_then(|()| inner.erase_if_owed())
         {
             tracing::warn!(%error, dir = %inner.dir.display(), "signatures that nobody uses stay on disk");
         }
@@ -209,9 +209,9 @@ impl Inner {
         // Until here they were read from memory.
         rows.keys().for_each(|key| self.recent.forget(key));
         self.rows.flush()?;
-        let log = moving.applied.log;
         let compacted_bytes = self.signatures.compacted_bytes();
-        self.note(&mut moving, Applied { log, position, signatures, compacted_bytes })?;
+        let applied = Applied { position, signatures, compacted_bytes, ..moving.applied.clone() };
+        self.note(&mut moving, applied)?;
         self.unmoved_mut().moved();
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Inner {
         self.rows.flush()?;
         let through = applied.position.index;
         moving.applied = applied;
-        moving.replaced.drain(..).for_each(|replaced| self.signatures.remove(&replaced));
+        self.signatures.remove(&mut moving.replaced);
         if let Some(log) = &mut lock(&self.commits).log {
             log.trim(through, self.kept_after.least())?;
         }
@@ -282,7 +282,7 @@ impl Inner {
         // Rows that are moved later name nothing in the files that go.
         let compacted_bytes = self.signatures.compacted_bytes();
         let applied = Applied { signatures, compacted_bytes, ..moving.applied.clone() };
-        moving.replaced.push(replaced);
+        moving.replaced.extend(replaced);
         self.note(&mut moving, applied)?;
         compacted
     }

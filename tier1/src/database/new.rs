@@ -107,6 +107,7 @@ impl NewDatabase {
             position: Position::default(),
             signatures: signatures.noted(),
             compacted_bytes: signatures.compacted_bytes(),
+            erasing: false,
         };
         rows.commit(vec![applied.write()?])?;
         rows.flush()?;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::changes::KeptAfter;
+use super::erasure::Erasure;
 use super::mover::{Mover, Moving, new_log};
 use super::position::Applied;
 use super::unmoved::Unmoved;
@@ -11,7 +12,7 @@ use super::{Commits, Database, Inner, id_of, is_signature, lock};
 use crate::files::{Directory, OnDisk, sync_directory};
 use crate::log::{Local, Log, Payload, Position, Record};
 use crate::range_map::{RangeMap, directories};
-use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
+use crate::signatures::{Replaced, SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Recent, Sled, Store, StoreError};
 
 /// Below the directory of a range.
@@ -106,6 +107,7 @@ impl Inner {
                     position: Position::default(),
                     signatures: Vec::new(),
                     compacted_bytes: 0,
+                    erasing: false,
                 };
                 rows.commit(vec![begun.write()?])?;
                 rows.flush()?;
@@ -137,7 +139,8 @@ impl Inner {
             signatures,
             commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last, failed: false }),
             unmoved: RwLock::new(unmoved),
-            moving: Mutex::new(Moving { applied, replaced: Vec::new() }),
+            erasure: Mutex::new(Erasure::new(applied.erasing)),
+            moving: Mutex::new(Moving { applied, replaced: Replaced::default() }),
             kept_after: KeptAfter::default(),
         })
     }

@@ -23,6 +23,8 @@ pub(super) struct Applied {
     pub(super) signatures: Vec<Noted>,
     /// Their bytes after they were last compacted.
     pub(super) compacted_bytes: u64,
+    /// What is not used of them is to be erased.
+    pub(super) erasing: bool,
 }
 
 impl Applied {

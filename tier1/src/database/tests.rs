@@ -1,5 +1,6 @@
 //! The database against a map in memory, killed at any call of its files.
 
+mod erasure;
 mod faults;
 mod volatile;
 
@@ -151,7 +152,7 @@ fn live(
         Vec::new()
     };
     for _ in 0..random.below(30) {
-        match random.below(10) {
+        match random.below(11) {
             0..5 => {
                 let writes = writes(random);
                 inner.commit(writes.clone()).map_err(dead).map_err(|_| writes.clone())?;
@@ -166,6 +167,10 @@ fn live(
                 random.shuffle(&mut readers);
                 inner.keep_log(readers[0], noted.as_ref().map(|(position, _)| position.index));
                 inner.keep_log(readers[1], None);
+            }
+            9 => {
+                drop(inner.begin_purge().map_err(dead)?);
+                inner.erase_if_owed().map_err(dead)?;
             }
             8 => check_changes(inner, dies, model, noted).map_err(dead)?,
             _ => check(inner, model, random).map_err(dead)?,

@@ -208,7 +208,10 @@ impl Tier1Api for Tier1 {
             let of_range = pages.iter().filter(|page| self.map.of_page(**page) == owner.id);
             let commands: Vec<_> = of_range.map(|page| Command::Purge { page: *page }).collect();
             if !commands.is_empty() {
-                self.apply(owner, commands)?;
+                match &owner.database {
+                    Some(database) => database.purge(|| self.apply(owner, commands))??,
+                    None => self.apply(owner, commands)?,
+                };
             }
         }
         Ok(known as u64)

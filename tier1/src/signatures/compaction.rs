@@ -78,7 +78,7 @@ impl Signatures {
         share: u64,
         between: &mut Between<'_>,
     ) -> (Replaced, Result<(), StoreError>) {
-        let mut replaced = Replaced(Vec::new());
+        let mut replaced = Replaced::default();
         let compacted = self.compact_closed(closed, used, share, &mut replaced, between);
         self.compacted.store(self.bytes(), Ordering::Relaxed);
         self.reopen();
@@ -116,13 +116,21 @@ impl Signatures {
         Ok(())
     }
 
-    /// Removes files whose signatures are elsewhere or not used. One that cannot be removed takes room, and does no harm.
-    pub(crate) fn remove(&self, replaced: &Replaced) {
-        for segment in &replaced.0 {
-            if let Err(error) = segment.remove(&*self.directory) {
+    /// Removes files whose signatures are elsewhere or not used. One that cannot be removed stays named, and does no harm.
+    pub(crate) fn remove(&self, replaced: &mut Replaced) {
+        replaced.0.retain(|segment| match segment.remove(&*self.directory) {
+            Ok(()) => false,
+            Err(error) => {
                 tracing::warn!(%error, "a file of signatures that nobody uses cannot be removed");
+                true
             }
-        }
+        });
+    }
+
+    /// Returns when files that were removed do not come back after a crash.
+    pub(crate) fn sync_removed(&self) -> Result<(), StoreError> {
+        let synced = self.directory.sync();
+        synced.map_err(|error| StoreError::of_file("sync the directory", self.directory.path(), &error))
     }
 
     /// Lets pages share signatures that were written before this start: those of the next segment after `learned`.
@@ -145,4 +153,15 @@ impl Signatures {
 }
 
 /// Files that were compacted.
+#[derive(Default)]
 pub(crate) struct Replaced(Vec<Arc<segment::Segment>>);
+
+impl Replaced {
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

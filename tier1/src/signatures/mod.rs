@@ -169,19 +169,31 @@ impl Signatures {
     ) -> Result<SignatureId, StoreError> {
         let end = writing.written + writing.buffer.len() as u32;
         if end.saturating_add(bytes) > self.segment_bytes && end > segment::FIRST {
-            self.write_out(writing)?;
-            // It is whole before there is another: only the last segment may end in what a crash has left.
-            writing.segment.sync(&*self.directory)?;
-            let number = writing.segment.number() + 1;
-            let segment = Arc::new(Segment::create(&*self.directory, number)?);
-            self.segments_mut().insert(number, Arc::clone(&segment));
-            *writing =
-                Writing { written: segment.length(), segment, buffer: std::mem::take(&mut writing.buffer) };
+            self.begin_next(writing)?;
         }
         let start = writing.written + writing.buffer.len() as u32;
         segment::append(&mut writing.buffer, start, signature);
         let offset = start + segment::HEAD_BYTES;
         Ok(SignatureId { segment: writing.segment.number(), offset, bytes })
+    }
+
+    /// Has what is written from here on go to a new segment, unless the last one is empty.
+    pub(crate) fn begin_segment(&self) -> Result<(), StoreError> {
+        let mut writing = lock(&self.writing);
+        let end = writing.written + writing.buffer.len() as u32;
+        if end > segment::FIRST { self.begin_next(&mut writing) } else { Ok(()) }
+    }
+
+    fn begin_next(&self, writing: &mut Writing) -> Result<(), StoreError> {
+        self.write_out(writing)?;
+        // It is whole before there is another: only the last segment may end in what a crash has left.
+        writing.segment.sync(&*self.directory)?;
+        let number = writing.segment.number() + 1;
+        let segment = Arc::new(Segment::create(&*self.directory, number)?);
+        self.segments_mut().insert(number, Arc::clone(&segment));
+        *writing =
+            Writing { written: segment.length(), segment, buffer: std::mem::take(&mut writing.buffer) };
+        Ok(())
     }
 
     /// Whether a signature that is there is this one.

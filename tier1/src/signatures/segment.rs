@@ -8,6 +8,7 @@
 //! and the old one goes after, so of two generations the later one is whole.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -325,7 +326,10 @@ impl Segment {
 
     /// Removes the file.
     pub(super) fn remove(&self, directory: &dyn Directory) -> Result<(), StoreError> {
-        let removed = directory.remove(&name(self.number, self.generation));
+        let removed = match directory.remove(&name(self.number, self.generation)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
         removed.map_err(|error| StoreError::of_file("remove signatures", directory.path(), &error))
     }
 }

@@ -23,9 +23,10 @@ fn an_id_survives_compaction_and_a_restart() {
         let mut used = Used::default();
         (0..60).filter(|number| kept(*number)).for_each(|number| used.add(ids[number]));
         let closed = signatures.close();
-        let (replaced, compacted) = signatures.compact(closed, used, 50 + round * 25, &mut || Ok(()));
+        let (mut replaced, compacted) = signatures.compact(closed, used, 50 + round * 25, &mut || Ok(()));
         compacted.unwrap();
-        signatures.remove(&replaced);
+        signatures.remove(&mut replaced);
+        assert!(replaced.is_empty());
         for (number, id) in ids.iter().enumerate() {
             let read = signatures.read(*id);
             assert!(
@@ -88,9 +89,10 @@ fn a_segment_that_is_filled_while_it_is_found_out_what_is_used_is_not_compacted(
     let ids: Vec<_> = (1..40).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     assert!(ids[38].segment > first.segment + 1);
-    let (replaced, compacted) = signatures.compact(closed, Used::default(), 100, &mut || Ok(()));
+    let (mut replaced, compacted) = signatures.compact(closed, Used::default(), 100, &mut || Ok(()));
     compacted.unwrap();
-    signatures.remove(&replaced);
+    signatures.remove(&mut replaced);
+    assert!(replaced.is_empty());
     for (number, id) in (1..).zip(ids) {
         assert_eq!(signatures.read(id).unwrap(), signature(number, 90));
     }
@@ -115,8 +117,9 @@ fn a_signature_is_counted_once_and_one_that_is_not_found_keeps_the_segment() {
     assert!(compacted.unwrap_err().to_string().contains("lacks signatures"));
     assert_eq!(directory.files().len(), files, "nothing unfinished is left");
     assert_eq!(signatures.read(ids[1]).unwrap(), signature(1, 90));
-    let (replaced, compacted) = compact(&[ids[0]; 20]);
+    let (mut replaced, compacted) = compact(&[ids[0]; 20]);
     compacted.unwrap();
-    signatures.remove(&replaced);
+    signatures.remove(&mut replaced);
+    assert!(replaced.is_empty());
     assert!(signatures.read(ids[1]).is_err() && signatures.read(ids[0]).is_ok());
 }
