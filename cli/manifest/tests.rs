@@ -129,7 +129,10 @@ fn other_versions_are_named() {
         Manifest::read(&serde_json::to_vec(&sealed).unwrap(), path).unwrap_err()
     };
     let newer = read(serde_json::json!({"format": FORMAT + 1, "more": true}));
-    assert!(matches!(newer, ManifestError::Format { found, .. } if found == u64::from(FORMAT) + 1), "{newer}");
+    assert!(
+        matches!(newer, ManifestError::Format { found, .. } if found == u64::from(FORMAT) + 1),
+        "{newer}"
+    );
     let older = read(serde_json::json!({"format": 1, "shards": 4}));
     let says = format!("format 1, and this program reads format {FORMAT}; load the pages");
     assert!(older.to_string().contains(&says), "{older}");

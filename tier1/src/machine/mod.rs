@@ -15,6 +15,7 @@
 //! - A content that was never compared to the end and leaves a group makes the members that stay search
 //!   again: tier 2 may have left out a partner on the strength of it.
 
+mod announce;
 mod audit;
 mod counts;
 mod group;

@@ -1,0 +1,66 @@
+//! Telling the members of a group who its winner is.
+
+use doppel_model::{GroupId, PageId};
+
+use super::{Machine, Message};
+use crate::key;
+use crate::record::{Announcing, Group, GroupRecord, Member, Winner, decode};
+use crate::store::StoreError;
+
+impl Machine<'_, '_> {
+    /// Tells all members the winner, in steps, from the start.
+    pub(super) fn announce(&mut self, group: GroupId, record: &mut Group, search_again: bool) {
+        let running = record.announcing;
+        record.announcing = Some(Announcing {
+            after: None,
+            search_again: search_again || running.is_some_and(|a| a.search_again),
+        });
+        if running.is_none() {
+            self.send(group.shard(), Message::Continue { group });
+        }
+    }
+
+    /// One step of telling, or of transferring.
+    pub(super) fn continued(&mut self, group: GroupId) -> Result<(), StoreError> {
+        let mut record = match self.txn.group(group)? {
+            None => return Ok(()),
+            Some(GroupRecord::Forward(forward)) => return self.transfer_members(group, forward),
+            Some(GroupRecord::Active(record)) => record,
+        };
+        let Some(announcing) = record.announcing else { return Ok(()) };
+        let after = announcing.after.map(|page| key::member(group, page));
+        let rows = self.txn.scan(&key::members(group), after.as_deref(), self.shards.settings.step_rows)?;
+        let mut last = None;
+        for (key, bytes) in &rows {
+            let member: Member = decode(key, bytes)?;
+            let Some(page) = key::last_page(key) else { continue };
+            self.assign(group, &record, page, member.membership_number, announcing.search_again);
+            last = Some(page);
+        }
+        if rows.len() == self.shards.settings.step_rows {
+            record.announcing = Some(Announcing { after: last, ..announcing });
+            self.send(group.shard(), Message::Continue { group });
+        } else {
+            record.announcing = None;
+        }
+        self.put_active(group, record)
+    }
+
+    pub(super) fn assign(
+        &mut self,
+        group: GroupId,
+        record: &Group,
+        page: PageId,
+        membership_number: u32,
+        search_again: bool,
+    ) {
+        let Some((winner, member)) = &record.winner else { return };
+        let winner = Winner {
+            page: *winner,
+            content: member.content,
+            url: member.rank.url.clone(),
+            quarantined: record.quarantined,
+        };
+        self.send_to_page(page, Message::Assign { page, membership_number, group, winner, search_again });
+    }
+}
