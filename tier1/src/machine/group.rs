@@ -24,7 +24,8 @@ impl Machine<'_, '_> {
             }
             Some(GroupRecord::Forward(mut forward)) => {
                 let membership = (page, member.membership_number);
-                self.forget_unforwarded(group, &mut forward, membership, Some(member.content))?;
+                // What the other group does with the page is to be known to it as done to one of this group.
+                self.send_ahead(group, &mut forward, page)?;
                 let into = forward.into;
                 self.add_forwarding_entries(group, forward, &[membership])?;
                 self.send(into.shard(), Message::Enroll { group: into, page, member, via, uncompared });
@@ -105,7 +106,7 @@ impl Machine<'_, '_> {
         let mut record = match self.txn.group(group)? {
             None => return Ok(()),
             Some(GroupRecord::Forward(mut forward)) => {
-                self.forget_unforwarded(group, &mut forward, (page, membership_number), None)?;
+                self.forget_unforwarded(group, &mut forward, page, membership_number)?;
                 let into = forward.into;
                 self.remove_forwarding_entry(group, forward, page, membership_number)?;
                 let group = into;
@@ -327,6 +328,9 @@ impl Machine<'_, '_> {
             let membership_number = member.membership_number;
             if self.admit(group, record, page, member)? {
                 admitted.push((page, membership_number));
+            } else {
+                // The page came by a shorter way under a later membership. What it had before may have linked others.
+                record.mark_dirty();
             }
         }
         if record.winner_changed(winner_before.as_ref()) {

@@ -7,7 +7,7 @@
 //! arrived, so if none was sent since, the page goes on under that id and the forwarding entries are released. A
 //! forward without forwarding entries is of use only to those who ask for the old id; retention drops it.
 
-use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_model::{GroupId, PageId};
 
 use super::{Machine, Message, Transfer, TransferEnd};
 use crate::key;
@@ -113,6 +113,22 @@ impl Machine<'_, '_> {
         self.send(into.shard(), Message::TransferMembers { into, transfer });
     }
 
+    /// Sends a page's row, if it was not transferred yet, before the others. Gives its membership. The caller puts the
+    /// forward.
+    pub(super) fn send_ahead(
+        &mut self,
+        group: GroupId,
+        forward: &mut Forward,
+        page: PageId,
+    ) -> Result<Option<(PageId, u32)>, StoreError> {
+        let key = key::member(group, page);
+        let Some(member) = self.txn.get::<Member>(&key)? else { return Ok(None) };
+        self.txn.delete(key);
+        let membership = (page, member.membership_number);
+        self.send_members(group, forward, vec![(page, member)], None);
+        Ok(Some(membership))
+    }
+
     pub(super) fn members_transferred(
         &mut self,
         into: GroupId,
@@ -191,14 +207,9 @@ impl Machine<'_, '_> {
             None => {}
             Some(GroupRecord::Forward(mut forward)) => {
                 let into = forward.into;
-                // A row that was not transferred yet goes first: a message that takes the shorter way must find it.
-                let key = key::member(group, page);
-                if let Some(member) = self.txn.get::<Member>(&key)? {
-                    self.txn.delete(key);
-                    let members = vec![(page, member)];
-                    let passing = memberships(&members);
-                    self.send_members(group, &mut forward, members, None);
-                    self.add_forwarding_entries(group, forward, &passing)?;
+                // A message that takes the shorter way must find the row.
+                if let Some(membership) = self.send_ahead(group, &mut forward, page)? {
+                    self.add_forwarding_entries(group, forward, &[membership])?;
                 }
                 self.send(into.shard(), Message::ResolveForward { group: into, page, membership_number });
             }
@@ -227,22 +238,18 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// A page's row that was not transferred yet is overtaken by a newer message of the page. When that says
-    /// that the page has gone (`content` is none) or has another content, the group it goes to has lost a
-    /// member that it never heard of.
+    /// A page leaves before its row was transferred: the group it goes to has lost a member that it never heard of.
     pub(super) fn forget_unforwarded(
         &mut self,
         group: GroupId,
         forward: &mut Forward,
-        (page, membership_number): (PageId, u32),
-        content: Option<ContentHash>,
+        page: PageId,
+        membership_number: u32,
     ) -> Result<(), StoreError> {
         let key = key::member(group, page);
-        if let Some(member) =
-            self.txn.get::<Member>(&key)?.filter(|m| m.membership_number <= membership_number)
-        {
+        if self.txn.get::<Member>(&key)?.is_some_and(|m| m.membership_number <= membership_number) {
             self.txn.delete(key);
-            forward.dirty |= content != Some(member.content);
+            forward.dirty = true;
         }
         Ok(())
     }
