@@ -5,7 +5,8 @@
 //! node that has taken up a snapshot is told only of the pages that have changed since.
 //!
 //! A page that has changed is removed before it is named again, also when its content is the same: it may have left and
-//! come back, and what other entries know of it, as their center, was over when it left.
+//! come back, and what other entries know of it, as their center, was over when it left. Where it is not known what has
+//! changed, no entry keeps its center.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +52,9 @@ impl LocalNode {
     ) -> Result<(), NodeError> {
         self.check_epoch(feedings, range, epoch)?;
         self.hosted_mut().positions.remove(&range);
+        if !changes {
+            self.write().tables.forget_centers();
+        }
         let changed = changes.then(HashSet::default);
         feedings.0.insert(range, Feeding { epoch, told: HashSet::default(), changed });
         Ok(())

@@ -364,6 +364,16 @@ impl Tables {
         &self.partitions[entry.partition.index()]
     }
 
+    /// No entry has a center any more, as if none had been searched for.
+    pub(crate) fn forget_centers(&mut self) {
+        let entries: Vec<EntryRef> = self.entries().collect();
+        for entry in entries {
+            let columns = &mut self.partition_mut(entry).columns;
+            columns.set_center(entry.slot, Center::UNKNOWN);
+            columns.set_second_center(entry.slot, Center::NONE);
+        }
+    }
+
     pub(crate) fn partition_mut(&mut self, entry: EntryRef) -> &mut Partition {
         &mut self.partitions[entry.partition.index()]
     }
