@@ -33,6 +33,17 @@ impl Erasure {
     pub(super) fn new(owed: bool) -> Self {
         Self { under_way: 0, owed, next: None }
     }
+
+    /// The next may begin at once.
+    #[cfg(test)]
+    pub(super) fn forget_pause(&mut self) {
+        self.next = None;
+    }
+
+    /// It is left to the next start.
+    pub(super) fn wait(&mut self) {
+        self.owed = false;
+    }
 }
 
 /// A purge; when it ends, an erasure is owed.
@@ -86,11 +97,14 @@ impl Inner {
     }
 
     fn erase(&self) -> Result<(), StoreError> {
-        {
-            let _commits = lock(&self.commits);
-            self.signatures.begin_segment()?;
+        // Segments would be many and small if each erasure began one.
+        if self.compact(100)? {
+            {
+                let _commits = lock(&self.commits);
+                self.signatures.begin_segment()?;
+            }
+            self.compact(100)?;
         }
-        self.compact(100)?;
         self.signatures.sync_removed()?;
         if lock(&self.moving).replaced.is_empty() {
             return Ok(());

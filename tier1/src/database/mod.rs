@@ -32,6 +32,7 @@ mod unmoved;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
@@ -66,6 +67,8 @@ struct Inner {
     /// Records of the log after these are of use to others, too.
     kept_after: changes::KeptAfter,
     erasure: Mutex<erasure::Erasure>,
+    /// Nothing that takes long is begun, or gone on with.
+    stopping: AtomicBool,
 }
 
 /// The end of the log.
@@ -184,8 +187,11 @@ impl Inner {
     }
 
     /// Makes a commit: true when it is time to move rows.
-    fn commit(&self, mut writes: Vec<Write>) -> Result<bool, StoreError> {
-        let mut commits = lock(&self.commits);
+    fn commit(&self, writes: Vec<Write>) -> Result<bool, StoreError> {
+        self.commit_as(&mut lock(&self.commits), writes)
+    }
+
+    fn commit_as(&self, commits: &mut Commits, mut writes: Vec<Write>) -> Result<bool, StoreError> {
         if std::mem::replace(&mut commits.failed, true) {
             return Err(failed_before());
         }

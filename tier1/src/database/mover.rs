@@ -3,7 +3,9 @@
 //! The order is what makes a crash at any moment harmless: the rows are on disk before the position says so, and the
 //! position is before the log lets go of their records.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::position::Applied;
 use super::{Inner, failed_before, id_of, is_signature, lock};
 use crate::log::{Log as _, LogId};
-use crate::signatures::{Replaced, Used};
+use crate::signatures::{Closed, Replaced, Used};
 use crate::store::{StoreError, Write};
 
 /// Rows are moved at the latest so long after their commit.
@@ -22,6 +24,12 @@ const BATCH_ROWS: usize = 200;
 
 /// Used share of a segment below which it is compacted, in percent.
 const USED_PERCENT: u64 = 50;
+
+/// Bytes of files that were replaced before they go.
+const REPLACED_BYTES: u64 = 256 << 20;
+
+/// Rows of which the signatures are taken out of small segments at a time, at most.
+const REWRITTEN_MAX: usize = 20_000;
 
 /// Rows gone through for compaction between two looks whether there is much to move.
 const ROWS_BETWEEN: u32 = 10_000;
@@ -38,6 +46,7 @@ pub(super) struct Moving {
 
 /// The thread that moves rows.
 pub(super) struct Mover {
+    inner: Arc<Inner>,
     signal: Arc<Signal>,
     thread: Option<JoinHandle<()>>,
 }
@@ -84,7 +93,7 @@ impl Mover {
     pub(super) fn start(inner: Arc<Inner>) -> Result<Self, StoreError> {
         let signal: Arc<Signal> = Arc::default();
         let work = {
-            let signal = Arc::clone(&signal);
+            let (inner, signal) = (Arc::clone(&inner), Arc::clone(&signal));
             move || {
                 // Commits wait for this thread, so they have to know.
                 if catch_unwind(AssertUnwindSafe(|| run(&inner, &signal))).is_err() {
@@ -96,7 +105,7 @@ impl Mover {
         };
         let thread = std::thread::Builder::new().name("tier1-rows".to_owned()).spawn(work);
         let thread = thread.map_err(|error| StoreError::Engine(format!("cannot start a thread: {error}")))?;
-        Ok(Self { signal, thread: Some(thread) })
+        Ok(Self { inner, signal, thread: Some(thread) })
     }
 
     /// There is much to move.
@@ -123,6 +132,7 @@ impl Mover {
 impl Drop for Mover {
     /// Moves what is left.
     fn drop(&mut self) {
+        self.inner.stopping.store(true, Ordering::Relaxed);
         lock(&self.signal.state).stopping = true;
         self.signal.changed.notify_all();
         if let Some(thread) = self.thread.take()
@@ -162,6 +172,7 @@ fn run(inner: &Inner, signal: &Signal) {
         if moved.is_ok()
             && !stopping
             && let Err(error) = inner.compact_if_worth().and_then(|()| inner.erase_if_owed())
+            && !inner.stopping.load(Ordering::Relaxed)
         {
             tracing::warn!(%error, dir = %inner.dir.display(), "signatures that nobody uses stay on disk");
         }
@@ -239,11 +250,12 @@ impl Inner {
     }
 
     fn compact_if_worth(&self) -> Result<(), StoreError> {
-        if self.signatures.wants_compaction() { self.compact(USED_PERCENT) } else { Ok(()) }
+        if self.signatures.wants_compaction() { self.compact(USED_PERCENT).map(drop) } else { Ok(()) }
     }
 
-    /// Compacts segments of which less than `percent` is used.
-    pub(super) fn compact(&self, percent: u64) -> Result<(), StoreError> {
+    /// Compacts segments of which less than `percent` is used. Whether something of the last one is not, which commits write
+    /// to.
+    pub(super) fn compact(&self, percent: u64) -> Result<bool, StoreError> {
         let closed = {
             // No commit is under way that has an id of a closed segment and is not yet to be seen.
             let _commits = lock(&self.commits);
@@ -251,28 +263,74 @@ impl Inner {
         };
         // A start reads the log from the moved rows on, and wants the segments that its records name. So no record behind
         // them may name one that is compacted away, though no row may name it any more.
-        if let Err(error) = self.move_rows() {
-            self.signatures.reopen();
-            return Err(error);
-        }
+        let used = match self.move_rows().and_then(|()| self.find_used(&closed)) {
+            Ok(used) => used,
+            Err(error) => {
+                self.signatures.reopen();
+                // It would be found again after the next move.
+                self.signatures.note_unused(0);
+                return Err(error);
+            }
+        };
+        let has_unused = closed.has_unused(&used);
+        let mut between = |replaced: &mut Replaced| {
+            if replaced.bytes() >= REPLACED_BYTES {
+                self.let_go(std::mem::take(replaced))?;
+            }
+            self.go_on()
+        };
+        let (replaced, compacted) = self.signatures.compact(closed, used, percent, &mut between);
+        self.let_go(replaced)?;
+        compacted.map(|()| has_unused)
+    }
+
+    /// Goes through the rows. Where there are many small segments, what rows name of them is written to the last one.
+    fn find_used(&self, closed: &Closed) -> Result<Used, StoreError> {
         let (mut used, mut rows) = (Used::default(), 0_u32);
-        let found = self.raw_range(&[], END, &mut |key, row| {
+        let small = self.signatures.small(closed);
+        let mut in_small: Vec<Vec<u8>> = Vec::new();
+        self.raw_range(&[], END, &mut |key, row| {
             if is_signature(key) {
-                used.add(id_of(key, row)?);
+                let id = id_of(key, row)?;
+                if small.contains(&id.segment) && in_small.len() <= REWRITTEN_MAX {
+                    in_small.push(key.to_owned());
+                }
+                used.add(id);
             }
             rows = rows.wrapping_add(1);
             if rows.is_multiple_of(ROWS_BETWEEN) {
-                self.move_much()?;
+                self.go_on()?;
             }
             Ok(true)
-        });
-        if let Err(error) = found {
-            self.signatures.reopen();
-            // It would be found again after the next move.
-            self.signatures.note_unused(0);
-            return Err(error);
+        })?;
+        if !small.is_empty() && in_small.len() <= REWRITTEN_MAX {
+            in_small.chunks(BATCH_ROWS).try_for_each(|keys| self.rewrite(keys, &small))?;
+            // The rows on disk name nothing in them then.
+            self.move_rows()?;
+            small.iter().for_each(|segment| used.forget(*segment));
         }
-        let (replaced, compacted) = self.signatures.compact(closed, used, percent, &mut || self.move_much());
+        Ok(used)
+    }
+
+    /// Writes signatures anew that are in these segments, which are closed, for the rows that still name them.
+    fn rewrite(&self, keys: &[Vec<u8>], segments: &BTreeSet<u32>) -> Result<(), StoreError> {
+        self.go_on()?;
+        let mut commits = lock(&self.commits);
+        let mut writes: Vec<Write> = Vec::new();
+        for key in keys {
+            let id = self.row(key, false)?.map(|row| id_of(key, &row)).transpose()?;
+            if let Some(id) = id.filter(|id| segments.contains(&id.segment)) {
+                writes.push((key.clone(), Some(self.signatures.read(id)?)));
+            }
+        }
+        if !writes.is_empty() {
+            self.commit_as(&mut commits, writes)?;
+        }
+        Ok(())
+    }
+
+    /// Has files go that were replaced.
+    fn let_go(&self, replaced: Replaced) -> Result<(), StoreError> {
         let mut moving = lock(&self.moving);
         let signatures = {
             // What a commit under way has written is not on disk yet.
@@ -283,8 +341,15 @@ impl Inner {
         let compacted_bytes = self.signatures.compacted_bytes();
         let applied = Applied { signatures, compacted_bytes, ..moving.applied.clone() };
         moving.replaced.extend(replaced);
-        self.note(&mut moving, applied)?;
-        compacted
+        self.note(&mut moving, applied)
+    }
+
+    /// Moves rows where commits would have to wait. An error where the process stops.
+    fn go_on(&self) -> Result<(), StoreError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(StoreError::Engine("the process stops".to_owned()));
+        }
+        self.move_much()
     }
 
     /// Moves rows where commits would have to wait.

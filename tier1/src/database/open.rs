@@ -1,6 +1,7 @@
 //! Opening a database: the store of rows says how much of the log it has, and what is behind is read from the log.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::changes::KeptAfter;
@@ -84,7 +85,13 @@ impl Database {
     /// # Errors
     /// When there is none, or it is in use by another process or damaged.
     pub fn open_existing(dir: &Path) -> Result<Self, StoreError> {
-        if Self::is_in(dir) { Self::open(dir, true) } else { Err(StoreError::Missing(dir.to_owned())) }
+        if !Self::is_in(dir) {
+            return Err(StoreError::Missing(dir.to_owned()));
+        }
+        let database = Self::open(dir, true)?;
+        // Whoever only reads does not wait for files to be written anew.
+        lock(&database.inner.erasure).wait();
+        Ok(database)
     }
 
     /// Opens the database of each range in `dir`; all must be there.
@@ -140,6 +147,7 @@ impl Inner {
             commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last, failed: false }),
             unmoved: RwLock::new(unmoved),
             erasure: Mutex::new(Erasure::new(applied.erasing)),
+            stopping: AtomicBool::new(false),
             moving: Mutex::new(Moving { applied, replaced: Replaced::default() }),
             kept_after: KeptAfter::default(),
         })

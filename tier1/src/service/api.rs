@@ -203,9 +203,10 @@ impl Tier1Api for Tier1 {
 
     fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
         bounded(pages.len())?;
-        let known = self.read_pages(pages)?.iter().flatten().count();
+        let found = self.read_pages(pages)?.into_iter().zip(pages);
+        let known: Vec<PageId> = found.filter_map(|(view, page)| view.map(|_| *page)).collect();
         for owner in &self.owners {
-            let of_range = pages.iter().filter(|page| self.map.of_page(**page) == owner.id);
+            let of_range = known.iter().filter(|page| self.map.of_page(**page) == owner.id);
             let commands: Vec<_> = of_range.map(|page| Command::Purge { page: *page }).collect();
             if !commands.is_empty() {
                 match &owner.database {
@@ -214,7 +215,7 @@ impl Tier1Api for Tier1 {
                 };
             }
         }
-        Ok(known as u64)
+        Ok(known.len() as u64)
     }
 
     fn purge_host(&self, host: &str) -> Result<u64, Tier1Error> {

@@ -3,7 +3,7 @@
 //! What is used is found out by going through the rows, which costs time in proportion to them. So that is done only when
 //! the segments have grown by half since the last time: then the work is paid by what was written meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,6 +23,11 @@ impl Used {
         self.0.entry(id.segment).or_default().push((id.offset, id.bytes));
     }
 
+    /// No row names anything in a segment any more.
+    pub(crate) fn forget(&mut self, segment: u32) {
+        self.0.remove(&segment);
+    }
+
     /// What is used of a segment, each signature once, in order.
     fn take(&mut self, segment: u32) -> Vec<(u32, u32)> {
         let mut used = self.0.remove(&segment).unwrap_or_default();
@@ -34,10 +39,34 @@ impl Used {
 
 /// The segments before this one are closed: nothing is written to them any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Closed(u32);
+pub(crate) struct Closed {
+    end: u32,
+    /// Bytes that this one had then.
+    length: u32,
+}
 
-/// Lets the caller do what cannot wait.
-pub(crate) type Between<'b> = dyn FnMut() -> Result<(), StoreError> + 'b;
+impl Closed {
+    /// Whether rows do not name all that was in the last segment when those before it were closed.
+    pub(crate) fn has_unused(&self, used: &Used) -> bool {
+        let mut of_last = used.0.get(&self.end).cloned().unwrap_or_default();
+        of_last.retain(|(offset, _)| *offset < self.length);
+        of_last.sort_unstable();
+        of_last.dedup();
+        of_last.iter().map(whole).sum::<u64>() + u64::from(segment::FIRST) < u64::from(self.length)
+    }
+}
+
+/// The bytes of a signature with its head.
+fn whole((_, bytes): &(u32, u32)) -> u64 {
+    u64::from(*bytes) + u64::from(segment::HEAD_BYTES)
+}
+
+/// Lets the caller do what cannot wait, and take what was replaced so far.
+pub(crate) type Between<'b> = dyn FnMut(&mut Replaced) -> Result<(), StoreError> + 'b;
+
+/// So many segments may be small, by a part of the length that others have.
+const SMALL_MAX: usize = 8;
+const SMALL_PART: u32 = 64;
 
 impl Signatures {
     /// Whether so much was written that it is worth going through the rows.
@@ -60,7 +89,17 @@ impl Signatures {
     /// ends. What rows name after this is all that they will name of these. The caller has no commit under way.
     pub(crate) fn close(&self) -> Closed {
         self.closed.store(true, Ordering::SeqCst);
-        Closed(lock(&self.writing).segment.number())
+        let writing = lock(&self.writing);
+        Closed { end: writing.segment.number(), length: writing.written + writing.buffer.len() as u32 }
+    }
+
+    /// The closed segments that are small, if there are many.
+    pub(crate) fn small(&self, closed: &Closed) -> BTreeSet<u32> {
+        let small_bytes = segment::FIRST + self.segment_bytes / SMALL_PART;
+        let segments = self.segments();
+        let small = segments.range(..closed.end).filter(|(_, segment)| segment.length() < small_bytes);
+        let small: BTreeSet<u32> = small.map(|(number, _)| *number).collect();
+        if small.len() > SMALL_MAX { small } else { BTreeSet::new() }
     }
 
     /// It could not be found out what is used.
@@ -87,33 +126,39 @@ impl Signatures {
 
     fn compact_closed(
         &self,
-        Closed(end): Closed,
+        Closed { end, .. }: Closed,
         mut used: Used,
         share: u64,
         replaced: &mut Replaced,
         between: &mut Between<'_>,
     ) -> Result<(), StoreError> {
         let closed: Vec<_> = self.segments().range(..end).map(|(_, one)| Arc::clone(one)).collect();
+        let mut failed = Ok(());
         for segment in closed {
-            between()?;
+            between(replaced)?;
             let (number, used) = (segment.number(), used.take(segment.number()));
-            let bytes = |(_, bytes): &(u32, u32)| u64::from(*bytes) + u64::from(segment::HEAD_BYTES);
-            let (whole, in_use) = (u64::from(segment.length()), used.iter().map(bytes).sum::<u64>());
-            if in_use * 100 >= whole.saturating_sub(u64::from(segment::FIRST)) * share {
+            let (length, in_use) = (u64::from(segment.length()), used.iter().map(whole).sum::<u64>());
+            if in_use * 100 >= length.saturating_sub(u64::from(segment::FIRST)) * share {
                 continue;
             }
             if used.is_empty() {
                 self.segments_mut().remove(&number);
             } else {
-                let compacted = Arc::new(segment.compacted(&*self.directory, &used)?);
-                self.segments_mut().insert(number, compacted);
+                match segment.compacted(&*self.directory, &used) {
+                    Ok(compacted) => drop(self.segments_mut().insert(number, Arc::new(compacted))),
+                    // The others are done nevertheless.
+                    Err(error) => {
+                        failed = failed.and(Err(error));
+                        continue;
+                    }
+                }
             }
             let keep = |offset| used.binary_search_by_key(&offset, |(offset, _)| *offset).is_ok();
             lock(&self.contents).retain(number, keep);
-            tracing::debug!(number, whole, in_use, "a segment of signatures was compacted");
+            tracing::debug!(number, length, in_use, "a segment of signatures was compacted");
             replaced.0.push(segment);
         }
-        Ok(())
+        failed
     }
 
     /// Removes files whose signatures are elsewhere or not used. One that cannot be removed stays named, and does no harm.
@@ -163,5 +208,9 @@ impl Replaced {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.iter().map(|segment| u64::from(segment.length())).sum()
     }
 }

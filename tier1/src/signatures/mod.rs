@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::Directory;
 use crate::store::StoreError;
-pub(crate) use compaction::{Replaced, Used};
+pub(crate) use compaction::{Closed, Replaced, Used};
 use contents::Contents;
 use segment::Segment;
 

@@ -114,14 +114,16 @@ pub(super) fn open_all(
     {
         return Err(damaged(format!("{} is missing or cut", name(last.segment, 0))));
     }
-    // What is behind the end was never named: it may be there in part.
-    if let Some((number, segment)) = segments.last_key_value()
-        && segment.generation == 0
-    {
+    // What is behind the end was never named: it may be there in part. The end may be before a segment that could not be
+    // begun.
+    for (number, segment) in segments.iter().rev().take_while(|(_, segment)| segment.generation == 0) {
         let noted = noted.iter().find(|one| one.segment == *number).map_or(FIRST, |one| one.length);
         let named =
             last.filter(|last| last.segment == *number).map_or(FIRST, |last| last.offset + last.bytes);
         segment.cut(directory, noted.max(named))?;
+        if segment.length() > FIRST {
+            break;
+        }
     }
     // The process that wrote the rest may have died before it was on disk.
     for (number, segment) in &segments {

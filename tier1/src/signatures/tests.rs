@@ -23,7 +23,7 @@ fn an_id_survives_compaction_and_a_restart() {
         let mut used = Used::default();
         (0..60).filter(|number| kept(*number)).for_each(|number| used.add(ids[number]));
         let closed = signatures.close();
-        let (mut replaced, compacted) = signatures.compact(closed, used, 50 + round * 25, &mut || Ok(()));
+        let (mut replaced, compacted) = signatures.compact(closed, used, 50 + round * 25, &mut |_| Ok(()));
         compacted.unwrap();
         signatures.remove(&mut replaced);
         assert!(replaced.is_empty());
@@ -89,7 +89,7 @@ fn a_segment_that_is_filled_while_it_is_found_out_what_is_used_is_not_compacted(
     let ids: Vec<_> = (1..40).map(|number| signatures.add(&signature(number, 90)).unwrap()).collect();
     signatures.write(true).unwrap();
     assert!(ids[38].segment > first.segment + 1);
-    let (mut replaced, compacted) = signatures.compact(closed, Used::default(), 100, &mut || Ok(()));
+    let (mut replaced, compacted) = signatures.compact(closed, Used::default(), 100, &mut |_| Ok(()));
     compacted.unwrap();
     signatures.remove(&mut replaced);
     assert!(replaced.is_empty());
@@ -108,7 +108,7 @@ fn a_signature_is_counted_once_and_one_that_is_not_found_keeps_the_segment() {
         let closed = signatures.close();
         let mut all = Used::default();
         used.iter().for_each(|id| all.add(*id));
-        signatures.compact(closed, all, 50, &mut || Ok(()))
+        signatures.compact(closed, all, 50, &mut |_| Ok(()))
     };
     // Many pages have the first one.
     let files = directory.files().len();

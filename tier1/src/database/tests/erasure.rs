@@ -90,3 +90,97 @@ fn an_acknowledged_purge_is_carried_out_after_a_crash() {
         assert_eq!(rows.len(), expected().len());
     }
 }
+
+#[test]
+fn segments_stay_few_however_often_it_is_erased() {
+    let disk = Disk { segment_bytes: 16_000, ..Disk::new() };
+    let inner = disk.open().unwrap();
+    for n in 0..120 {
+        put(&inner, 2 * n, Some(2 * n));
+        let purge = inner.begin_purge().unwrap();
+        put(&inner, 2 * n + 1, Some(2 * n + 1));
+        put(&inner, 2 * n + 1, None);
+        drop(purge);
+        lock(&inner.erasure).forget_pause();
+        inner.erase_if_owed().unwrap();
+        assert!(!on_disk(&disk).contains(&(2 * n + 1)));
+    }
+    let files = disk.signatures.files().len();
+    assert!(files < 24, "{files} files");
+    drop(inner);
+    let inner = disk.crash(&mut Random::new(1)).open().unwrap();
+    for n in 0..120 {
+        let key = key::signature(ShardId(0), page(2 * n));
+        assert_eq!(inner.get(&key, false).unwrap(), Some(signature(2 * n)), "{n}");
+    }
+}
+
+#[test]
+fn an_erasure_begins_a_segment_only_where_the_last_has_something_unused() {
+    let disk = Disk { segment_bytes: 16_000, ..Disk::new() };
+    let inner = disk.open().unwrap();
+    for n in 0..20 {
+        put(&inner, n, Some(n));
+        drop(inner.begin_purge().unwrap());
+        lock(&inner.erasure).forget_pause();
+        inner.erase_if_owed().unwrap();
+    }
+    assert_eq!(disk.signatures.files().len(), 1);
+}
+
+#[test]
+fn a_segment_that_could_not_be_begun_does_no_harm() {
+    for (seed, calls) in (0..50).flat_map(|seed| (0..8).map(move |calls| (seed, calls))) {
+        let (disk, inner) = filled();
+        purge(&inner);
+        disk.allow(Some((u64::MAX, calls)));
+        let erased = inner.erase_if_owed();
+        disk.allow(None);
+        if erased.is_ok() {
+            continue;
+        }
+        put(&inner, 50, Some(160));
+        // It dies in a commit: written, and not synced.
+        disk.allow(Some((u64::MAX, 1)));
+        let write = (key::signature(ShardId(0), page(51)), Some(signature(161)));
+        drop(inner.commit(vec![write]));
+        drop(inner);
+        disk.allow(None);
+        let inner = disk.crash(&mut Random::new(seed)).open().unwrap();
+        inner.signatures.each(&mut |_, _| true).unwrap();
+        inner.erase_if_owed().unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_segment_does_not_keep_the_others() {
+    let (disk, inner) = filled();
+    inner.move_all().unwrap();
+    drop(inner);
+    // The length before a signature, in a file that is to be written anew.
+    let of_19 = |(name, bytes): (String, Vec<u8>)| {
+        let at = bytes.windows(8).position(|part| part == &signature(19)[..8])?;
+        Some((name, bytes, at))
+    };
+    let (name, mut bytes, at) = disk.signatures.files().into_iter().find_map(of_19).unwrap();
+    bytes[at - 8] ^= 1;
+    disk.signatures.set(&name, Some(bytes));
+    let inner = disk.open().unwrap();
+    purge(&inner);
+    put(&inner, 18, None);
+    assert!(inner.erase_if_owed().is_err());
+    assert!(lock(&inner.moving).applied.erasing);
+    let left = on_disk(&disk);
+    assert!(left.contains(&18) && (23..30).all(|content| !left.contains(&content)), "{left:?}");
+}
+
+#[test]
+fn nobody_who_only_reads_waits_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = super::super::Database::open(dir.path(), true).unwrap();
+    database.purge(|| ()).unwrap();
+    drop(database);
+    let database = super::super::Database::open_existing(dir.path()).unwrap();
+    database.inner.erase_if_owed().unwrap();
+    assert!(lock(&database.inner.moving).applied.erasing);
+}
