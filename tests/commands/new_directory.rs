@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::harness::pages::{ndjson, rounds, text};
-use crate::harness::{PATIENCE, Server, doppel, meaning, run, run_ok, wait_until};
+use crate::harness::{PATIENCE, Server, doppel, kill_at_moments, meaning, run, run_ok, wait_until};
 use crate::{code, errors, finished, interrupt};
 
 /// The files of a crawl in rounds.
@@ -125,25 +124,23 @@ fn a_run_that_is_killed_leaves_nothing_that_can_be_opened() {
     let files = crawl_files(home.path(), 150);
     let data = home.path().join("data");
     let expected = run_ok(["dedup", "--out", "-"].into_iter().chain(files.iter().map(String::as_str)));
-    let mut killed = 0;
-    for moment in 0..25 {
+    let making = || {
         let mut command = doppel();
-        command.args(["dedup", "--data"]).arg(&data).args(&files).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(20 * moment));
-        child.kill().unwrap();
-        let is_done = child.wait().unwrap().success();
+        command.args(["dedup", "--data"]).arg(&data).args(&files);
+        command
+    };
+    kill_at_moments(25, making, |ended| {
         let checked = run(["check", data.to_str().unwrap()]);
-        if data.join("manifest.json").exists() {
+        let is_done = data.join("manifest.json").exists();
+        if is_done {
             assert_eq!(code(&checked), 0, "{}", errors(&checked));
             fs::remove_dir_all(&data).unwrap();
         } else {
-            assert!(!is_done, "what is done has a manifest");
+            assert!(!ended, "what is done has a manifest");
             assert_eq!(code(&checked), 1);
-            killed += 1;
         }
-    }
-    assert!(killed > 3, "{killed} of 25 were killed in time");
+        is_done
+    });
     // States that are too short to hit by chance.
     for rests in
         [&["unfinished/tier1/range-0", "tier1/range-0"][..], &["unfinished", "tier1"], &["unfinished/tier1"]]

@@ -8,10 +8,12 @@
 
 pub mod asker;
 mod crawls;
+mod kills;
 pub mod pages;
 pub mod warc;
 
 pub use crawls::{crawl, crawls};
+pub use kills::kill_at_moments;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

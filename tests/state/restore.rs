@@ -2,8 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
 
 use doppel_tier1::check::planted::planted;
 use doppel_tier1::{Database, Store};
@@ -11,7 +9,7 @@ use doppel_tier1::{Database, Store};
 use super::collection::{SHARDS, directory};
 use super::place::{Place, back_up, copy, done, fails, restore};
 use crate::harness::pages::rounds;
-use crate::harness::{Server, doppel, run};
+use crate::harness::{Server, doppel, kill_at_moments, run};
 
 #[test]
 fn damaged_and_foreign_files_are_refused_without_a_trace() {
@@ -88,25 +86,23 @@ fn a_killed_restore_leaves_nothing_that_can_be_opened() {
     server.push(&rounds(5, 300, 1).concat());
     assert!(server.terminate());
     done(&back_up(&made, &file));
-    let mut killed = 0;
-    for moment in 0..40 {
+    let restoring = || {
         let mut command = doppel();
-        command.arg("restore").arg(&file).arg("--data").arg(&dir).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(5 * moment));
-        child.kill().unwrap();
-        let finished = child.wait().unwrap().success();
+        command.arg("restore").arg(&file).arg("--data").arg(&dir);
+        command
+    };
+    kill_at_moments(40, restoring, |ended| {
         let checked = run([Path::new("check"), &dir]);
-        if dir.join("manifest.json").exists() {
+        let is_done = dir.join("manifest.json").exists();
+        if is_done {
             done(&checked);
             fs::remove_dir_all(&dir).unwrap();
         } else {
-            assert!(!finished, "a restore that is done has a manifest");
+            assert!(!ended, "a restore that is done has a manifest");
             fails(&checked, "manifest.json");
-            killed += 1;
         }
-    }
-    assert!(killed > 5, "{killed} of 40 restores were killed in time");
+        is_done
+    });
     // States that are too short to hit by chance: before the manifest gets its name, and while the remains of
     // an earlier run are removed.
     let _ = fs::remove_dir_all(&dir);
