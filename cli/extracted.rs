@@ -20,6 +20,16 @@ const BATCH_BYTES: u64 = 16 << 20;
 /// Batches that are read and extracted ahead.
 const BATCHES_AHEAD: usize = 2;
 
+/// A page with its signature.
+pub(crate) struct ExtractedPage {
+    pub(crate) submission: Submission,
+    /// Bytes of its text or HTML, as it was read.
+    pub(crate) bytes: u64,
+}
+
+/// Pages that are being extracted, and the bytes of each.
+type Reading = (Batch, Vec<u64>);
+
 /// Extractors on all cores.
 ///
 /// # Errors
@@ -37,7 +47,7 @@ pub(crate) fn extractors(detect_language: bool) -> anyhow::Result<Ingest> {
 pub(crate) fn pages(
     inputs: &InputArgs,
     detect_language: bool,
-    take: impl FnMut(Vec<Submission>) -> anyhow::Result<()>,
+    take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Tally> {
     let ingest = extractors(detect_language)?;
     thread::scope(|scope| {
@@ -56,36 +66,43 @@ pub(crate) fn pages(
 }
 
 /// Reads the inputs in batches, and hands each over as soon as its extraction has begun.
-fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Batch>) -> anyhow::Result<Tally> {
+fn read(inputs: &InputArgs, ingest: &Ingest, batches: &SyncSender<Reading>) -> anyhow::Result<Tally> {
     let now = crawl::now();
-    let mut pages = Vec::new();
-    let mut bytes = 0;
-    let send = |pages| batches.send(ingest.start(pages, now)).map_err(|_| anyhow!("nobody takes the pages"));
+    let (mut pages, mut bytes) = (Vec::new(), Vec::new());
+    let send = |pages, bytes| {
+        let sent = batches.send((ingest.start(pages, now), bytes));
+        sent.map_err(|_| anyhow!("nobody takes the pages"))
+    };
+    let mut sum = 0;
     let tally = crawl::read(inputs, |page| {
-        bytes += crawl::content_bytes(&page);
+        let own = crawl::content_bytes(&page);
+        sum += own;
+        bytes.push(own);
         pages.push(Source::Fetched(page));
-        if pages.len() >= BATCH_PAGES || bytes >= BATCH_BYTES {
-            bytes = 0;
-            send(std::mem::take(&mut pages))?;
+        if pages.len() >= BATCH_PAGES || sum >= BATCH_BYTES {
+            sum = 0;
+            send(std::mem::take(&mut pages), std::mem::take(&mut bytes))?;
         }
         Ok(())
     })?;
-    send(pages)?;
+    send(pages, bytes)?;
     Ok(tally)
 }
 
 /// Gives how many pages the extractor failed on.
 fn dispatch(
-    batches: impl IntoIterator<Item = Batch>,
-    mut take: impl FnMut(Vec<Submission>) -> anyhow::Result<()>,
+    batches: impl IntoIterator<Item = Reading>,
+    mut take: impl FnMut(Vec<ExtractedPage>) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
     let mut failed = 0;
-    for batch in batches {
-        let ingested = batch.wait();
-        let pages = ingested.len() as u64;
-        let submissions: Vec<Submission> = ingested.into_iter().flatten().collect();
-        failed += pages - submissions.len() as u64;
-        take(submissions)?;
+    for (batch, bytes) in batches {
+        let ingested = batch.wait().into_iter().zip(bytes);
+        let read = ingested.len() as u64;
+        let pages =
+            ingested.filter_map(|(page, bytes)| Some(ExtractedPage { submission: page.ok()?, bytes }));
+        let pages: Vec<ExtractedPage> = pages.collect();
+        failed += read - pages.len() as u64;
+        take(pages)?;
     }
     Ok(failed)
 }

@@ -35,6 +35,7 @@ pub mod scratch;
 pub mod span;
 mod summary;
 pub mod svg;
+mod weights;
 mod winners;
 pub mod wire;
 

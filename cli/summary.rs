@@ -6,10 +6,11 @@ use std::time::Duration;
 use doppel_model::{GroupId, PageUrl};
 use doppel_protocol::{Counters, GroupFilter, GroupState, GroupSummary, Outcome, Status, Tier1Api};
 use doppel_tier1::bulk::{BulkGroup, Grouped};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::crawl::Tally;
 use crate::output::{bytes, count, plural, redirects, table};
+use crate::weights::{Balance, Weight};
 
 /// Groups or members read at a time.
 const PAGE: usize = 1_000;
@@ -43,6 +44,8 @@ pub(crate) struct Summary {
     pub(crate) fed: Fed,
     /// The collection's totals.
     pages: Counters,
+    #[serde(flatten)]
+    balance: Balance,
     groups: Groups,
     /// The largest, most pages first.
     largest: Vec<Largest>,
@@ -73,11 +76,12 @@ struct Groups {
 /// One large group.
 #[derive(Debug, Serialize)]
 struct Largest {
-    /// Its id, such as `g12-0`.
-    group: String,
+    /// As text, such as `g12-0`.
+    #[serde(serialize_with = "as_text")]
+    group: GroupId,
     pages: u64,
     exact: bool,
-    winner: Option<String>,
+    winner: Option<PageUrl>,
 }
 
 /// What a group's members are.
@@ -122,6 +126,20 @@ impl Found {
         found
     }
 
+    /// Names the pages that stand for the groups in a market instead of their usual winners.
+    ///
+    /// # Errors
+    /// Those of `stands_for`.
+    pub(crate) fn prefer(
+        &mut self,
+        mut stands_for: impl FnMut(GroupId, &PageUrl) -> anyhow::Result<PageUrl>,
+    ) -> anyhow::Result<()> {
+        for Largest { group, winner, .. } in &mut self.largest {
+            *winner = winner.take().map(|usual| stands_for(*group, &usual)).transpose()?;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, group: GroupId, winner: Option<PageUrl>, members: Members) {
         let kind = match members {
             Members { contents: 0 | 1, .. } => &mut self.groups.redirects,
@@ -129,8 +147,6 @@ impl Found {
             Members { same: false, .. } => &mut self.groups.near,
         };
         *kind += 1;
-        let winner = winner.map(|url| url.to_string());
-        let group = group.to_string();
         self.largest.push(Largest { group, pages: members.pages, exact: members.same, winner });
     }
 
@@ -143,7 +159,7 @@ impl Found {
 
 impl Summary {
     /// What was found within so much time.
-    pub(crate) fn new(fed: Fed, elapsed: Duration, found: Found) -> Self {
+    pub(crate) fn new(fed: Fed, elapsed: Duration, found: Found, balance: Balance) -> Self {
         let seconds = elapsed.as_secs_f64();
         let Found { pages, groups, largest } = found;
         Self {
@@ -151,6 +167,7 @@ impl Summary {
             megabytes_per_second: fed.input.bytes as f64 / 1e6 / seconds,
             pages,
             fed,
+            balance,
             groups,
             largest,
             seconds,
@@ -160,7 +177,7 @@ impl Summary {
     /// Prints it for people. Rows of what did not occur are left out, those of the main figures never.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { fed: Fed { input, outcomes, gone, pruned }, pages, groups, .. } = self;
-        let others = pages.winners + pages.duplicates + pages.members + pages.unresolved;
+        let others = pages.winners + pages.duplicates + pages.secondaries + pages.unresolved;
         let unique = pages.live.saturating_sub(others);
         let mut rows = vec![("records", input.records, bytes(input.bytes))];
         rows.extend(input.skipped.iter().map(|(reason, records)| ("skipped", *records, reason.clone())));
@@ -182,9 +199,17 @@ impl Summary {
         rows.push(("live pages", pages.live, redirects(pages.redirects)));
         rows.push(("  unique", unique, String::new()));
         rows.push(("  winners", pages.winners, "one a group: keep".to_owned()));
-        rows.push(("  duplicates", pages.duplicates, "verified against their winner: drop".to_owned()));
+        rows.push((
+            "  duplicates",
+            pages.duplicates,
+            "verified against a page that is kept: drop".to_owned(),
+        ));
         let optional = [
-            ("  members", pages.members, "in a group, but not like its winner: keep"),
+            (
+                "  secondaries",
+                pages.secondaries,
+                "in the group of another winner, and like no kept page: keep",
+            ),
             ("  unresolved", pages.unresolved, "redirects that end at no known page"),
             ("dead pages", pages.dead, ""),
         ];
@@ -194,7 +219,14 @@ impl Summary {
         rows.extend(some(("redirects", groups.redirects, "groups of one text and redirects to it")));
         let row = |(name, number, about): (&str, u64, String)| vec![name.to_owned(), count(number), about];
         table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;
-        let Self { seconds, records_per_second, megabytes_per_second, .. } = self;
+        let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;
+        let Balance { kept, removed } = balance;
+        let weight = |weight: &Weight| weight.bytes.map(bytes);
+        let of_kept = weight(kept).map_or(String::new(), |bytes| format!(" ({bytes})"));
+        let of_removed = weight(removed).map_or(String::new(), |bytes| format!("{bytes}, "));
+        let percent = balance.removed_percent();
+        let (kept, removed) = (count(kept.pages), count(removed.pages));
+        writeln!(out, "\nkept {kept}{of_kept}, removed {removed} ({of_removed}{percent:.1} %)")?;
         writeln!(out, "\n{seconds:.1} s: {records_per_second:.0} pages/s, {megabytes_per_second:.1} MB/s")?;
         if !self.largest.is_empty() {
             writeln!(out, "\nlargest groups")?;
@@ -218,10 +250,18 @@ impl Outcomes {
     }
 }
 
+fn as_text<S: Serializer>(group: &GroupId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(group)
+}
+
 impl Largest {
     fn row(&self) -> Vec<String> {
         let kind = if self.exact { "exact" } else { "near" };
-        vec![plural(self.pages, "page"), kind.to_owned(), self.winner.clone().unwrap_or_default()]
+        vec![
+            plural(self.pages, "page"),
+            kind.to_owned(),
+            self.winner.as_ref().map(ToString::to_string).unwrap_or_default(),
+        ]
     }
 }
 

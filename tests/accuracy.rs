@@ -13,6 +13,7 @@ mod accuracy {
     mod compare_check;
     mod figures;
     mod invariance;
+    mod milestones;
     mod oracle_check;
     mod plan;
     mod rebalancer;

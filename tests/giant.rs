@@ -1,8 +1,9 @@
 //! Giant groups: they are merged, repaired, left by their winner, and moved together with thousands of
-//! redirects, while other pages are queried all the time.
+//! redirects, while other pages are queried all the time. Long chains, in which every other page is kept: they grow,
+//! lose their winner, and break.
 //!
 //! The groups are small unless `DOPPEL_GIANT` gives the size of the group to merge (50,000 is the size that
-//! matters; the other sizes follow from it). Prints how long each operation took, the memory, and the latency
+//! matters; the other sizes follow from it: the chain has a fifth of the pages). Prints how long each operation took, the memory, and the latency
 //! of status queries for other pages in the meantime:
 //!
 //! `DOPPEL_GIANT=50000 cargo test --release --test giant -- --nocapture`
@@ -20,6 +21,9 @@ use serde_json::{Value, json};
 
 /// The number of unrelated pages, which are queried.
 const OTHERS: u64 = 500;
+
+/// Pages of which each is near thousands of others take their time.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 fn size() -> u64 {
     std::env::var("DOPPEL_GIANT").map_or(1_000, |text| text.parse().expect("DOPPEL_GIANT is a number"))
@@ -77,6 +81,16 @@ fn timed(server: &OwnServer, what: &str, act: impl FnOnce()) -> f64 {
     p99
 }
 
+/// Starts a server with the pages that are queried. Returns the 99th percentile of quiet queries, too.
+fn with_others() -> (OwnServer, f64) {
+    let server = OwnServer::start(&["--group-members-max", "1000000"]);
+    let other = |page| json!({"url": format!("http://other.example/{page}"), "text": text(1_000 + page, 120).join(" ")});
+    Pusher { server: &server, seconds: 0 }.push((0..OTHERS).map(other));
+    server.flush_within(PATIENCE);
+    let quiet = timed(&server, "quiet", || thread::sleep(Duration::from_secs(3)));
+    (server, quiet)
+}
+
 fn url(family: u64, page: u64) -> String {
     format!("http://family{family}.example/{page:06}")
 }
@@ -84,13 +98,9 @@ fn url(family: u64, page: u64) -> String {
 #[test]
 fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
     let size = size();
-    let server = OwnServer::start(&["--group-members-max", "1000000"]);
-    let mut pusher = Pusher { server: &server, seconds: 0 };
+    let (server, quiet) = with_others();
+    let mut pusher = Pusher { server: &server, seconds: 1 };
     let mut random = Random::new(9);
-    let other = |page| json!({"url": format!("http://other.example/{page}"), "text": text(1_000 + page, 120).join(" ")});
-    pusher.push((0..OTHERS).map(other));
-    server.flush();
-    let quiet = timed(&server, "quiet", || thread::sleep(Duration::from_secs(3)));
     let mut worst = 0.0_f64;
 
     worst = worst.max(timed(&server, &format!("two groups of {}", size / 2), || {
@@ -99,14 +109,14 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
                 (0..size / 2).map(|page| json!({"url": url(family, page), "text": words(family, page)})),
             );
         }
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
     let group = |page: &str| server.status(page)["group"].as_str().unwrap().to_owned();
     assert_ne!(group(&url(0, 0)), group(&url(1, 0)));
 
     worst = worst.max(timed(&server, "one page merges them", || {
         pusher.push([json!({"url": url(2, 0), "text": words(2, 0)})]);
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
     let merged = group(&url(0, 0));
     assert_eq!(merged, group(&url(1, size / 2 - 1)));
@@ -116,19 +126,19 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
     worst = worst.max(timed(&server, "its repair", || {
         let repaired = server.post_json(&format!("/v1/groups/{merged}/repair"), &json!({}));
         assert_eq!(repaired["applied"], true);
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
 
     worst = worst.max(timed(&server, &format!("{size} exact copies join"), || {
         let copy = |page| json!({"url": url(0, size + page), "text": words(0, 0)});
         pusher.push((0..size).map(copy));
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
 
     let winner = server.status(&url(0, size + 1))["winner"].as_str().unwrap().to_owned();
     worst = worst.max(timed(&server, &format!("the winner of {} losers dies", 2 * size), || {
         pusher.push([json!({"url": winner, "dead": true})]);
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
     let next = server.status(&url(0, size + 1))["winner"].as_str().unwrap().to_owned();
     assert_ne!(next, winner);
@@ -136,7 +146,7 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
 
     worst = worst.max(timed(&server, "the bridge goes, and the group falls apart", || {
         pusher.push([json!({"url": url(2, 0), "dead": true})]);
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
     assert_ne!(group(&url(0, 5)), group(&url(1, 5)));
 
@@ -144,9 +154,9 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
     worst = worst.max(timed(&server, &format!("{redirects} redirects to one page that moves"), || {
         let source = |page| json!({"url": format!("http://r.example/{page}"), "redirect_to": url(1, 7)});
         pusher.push((0..redirects).map(source));
-        server.flush();
+        server.flush_within(PATIENCE);
         pusher.push([json!({"url": url(1, 7), "redirect_to": url(0, 8)})]);
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
     assert_eq!(group(&format!("http://r.example/{}", redirects - 1)), group(&url(0, 8)));
 
@@ -156,7 +166,7 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
             json!({"url": format!("http://chain.example/{n}"), "redirect_to": to})
         };
         pusher.push((0..size / 50).map(|n| n * 30).flat_map(|n| (n..n + 30).map(hop)));
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
     assert_eq!(server.status("http://chain.example/9")["reason"], "too_many_hops");
     assert_eq!(server.status("http://chain.example/10")["status"], "duplicate");
@@ -166,7 +176,73 @@ fn giant_groups_come_to_rest_and_do_not_slow_other_queries() {
             let family = turn % 2;
             pusher.push([json!({"url": "http://flap.example/", "text": words(family, random.number())})]);
         }
-        server.flush();
+        server.flush_within(PATIENCE);
     }));
+    println!("p99 of other pages' status: quiet {quiet:.2} ms, at worst {worst:.2} ms");
+}
+
+/// 200 words of a chain, in which a page differs from the one before in 12 words at either end: J = 184 / 216, and 172 / 228
+/// with the one before that.
+fn link(at: u64) -> Value {
+    let words: Vec<String> = (at * 12..at * 12 + 200).map(|word| format!("w{word}")).collect();
+    json!({"url": url(3, at), "text": words.join(" ")})
+}
+
+/// Ensures that of the pages of a chain every other one is a duplicate of the one before.
+fn is_covered(server: &OwnServer, chain: impl Iterator<Item = u64>) {
+    let expected: Vec<Value> = chain
+        .enumerate()
+        .map(|(place, at)| {
+            let status = [if place == 0 { "winner" } else { "secondary" }, "duplicate"][place % 2];
+            let kept = if place % 2 == 0 { Value::Null } else { json!(url(3, at - 1)) };
+            json!({"url": url(3, at), "status": status, "duplicate_of": kept})
+        })
+        .collect();
+    for piece in expected.chunks(1_000) {
+        let urls: Vec<&Value> = piece.iter().map(|page| &page["url"]).collect();
+        let answers = server.post_json("/v1/status", &json!({"urls": urls}));
+        for (expected, answer) in piece.iter().zip(answers["pages"].as_array().unwrap()) {
+            for field in ["url", "status", "duplicate_of"] {
+                assert_eq!(answer[field], expected[field], "{answer}");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_chains_are_covered_and_do_not_slow_other_queries() {
+    let length = size() / 5;
+    let (server, quiet) = with_others();
+    let mut pusher = Pusher { server: &server, seconds: 1 };
+    let mut worst = 0.0_f64;
+    worst = worst.max(timed(&server, &format!("a chain of {length}"), || {
+        pusher.push((0..length).map(link));
+        server.flush_within(PATIENCE);
+    }));
+    is_covered(&server, 0..length);
+
+    worst = worst.max(timed(&server, "its winner dies, and every other page is kept now", || {
+        pusher.push([json!({"url": url(3, 0), "dead": true})]);
+        server.flush_within(PATIENCE);
+    }));
+    is_covered(&server, 1..length);
+
+    let middle = length / 2;
+    worst = worst.max(timed(&server, "it breaks in the middle", || {
+        pusher.push([json!({"url": url(3, middle), "dead": true})]);
+        server.flush_within(PATIENCE);
+    }));
+    is_covered(&server, 1..middle);
+    is_covered(&server, middle + 1..length);
+
+    worst = worst.max(timed(&server, "it closes, and one page after the other changes", || {
+        pusher.push([link(middle)]);
+        for at in 1..length.min(50) {
+            pusher.push([json!({"url": url(3, at), "text": format!("gone {at}")})]);
+            pusher.push([link(at)]);
+        }
+        server.flush_within(PATIENCE);
+    }));
+    is_covered(&server, 1..length);
     println!("p99 of other pages' status: quiet {quiet:.2} ms, at worst {worst:.2} ms");
 }

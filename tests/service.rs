@@ -385,7 +385,7 @@ fn check_replay(server: &Server) {
         query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
         let answer = server.ask("/v1/changes", &query);
         for change in answer["changes"].as_array().unwrap() {
-            let fields = ["url", "status", "group", "winner", "similarity"];
+            let fields = ["url", "status", "group", "winner", "duplicate_of", "similarity"];
             let state: Vec<Value> = fields.iter().map(|field| change[*field].clone()).collect();
             states.insert(change["url"].as_str().unwrap().to_owned(), state);
         }
@@ -398,7 +398,7 @@ fn check_replay(server: &Server) {
     let export = lines_of(&server.export());
     assert_eq!(states.len(), export.len());
     for (line, state) in export.iter().zip(states.values()) {
-        let fields = ["url", "status", "group", "winner", "similarity"];
+        let fields = ["url", "status", "group", "winner", "duplicate_of", "similarity"];
         assert_eq!(fields.map(|field| line[field].clone()).as_slice(), state.as_slice());
     }
 }

@@ -52,7 +52,7 @@ const SEEDS: u64 = 600;
 const STEPS: usize = 500;
 
 /// The number of seeds within which a planted mistake must be found.
-const SEEDS_TO_FIND: u64 = 150;
+const SEEDS_TO_FIND: u64 = 400;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;

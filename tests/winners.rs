@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use harness::pages::{ndjson, near_copy, text};
-use harness::{Server, lines_of, run, run_ok};
+use harness::{Server, lines_of, meaning, run, run_ok};
 use serde_json::{Value, json};
 
 const OLD: &str = "http://old.example/the/first/of/all?page";
@@ -86,7 +86,7 @@ fn another_order_elects_another_winner_and_names_the_rule() {
         let shown = server.ask("/v1/winners", &[]);
         assert_eq!(shown["rules"].as_array().unwrap().last().unwrap(), "url");
         let explained = run_ok(["explain", "--server", &server.url, winner, loser]);
-        assert!(explained.contains(&format!("winner before b: {winner}, ")), "{explained}");
+        assert!(explained.contains(&format!("kept before b: {winner}, ")), "{explained}");
     }
 }
 
@@ -130,6 +130,32 @@ fn the_rules_stay_with_the_directory_and_the_markets_with_the_file() {
     assert!(message.contains("elects its winners by https, url, not by popularity, url;"), "{message}");
     let usual = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/winners.toml");
     assert!(place.refused(usual).contains("by https, url, not by popularity, day_first_seen, "));
+}
+
+#[test]
+fn a_market_has_one_answer_at_once_page_by_page_and_from_a_server() {
+    let place = Place::new();
+    let file = place.file("winners.toml", "rules = ['https']\n[markets]\ngerman = ['.de', '.at']\n");
+    let input = place.file("pages.jsonl", &ndjson(&pages()));
+    let dedup = |options: &[&str]| {
+        let market = ["dedup", "--market", "german", "--winners", &file, "--out", "-"];
+        run_ok(market.iter().chain(options).chain([&input.as_str()]))
+    };
+    let at_once = dedup(&[]);
+    assert_eq!(meaning(&dedup(&["--incremental"])), meaning(&at_once));
+    let data = place.data();
+    assert_eq!(meaning(&dedup(&["--data", data.to_str().unwrap()])), meaning(&at_once));
+    let server = Server::start(&data, &["--winners", &file]);
+    let exported = run_ok(["export", "--server", &server.url, "--market", "german"]);
+    assert_eq!(meaning(&exported), meaning(&at_once));
+    for line in exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let expected = if line["url"] == AUSTRIAN { Value::Null } else { json!(AUSTRIAN) };
+        assert_eq!((&line["winner"], &line["duplicate_of"]), (&json!(AUSTRIAN), &expected), "{line}");
+    }
+    assert!(server.export().contains(&format!("\"winner\":\"{SECURE}\"")), "nothing of it is on record");
+    let refused = run(["dedup", "--market", "south_german", "--winners", &file, &input]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("--market south_german: "), "{message}");
 }
 
 #[test]

@@ -85,8 +85,10 @@ impl Changes {
 
 fn row(change: &ChangeLine) -> Vec<String> {
     let mut about = Vec::new();
-    if let (Some(winner), Status::Duplicate | Status::Member) = (&change.winner, change.status) {
-        about.push(format!("of {winner}"));
+    match (&change.duplicate_of, &change.winner, change.status) {
+        (Some(kept), ..) => about.push(format!("of {kept}")),
+        (None, Some(winner), Status::Secondary) => about.push(format!("beside {winner}")),
+        _ => {}
     }
     about.extend(change.group.as_ref().map(|group| format!("group {group}")));
     about.push(format!("fetched {}", change.fetched_at));

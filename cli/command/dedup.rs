@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::export::write_export;
+use doppel_coordinator::market::MarketWinners;
 use doppel_model::{PageUrl, Timestamp};
-use doppel_protocol::{Body, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
+use doppel_protocol::{Body, Market, Markets, Outcome, Scan, Submission, Tier1Api, Tier1Error, Tier2Api};
 
 use crate::args::{EngineArgs, InputArgs};
 use crate::crawl;
@@ -26,6 +27,7 @@ use crate::output::Output;
 use crate::progress;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
+use crate::weights::Weights;
 use crate::wire::Engine;
 
 /// Pause while as much is pending as may be.
@@ -65,6 +67,10 @@ pub(crate) struct Dedup {
     /// A file that is there is replaced at the end, and may be an input.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Prefer winners of this market in the output and the summary, by its name in the file of --winners or as a host suffix
+    /// such as `de` (docs/WINNERS.md). What is kept with --data is the same.
+    #[arg(long, value_name = "MARKET")]
+    market: Option<String>,
     /// Record pages as dead whose file below a directory that is an INPUT has gone.
     #[arg(long, requires = "data")]
     prune: bool,
@@ -131,21 +137,44 @@ impl Dedup {
         let dir = self.data.as_deref().or(scratch.as_ref().map(Scratch::path));
         let dir = dir.context("there is neither a data directory nor a temporary one")?;
         let engine = Engine::open(dir, &self.engine, self.data.is_some())?;
+        let market = self.market(&engine.markets)?;
         if self.data.is_some() {
             interrupt::announce("interrupted; the same command goes on")?;
         }
         let begin = Instant::now();
-        let mut fed = self.feed(&engine)?;
+        let mut weights = Weights::default();
+        let mut fed = self.feed(&engine, &mut weights)?;
         if self.data.is_some() {
             self.look_for_gone(&engine, &mut fed)?;
         }
         decide(&engine)?;
         let elapsed = begin.elapsed();
-        let export = |out: &mut dyn Write| Ok(write_export(&*engine.tier1, out).map(drop)?);
+        let tier1: &dyn Tier1Api = &*engine.tier1;
+        let mut winners = market
+            .as_ref()
+            .map(|market| MarketWinners::new(tier1, engine.policy, engine.winners, market).unlimited());
+        let export = |out: &mut dyn Write| Ok(write_export(tier1, winners.as_mut(), out).map(drop)?);
         let written = out.map_or(Ok(()), |out| out.write(export));
-        let found = Found::in_tier1(&*engine.tier1, self.top)?;
+        let mut found = Found::in_tier1(tier1, self.top)?;
+        let live = Scan::new(tier1).map(|line| {
+            let line = match &mut winners {
+                Some(winners) => winners.apply(line?)?,
+                None => line?,
+            };
+            Ok::<_, Tier1Error>((line.url.id(), line.status))
+        });
+        let balance = weights.balance(live)?;
+        if let Some(winners) = &mut winners {
+            found.prefer(|group, usual| Ok(winners.winner(group, usual)?.url))?;
+        }
+        drop(winners);
         engine.stop();
-        Ok(Done { summary: Summary::new(fed, elapsed, found), written })
+        Ok(Done { summary: Summary::new(fed, elapsed, found, balance), written })
+    }
+
+    fn market(&self, markets: &Markets) -> anyhow::Result<Option<Market>> {
+        let named = |market: &String| markets.find(market).with_context(|| format!("--market {market}"));
+        self.market.as_ref().map(named).transpose()
     }
 
     /// Finds the pages on record whose file has gone, and records that with `--prune`.
@@ -175,12 +204,18 @@ impl Dedup {
     }
 
     /// Records all pages, in the order of the inputs.
-    fn feed(&self, engine: &Engine) -> anyhow::Result<Fed> {
+    fn feed(&self, engine: &Engine, weights: &mut Weights) -> anyhow::Result<Fed> {
         let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
         let detect_language = self.data.is_some() && self.engine.detect_language;
         let input = extracted::pages(&self.inputs, detect_language, |pages| {
-            outcomes.add(&submit(engine, &pages)?);
+            let (pages, bytes): (Vec<_>, Vec<_>) =
+                pages.into_iter().map(|page| (page.submission, page.bytes)).unzip();
+            let taken = submit(engine, &pages)?;
+            for ((page, bytes), outcome) in pages.iter().zip(bytes).zip(&taken) {
+                weights.note(page.url.id(), bytes, *outcome);
+            }
+            outcomes.add(&taken);
             Ok(())
         })?;
         Ok(Fed { input, outcomes, ..Fed::default() })

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use doppel_protocol::answer::{Content, Explanation, Measures, Side};
+use doppel_protocol::Status;
+use doppel_protocol::answer::{Advice, Content, Explanation, KeptBefore, Measures, Side};
 use doppel_protocol::client::{Answer, Method};
 use doppel_protocol::words;
 
@@ -48,8 +49,24 @@ fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     let rows = names.into_iter().zip(a).zip(b).map(|((name, a), b)| vec![name.to_owned(), a, b]);
     table(out, &rows.collect::<Vec<_>>())?;
     for (name, side) in [("a", &explanation.a), ("b", &explanation.b)] {
-        if let (Some(winner), Some(rule)) = (&side.advice.winner, side.advice.rule) {
-            writeln!(out, "winner before {name}: {winner}, {}", words::rule(rule))?;
+        let Advice { duplicate_of, winner, rule, .. } = &side.advice;
+        match (duplicate_of, winner, rule) {
+            (Some(kept), _, Some(rule)) => {
+                writeln!(out, "kept before {name}: {kept}, {}", words::rule(*rule))?;
+            }
+            (None, Some(winner), Some(rule)) => {
+                writeln!(out, "winner before {name}: {winner}, {}", words::rule(*rule))?;
+            }
+            _ => {}
+        }
+    }
+    for (name, side) in [("a", &explanation.a), ("b", &explanation.b)] {
+        if side.kept_before.len() < 2 && side.advice.status != Status::Secondary {
+            continue;
+        }
+        for KeptBefore { url, similarity, duplicate, .. } in &side.kept_before {
+            let verdict = if *duplicate { "near-duplicates" } else { "no near-duplicates" };
+            writeln!(out, "{name} and the kept page {url}: J = {similarity:.4}, {verdict}")?;
         }
     }
     if let Some(measures) = &explanation.measures {

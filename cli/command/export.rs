@@ -12,7 +12,7 @@ use crate::destination::Destination;
 
 /// Write every live page as JSON lines, sorted by URL.
 ///
-/// One line a page: `url`, `status`, `group`, `winner`, `similarity`. The lines are those of
+/// One line a page: `url`, `status`, `group`, `winner`, `duplicate_of`, `similarity`. The lines are those of
 /// `doppel dedup --out`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -23,6 +23,9 @@ pub(crate) struct Export {
     /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
     #[arg(long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     out: PathBuf,
+    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/WINNERS.md.
+    #[arg(long, value_name = "MARKET")]
+    market: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -31,7 +34,9 @@ impl Export {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let client = connect(&self.server)?;
         let out = Destination::open(&self.out)?;
-        let response = client.send(client.request(Method::GET, &["v1", "export"]))?;
+        let market = self.market.as_ref().map(|market| ("market", market));
+        let request = client.request(Method::GET, &["v1", "export"]).query(&market.as_slice());
+        let response = client.send(request)?;
         out.write(|out| {
             copy(response, out).context("the export is incomplete")?;
             Ok(())

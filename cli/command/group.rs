@@ -8,7 +8,7 @@ use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, plural, table};
+use crate::output::{Output, count, plural, table};
 
 const MEMBERS_PER_REQUEST: &str = "1000";
 
@@ -25,6 +25,9 @@ pub(crate) struct Group {
     /// Its id, as `doppel status` prints it.
     #[arg(value_name = "ID")]
     group: GroupId,
+    /// Prefer winners of this market, by its name or as a host suffix such as `de`; see docs/WINNERS.md.
+    #[arg(long, value_name = "MARKET")]
+    market: Option<String>,
     #[command(flatten)]
     ask: AskArgs,
 }
@@ -38,6 +41,7 @@ impl Group {
         loop {
             let mut query = vec![("limit", MEMBERS_PER_REQUEST)];
             query.extend(after.as_deref().map(|after| ("after", after)));
+            query.extend(self.market.as_deref().map(|market| ("market", market)));
             let request = client.request(Method::GET, &["v1", "groups", &id]).query(&query);
             let Answer { text, value } = client.ask(request)?;
             let GroupPage { group, mut pages, next } = value;
@@ -57,7 +61,17 @@ impl Group {
 }
 
 fn heading(group: &answer::Group) -> String {
-    let answer::Group { group, merged_into, winner, members, dissimilar, dirty, quarantined } = group;
+    let answer::Group {
+        group,
+        merged_into,
+        winner,
+        members,
+        dissimilar,
+        secondaries,
+        uncovered,
+        dirty,
+        quarantined,
+    } = group;
     if let Some(survivor) = merged_into {
         return format!("{group} was merged into {survivor}");
     }
@@ -68,8 +82,14 @@ fn heading(group: &answer::Group) -> String {
     if *dissimilar > 0 {
         heading += &format!(", {} not similar to it", plural(*dissimilar, "page"));
     }
+    if *secondaries > 0 {
+        heading += &format!(", {} kept beside the winner", count(*secondaries));
+    }
     if *dirty {
         heading += ", to be recomputed";
+    }
+    if *uncovered {
+        heading += ", duplicates of others than the winner to be found";
     }
     if *quarantined {
         let repair = format!("`doppel repair {group}`");
@@ -81,10 +101,11 @@ fn heading(group: &answer::Group) -> String {
 }
 
 fn row(member: &Member) -> Vec<String> {
-    let about = match (&member.content, member.similarity) {
-        (None, _) => "redirect".to_owned(),
-        (Some(_), Some(similarity)) => format!("similarity {similarity:.3}"),
-        (Some(_), None) => String::new(),
-    };
-    vec![member.status.to_string(), member.url.clone(), about]
+    let mut about = Vec::new();
+    if member.content.is_none() {
+        about.push("redirect".to_owned());
+    }
+    about.extend(member.duplicate_of.as_ref().map(|kept| format!("of {kept}")));
+    about.extend(member.similarity.map(|similarity| format!("similarity {similarity:.3}")));
+    vec![member.status.to_string(), member.url.clone(), about.join(", ")]
 }

@@ -104,7 +104,7 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
         plain("  unique", report.unique),
         plain("  winners", counters.winners),
         plain("  duplicates", counters.duplicates),
-        plain("  members", counters.members),
+        plain("  secondaries", counters.secondaries),
         plain("  unresolved", counters.unresolved),
         plain("  pending", backlog.pending),
         plain("dead pages", counters.dead),
@@ -122,6 +122,7 @@ fn quality(report: &Quality, out: &mut dyn Write) -> io::Result<()> {
         plain("evictions", counters.evictions),
         plain("to do: deferred searches", backlog.deferred_searches),
         plain("to do: dirty groups", backlog.dirty_groups),
+        plain("to do: uncovered groups", backlog.uncovered_groups),
         plain("to do: unverified", backlog.unverified),
         plain("to do: messages", backlog.messages),
     ];

@@ -113,9 +113,11 @@ fn about(advice: &Advice) -> String {
         let end = advice.reason.map(|reason| format!(", {}", words::unresolved(reason)));
         about.push(format!("redirects to {target}{}", end.unwrap_or_default()));
     }
-    if let (Some(winner), true) = (&advice.winner, advice.status != protocol::Status::Winner) {
-        let why = advice.rule.map(|rule| format!(" ({})", words::rule(rule))).unwrap_or_default();
-        about.push(format!("of {winner}{why}"));
+    let why = advice.rule.map(|rule| format!(" ({})", words::rule(rule))).unwrap_or_default();
+    match (&advice.duplicate_of, &advice.winner, advice.status) {
+        (Some(kept), ..) => about.push(format!("of {kept}{why}")),
+        (None, Some(winner), protocol::Status::Secondary) => about.push(format!("beside {winner}{why}")),
+        _ => {}
     }
     about.extend(advice.similarity.map(|similarity| format!("similarity {similarity:.3}")));
     about.extend(advice.group.as_ref().map(|group| format!("group {group}")));

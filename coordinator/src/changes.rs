@@ -39,7 +39,7 @@ pub(crate) struct ChangesQuery {
 /// What changed since a cursor?
 ///
 /// The newest event of every page is kept, so a replay from the start gives every page once, dead ones
-/// among them. With `Accept: application/x-ndjson` an answer is one event per line, and `cursor` and
+/// among them. The events are without markets: they name the usual winner. With `Accept: application/x-ndjson` an answer is one event per line, and `cursor` and
 /// `at_end` are in the headers `doppel-cursor` and `doppel-at-end`.
 #[utoipa::path(
     get, path = "/v1/changes", tag = "feed", params(ChangesQuery),

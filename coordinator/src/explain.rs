@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use doppel_model::PageUrl;
 use doppel_model::pairwise::{Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_protocol::answer::{Advice, Content, Examples, Explanation, Measures, Side};
-use doppel_protocol::{PageView, words};
+use doppel_model::{PageId, PageUrl};
+use doppel_protocol::answer::{Advice, Content, Examples, Explanation, KeptBefore, Measures, Side};
+use doppel_protocol::{MemberView, PageView, Rank, Rule, Status, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{Query, page_url};
-use crate::limits::EXAMPLES;
+use crate::limits::{EXAMPLES, EXPLAINED_MEMBERS, KEPT_BEFORE, LIST};
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -73,13 +73,14 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         _ => Some(page),
     };
     let Some(end) = end.filter(|end| end.content.is_some()) else {
-        return Ok((Side { advice, compared_url: None, content: None }, None));
+        return Ok((Side { advice, compared_url: None, content: None, kept_before: Vec::new() }, None));
     };
     let compared_url = Some(end.rank.url.to_string());
     let Some(signature) = app.tier1().signature(end.rank.url.id())? else {
-        return Ok((Side { advice, compared_url, content: None }, None));
+        return Ok((Side { advice, compared_url, content: None, kept_before: Vec::new() }, None));
     };
     let lookup = app.tier2().locate(&signature)?;
+    let kept_before = kept_before(app, &end, &signature)?;
     let content = Content {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
@@ -90,7 +91,43 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         home: lookup.home,
         probed_partitions: lookup.probed_partitions,
     };
-    Ok((Side { advice, compared_url, content: Some(content) }, Some(signature)))
+    Ok((Side { advice, compared_url, content: Some(content), kept_before }, Some(signature)))
+}
+
+/// The kept pages of a page's group that precede it, in the winner order, and how it compares with them.
+fn kept_before(app: &App, page: &PageView, signature: &Signature) -> Result<Vec<KeptBefore>, Problem> {
+    let Some(group) = page.line.group else { return Ok(Vec::new()) };
+    let mut kept: Vec<(Rank, Rule)> = Vec::new();
+    let (mut after, mut seen) = (None, 0);
+    while seen < EXPLAINED_MEMBERS {
+        let Some(view) = app.tier1().group(group, after, LIST, false)? else { break };
+        seen += view.members.len();
+        let is_kept = |member: &&MemberView| {
+            matches!(member.line.status, Status::Winner | Status::Secondary)
+                && member.line.url != page.rank.url
+        };
+        let ids: Vec<PageId> =
+            view.members.iter().filter(is_kept).map(|member| member.line.url.id()).collect();
+        for other in app.tier1().pages(&ids)?.into_iter().flatten() {
+            let (order, rule) = app.winners().compare(&other.rank, &page.rank, None);
+            kept.extend(order.is_lt().then_some((other.rank, rule)));
+        }
+        // The first ones are enough.
+        kept.sort_by(|(a, _), (b, _)| app.winners().compare(a, b, None).0);
+        kept.truncate(KEPT_BEFORE);
+        after = view.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let mut compared = Vec::with_capacity(kept.len());
+    for (rank, rule) in kept {
+        let Some(other) = app.tier1().signature(rank.url.id())? else { continue };
+        let comparison = app.policy().compare(signature, &other);
+        let (similarity, duplicate) = (comparison.jaccard(), comparison.similar);
+        compared.push(KeptBefore { url: rank.url.to_string(), rule, similarity, duplicate });
+    }
+    Ok(compared)
 }
 
 fn measures(policy: Policy, a: &Signature, b: &Signature) -> Measures {

@@ -39,6 +39,7 @@ impl GroupReport {
 fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
     let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
     let mut largest: Vec<GroupSummary> = Vec::with_capacity(LARGEST_GROUPS + LIST);
+    let mut most_secondaries: Vec<GroupSummary> = Vec::new();
     let (mut groups, mut quarantined, mut after, mut at_end) = (0, 0, None, false);
     while !at_end && groups < REPORT_GROUPS {
         let piece = tier1.groups(GroupFilter::All, after, LIST)?;
@@ -49,9 +50,10 @@ fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
             quarantined += u64::from(summary.quarantined);
             *classes.entry(summary.members.max(1).ilog2()).or_default() += 1;
         }
+        most_secondaries.extend(piece.iter().filter(|summary| summary.secondaries > 0).cloned());
         largest.extend(piece);
-        largest.sort_by(|a, b| b.members.cmp(&a.members).then(a.group.cmp(&b.group)));
-        largest.truncate(LARGEST_GROUPS);
+        keep_most(&mut largest, |summary| summary.members);
+        keep_most(&mut most_secondaries, |summary| summary.secondaries);
     }
     let class = |(power, groups)| {
         let from = 1_u64 << power;
@@ -63,5 +65,12 @@ fn sizes(tier1: &dyn Tier1Api) -> Result<GroupSizes, Tier1Error> {
         quarantined,
         histogram: classes.into_iter().map(class).collect(),
         largest: largest.into_iter().map(Group::from).collect(),
+        most_secondaries: most_secondaries.into_iter().map(Group::from).collect(),
     })
+}
+
+/// Keeps the groups that have most of something, the one with most first.
+fn keep_most(groups: &mut Vec<GroupSummary>, of: impl Fn(&GroupSummary) -> u64) {
+    groups.sort_by(|a, b| of(b).cmp(&of(a)).then(a.group.cmp(&b.group)));
+    groups.truncate(LARGEST_GROUPS);
 }

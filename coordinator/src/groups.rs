@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 
 use crate::advise::follow;
 use crate::app::App;
-use crate::extract::{self, GroupPath, Query, number};
+use crate::extract::{self, GroupPath, Query, market, number, page_url};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
 
@@ -61,6 +61,9 @@ pub(crate) struct GroupQuery {
     after: Option<String>,
     /// The most members of the answer, 1 to 1,000; redirects come on top.
     limit: Option<usize>,
+    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
+    /// such hosts.
+    market: Option<String>,
 }
 
 /// Show a group and its members.
@@ -83,16 +86,27 @@ pub(crate) async fn get(
     let limit = number("limit", query.limit, LIST_DEFAULT, 1, LIST)?;
     let after = query.after.map(|text| text.parse::<GroupPosition>());
     let after = after.transpose().map_err(|error| Problem::field("after", error.to_string()))?;
+    let market = market(app.markets(), query.market.as_deref())?;
     app.blocking(move |app| {
         let Some(view) = app.tier1().group(id, after, limit, true)? else { return Err(no_group(id)) };
         let mut group = Group::from(view.summary);
+        let mut members = view.members;
+        if let Some(market) = &market {
+            let mut winners = app.market_winners(market);
+            for member in &mut members {
+                member.line = winners.apply(member.line.clone())?;
+            }
+            if let Some(usual) = group.winner.as_deref().map(|url| page_url("winner", url)).transpose()? {
+                group.winner = Some(winners.winner(id, &usual)?.url.into());
+            }
+        }
         if group.merged_into.is_some()
             && let Some(survivor) = follow(app.tier1(), id)?
         {
             group.merged_into = Some(survivor.group.to_string());
         }
         let next = view.next.map(|position| position.to_string());
-        Ok(Json(GroupPage { group, pages: view.members.into_iter().map(Member::from).collect(), next }))
+        Ok(Json(GroupPage { group, pages: members.into_iter().map(Member::from).collect(), next }))
     })
     .await
 }

@@ -103,11 +103,17 @@ pub const STATUS_URLS: usize = 1_000;
 /// Of so many URLs at most, what the status table has is told on the thread that took the request.
 pub const STATUS_URLS_AT_ONCE: usize = 64;
 
-/// Members of a group that are looked at for a market's winner.
-pub const MARKET_MEMBERS: usize = 10_000;
-
 /// Members that one `POST /v1/status` looks at for market winners, all groups together.
 pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
+
+/// Members of a group that an explanation looks at.
+pub const EXPLAINED_MEMBERS: usize = 10_000;
+
+/// Kept pages of a group that an explanation compares a page with.
+pub const KEPT_BEFORE: usize = 20;
+
+/// Groups of which the pages that stand for them in a market are remembered at a time.
+pub const MARKET_GROUPS: usize = 100_000;
 
 /// Partners of a probe that are looked at, the most similar first.
 pub const PROBE_PARTNERS: usize = 64;

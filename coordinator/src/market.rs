@@ -1,106 +1,195 @@
 //! The winner of a group for a market: the member that comes first in the winner order when the market's
 //! hosts are preferred. It is not on record, so it is found by looking at the members, in bounds.
+//!
+//! It takes the place of the winner only where that leaves the cover whole: it has the winner's content, or is F with the
+//! winner and with all pages that are duplicates of the winner.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use doppel_model::{GroupId, PageId, PageUrl};
-use doppel_protocol::{Market, PageView, Rank, Status, Tier1Api, Tier1Error, WinnerOrder};
+use doppel_model::pairwise::Policy;
+use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
+use doppel_protocol::{Line, Market, PageView, Status, Tier1Api, Tier1Error, WinnerOrder};
 
-use crate::limits::{LIST, MARKET_MEMBERS, MARKET_MEMBERS_TOTAL};
+use crate::limits::{LIST, MARKET_GROUPS, MARKET_MEMBERS_TOTAL};
 
 /// Winners for one market, remembered for the length of one request.
-pub(crate) struct MarketWinners<'a> {
+pub struct MarketWinners<'a> {
     tier1: &'a dyn Tier1Api,
+    policy: Policy,
     winners: WinnerOrder,
     market: &'a Market,
-    found: HashMap<GroupId, Found>,
+    chosen: HashMap<GroupId, Choice>,
     members_left: usize,
 }
 
-/// The chosen winner.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) url: PageUrl,
-    pub(crate) note: Option<String>,
+/// The page that stands for a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The preferred page, or the usual winner.
+    pub url: PageUrl,
+    /// Why it is the usual winner though the market prefers another page.
+    pub note: Option<String>,
 }
 
-/// The first in the winner order of the members that were looked at.
-#[derive(Debug, Clone)]
-struct Found {
-    rank: Option<Rank>,
-    looked_at: usize,
+/// What was seen of the members of a group.
+struct Seen {
+    /// The first in the order of the market.
+    first: Option<PageView>,
+    /// Of the winner's duplicates one page for each content.
+    duplicates: HashMap<ContentHash, PageId>,
+    members: usize,
     cut: bool,
 }
 
 impl<'a> MarketWinners<'a> {
-    pub(crate) fn new(tier1: &'a dyn Tier1Api, winners: WinnerOrder, market: &'a Market) -> Self {
-        Self { tier1, winners, market, found: HashMap::new(), members_left: MARKET_MEMBERS_TOTAL }
+    /// With a limit on the members that are looked at, all groups together.
+    #[must_use]
+    pub fn new(tier1: &'a dyn Tier1Api, policy: Policy, winners: WinnerOrder, market: &'a Market) -> Self {
+        let members_left = MARKET_MEMBERS_TOTAL;
+        Self { tier1, policy, winners, market, chosen: HashMap::new(), members_left }
     }
 
     pub(crate) fn market(&self) -> &Market {
         self.market
     }
 
-    /// The winner of `group`, whose winner without a market is `usual`.
-    pub(crate) fn winner(
-        &mut self,
-        group: GroupId,
-        usual: &PageUrl,
-        asker: Option<&PageView>,
-    ) -> Result<Choice, Tier1Error> {
-        let found = match self.found.get(&group) {
-            Some(found) => found.clone(),
-            None => {
-                let found = self.search(group, usual)?;
-                self.found.insert(group, found.clone());
-                found
-            }
-        };
-        let asker = asker.filter(|view| is_candidate(view)).map(|view| &view.rank);
-        let first =
-            found.rank.iter().chain(asker).min_by(|a, b| self.winners.compare(a, b, Some(self.market)).0);
-        let note = found.cut.then(|| {
-            format!("the group is large: the winner for this market is that of {} members", found.looked_at)
-        });
-        Ok(Choice { url: first.map_or_else(|| usual.clone(), |rank| rank.url.clone()), note })
+    /// The page that stands for `group`, whose winner without a market is `usual`.
+    ///
+    /// # Errors
+    /// When tier 1 cannot be read.
+    pub fn winner(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
+        if let Some(chosen) = self.chosen.get(&group) {
+            return Ok(chosen.clone());
+        }
+        let chosen = self.choose(group, usual)?;
+        if self.chosen.len() >= MARKET_GROUPS {
+            self.chosen.clear();
+        }
+        self.chosen.insert(group, chosen.clone());
+        Ok(chosen)
     }
 
-    fn search(&mut self, group: GroupId, usual: &PageUrl) -> Result<Found, Tier1Error> {
-        let mut found = Found { rank: None, looked_at: 0, cut: false };
-        self.consider(&mut found, &[usual.id()])?;
-        let limit = MARKET_MEMBERS.min(self.members_left);
+    /// The same for all groups, however many members they have together.
+    #[must_use]
+    pub fn unlimited(self) -> Self {
+        Self { members_left: usize::MAX, ..self }
+    }
+
+    /// What a page is for the market: where another page takes the place of the winner, the winner and its duplicates name
+    /// that one.
+    ///
+    /// # Errors
+    /// When tier 1 cannot be read.
+    pub fn apply(&mut self, mut line: Line) -> Result<Line, Tier1Error> {
+        let (Some(group), Some(usual)) = (line.group, line.winner.clone()) else { return Ok(line) };
+        let Choice { url, .. } = self.winner(group, &usual)?;
+        if url == usual {
+            return Ok(line);
+        }
+        let is_usual = line.url == usual;
+        if line.url == url {
+            (line.status, line.duplicate_of, line.similarity) = (Status::Winner, None, None);
+        } else if is_usual || line.duplicate_of.as_ref() == Some(&usual) {
+            line.status = Status::Duplicate;
+            // A redirect has none.
+            if is_usual || line.similarity.is_some() {
+                line.similarity = self.similarity(&line.url, &url)?;
+            }
+            line.duplicate_of = Some(url.clone());
+        }
+        line.winner = Some(url);
+        Ok(line)
+    }
+
+    fn similarity(&self, a: &PageUrl, b: &PageUrl) -> Result<Option<f64>, Tier1Error> {
+        let both = self.tier1.signature(a.id())?.zip(self.tier1.signature(b.id())?);
+        Ok(both.map(|(a, b)| self.policy.compare(&a, &b).jaccard()))
+    }
+
+    fn choose(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
+        let seen = self.look(group, usual)?;
+        let Some(first) = seen.first.as_ref().filter(|first| first.rank.url != *usual) else {
+            return Ok(Choice { url: usual.clone(), note: None });
+        };
+        if seen.cut {
+            let note = format!("the group is large: {} members were looked at for this market", seen.members);
+            return Ok(Choice { url: usual.clone(), note: Some(note) });
+        }
+        if self.may_stand_for(first, usual, &seen)? {
+            return Ok(Choice { url: first.rank.url.clone(), note: None });
+        }
+        let note = format!(
+            "{} is preferred for this market, and is not near all pages that the winner stands for",
+            first.rank.url
+        );
+        Ok(Choice { url: usual.clone(), note: Some(note) })
+    }
+
+    fn look(&mut self, group: GroupId, usual: &PageUrl) -> Result<Seen, Tier1Error> {
+        let mut seen = Seen { first: None, duplicates: HashMap::new(), members: 0, cut: false };
+        let limit = Market::MEMBERS_MAX.min(self.members_left);
         let mut after = None;
         loop {
-            let piece = LIST.min(limit.saturating_sub(found.looked_at));
+            let piece = LIST.min(limit.saturating_sub(seen.members));
             if piece == 0 {
-                found.cut = true;
+                seen.cut = true;
                 break;
             }
-            let Some(view) = self.tier1.group(group, after, piece, false)? else { break };
+            let view = self.tier1.group(group, after, piece, false)?;
+            // All pages of a group that is quarantined are kept.
+            let Some(view) = view.filter(|view| !view.summary.quarantined) else { break };
             let ids: Vec<PageId> = view.members.iter().map(|member| member.line.url.id()).collect();
-            found.looked_at += ids.len();
-            self.consider(&mut found, &ids)?;
+            seen.members += ids.len();
+            for page in self.tier1.pages(&ids)?.into_iter().flatten().filter(is_candidate) {
+                if let Some(content) = page.content.filter(|_| page.line.duplicate_of.as_ref() == Some(usual))
+                {
+                    seen.duplicates.entry(content).or_insert(page.rank.url.id());
+                }
+                let is_before = |first: &PageView| {
+                    self.winners.compare(&page.rank, &first.rank, Some(self.market)).0.is_lt()
+                };
+                if seen.first.as_ref().is_none_or(is_before) {
+                    seen.first = Some(page);
+                }
+            }
             after = view.next;
             if after.is_none() || ids.is_empty() {
                 break;
             }
         }
-        self.members_left = self.members_left.saturating_sub(found.looked_at);
-        Ok(found)
+        self.members_left = self.members_left.saturating_sub(seen.members);
+        Ok(seen)
     }
 
-    fn consider(&self, found: &mut Found, pages: &[PageId]) -> Result<(), Tier1Error> {
-        for view in self.tier1.pages(pages)?.into_iter().flatten().filter(is_candidate) {
-            let before = |rank: &Rank| self.winners.compare(&view.rank, rank, Some(self.market)).0.is_lt();
-            if found.rank.as_ref().is_none_or(before) {
-                found.rank = Some(view.rank);
+    /// Whether a page can take the place of the winner.
+    fn may_stand_for(&self, first: &PageView, usual: &PageUrl, seen: &Seen) -> Result<bool, Tier1Error> {
+        let Some(winner) = self.tier1.pages(&[usual.id()])?.pop().flatten() else { return Ok(false) };
+        if first.content == winner.content {
+            return Ok(true);
+        }
+        let others: HashSet<PageId> = seen
+            .duplicates
+            .iter()
+            .filter(|(content, _)| Some(**content) != first.content && Some(**content) != winner.content)
+            .map(|(_, page)| *page)
+            .chain([usual.id()])
+            .collect();
+        if others.len() > Market::COMPARISONS_MAX {
+            return Ok(false);
+        }
+        let Some(own) = self.tier1.signature(first.rank.url.id())? else { return Ok(false) };
+        for other in others {
+            let Some(other) = self.tier1.signature(other)? else { return Ok(false) };
+            if !self.policy.compare(&own, &other).similar {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
 /// Whether a page may represent its group: it has a content that was decided to be in it.
 fn is_candidate(view: &PageView) -> bool {
-    view.content.is_some() && matches!(view.line.status, Status::Winner | Status::Duplicate | Status::Member)
+    view.content.is_some()
+        && matches!(view.line.status, Status::Winner | Status::Duplicate | Status::Secondary)
 }

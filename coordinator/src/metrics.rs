@@ -143,8 +143,8 @@ pub(crate) fn encode(registry: &Registry) -> Result<String, Problem> {
 
 /// Pages with status unique: live pages with no other status.
 pub(crate) fn unique(counters: &Counters, backlog: &Backlog) -> u64 {
-    let Counters { winners, duplicates, members, unresolved, .. } = counters;
-    let others = winners + duplicates + members + unresolved + backlog.pending;
+    let Counters { winners, duplicates, secondaries, unresolved, .. } = counters;
+    let others = winners + duplicates + secondaries + unresolved + backlog.pending;
     counters.live.saturating_sub(others)
 }
 
@@ -194,7 +194,7 @@ fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result
         ("doppel_tier1_unique_pages", "Pages with status unique", unique(counters, backlog)),
         ("doppel_tier1_winner_pages", "Pages with status winner", counters.winners),
         ("doppel_tier1_duplicate_pages", "Pages with status duplicate", counters.duplicates),
-        ("doppel_tier1_member_pages", "Pages with status member", counters.members),
+        ("doppel_tier1_secondary_pages", "Pages with status secondary", counters.secondaries),
         ("doppel_tier1_pending_pages", "Pages waiting for a decision", backlog.pending),
         ("doppel_tier1_pending_limit_pages", "The most pages that may wait", *pending_limit),
         (
@@ -203,6 +203,7 @@ fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result
             backlog.deferred_searches,
         ),
         ("doppel_tier1_dirty_groups", "Groups that owe a recomputation", backlog.dirty_groups),
+        ("doppel_tier1_uncovered_groups", "Groups that owe a new cover", backlog.uncovered_groups),
         ("doppel_tier1_unverified_pages", "Members still to be verified", backlog.unverified),
         ("doppel_tier1_outbox_messages", "Messages between shards", backlog.messages),
         ("doppel_tier1_status_table_bytes", "Status table in memory", *status_table_bytes),

@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::changes::CURSOR;
 use crate::export::Collected;
-use crate::extract::{Query, number};
+use crate::extract::{Query, market, number};
 use crate::limits::{FLUSH_DEFAULT_S, FLUSH_S, LONG_CALL_TIME};
 use crate::metrics;
 use crate::pages::NDJSON;
@@ -57,21 +57,38 @@ pub(crate) async fn flush(
     .await
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportQuery {
+    /// A market by its name, which `GET /v1/winners` lists, or a host suffix such as `de`: prefer winners of
+    /// such hosts.
+    market: Option<String>,
+}
+
 /// Every live page, sorted by URL.
 ///
 /// The header `doppel-cursor` is where the change feed goes on. An answer that breaks off is incomplete.
 #[utoipa::path(
-    get, path = "/v1/export", tag = "feed",
+    get, path = "/v1/export", tag = "feed", params(ExportQuery),
     responses(
+        (status = 400, description = "No market", body = Problem, content_type = "application/problem+json"),
         (status = 200, body = ExportLine, content_type = "application/x-ndjson"),
         (status = 503, description = "Too many exports", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "No room to sort", body = Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn export(State(app): State<App>) -> Result<Response, Problem> {
+pub(crate) async fn export(
+    State(app): State<App>,
+    Query(ExportQuery { market: asked }): Query<ExportQuery>,
+) -> Result<Response, Problem> {
+    let market = market(app.markets(), asked.as_deref())?;
     let permit = app.enter_export()?;
     // The scan goes on when its caller goes, so it keeps the permit.
-    let collect = move |app: &App| Ok((permit, Collected::from(app.tier1(), app.temp_dir())?));
+    let collect = move |app: &App| {
+        let mut winners = market.as_ref().map(|market| app.market_winners(market).unlimited());
+        Ok((permit, Collected::from(app.tier1(), app.temp_dir(), winners.as_mut())?))
+    };
     let (permit, collected) = app.blocking_within(LONG_CALL_TIME, collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];
     let body = stream(permit, "export", move |out| collected.write(out).map(drop));

@@ -86,7 +86,7 @@ struct Answers {
     may_hold: u64,
     wrong: u64,
     /// Pages that are in a group, but dissimilar to its winner or not yet verified.
-    members: u64,
+    secondaries: u64,
     /// Those of these for which F holds with the winner nevertheless.
     understated: u64,
 }
@@ -96,7 +96,7 @@ struct Slice {
     /// Share of the fetches, in percent, at its end.
     percent: f64,
     duplicates: u64,
-    members: u64,
+    secondaries: u64,
 }
 
 /// The state that feeder and asker share.
@@ -200,11 +200,9 @@ impl Stage<'_> {
             let slice = &mut slices[slice];
             for answer in &answers {
                 self.count(answer, span, streaming, examples);
-                // Redirects have no similarity.
-                if answer.similarity.is_some() {
-                    slice.duplicates += u64::from(answer.status == Status::Duplicate);
-                    slice.members += u64::from(answer.status == Status::Member);
-                }
+                // Redirects have no similarity, and are never secondary.
+                slice.duplicates += u64::from(answer.similarity.is_some());
+                slice.secondaries += u64::from(answer.status == Status::Secondary);
             }
         }
         Ok(())
@@ -238,7 +236,7 @@ impl Stage<'_> {
         let (contents, tau) = (&self.replay.contents, self.served.tau);
         counts.answers += 1;
         counts.duplicates += u64::from(answer.status == Status::Duplicate);
-        counts.members += u64::from(answer.status == Status::Member);
+        counts.secondaries += u64::from(answer.status == Status::Secondary);
         counts.understated += u64::from(history.is_understated(contents, tau, answer, span));
         match history.check(contents, tau, answer, span) {
             None => {}
@@ -247,7 +245,7 @@ impl Stage<'_> {
             Some(Verdict::Wrong) => {
                 counts.wrong += 1;
                 if examples.len() < EXAMPLES {
-                    examples.push(format!("{} is not a duplicate of {:?}", answer.url, answer.winner));
+                    examples.push(format!("{} is not a duplicate of {:?}", answer.url, answer.duplicate_of));
                 }
             }
         }
@@ -277,24 +275,24 @@ impl Report for ServedResult {
                 "hold",
                 "page changed meanwhile",
                 "wrong",
-                "member",
-                "of these F",
+                "secondary",
+                "of these F with the winner",
             ],
         );
         for (when, a) in [("while updates stream in", &self.streaming), ("at quiescence", &self.quiescent)] {
-            let counts = [a.answers, a.duplicates, a.hold, a.may_hold, a.wrong, a.members, a.understated];
+            let counts = [a.answers, a.duplicates, a.hold, a.may_hold, a.wrong, a.secondaries, a.understated];
             table.row([when.to_owned()].into_iter().chain(counts.map(count)));
         }
         vec![table]
     }
 
     fn notes(&self) -> Vec<String> {
-        let rejected = |a: &Answers| percent(share(a.members, a.members + a.duplicates));
+        let rejected = |a: &Answers| percent(share(a.secondaries, a.secondaries + a.duplicates));
         let Self { tau, fetches, streaming, quiescent, engine_verified, engine_rejected, .. } = self;
         let mut notes = vec![
             format!("{} fetches, tau {tau}", count(*fetches as u64)),
             format!(
-                "members that the winner check rejects: {} % of the answers while updates stream in, {} % of the \
+                "members that are kept beside the winner: {} % of the answers while updates stream in, {} % of the \
                  pages at quiescence; {} of the engine's {} comparisons with a winner (the paper: under 8 %)",
                 rejected(streaming),
                 rejected(quiescent),
@@ -307,15 +305,16 @@ impl Report for ServedResult {
     }
 
     fn panels(&self) -> Vec<Panel> {
-        let asked = self.slices.iter().filter(|slice| slice.members + slice.duplicates > 0);
-        let points = asked
-            .map(|slice| (slice.percent, 100.0 * share(slice.members, slice.members + slice.duplicates)));
+        let asked = self.slices.iter().filter(|slice| slice.secondaries + slice.duplicates > 0);
+        let points = asked.map(|slice| {
+            (slice.percent, 100.0 * share(slice.secondaries, slice.secondaries + slice.duplicates))
+        });
         vec![Panel {
-            title: format!("Members that the winner check rejects, tau {}", self.tau),
+            title: format!("Members that are kept beside the winner, tau {}", self.tau),
             x: "% of the fetches".to_owned(),
-            y: "% of the losers asked about".to_owned(),
+            y: "% of the other members asked about".to_owned(),
             series: vec![Series {
-                name: "answer member".to_owned(),
+                name: "answer secondary".to_owned(),
                 dashed: false,
                 points: points.collect(),
             }],

@@ -153,7 +153,7 @@ fn every_reported_duplicate_is_one_while_updates_stream_in() {
     }
     let quiescent = &report["quiescent"];
     assert_eq!((&quiescent["may_hold"], &quiescent["understated"]), (&json!(0), &json!(0)));
-    assert!(plot.contains("winner check"));
+    assert!(plot.contains("kept beside the winner"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::accuracy::dedup::{Group, Line, Status};
 use crate::oracle::collection::Page;
+use crate::oracle::cover::Cover;
 use crate::oracle::{Resolution, Truth};
 
 /// The tolerance for a reported similarity. The product may work on hashes of shingles, and a short text has
@@ -22,9 +23,7 @@ pub(crate) struct Agreement {
     pub(crate) exact_pages: usize,
     /// The numbers of lines with these statuses.
     pub(crate) duplicates: usize,
-    pub(crate) members: usize,
-    /// Members that could have been reported as duplicates, because F with the winner is true.
-    pub(crate) unverified: usize,
+    pub(crate) secondaries: usize,
     /// The largest error of a reported similarity.
     pub(crate) similarity_error: f64,
     /// Descriptions of all violated requirements.
@@ -52,8 +51,10 @@ pub(crate) fn compare(lines: &[Line], truth: &Truth) -> Agreement {
     let mut agreement = Agreement { pages: truth.collection.pages.len(), ..Agreement::default() };
     check_pages(lines, truth, &mut agreement);
     check_groups(lines, &mut agreement);
+    check_kept(lines, truth, &mut agreement);
+    let cover = truth.cover();
     for line in lines {
-        if let Some(wrong) = check_advice(line, truth, &mut agreement) {
+        if let Some(wrong) = check_advice(line, (truth, &cover), &mut agreement) {
             agreement.violations.push(format!("{}: {wrong}: {line:?}", line.url));
         }
     }
@@ -102,7 +103,11 @@ fn check_groups(lines: &[Line], agreement: &mut Agreement) {
 }
 
 /// Checks that the line is true for its page. Returns what is wrong with it, if anything.
-fn check_advice(line: &Line, truth: &Truth, agreement: &mut Agreement) -> Option<String> {
+fn check_advice(
+    line: &Line,
+    (truth, cover): (&Truth, &Cover<'_>),
+    agreement: &mut Agreement,
+) -> Option<String> {
     let page = truth.collection.pages.get(&line.url)?;
     let (at, content) = match truth.collection.resolve(&line.url) {
         Resolution::At(at, content) => (at, content),
@@ -113,29 +118,46 @@ fn check_advice(line: &Line, truth: &Truth, agreement: &mut Agreement) -> Option
     if line.status == Status::Unresolved {
         return Some(format!("resolves to {at}"));
     }
-    let compared =
-        matches!(page, Page::Content(_)) && matches!(line.status, Status::Duplicate | Status::Member);
+    let duplicate_of = truth.duplicate_of(cover, &line.url);
+    if line.duplicate_of.as_deref() != duplicate_of {
+        return Some(format!("a duplicate of {duplicate_of:?}"));
+    }
+    if (line.status == Status::Duplicate) != duplicate_of.is_some() {
+        return Some("not what it is said to be".to_owned());
+    }
+    let compared = matches!(page, Page::Content(_)) && duplicate_of.is_some();
     if compared != line.similarity.is_some() {
         return Some("similarity should be null, or not".to_owned());
     }
-    if !matches!(line.status, Status::Duplicate | Status::Member) {
-        return None;
-    }
-    let Resolution::At(winner, winner_content) = truth.collection.resolve(line.winner.as_deref()?) else {
-        return Some("the winner does not resolve".to_owned());
+    agreement.duplicates += usize::from(line.status == Status::Duplicate);
+    agreement.secondaries += usize::from(line.status == Status::Secondary);
+    let Resolution::At(kept, kept_content) = truth.collection.resolve(duplicate_of?) else {
+        return Some("the kept page does not resolve".to_owned());
     };
-    let holds = at == winner || truth.near_duplicate(content, winner_content);
-    match line.status {
-        Status::Duplicate if !holds => return Some("not a duplicate of the winner".to_owned()),
-        Status::Duplicate => agreement.duplicates += 1,
-        _ => {
-            agreement.members += 1;
-            agreement.unverified += usize::from(holds);
-        }
+    if at != kept && !truth.near_duplicate(content, kept_content) {
+        return Some("no duplicate of the page that is named".to_owned());
     }
-    let error = (line.similarity? - truth.jaccard(content, winner_content)).abs();
+    let error = (line.similarity? - truth.jaccard(content, kept_content)).abs();
     agreement.similarity_error = agreement.similarity_error.max(error);
     (error > SIMILARITY_TOLERANCE).then(|| format!("similarity is off by {error}"))
+}
+
+/// Checks that no two pages with a content that are kept are near-duplicates, from the output and the pairs alone.
+fn check_kept(lines: &[Line], truth: &Truth, agreement: &mut Agreement) {
+    let mut kept: HashMap<usize, &str> = HashMap::new();
+    for line in lines.iter().filter(|line| line.status != Status::Duplicate) {
+        let Some(Page::Content(content)) = truth.collection.pages.get(&line.url) else { continue };
+        if truth.collection.contents.get(*content).tokens > 0
+            && let Some(other) = kept.insert(content.index(), &line.url)
+        {
+            agreement.violations.push(format!("{} and {other} are kept, and are copies", line.url));
+        }
+    }
+    for (a, b) in &truth.similar.above {
+        if let (Some(a), Some(b)) = (kept.get(a), kept.get(b)) {
+            agreement.violations.push(format!("{a} and {b} are kept, and are near-duplicates"));
+        }
+    }
 }
 
 /// Counts the pairs of comparable pages that the groups imply.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A line of the output. All five fields must be present.
+/// A line of the output. All six fields must be present.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -18,6 +18,8 @@ pub(crate) struct Line {
     pub(crate) group: Option<Group>,
     #[serde(deserialize_with = "present")]
     pub(crate) winner: Option<String>,
+    #[serde(deserialize_with = "present")]
+    pub(crate) duplicate_of: Option<String>,
     #[serde(deserialize_with = "present")]
     pub(crate) similarity: Option<f64>,
 }
@@ -29,7 +31,7 @@ pub(crate) enum Status {
     Unique,
     Winner,
     Duplicate,
-    Member,
+    Secondary,
     Unresolved,
 }
 

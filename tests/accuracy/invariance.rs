@@ -14,9 +14,12 @@ use crate::accuracy::corpus::QUICK;
 use crate::accuracy::dedup::{self, Status};
 use crate::oracle::warc::{self, Record};
 
-/// Maps each URL to its status and winner. Pages of one group have the same winner, so this represents the
-/// groups as sets of URLs without their ids.
-type Groups = BTreeMap<String, (Status, Option<String>)>;
+/// Maps each URL to its status, its winner and the page that it is a duplicate of. Pages of one group have the same
+/// winner, so this represents the groups as sets of URLs without their ids.
+type Groups = BTreeMap<String, (Status, Option<String>, Option<String>)>;
+
+/// By which the engine records page by page: the shards, ranges, partitions and nodes have no effect without.
+const INCREMENTAL: &str = "--incremental";
 
 fn groups(options: &[&str], inputs: &[impl AsRef<Path>]) -> Result<Groups> {
     read(&dedup::dedup(options, inputs)?)
@@ -24,7 +27,7 @@ fn groups(options: &[&str], inputs: &[impl AsRef<Path>]) -> Result<Groups> {
 
 fn read(output: &[u8]) -> Result<Groups> {
     let lines = dedup::parse(output)?.into_iter();
-    Ok(lines.map(|line| (line.url, (line.status, line.winner))).collect())
+    Ok(lines.map(|line| (line.url, (line.status, line.winner, line.duplicate_of))).collect())
 }
 
 /// Fails with the first few pages on which two results differ.
@@ -42,9 +45,13 @@ fn ensure_equal(name: &str, expected: &Groups, found: &Groups) -> Result<()> {
 fn ensure_invariant(option: &str, values: &[&str]) -> Result<()> {
     let Some(files) = QUICK.files()? else { return Ok(()) };
     let expected = read(QUICK.output()?)?;
-    ensure!(expected.values().any(|(status, _)| *status == Status::Duplicate), "no duplicates");
+    ensure!(expected.values().any(|(status, ..)| *status == Status::Duplicate), "no duplicates");
     for value in values {
-        ensure_equal(&format!("{option} {value}"), &expected, &groups(&[option, value], &files)?)?;
+        ensure_equal(
+            &format!("{option} {value}"),
+            &expected,
+            &groups(&[INCREMENTAL, option, value], &files)?,
+        )?;
     }
     Ok(())
 }
@@ -64,7 +71,7 @@ fn ranges_and_index_nodes_together_change_nothing() -> Result<()> {
     let Some(files) = QUICK.files()? else { return Ok(()) };
     let expected = read(QUICK.output()?)?;
     for ranges in ["2", "8"] {
-        let found = groups(&["--ranges", ranges, "--index-nodes", "4"], &files)?;
+        let found = groups(&[INCREMENTAL, "--ranges", ranges, "--index-nodes", "4"], &files)?;
         ensure_equal(&format!("{ranges} ranges on 4 index nodes"), &expected, &found)?;
     }
     Ok(())
@@ -89,7 +96,10 @@ fn the_order_of_pages_in_a_round_changes_nothing() -> Result<()> {
         let directory = tempfile::tempdir()?;
         let shuffled: Result<Vec<PathBuf>> =
             files.iter().map(|file| shuffle(file, directory.path(), seed)).collect();
-        ensure_equal(&format!("seed {seed}"), &expected, &groups(&[], &shuffled?)?)?;
+        let shuffled = shuffled?;
+        for options in [&[][..], &[INCREMENTAL]] {
+            ensure_equal(&format!("seed {seed}, {options:?}"), &expected, &groups(options, &shuffled)?)?;
+        }
     }
     Ok(())
 }
@@ -99,7 +109,7 @@ fn crawls_in_any_order_give_the_same_groups() -> Result<()> {
     let Some(mut files) = QUICK.files()? else { return Ok(()) };
     let members = |groups: Groups| {
         let mut by_winner: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (url, (_, winner)) in groups {
+        for (url, (_, winner, _)) in groups {
             by_winner.entry(winner.unwrap_or_else(|| url.clone())).or_default().push(url);
         }
         let mut members: Vec<Vec<String>> = by_winner.into_values().collect();
@@ -110,7 +120,12 @@ fn crawls_in_any_order_give_the_same_groups() -> Result<()> {
     files.reverse();
     // The first crawl arrives last. It contains no newer versions, but it can make a page's first fetch
     // earlier.
-    ensure!(members(groups(&[], &files)?) == expected, "other groups for crawls in reverse");
+    for options in [&[][..], &[INCREMENTAL]] {
+        ensure!(
+            members(groups(options, &files)?) == expected,
+            "other groups for crawls in reverse, {options:?}"
+        );
+    }
     Ok(())
 }
 

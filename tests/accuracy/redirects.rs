@@ -100,7 +100,7 @@ impl Checked {
 
     fn ensure_together(&self, url: &str, to: &str) -> Result<()> {
         let (line, target) = (self.line(url)?, self.line(to)?);
-        ensure!(matches!(line.status, Status::Duplicate | Status::Member), "{line:?}");
+        ensure!(line.status == Status::Duplicate, "{line:?}");
         ensure!(line.group.is_some() && line.group == target.group, "{line:?} {target:?}");
         Ok(())
     }

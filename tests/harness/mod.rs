@@ -195,7 +195,12 @@ impl Server {
 
     /// Waits until everything accepted is decided.
     pub fn flush(&self) {
-        wait_until("everything to be decided", PATIENCE, || {
+        self.flush_within(PATIENCE);
+    }
+
+    /// The same with another limit.
+    pub fn flush_within(&self, limit: Duration) {
+        wait_until("everything to be decided", limit, || {
             let flushed = json_of(self.post("/v1/flush?wait=true", "application/json", ""));
             (flushed["done"] == true).then_some(())
         });
@@ -273,8 +278,8 @@ pub fn lines_of(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-/// The meaning of an export: URL, status and winner of each page, and the groups as sets of URLs.
-pub type Meaning = (Vec<(String, String, Option<String>)>, Vec<Vec<String>>);
+/// The meaning of an export: URL, status, winner and `duplicate_of` of each page, and the groups as sets of URLs.
+pub type Meaning = (Vec<(String, String, [Option<String>; 2])>, Vec<Vec<String>>);
 
 /// Extracts the meaning of an export. It leaves out the ids of groups, which depend on the order of arrival.
 pub fn meaning(export: &str) -> Meaning {
@@ -286,7 +291,7 @@ pub fn meaning(export: &str) -> Meaning {
         if let Some(group) = text("group") {
             groups.entry(group).or_default().push(url.clone());
         }
-        pages.push((url, text("status").unwrap(), text("winner")));
+        pages.push((url, text("status").unwrap(), [text("winner"), text("duplicate_of")]));
     }
     let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort();

@@ -39,12 +39,14 @@ pub(crate) struct Collection {
     pub(crate) pages: BTreeMap<String, Page>,
     pub(crate) contents: Contents,
     pub(crate) dead: Vec<String>,
+    /// By URL, the time of the earliest fetch.
+    pub(crate) first_seen: BTreeMap<String, String>,
 }
 
 impl Collection {
     /// Parses the newest version of every page.
     pub(crate) fn new(crawl: &Crawl) -> Self {
-        let mut collection = Self::default();
+        let mut collection = Self { first_seen: crawl.first_seen.clone(), ..Self::default() };
         for (url, found) in crawl.newest() {
             let page = match found {
                 Found::Dead => {

@@ -22,6 +22,8 @@ pub(crate) enum Found {
 #[derive(Default)]
 pub(crate) struct Crawl {
     newest: BTreeMap<String, (String, Found)>,
+    /// By URL, the time of the earliest fetch.
+    pub(crate) first_seen: BTreeMap<String, String>,
     /// The number of fetches read.
     pub(crate) fetches: usize,
 }
@@ -30,16 +32,23 @@ impl Crawl {
     /// Reads crawl files in crawl order.
     pub(crate) fn read(files: &[impl AsRef<Path>]) -> Result<Self> {
         let mut crawl = Self::default();
-        for file in files {
-            warc::read(file.as_ref(), |record| crawl.add_record(&record))?;
-        }
+        files.iter().try_for_each(|file| crawl.read_on(file.as_ref()))?;
         Ok(crawl)
+    }
+
+    /// Reads the next crawl file.
+    pub(crate) fn read_on(&mut self, file: &Path) -> Result<()> {
+        warc::read(file, |record| self.add_record(&record))
     }
 
     /// Adds a fetch unless a newer one is known. Of two fetches with the same time, the one added later is
     /// kept.
     pub(crate) fn add(&mut self, url: &str, fetched_at: &str, found: Found) {
         self.fetches += 1;
+        let first_seen = self.first_seen.entry(url.to_owned()).or_insert_with(|| fetched_at.to_owned());
+        if fetched_at < first_seen.as_str() {
+            fetched_at.clone_into(first_seen);
+        }
         let version = (fetched_at.to_owned(), found);
         match self.newest.entry(url.to_owned()) {
             Entry::Vacant(entry) => {

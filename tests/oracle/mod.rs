@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "a shared test module: each test binary uses its own part of it")]
 
 pub(crate) mod collection;
+pub(crate) mod cover;
 pub(crate) mod crawl;
 pub(crate) mod html;
 pub(crate) mod redirect;

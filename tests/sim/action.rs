@@ -93,6 +93,10 @@ pub(crate) enum Action {
         which: u32,
         body: Body,
     },
+    /// A page that differs from the winner of its group changes its place in the winner order, and nothing else.
+    Reorder {
+        which: u32,
+    },
     /// A range makes its posts again, without waiting for answers any longer.
     SendAgain {
         range: u32,
@@ -111,6 +115,9 @@ pub(crate) enum Action {
         which: u32,
     },
     Recompute {
+        which: u32,
+    },
+    Cover {
         which: u32,
     },
     Repair {
@@ -274,12 +281,12 @@ struct Making<'r> {
     stops: bool,
     redirects: u64,
     /// How often each class of action comes, in the order of [`Making::action`].
-    weights: [u64; 24],
+    weights: [u64; 26],
 }
 
 /// The weights of a common run.
-const WEIGHTS: [u64; 24] =
-    [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12, 8];
+const WEIGHTS: [u64; 26] =
+    [140, 150, 6, 6, 8, 170, 10, 15, 95, 130, 60, 50, 6, 44, 40, 7, 3, 43, 20, 30, 10, 6, 12, 8, 40, 25];
 
 impl<'r> Making<'r> {
     fn new(random: &'r mut Random, pages: usize) -> Self {
@@ -406,6 +413,8 @@ impl<'r> Making<'r> {
             }
             22 => Action::Repeat { which, stop: self.stop() },
             23 => Action::Save,
+            24 => Action::Cover { which },
+            25 => Action::Reorder { which },
             18 => Action::Read { limit: 1 + self.random.below(20) as u8 },
             _ => {
                 let most = if self.random.once_in(5) { 200_000_000 } else { 5_000 };

@@ -22,6 +22,7 @@ impl World {
         let config = BulkConfig {
             policy: self.contents.policy,
             winners,
+            market: None,
             group_members_max,
             keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
         };

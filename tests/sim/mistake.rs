@@ -1,7 +1,7 @@
 //! Mistakes that are planted in the network, the stores, the commands and the clock around the product, to
 //! prove that the checks see them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::{IndexCommand, Rule, WinnerOrder};
@@ -104,10 +104,20 @@ pub(crate) enum Mistake {
     OldRowsInStatusTable,
     /// A start takes up a snapshot of the status table without what was written since.
     StatusesOfBefore,
+    /// The cover of a group stays though a member that differs from the winner has another content.
+    CoverKeptOnChange,
+    /// It stays though such a member has left.
+    CoverKeptOnDeath,
+    /// It stays though such members have another order.
+    CoverKeptOnOrder,
+    /// It stays though the group has parted.
+    CoverKeptOnParting,
+    /// A member is not told of its cover.
+    LostCover,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 44] = [
+    pub(crate) const ALL: [Self; 49] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -152,6 +162,11 @@ impl Mistake {
         Self::UnheardByStatusTable,
         Self::OldRowsInStatusTable,
         Self::StatusesOfBefore,
+        Self::CoverKeptOnChange,
+        Self::CoverKeptOnDeath,
+        Self::CoverKeptOnOrder,
+        Self::CoverKeptOnParting,
+        Self::LostCover,
     ];
 }
 
@@ -166,12 +181,24 @@ pub(crate) struct Planted {
     told: HashMap<PageId, PageId>,
     /// The first comparison of each member with a winner.
     compared: HashMap<PageId, Command>,
+    /// The members that differed from the winner when the cover of a group was last found.
+    covers: HashMap<GroupId, BTreeMap<PageId, ContentHash>>,
+    /// Pages that were put out of a group.
+    evicted: HashSet<PageId>,
 }
 
 impl Planted {
     pub(crate) fn new(mistake: Option<Mistake>, seed: u64) -> Self {
         let random = Random::new(!seed);
-        Self { mistake, random, enrolled: HashMap::new(), told: HashMap::new(), compared: HashMap::new() }
+        Self {
+            mistake,
+            random,
+            enrolled: HashMap::new(),
+            told: HashMap::new(),
+            compared: HashMap::new(),
+            covers: HashMap::new(),
+            evicted: HashSet::new(),
+        }
     }
 
     pub(crate) fn is(&self, mistake: Mistake) -> bool {
@@ -213,6 +240,7 @@ impl Planted {
             Mistake::LostInboundRedirect => envelope.kind() == Kind::AttachRedirect,
             Mistake::LostEviction => envelope.kind() == Kind::Evict,
             Mistake::LostDissimilar => envelope.kind() == Kind::Dissimilar,
+            Mistake::LostCover => envelope.kind() == Kind::Cover,
             Mistake::LostLeave => {
                 envelope.kind() == Kind::Leave && envelope.leaver().is_some_and(|page| !dead(page))
             }
@@ -222,6 +250,9 @@ impl Planted {
                 .is_some_and(|(page, winner)| *self.told.entry(page).or_insert(winner) != winner),
             _ => false,
         };
+        if envelope.kind() == Kind::Evict {
+            self.evicted.extend(envelope.leaver());
+        }
         if lost && self.now(mistake) {
             envelope.silence();
         }
@@ -236,6 +267,49 @@ impl Planted {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Whether [`Planted::cover`] has something to do.
+    pub(crate) fn keeps_covers(&self) -> bool {
+        use Mistake::{CoverKeptOnChange, CoverKeptOnDeath, CoverKeptOnOrder, CoverKeptOnParting};
+        [CoverKeptOnChange, CoverKeptOnDeath, CoverKeptOnOrder, CoverKeptOnParting]
+            .into_iter()
+            .any(|m| self.is(m))
+    }
+
+    /// What was found of the cover of a group, whose members that differ from the winner are these.
+    pub(crate) fn cover(
+        &mut self,
+        group: GroupId,
+        members: BTreeMap<PageId, ContentHash>,
+        found: Vec<Command>,
+    ) -> Vec<Command> {
+        let why = self.covers.get(&group).and_then(|before| self.change(before, &members));
+        self.covers.insert(group, members);
+        if why.is_some_and(|why| self.is(why)) {
+            found.into_iter().map(Command::without_news).collect()
+        } else {
+            found
+        }
+    }
+
+    /// Why a group has another cover than before; none where members have only come.
+    fn change(
+        &self,
+        before: &BTreeMap<PageId, ContentHash>,
+        members: &BTreeMap<PageId, ContentHash>,
+    ) -> Option<Mistake> {
+        let changed =
+            before.iter().any(|(page, content)| members.get(page).is_some_and(|now| now != content));
+        let mut gone = before.keys().filter(|page| !members.contains_key(page)).peekable();
+        if changed {
+            Some(Mistake::CoverKeptOnChange)
+        } else if gone.peek().is_some() {
+            let parted = gone.any(|page| self.evicted.contains(page));
+            Some(if parted { Mistake::CoverKeptOnParting } else { Mistake::CoverKeptOnDeath })
+        } else {
+            (before == members).then_some(Mistake::CoverKeptOnOrder)
         }
     }
 

@@ -158,6 +158,21 @@ impl Model {
         components
     }
 
+    /// The cover of a component's pages with content, by the definition: of each that is not kept the kept page that it is
+    /// a duplicate of.
+    pub(crate) fn cover(&self, component: &Component) -> BTreeMap<Page, Page> {
+        let mut pages: Vec<Page> = component.contents.iter().copied().collect();
+        pages.sort_by(|a, b| self.order(*a, *b).0);
+        let (mut kept, mut cover) = (Vec::new(), BTreeMap::new());
+        for page in pages {
+            match kept.iter().find(|earlier| self.similar(page, **earlier)) {
+                Some(earlier) => drop(cover.insert(page, *earlier)),
+                None => kept.push(page),
+            }
+        }
+        cover
+    }
+
     /// Compares two pages with content by the winner order; `Less` wins. Gives the rule that decided.
     pub(crate) fn order(&self, a: Page, b: Page) -> (Ordering, Rule) {
         decide(&self.rules, (a, &self.pages[&a]), (b, &self.pages[&b]))

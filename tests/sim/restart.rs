@@ -27,7 +27,8 @@ impl World {
         host.store.by.crash(&host.store.rows);
         let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
         host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
-        (host.deferred, host.dirty, host.verify) = (Vec::new(), Vec::new(), Vec::new());
+        (host.deferred, host.dirty, host.uncovered) = (Vec::new(), Vec::new(), Vec::new());
+        host.verify.clear();
         host.posts.clear();
         // Nothing of the range is left but its files.
         let saved = host.saved_statuses.as_ref().and_then(|(commits, snapshot)| {
@@ -90,7 +91,9 @@ impl World {
             return Ok(true);
         };
         if host.forgets {
-            effects.retain(|effect| !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_)));
+            effects.retain(|effect| {
+                !matches!(effect, Effect::Deferred(_) | Effect::Dirty(_) | Effect::Uncovered(_))
+            });
         }
         effects.into_iter().try_for_each(|effect| self.grant(at, effect))?;
         if self.planted.is(Mistake::TicketUsedTwice) {

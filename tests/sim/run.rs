@@ -85,6 +85,7 @@ impl World {
             }
             Action::Bridge { which } => self.bridge(*which),
             Action::Overtake { which, body } => self.overtake(*which, *body),
+            Action::Reorder { which } => self.reorder(*which),
             Action::SendAgain { range } => self.send_again(*range as usize % self.hosts.len()),
             Action::Pass { orders } => self.pass(usize::from(*orders)),
             Action::KillIndexNode { node, files } => self.index.kill_node(*node, *files),
@@ -109,6 +110,7 @@ impl World {
             }
             Action::Verify { which } => self.verify(*which),
             Action::Recompute { which } => self.recompute(*which),
+            Action::Cover { which } => self.cover(*which),
             Action::Repair { which } => {
                 let groups: Vec<GroupId> = self.rows()?.iter().filter_map(group_in_use).collect();
                 let Some(at) = pick(&groups, *which) else { return Ok(()) };
@@ -157,6 +159,23 @@ impl World {
             Version { page: item.page, date: self.clock - item.age, popularity, body }
         };
         items.iter().map(version).collect()
+    }
+
+    /// A page that differs from the winner of its group gets another popularity.
+    fn reorder(&mut self, which: u32) -> Checked {
+        let mut random = Random::new(u64::from(which));
+        let others = self.model.components().into_iter().flat_map(|component| {
+            let differs =
+                |page: &usize| *page != component.winner && !self.model.similar(*page, component.winner);
+            component.contents.into_iter().filter(differs).collect::<Vec<_>>()
+        });
+        let others: Vec<usize> = others.collect();
+        let Some(at) = pick(&others, which) else { return Ok(()) };
+        let (page, popularity) = (others[at], Some(random.below(9) as f64));
+        let Some(known) = self.model.pages.get(&page) else { return Ok(()) };
+        let version = Version { page, date: self.clock, popularity, body: known.body };
+        let request = Request { versions: vec![(version, None)] };
+        self.arrive(&request, 4, which, Stop::Never).map(drop)
     }
 
     fn purge(&mut self, page: usize, stop: Stop) -> Checked {
@@ -312,6 +331,36 @@ impl World {
         let is_done = found.is_some();
         self.commands.extend(found.into_iter().flatten());
         Ok(is_done)
+    }
+
+    fn cover(&mut self, which: u32) -> Checked {
+        let at = which as usize % self.hosts.len();
+        let groups = &mut self.hosts[at].uncovered;
+        let Some(group) = pick(groups, which >> 8) else { return Ok(()) };
+        let group = groups.remove(group);
+        if !self.find_cover(group)? && self.tries_again() {
+            self.hosts[at].uncovered.push(group);
+        }
+        Ok(())
+    }
+
+    /// The worker finds the cover of a group; false when a range did not answer.
+    pub(crate) fn find_cover(&mut self, group: GroupId) -> Checked<bool> {
+        let found = self.answered("a cover", self.worker.find_cover(group))?;
+        let Some(found) = found else { return Ok(false) };
+        if !self.planted.keeps_covers() {
+            self.commands.extend(found);
+            return Ok(true);
+        }
+        let others = self.rows()?.into_iter().filter_map(|row| match row {
+            Row::Member(member) if member.group == group && member.dissimilar => {
+                Some((member.page, member.content))
+            }
+            _ => None,
+        });
+        let others = others.collect();
+        self.commands.extend(self.planted.cover(group, others, found));
+        Ok(true)
     }
 
     /// What tier 1 has read; none when a range did not answer, as long as that happens.

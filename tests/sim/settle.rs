@@ -94,6 +94,10 @@ impl World {
                 self.search(at, page, Stop::Never)?;
                 return Ok(true);
             }
+            if let Some(group) = self.hosts[at].uncovered.pop() {
+                self.find_cover(group)?;
+                return Ok(true);
+            }
         }
         Ok(false)
     }

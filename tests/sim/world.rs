@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
-use doppel_protocol::IndexCommand;
+use doppel_protocol::{IndexCommand, Market, Markets};
 use doppel_tier1::simulation::{
     Command, Effect, Envelope, Owed, PostReply, Row, Settings, Settled, SimPost, SimRange, StatusFill,
     Worker, rows,
@@ -43,6 +43,7 @@ pub(crate) struct Host {
     pub(crate) posts: BTreeMap<u64, RangeId>,
     pub(crate) deferred: Vec<PageId>,
     pub(crate) dirty: Vec<GroupId>,
+    pub(crate) uncovered: Vec<GroupId>,
     pub(crate) verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
     /// How far its status table is filled.
     pub(crate) statuses: StatusFill,
@@ -80,6 +81,8 @@ pub(crate) struct World {
     pub(crate) clock: i64,
     pub(crate) planted: Planted,
     pub(crate) pages: usize,
+    /// For which the answers are compared with those of grouping at once.
+    pub(crate) market: Option<Market>,
 }
 
 impl World {
@@ -114,6 +117,7 @@ impl World {
                 posts: BTreeMap::new(),
                 deferred: Vec::new(),
                 dirty: Vec::new(),
+                uncovered: Vec::new(),
                 verify: Vec::new(),
                 statuses: worker.begin_statuses(id, None),
                 saved_statuses: None,
@@ -158,6 +162,7 @@ impl World {
             clock: 1_700_000_000_000,
             planted,
             pages: plan.pages,
+            market: plan.seed.is_multiple_of(3).then(|| Markets::default().find("h1").expect("a suffix")),
         })
     }
 
@@ -387,6 +392,11 @@ impl World {
             Effect::Dirty(group) => {
                 if !host.dirty.contains(&group) {
                     host.dirty.push(group);
+                }
+            }
+            Effect::Uncovered(group) => {
+                if !host.uncovered.contains(&group) {
+                    host.uncovered.push(group);
                 }
             }
             Effect::Deferred(page) => {

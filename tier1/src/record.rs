@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(any(test, feature = "simulation"))]
 pub(crate) use encoding::seal;
 pub(crate) use encoding::{VERSION, body, damaged, decode, encode};
-pub(crate) use group::{Announcing, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member};
+pub(crate) use group::{Announcing, Cover, Evidence, Forward, Group, GroupRecord, Incoming, Linked, Member};
 
 /// A page: everything but its signature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,6 +110,16 @@ pub(crate) struct Membership {
     pub(crate) resolving: Resolving,
     /// The group's owner was told that a comparison with the winner failed.
     pub(crate) dissimilar: bool,
+    /// The kept page before it that it is a duplicate of, where that is not the winner.
+    pub(crate) covered_by: Option<Kept>,
+}
+
+/// A page that another is a duplicate of, and the comparison of the two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) page: PageId,
+    pub(crate) url: PageUrl,
+    pub(crate) with: Measured,
 }
 
 /// Whether a membership is about to go on under the present id of its group.
@@ -156,6 +166,8 @@ pub(crate) struct TargetLine {
     pub(crate) status: Status,
     pub(crate) group: Option<GroupId>,
     pub(crate) winner: Option<PageUrl>,
+    /// The target if it is kept, or else what it is a duplicate of.
+    pub(crate) kept: Option<PageUrl>,
 }
 
 /// A page's state as the feed and the export have it (all but the URL).
@@ -164,6 +176,7 @@ pub(crate) struct Published {
     pub(crate) status: Status,
     pub(crate) group: Option<GroupId>,
     pub(crate) winner: Option<PageUrl>,
+    pub(crate) duplicate_of: Option<PageUrl>,
     pub(crate) similarity: Option<Similarity>,
     pub(crate) reason: Option<Unresolved>,
 }
@@ -202,6 +215,7 @@ pub(crate) struct Meta {
     pub(crate) deferred: u64,
     pub(crate) unverified: u64,
     pub(crate) dirty: u64,
+    pub(crate) uncovered: u64,
 }
 
 /// A repair that was applied.
@@ -237,7 +251,7 @@ impl PageRecord {
 impl Published {
     /// A page of which nothing but its status is to be said.
     pub(crate) fn of(status: Status) -> Self {
-        Self { status, group: None, winner: None, similarity: None, reason: None }
+        Self { status, group: None, winner: None, duplicate_of: None, similarity: None, reason: None }
     }
 }
 

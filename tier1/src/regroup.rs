@@ -76,6 +76,22 @@ fn components_within<'r, E>(
     Ok(stars.components(first))
 }
 
+/// The cover of the contents 0 to `count`, which come in the winner order: by content the first before it that is kept and
+/// near it, with the comparison; none for one that is kept, or cannot be had.
+///
+/// It is how stars are dealt out: each content goes to the first center that it is near.
+pub(crate) fn cover<E>(
+    policy: Policy,
+    count: usize,
+    read: &mut Read<'_, E>,
+) -> Result<Vec<Option<(usize, Comparison)>>, E> {
+    let kept = Kept { read, signatures: HashMap::new(), bytes: 0, limit: KEPT_MAX };
+    let mut stars = Stars::new(policy, count, kept)?;
+    let mut cover = vec![None; count];
+    stars.deal_each(0, &mut |center, number, comparison| cover[number] = Some((center, *comparison)))?;
+    Ok(cover)
+}
+
 /// Distances are in so many parts of one.
 const PARTS: u64 = 1 << 24;
 
@@ -86,6 +102,9 @@ struct Ray {
     /// At least its distance to the center.
     distance: u64,
 }
+
+/// Takes a center, a content that is dealt to it, and how they compare.
+type Dealt<'d> = dyn FnMut(usize, usize, &Comparison) + 'd;
 
 /// A band of a sketch and its key.
 type Key = (usize, u32);
@@ -149,6 +168,12 @@ impl<'r, E> Stars<'r, E> {
 
     /// Deals the contents out to stars, beginning with that of `first`.
     fn deal(&mut self, first: usize) -> Result<(), E> {
+        self.deal_each(first, &mut |_, _, _| ())?;
+        self.index()
+    }
+
+    /// The same without the keys, which are of no more use. Gives every content but the centers with its center.
+    fn deal_each(&mut self, first: usize, each: &mut Dealt<'_>) -> Result<(), E> {
         let mut dealt = vec![false; self.rays.len()];
         let mut candidates = Vec::new();
         for center in std::iter::once(first).chain(0..self.rays.len()) {
@@ -174,10 +199,11 @@ impl<'r, E> Stars<'r, E> {
                 if comparison.similar {
                     dealt[number] = true;
                     self.rays[number] = Some(Ray { center, distance: distance(&comparison).1 });
+                    each(center, number, &comparison);
                 }
             }
         }
-        self.index()
+        Ok(())
     }
 
     /// Fills the keys again, with everybody.

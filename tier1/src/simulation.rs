@@ -102,6 +102,7 @@ pub enum Effect {
     Index(IndexCommand),
     Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
     Dirty(GroupId),
+    Uncovered(GroupId),
     Deferred(PageId),
     Changed,
     Outcome(Outcome),
@@ -263,7 +264,8 @@ impl Owed {
         });
         let deferred = owed.deferred.into_iter().map(Effect::Deferred);
         let dirty = owed.dirty.into_iter().map(Effect::Dirty);
-        let effects = verify.chain(deferred).chain(dirty).collect();
+        let uncovered = owed.uncovered.into_iter().map(Effect::Uncovered);
+        let effects = verify.chain(deferred).chain(dirty).chain(uncovered).collect();
         Ok(Some(FoundOwed { commands: owed.searches.into_iter().map(Command).collect(), effects }))
     }
 }
@@ -276,6 +278,7 @@ impl From<MachineEffect> for Effect {
                 Self::Verify { page, content, winner, winner_content }
             }
             MachineEffect::Dirty(group) => Self::Dirty(group),
+            MachineEffect::Uncovered(group) => Self::Uncovered(group),
             MachineEffect::Deferred(page) => Self::Deferred(page),
             MachineEffect::Changed => Self::Changed,
             MachineEffect::Outcome(outcome) => Self::Outcome(outcome),
@@ -320,6 +323,15 @@ impl Command {
         Self(MachineCommand::ExpireGroup { group, now })
     }
 
+    /// Says that a cover has nothing new: a mistake.
+    #[must_use]
+    pub fn without_news(mut self) -> Self {
+        if let MachineCommand::Covered(covered) = &mut self.0 {
+            covered.members.clear();
+        }
+        self
+    }
+
     /// The page of a submission.
     #[must_use]
     pub fn submitted(&self) -> Option<PageId> {
@@ -341,6 +353,7 @@ impl Command {
             | MachineCommand::Purge { page }
             | MachineCommand::ExpirePage { page, .. } => page.shard(shards),
             MachineCommand::Regrouped(regrouped) => regrouped.group.shard(),
+            MachineCommand::Covered(covered) => covered.group.shard(),
             MachineCommand::ExpireGroup { group, .. } => group.shard(),
             MachineCommand::ExpireRepair { repair, .. } | MachineCommand::ForgetInRepair { repair, .. } => {
                 repair.shard

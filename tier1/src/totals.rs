@@ -18,13 +18,13 @@ impl Meta {
                 | Status::Unique
                 | Status::Winner
                 | Status::Duplicate
-                | Status::Member
+                | Status::Secondary
                 | Status::Unresolved => add(&mut counters.live),
             }
             match status {
                 Status::Winner => add(&mut counters.winners),
                 Status::Duplicate => add(&mut counters.duplicates),
-                Status::Member => add(&mut counters.members),
+                Status::Secondary => add(&mut counters.secondaries),
                 Status::Unresolved => add(&mut counters.unresolved),
                 Status::Unknown | Status::Pending | Status::Unique | Status::Dead => {}
             }
@@ -51,6 +51,9 @@ impl Meta {
             if share.dirty {
                 self.dirty = self.dirty.wrapping_add_signed(delta);
             }
+            if share.uncovered {
+                self.uncovered = self.uncovered.wrapping_add_signed(delta);
+            }
         }
     }
 }
@@ -63,6 +66,7 @@ pub(crate) fn sum(metas: &[Meta], messages: u64) -> (Counters, Backlog) {
             pending: meta.pending,
             deferred_searches: meta.deferred,
             dirty_groups: meta.dirty,
+            uncovered_groups: meta.uncovered,
             unverified: meta.unverified,
             messages: 0,
         };
@@ -82,7 +86,7 @@ pub(crate) fn add(all: impl Iterator<Item = (Counters, Backlog)>) -> (Counters, 
         counters.groups += c.groups;
         counters.winners += c.winners;
         counters.duplicates += c.duplicates;
-        counters.members += c.members;
+        counters.secondaries += c.secondaries;
         counters.submissions += c.submissions;
         counters.unchanged += c.unchanged;
         counters.stale += c.stale;
@@ -98,6 +102,7 @@ pub(crate) fn add(all: impl Iterator<Item = (Counters, Backlog)>) -> (Counters, 
         backlog.pending += b.pending;
         backlog.deferred_searches += b.deferred_searches;
         backlog.dirty_groups += b.dirty_groups;
+        backlog.uncovered_groups += b.uncovered_groups;
         backlog.unverified += b.unverified;
         backlog.messages += b.messages;
     }

@@ -27,6 +27,7 @@ pub(crate) struct PageShare {
 pub(crate) struct GroupShare {
     pub(crate) active: bool,
     pub(crate) dirty: bool,
+    pub(crate) uncovered: bool,
 }
 
 struct Slot<T, S> {
@@ -282,7 +283,9 @@ pub(crate) fn share_of_page(page: PageId, record: Option<&PageRecord>) -> PageSh
 
 pub(crate) fn share_of_group(record: Option<&GroupRecord>) -> GroupShare {
     match record {
-        Some(GroupRecord::Active(group)) => GroupShare { active: true, dirty: group.owes_recomputation() },
+        Some(GroupRecord::Active(group)) => {
+            GroupShare { active: true, dirty: group.owes_recomputation(), uncovered: group.owes_cover() }
+        }
         Some(GroupRecord::Forward(_)) | None => GroupShare::default(),
     }
 }

@@ -1,5 +1,6 @@
 //! All pages at once: the groups are found when the last page is read. Nothing is kept, or a data directory is made.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -12,10 +13,12 @@ use doppel_tier1::bulk::{Bulk, BulkConfig, Grouped, Keep};
 
 use super::{Dedup, Done, dead, nothing_is_kept};
 use crate::destination::Destination;
+use crate::extracted::ExtractedPage;
 use crate::manifest::{Manifest, Wanted};
 use crate::new_directory::NewDirectory;
 use crate::scratch::Scratch;
 use crate::summary::{Fed, Found, Outcomes, Summary};
+use crate::weights::{Balance, Weights};
 use crate::wire::{DEFAULTS, wanted};
 use crate::{crawl, directory, extracted, interrupt, progress};
 
@@ -27,21 +30,23 @@ impl Dedup {
     /// Groups a collection of which nothing is kept.
     pub(super) fn at_once(&self, out: Option<&Destination>) -> anyhow::Result<Done> {
         let scratch = Scratch::new()?;
-        let (Wanted { tau, winners, .. }, _) = wanted(&self.engine)?;
+        let (Wanted { tau, winners, .. }, markets) = wanted(&self.engine)?;
         let begin = Instant::now();
         let config = BulkConfig {
             policy: Policy { tau: tau.unwrap_or(Tau::DEFAULT) },
             winners: winners.unwrap_or_default(),
+            market: self.market(&markets)?,
             group_members_max: self.engine.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
-        let (fed, grouped) = self.group(&config)?;
-        Ok(self.answer(fed, begin, &grouped, out))
+        let (fed, grouped, balance) = self.group(&config)?;
+        Ok(self.answer(fed, begin, (&grouped, balance), out))
     }
 
     /// Makes a data directory.
     pub(super) fn make_directory(&self, dir: &Path, out: Option<&Destination>) -> anyhow::Result<Done> {
-        let (wanted, _) = wanted(&self.engine)?;
+        let (wanted, markets) = wanted(&self.engine)?;
+        let market = self.market(&markets)?;
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let new = NewDirectory::begin(dir)?;
         interrupt::announce("interrupted; nothing is kept, and the same command begins anew")?;
@@ -50,31 +55,35 @@ impl Dedup {
         let config = BulkConfig {
             policy: Policy { tau: manifest.policy.tau },
             winners: manifest.winners,
+            market,
             group_members_max: self.engine.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
-        let (fed, grouped) = self.group(&config).with_context(|| nothing_is_kept(dir))?;
+        let (fed, grouped, balance) = self.group(&config).with_context(|| nothing_is_kept(dir))?;
         // An empty collection would take the next command for one that adds to it. The output is not written, because it may
         // lie in the directory, which has to stay empty. The caller says that nothing was read.
         if grouped.counters.submissions == 0 {
-            return Ok(self.answer(fed, begin, &grouped, None));
+            return Ok(self.answer(fed, begin, (&grouped, balance), None));
         }
         let marked = doppel_tier2::check::mark(&new.tier2());
         marked.with_context(|| format!("cannot write {}", dir.display()))?;
         new.finish(&manifest)?;
         interrupt::announce("interrupted; the collection is whole")?;
-        Ok(self.answer(fed, begin, &grouped, out))
+        Ok(self.answer(fed, begin, (&grouped, balance), out))
     }
 
     /// Reads all pages and groups them.
-    fn group(&self, config: &BulkConfig<'_>) -> anyhow::Result<(Fed, Grouped)> {
+    fn group(&self, config: &BulkConfig<'_>) -> anyhow::Result<(Fed, Grouped, Balance)> {
         let is_kept = matches!(config.keep, Keep::Databases { .. });
         let mut bulk = Bulk::new(config)?;
-        let mut outcomes = Outcomes::default();
+        let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
         // Nobody can ask for the language of a page that is not kept.
         let input = extracted::pages(&self.inputs, is_kept && self.engine.detect_language, |pages| {
-            for page in pages {
-                outcomes.add(&[bulk.submit(page)?]);
+            for ExtractedPage { submission, bytes } in pages {
+                let page = submission.url.id();
+                let outcome = bulk.submit(submission)?;
+                weights.note(page, bytes, outcome);
+                outcomes.add(&[outcome]);
             }
             Ok(())
         })?;
@@ -89,10 +98,17 @@ impl Dedup {
         let spinner = progress::waiting("grouping");
         let grouped = bulk.finish()?;
         spinner.finish_and_clear();
-        Ok((fed, grouped))
+        let Ok(balance) = weights.balance(grouped.statuses().map(Ok::<_, Infallible>));
+        Ok((fed, grouped, balance))
     }
 
-    fn answer(&self, fed: Fed, begin: Instant, grouped: &Grouped, out: Option<&Destination>) -> Done {
+    fn answer(
+        &self,
+        fed: Fed,
+        begin: Instant,
+        (grouped, balance): (&Grouped, Balance),
+        out: Option<&Destination>,
+    ) -> Done {
         let elapsed = begin.elapsed();
         let write = |out: &mut dyn Write| {
             for line in grouped.lines() {
@@ -102,6 +118,6 @@ impl Dedup {
             out.flush().map_err(Into::into)
         };
         let written = out.map_or(Ok(()), |out| out.write(write));
-        Done { summary: Summary::new(fed, elapsed, Found::in_bulk(grouped, self.top)), written }
+        Done { summary: Summary::new(fed, elapsed, Found::in_bulk(grouped, self.top), balance), written }
     }
 }

@@ -33,7 +33,7 @@ pub(super) type Contents = BTreeMap<ContentHash, Content>;
 pub(super) fn read(inputs: &InputArgs) -> anyhow::Result<(Contents, Tally)> {
     let mut newest: HashMap<PageUrl, (Timestamp, Option<Arc<Signature>>)> = HashMap::new();
     let tally = extracted::pages(inputs, false, |pages| {
-        for page in pages {
+        for page in pages.into_iter().map(|page| page.submission) {
             let content = match page.body {
                 Body::Content(signature) => Some(signature),
                 Body::Redirect(_) | Body::Dead => None,

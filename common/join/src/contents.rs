@@ -72,6 +72,12 @@ impl Contents {
         (ContentIndex(next), true)
     }
 
+    /// The pairwise function.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
     /// Frees what only the join needs.
     pub fn forget_columns(&mut self) {
         self.numbers = HashMap::default();

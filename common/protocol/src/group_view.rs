@@ -80,6 +80,10 @@ pub struct GroupSummary {
     pub members: u64,
     /// The number of members that were found dissimilar to the winner.
     pub dissimilar: u64,
+    /// Those of them that are no duplicates of one another: they are kept, as the winner is.
+    pub secondaries: u64,
+    /// Whether it has to be found out again which members are duplicates of others than the winner.
+    pub uncovered: bool,
     /// The winner.
     pub winner: Option<PageUrl>,
     /// Whether the group lost or changed a member and has to be recomputed.

@@ -45,7 +45,7 @@ pub use mapping::{
     RebalanceRequest,
 };
 pub use market::{HostSuffix, Market, MarketError, Markets};
-pub use page_view::{PageView, WinnerView};
+pub use page_view::{Compared, PageView};
 pub use rank::{Rank, Rule};
 pub use record::{BATCH_MAX, Change, Changes, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api};
 pub use repair::{

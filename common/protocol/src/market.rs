@@ -91,6 +91,10 @@ impl fmt::Display for HostSuffix {
 impl Market {
     /// The maximum number of suffixes in a market.
     pub const SUFFIXES_MAX: usize = 64;
+    /// A group with so many members, or more, is represented by its usual winner in every market.
+    pub const MEMBERS_MAX: usize = 10_000;
+    /// The preferred page takes the place of the winner only if so many comparisons at most are needed to see that it may.
+    pub const COMPARISONS_MAX: usize = 64;
 
     /// Creates the market of all hosts with one of these suffixes.
     ///

@@ -26,15 +26,15 @@ pub struct PageView {
     pub target: Option<PageId>,
     /// Why its redirect is unresolved.
     pub unresolved: Option<Unresolved>,
-    /// The winner, as this page's shard last heard.
-    pub winner: Option<WinnerView>,
+    /// The page that it is a duplicate of, as it was when the two were compared.
+    pub duplicate_of: Option<Compared>,
 }
 
-/// The winner of a group, as the shard of a member knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WinnerView {
+/// A page as it was when another was compared with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
     /// The page.
     pub page: PageId,
-    /// Its content at the time when the shard heard of it.
+    /// Its content then.
     pub content: ContentHash,
 }

@@ -20,10 +20,11 @@ pub enum Status {
     Unique,
     /// The page that represents its group.
     Winner,
-    /// A near-duplicate of the winner, verified on the current contents of both (G5). It can be dropped.
+    /// A near-duplicate of a page that is kept, which is named; verified on the current contents of both (G5). It can be
+    /// dropped.
     Duplicate,
-    /// In a group, but not verified as a duplicate of the winner. Keep it.
-    Member,
+    /// In the group of another winner, and no duplicate of a page that is kept. Keep it.
+    Secondary,
     /// A redirect whose target is unknown, dead, in a loop or too many hops away.
     Unresolved,
     /// The page is gone.
@@ -61,7 +62,9 @@ pub struct Line {
     pub group: Option<GroupId>,
     /// The winner of that group.
     pub winner: Option<PageUrl>,
-    /// The Jaccard coefficient with the winner. `None` for winners, unique pages and redirects.
+    /// The kept page that it is a duplicate of.
+    pub duplicate_of: Option<PageUrl>,
+    /// The Jaccard coefficient with that page. `None` for redirects.
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved. Not part of the export.
     pub reason: Option<Unresolved>,

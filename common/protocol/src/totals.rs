@@ -11,6 +11,9 @@ pub struct Backlog {
     pub deferred_searches: u64,
     /// Groups that have to be recomputed.
     pub dirty_groups: u64,
+    /// Groups of which it has to be found out again which members are duplicates of others than the winner. Until then
+    /// those are told to be secondary.
+    pub uncovered_groups: u64,
     /// Members that still have to be verified against their winner.
     pub unverified: u64,
     /// Messages between shards.
@@ -25,7 +28,7 @@ impl Backlog {
     }
 }
 
-/// Totals. `live` to `members` count the present state, the others everything since the collection was created.
+/// Totals. `live` to `secondaries` count the present state, the others everything since the collection was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Counters {
     /// Live pages, including redirects.
@@ -42,8 +45,8 @@ pub struct Counters {
     pub winners: u64,
     /// Pages with status duplicate.
     pub duplicates: u64,
-    /// Pages with status member.
-    pub members: u64,
+    /// Pages with status secondary.
+    pub secondaries: u64,
     /// Submissions that were accepted.
     pub submissions: u64,
     /// Submissions that were unchanged.

@@ -17,7 +17,10 @@ async fn the_feed_is_resumable_and_ends() {
         [first["changes"].as_array().unwrap().clone(), rest["changes"].as_array().unwrap().clone()].concat();
     let loser = all.iter().find(|change| change["status"] == "duplicate").unwrap();
     let keys: Vec<_> = loser.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["fetched_at", "group", "reason", "similarity", "status", "url", "winner"]);
+    assert_eq!(
+        keys,
+        ["duplicate_of", "fetched_at", "group", "reason", "similarity", "status", "url", "winner"]
+    );
     assert!(loser["group"].as_str().unwrap().starts_with('g'));
 }
 
@@ -108,7 +111,7 @@ async fn long_polls_are_bounded() {
 }
 
 #[tokio::test]
-async fn the_export_is_sorted_and_has_five_fields() {
+async fn the_export_is_sorted_and_has_six_fields() {
     let door = Door::new();
     let mut pages: Vec<_> = (0..300).map(|n| page(&format!("http://a/{n}"), &format!("t{n}x"), 0)).collect();
     pages.push(page("http://a/7?copy", "t7x", 2));
@@ -125,11 +128,18 @@ async fn the_export_is_sorted_and_has_five_fields() {
     let copy = lines.iter().find(|line| line["url"] == "http://a/7?copy").unwrap();
     assert_eq!((copy["status"].as_str(), copy["winner"].as_str()), (Some("duplicate"), Some("http://a/7")));
     assert!(reply.text().lines().all(|line| {
-        let keys = ["{\"url\":", ",\"status\":", ",\"group\":", ",\"winner\":", ",\"similarity\":"];
-        line.matches("\":").count() == 5 && keys.iter().all(|key| line.contains(key))
+        let keys = [
+            "{\"url\":",
+            ",\"status\":",
+            ",\"group\":",
+            ",\"winner\":",
+            ",\"duplicate_of\":",
+            ",\"similarity\":",
+        ];
+        line.matches("\":").count() == 6 && keys.iter().all(|key| line.contains(key))
     }));
     let mut out = Vec::new();
-    let summary = crate::export::write_export(&*door.tiers, &mut out).unwrap();
+    let summary = crate::export::write_export(&*door.tiers, None, &mut out).unwrap();
     assert_eq!((out.as_slice(), summary.pages, summary.cursor.as_str()), (&reply.body[..], 302, "c303"));
     door.tiers.state().damaged = true;
     assert!(door.get("/v1/export").await.problem(500)["detail"].as_str().unwrap().contains("damaged"));

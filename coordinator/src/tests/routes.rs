@@ -92,7 +92,10 @@ async fn every_parameter_and_schema_is_documented() {
     };
     assert_eq!(parameters("/v1/status", "get"), ["query url", "query market"]);
     assert_eq!(parameters("/v1/changes", "get"), ["query cursor", "query wait", "query limit"]);
-    assert_eq!(parameters("/v1/groups/{id}", "get"), ["path id", "query after", "query limit"]);
+    assert_eq!(
+        parameters("/v1/groups/{id}", "get"),
+        ["path id", "query after", "query limit", "query market"]
+    );
     assert_eq!(parameters("/v1/pages", "delete"), ["query url", "query fetched_at"]);
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use doppel_model::PageUrl;
 use doppel_protocol::answer::Advice;
-use doppel_protocol::{GroupState, Status};
+use doppel_protocol::{GroupState, Market, Status};
 
 use super::fake::Page;
 use super::*;
-use crate::limits::{LIST, MARKET_MEMBERS};
+use crate::limits::LIST;
 
 /// A winner, a near copy, a far relative by way of the near copy, a redirect to each, a page on its own.
 async fn group() -> Door {
@@ -65,26 +65,29 @@ async fn what_is_known_is_answered_without_a_read_of_rows() {
 async fn every_status_and_field() {
     let door = group().await;
     let group = door.status("http://w/").await["group"].as_str().unwrap().to_owned();
-    for (url, status, similarity, rule) in [
-        ("http://w/", "winner", None, None),
-        ("http://near/copy", "duplicate", Some(92.0 / 108.0), Some("shorter_url")),
-        ("http://r/near", "duplicate", None, Some("shorter_url")),
-        ("http://r/far", "member", None, Some("shorter_url")),
-        ("http://r/winner", "duplicate", None, None),
+    for (url, duplicate_of, similarity, rule) in [
+        ("http://w/", None, None, None),
+        ("http://near/copy", Some("http://w/"), Some(92.0 / 108.0), Some("shorter_url")),
+        ("http://far/relative", None, None, Some("shorter_url")),
+        ("http://r/near", Some("http://w/"), None, Some("shorter_url")),
+        ("http://r/far", Some("http://far/relative"), None, None),
+        ("http://r/winner", Some("http://w/"), None, None),
     ] {
         let advice = door.status(url).await;
+        let status = match duplicate_of {
+            Some(_) => "duplicate",
+            None if url == "http://w/" => "winner",
+            None => "secondary",
+        };
         let mut expected = json!({
-            "url": url, "status": status, "group": group, "winner": "http://w/", "similarity": similarity,
-            "fetched_at": NOW.to_string(), "rule": rule, "reason": null,
+            "url": url, "status": status, "group": group, "winner": "http://w/", "duplicate_of": duplicate_of,
+            "similarity": similarity, "fetched_at": NOW.to_string(), "rule": rule, "reason": null,
         });
         if let Some(target) = door.tiers.state().page(url).view.redirect_to.clone() {
             expected["redirect_to"] = json!(target.as_str());
         }
         assert_eq!(advice, expected);
     }
-    let far = door.status("http://far/relative").await;
-    assert_eq!((far["status"].as_str(), far["winner"].as_str()), (Some("member"), Some("http://w/")));
-    assert!(far["similarity"].as_f64().unwrap() < 0.8, "{far}");
     assert_eq!(door.status("http://r/near").await["redirect_to"], "http://near/copy");
     for (url, status, reason) in [
         ("http://r/nowhere", "unresolved", json!("unknown_target")),
@@ -114,8 +117,9 @@ async fn a_recorded_verification_counts_only_for_the_same_contents() {
         assert_eq!(state.page("http://near/copy").view.line.status, Status::Duplicate);
     }
     let advice = door.status("http://near/copy").await;
-    assert_eq!((advice["status"].as_str(), advice["similarity"].as_f64()), (Some("member"), Some(0.0)));
-    assert_eq!(door.status("http://r/near").await["status"], "member");
+    assert_eq!((advice["status"].as_str(), &advice["similarity"]), (Some("secondary"), &Value::Null));
+    // It stands for the page where it ends, which is kept.
+    assert_eq!(door.status("http://r/near").await["duplicate_of"], "http://near/copy");
     assert_eq!(door.status("http://r/winner").await["status"], "duplicate", "its target is the winner");
 }
 
@@ -144,7 +148,6 @@ async fn records_that_keep_changing_end_in_safe_advice() {
     let asked = Arc::new(AtomicU32::new(0));
     {
         let mut state = door.tiers.state();
-        state.page("http://far/relative").view.winner = None;
         let other = state.page("http://alone/").signature.clone();
         let counted = Arc::clone(&asked);
         state.on_signature = Some(Box::new(move |state| {
@@ -152,7 +155,7 @@ async fn records_that_keep_changing_end_in_safe_advice() {
             state.page("http://far/relative").signature.clone_from(&other);
         }));
     }
-    assert_eq!(door.status("http://far/relative").await["status"], "member");
+    assert_eq!(door.status("http://far/relative").await["status"], "secondary");
     assert_eq!(asked.load(Ordering::Relaxed), 2 * 4, "both signatures in each of four attempts");
 }
 
@@ -173,7 +176,7 @@ async fn merges_are_followed_and_quarantine_is_respected() {
     );
     door.tiers.state().groups.get_mut(&new).unwrap().0.quarantined = true;
     for (url, status) in
-        [("http://near/copy", "member"), ("http://r/winner", "member"), ("http://w/", "winner")]
+        [("http://near/copy", "secondary"), ("http://r/winner", "duplicate"), ("http://w/", "winner")]
     {
         let advice = door.status(url).await;
         assert_eq!(advice["status"], status, "{url}");
@@ -182,7 +185,7 @@ async fn merges_are_followed_and_quarantine_is_respected() {
     }
     // A circle of forwards, which tier 1 never makes, ends all the same.
     door.tiers.state().groups.get_mut(&new).unwrap().0.state = GroupState::MergedInto { group: old };
-    assert_eq!(door.status("http://near/copy").await["status"], "member");
+    assert_eq!(door.status("http://near/copy").await["status"], "secondary");
 }
 
 #[tokio::test]
@@ -244,7 +247,7 @@ async fn redirects_do_not_count_among_the_members_looked_at_for_a_market() {
     {
         let mut state = door.tiers.state();
         let group = state.group_of("http://b.com/");
-        for (model, count) in [("http://b.com/", LIST), ("http://r.com/", MARKET_MEMBERS)] {
+        for (model, count) in [("http://b.com/", LIST), ("http://r.com/", Market::MEMBERS_MAX)] {
             let Page { view, signature } = state.page(model).clone();
             for n in 0..count {
                 let mut view = view.clone();
@@ -298,7 +301,8 @@ async fn probes_answer_like_stored_pages_and_store_nothing() {
     // Near the far relative only.
     let far = words("t", 14, 82) + &words("httpnearcopy", 0, 4);
     let far = probe(json!({"html": format!("<p>{far}</p>")})).await;
-    assert_eq!((&far["status"], &far["group"]), (&json!("member"), &group), "{far}");
+    let found = (&far["status"], &far["group"], &far["duplicate_of"]);
+    assert_eq!(found, (&json!("duplicate"), &group, &json!("http://far/relative")), "{far}");
     assert_eq!(probe(json!({"text": words("z", 0, 50)})).await["status"], "unique");
     assert_eq!(probe(json!({"text": ""})).await["status"], "unique");
     let alone = probe(json!({"text": words("u", 0, 100)})).await;
@@ -330,7 +334,7 @@ async fn a_probe_of_a_redirect_follows_it() {
         ("http://w/", "duplicate", json!("http://w/")),
         ("/", "duplicate", json!("http://w/")),
         ("http://r/near", "duplicate", json!("http://w/")),
-        ("http://far/relative", "member", json!("http://w/")),
+        ("http://far/relative", "duplicate", json!("http://w/")),
         ("http://alone/", "duplicate", json!("http://alone/")),
         ("http://never/", "unresolved", Value::Null),
         ("http://gone/", "unresolved", Value::Null),

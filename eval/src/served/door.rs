@@ -27,6 +27,7 @@ pub(super) struct PageAnswer {
     pub(super) url: String,
     pub(super) status: Status,
     pub(super) winner: Option<String>,
+    pub(super) duplicate_of: Option<String>,
     pub(super) similarity: Option<f64>,
 }
 

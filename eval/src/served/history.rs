@@ -90,10 +90,13 @@ impl History {
         if answer.status != Status::Duplicate {
             return None;
         }
-        Some(self.holds(contents, tau, answer, span).unwrap_or(Verdict::Wrong))
+        Some(
+            self.holds((contents, tau), answer, answer.duplicate_of.as_deref(), span)
+                .unwrap_or(Verdict::Wrong),
+        )
     }
 
-    /// Whether a `member` could have been called a duplicate.
+    /// Whether a `secondary` could have been called a duplicate of the winner.
     pub(super) fn is_understated(
         &self,
         contents: &Contents,
@@ -101,23 +104,30 @@ impl History {
         answer: &PageAnswer,
         span: Span,
     ) -> bool {
-        answer.status == Status::Member && self.holds(contents, tau, answer, span) == Some(Verdict::Holds)
+        answer.status == Status::Secondary
+            && self.holds((contents, tau), answer, answer.winner.as_deref(), span) == Some(Verdict::Holds)
     }
 
-    fn holds(&self, contents: &Contents, tau: Tau, answer: &PageAnswer, span: Span) -> Option<Verdict> {
+    fn holds(
+        &self,
+        (contents, tau): (&Contents, Tau),
+        answer: &PageAnswer,
+        kept: Option<&str>,
+        span: Span,
+    ) -> Option<Verdict> {
         let page = PageUrl::parse(&answer.url).ok()?;
-        let winner = PageUrl::parse(answer.winner.as_deref()?).ok()?;
+        let kept = PageUrl::parse(kept?).ok()?;
         let mut pages = Ends { ends: Vec::new(), certain: true };
         self.follow(&page, span, HOPS_MAX, &mut pages);
-        // The winner is a page with content, never a redirect.
-        let mut winners = Ends { ends: Vec::new(), certain: true };
-        self.follow(&winner, span, 0, &mut winners);
+        // It is a page with content, never a redirect.
+        let mut others = Ends { ends: Vec::new(), certain: true };
+        self.follow(&kept, span, 0, &mut others);
         let pair = |(end, a): &(PageUrl, ContentId), b: ContentId| {
-            (*end == winner && page != winner) || near_duplicate(contents, *a, b, tau)
+            (*end == kept && page != kept) || near_duplicate(contents, *a, b, tau)
         };
-        let holds = pages.ends.iter().any(|end| winners.ends.iter().any(|(_, winner)| pair(end, *winner)));
+        let holds = pages.ends.iter().any(|end| others.ends.iter().any(|(_, other)| pair(end, *other)));
         match holds {
-            true if pages.certain && winners.certain => Some(Verdict::Holds),
+            true if pages.certain && others.certain => Some(Verdict::Holds),
             true => Some(Verdict::MayHold),
             false => None,
         }
@@ -180,6 +190,7 @@ mod tests {
             url: url(page).to_string(),
             status: Status::Duplicate,
             winner: Some(url(winner).to_string()),
+            duplicate_of: Some(url(winner).to_string()),
             similarity: None,
         }
     }

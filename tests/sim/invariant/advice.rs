@@ -1,8 +1,9 @@
-//! Advice is verified (G5): a page that is called a duplicate is a near-duplicate of the winner that is named, by the
+//! Advice is verified (G5): a page that is called a duplicate is a near-duplicate of the page that is named, by the
 //! contents that both have at that very moment. For a redirect that of its final target counts. What the status table
 //! says is what the rows say.
 
 use doppel_coordinator::simulation::advise;
+use doppel_model::PageUrl;
 use doppel_protocol::Status;
 use doppel_protocol::answer::Advice;
 
@@ -38,17 +39,26 @@ fn answer(world: &World, page: Page) -> Checked<Option<Advice>> {
         url(page),
         advice.status
     );
+    holds!(
+        NAME,
+        (advice.status == Status::Duplicate) == advice.duplicate_of.is_some(),
+        "{} is {:?} of {:?}",
+        url(page),
+        advice.status,
+        advice.duplicate_of
+    );
     if advice.status == Status::Duplicate {
         let end = world.model.end(page);
-        let winner = (0..world.pages).find(|other| advice.winner.as_ref() == Some(&url(*other)));
-        let holds = match (end, winner) {
-            (Ok(end), Some(winner)) => {
-                world.model.content(winner).is_some()
-                    && if end == winner { end != page } else { world.model.similar(end, winner) }
+        let kept = named(world, advice.duplicate_of.as_ref());
+        let holds = match (end, kept) {
+            (Ok(end), Some(kept)) => {
+                world.model.content(kept).is_some()
+                    && if end == kept { end != page } else { world.model.similar(end, kept) }
             }
             _ => false,
         };
-        holds!(NAME, holds, "{} is called a duplicate of {:?}; it ends at {end:?}", url(page), advice.winner);
+        let kept = &advice.duplicate_of;
+        holds!(NAME, holds, "{} is called a duplicate of {kept:?}; it ends at {end:?}", url(page));
     }
     Ok(Some(advice))
 }
@@ -58,33 +68,34 @@ pub(crate) fn check_at_rest(world: &World, snapshot: &Snapshot, page: Page) -> C
     let Some(advice) = answer(world, page)? else { return Ok(()) };
     let is_common = matches!(
         advice.status,
-        Status::Unknown | Status::Unique | Status::Dead | Status::Winner | Status::Duplicate | Status::Member
-    ) && advice.redirect_to.is_none()
+        Status::Unknown
+            | Status::Unique
+            | Status::Dead
+            | Status::Winner
+            | Status::Duplicate
+            | Status::Secondary
+    ) && advice.duplicate_of.is_none() | (advice.duplicate_of == advice.winner)
+        && advice.redirect_to.is_none()
         && advice.note.is_none();
     let at_once = world.worker.api().known_advice(&url(page));
     holds!(BY_TABLE, at_once.is_some() || !is_common, "it does not know {advice:?}");
     let Some(row) = snapshot.page(page).filter(|row| !row.purged) else { return Ok(()) };
-    let group = row.group.and_then(|group| snapshot.groups.get(&group));
-    // Advice holds back in a group past the size limit.
-    let held_back = advice.status == Status::Member && group.is_some_and(|group| group.quarantined);
-    holds!(
-        NAME,
-        held_back || advice.status == row.status,
-        "{} is {:?}, its record says {:?}",
-        row.url,
-        advice.status,
-        row.status
-    );
+    let told = (advice.status, &advice.winner, &advice.duplicate_of);
+    let on_record = (row.status, &row.winner, &row.duplicate_of);
+    holds!(NAME, told == on_record, "{} is {told:?}, its record says {on_record:?}", row.url);
+    // Of a redirect that of its end counts, where it is not that end's duplicate itself.
     let end = world.model.end(page).ok();
-    let represented = (0..world.pages).find(|other| advice.winner.as_ref() == Some(&url(*other)));
-    if let (Some(rule), Some(end), Some(winner)) = (advice.rule, end, represented) {
-        let (_, expected) = world.model.order(winner, end);
-        holds!(NAME, rule == expected, "{} wins over {} by {rule}, not by {expected}", url(winner), url(end));
-    }
-    let has_rule = advice.rule.is_some();
-    let loses = matches!(advice.status, Status::Duplicate | Status::Member) && end != represented;
-    holds!(NAME, has_rule == loses, "{} is {:?} by the rule {:?}", row.url, advice.status, advice.rule);
-    let winner = advice.winner;
-    holds!(NAME, winner == row.winner, "{} has winner {winner:?}, its record says {:?}", row.url, row.winner);
+    let before = match advice.status {
+        Status::Duplicate => named(world, advice.duplicate_of.as_ref()).filter(|kept| Some(*kept) != end),
+        Status::Secondary => named(world, advice.winner.as_ref()),
+        _ => None,
+    };
+    let expected = before.zip(end).map(|(before, end)| world.model.order(before, end).1);
+    holds!(NAME, advice.rule == expected, "{} is {told:?} by {:?}, not {expected:?}", row.url, advice.rule);
     Ok(())
+}
+
+/// The page of a URL.
+fn named(world: &World, named: Option<&PageUrl>) -> Option<Page> {
+    (0..world.pages).find(|page| named == Some(&url(*page)))
 }

@@ -1,11 +1,13 @@
 //! The same versions grouped at once, without ranges and an index, give the same answer for every page, and rows in which
-//! a check finds nothing wrong.
+//! a check finds nothing wrong. So they do for a market.
 
 use std::collections::BTreeMap;
 
+use doppel_coordinator::market::MarketWinners;
 use doppel_model::GroupId;
-use doppel_protocol::{Status, WinnerOrder};
+use doppel_protocol::{Line, Status, WinnerOrder};
 use doppel_tier1::bulk::{Bulk, BulkConfig, BulkGroup, Keep};
+use doppel_tier1::simulation::PageRow;
 use doppel_tier1::{Joined, Memory, Store, check};
 
 use super::Snapshot;
@@ -27,6 +29,7 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     let bulk = Bulk::new(&BulkConfig {
         policy: world.contents.policy,
         winners,
+        market: world.market.clone(),
         // Quarantine depends on what was repaired, which versions do not say.
         group_members_max: u64::MAX,
         keep: Keep::Answer { memory_max: MEMORY, temp_dir: &std::env::temp_dir() },
@@ -49,22 +52,29 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
     };
     holds!(NAME, grouped.counters.submissions == submitted, "{:?}", grouped.counters);
     let mut groups: BTreeMap<GroupId, GroupId> = BTreeMap::new();
+    let (tier1, policy) = (world.worker.api(), world.contents.policy);
+    let of_market = |market| MarketWinners::new(tier1, policy, winners, market);
+    let mut market_winners = world.market.as_ref().map(of_market);
     for line in grouped.lines() {
         let Some(row) = snapshot.pages.get(&line.url.id()) else {
             holds!(NAME, false, "{} has no row", line.url);
             continue;
         };
+        let row = match &mut market_winners {
+            Some(winners) => winners.apply(of_row(row)).map_err(|e| failed("a market")(e.into()))?,
+            None => of_row(row),
+        };
         let quarantined =
             row.group.and_then(|group| snapshot.groups.get(&group)).is_some_and(|group| group.quarantined);
-        let status = if quarantined && line.status == Status::Duplicate && row.status == Status::Member {
-            Status::Member
-        } else {
-            line.status
-        };
+        // Every market has the usual winner there.
+        let winner_agrees = quarantined && world.market.is_some() || row.winner == line.winner;
+        holds!(NAME, winner_agrees && row.reason == line.reason, "{row:?} is {line:?}");
+        // There all pages with content are kept, and redirects are duplicates of their targets.
         holds!(
             NAME,
-            (row.status, &row.winner, row.similarity, row.reason)
-                == (status, &line.winner, line.similarity, line.reason),
+            quarantined
+                || (row.status, &row.duplicate_of, row.similarity)
+                    == (line.status, &line.duplicate_of, line.similarity),
             "{row:?} is {line:?}"
         );
         let same = match (row.group, line.group) {
@@ -88,6 +98,11 @@ pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
         holds!(NAME, listed == *pages, "{group} has {pages} pages and not {listed}");
     }
     Ok(())
+}
+
+fn of_row(row: &PageRow) -> Line {
+    let PageRow { url, status, group, winner, duplicate_of, similarity, reason, .. } = row.clone();
+    Line { url, status, group, winner, duplicate_of, similarity, reason }
 }
 
 /// The rows that the ranges would begin with.

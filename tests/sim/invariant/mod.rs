@@ -3,6 +3,7 @@
 pub(crate) mod acknowledged;
 pub(crate) mod advice;
 pub(crate) mod at_once;
+pub(crate) mod cover;
 pub(crate) mod feed;
 pub(crate) mod forwards;
 pub(crate) mod idempotent;
@@ -36,6 +37,8 @@ pub(crate) struct Snapshot {
     pub(crate) outbox: usize,
     pub(crate) forwarding_entries: Vec<(GroupId, PageId)>,
     pub(crate) components: Vec<Component>,
+    /// Of every page with content that is not kept the kept page that it is a duplicate of.
+    pub(crate) cover: BTreeMap<Page, Page>,
 }
 
 impl Snapshot {
@@ -52,6 +55,7 @@ impl Snapshot {
             outbox: 0,
             forwarding_entries: Vec::new(),
             components: world.model.components(),
+            cover: BTreeMap::new(),
         };
         for row in world.rows()? {
             match row {
@@ -67,7 +71,19 @@ impl Snapshot {
                 Row::ForwardingEntry { group, page } => this.forwarding_entries.push((group, page)),
             }
         }
+        for component in &this.components {
+            let group = this.group_of(component).and_then(|group| this.groups.get(&group));
+            // A group past the size limit is left to an operator.
+            if group.is_none_or(|group| !group.quarantined) {
+                this.cover.extend(world.model.cover(component));
+            }
+        }
         Ok(this)
+    }
+
+    /// The kept page that a page with content is a duplicate of.
+    pub(crate) fn cover_of(&self, page: Page) -> Option<Page> {
+        self.cover.get(&page).copied()
     }
 
     pub(crate) fn page(&self, page: Page) -> Option<&PageRow> {
@@ -92,6 +108,7 @@ pub(crate) fn at_rest(world: &mut World) -> Checked {
     acknowledged::check(world, &snapshot)?;
     one_group::check(world, &snapshot)?;
     one_winner::check(world, &snapshot)?;
+    cover::check(world, &snapshot)?;
     no_missed_pair::check(world, &snapshot)?;
     at_once::check(world, &snapshot)?;
     forwards::check(world, &snapshot)?;

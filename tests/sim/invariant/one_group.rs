@@ -107,20 +107,15 @@ fn has_its_status(world: &World, snapshot: &Snapshot, page: Page) -> Checked {
         (Body::Dead, ..) => (Status::Dead, None),
         (_, Err(reason), _) => (Status::Unresolved, Some(reason)),
         (_, Ok(_), None) => (Status::Unique, None),
-        (_, Ok(end), Some(component)) if component.winner == end => {
-            (if end == page { Status::Winner } else { Status::Duplicate }, None)
+        (_, Ok(end), Some(_)) if end != page => (Status::Duplicate, None),
+        (_, Ok(_), Some(component)) if component.winner == page => (Status::Winner, None),
+        (_, Ok(_), Some(_)) => {
+            // A group past the size limit is left to an operator: all its pages with content are kept.
+            let is_duplicate = snapshot.cover_of(page).is_some();
+            (if is_duplicate { Status::Duplicate } else { Status::Secondary }, None)
         }
-        (_, Ok(end), Some(component)) if world.model.similar(end, component.winner) => {
-            (Status::Duplicate, None)
-        }
-        (_, Ok(_), Some(_)) => (Status::Member, None),
     };
-    // A group past the size limit is left to an operator: no member is advised as a duplicate.
-    let quarantined =
-        row.group.and_then(|group| snapshot.groups.get(&group)).is_some_and(|group| group.quarantined);
-    let held_back = quarantined && status == Status::Duplicate;
-    let expected = if held_back && row.status != Status::Duplicate { Status::Member } else { status };
-    holds!(NAME, row.status == expected, "{} is {:?} and not {expected:?}", row.url, row.status);
+    holds!(NAME, row.status == status, "{} is {:?} and not {status:?}", row.url, row.status);
     holds!(NAME, row.reason == reason, "{} is unresolved for {:?} and not {reason:?}", row.url, row.reason);
     let group = component.filter(|_| reason.is_none()).and_then(|component| snapshot.group_of(component));
     holds!(NAME, row.group == group, "{} is in {:?} and not {group:?}", row.url, row.group);

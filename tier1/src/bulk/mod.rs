@@ -3,11 +3,12 @@
 //! The state machine of a range decides page by page, and can be asked and killed at any moment. When all versions are at
 //! hand and nobody asks before the end, the same groups (G8) come from one similarity join: versions are folded per URL
 //! ([`versions`]), redirects followed ([`redirects`]), contents joined ([`doppel_join`]), and winners and statuses
-//! derived ([`groups`]). The answer is all that is left of it, or databases are made for it, in which the ranges go on.
+//! derived ([`groups`], [`cover`], [`resolved`]). The answer is all that is left of it, or databases are made for it, in which the ranges go on.
 //!
 //! | module | what |
 //! |---|---|
-//! | `versions`, `redirects`, `groups` | from versions to groups |
+//! | `versions`, `redirects`, `groups`, `cover`, `resolved` | from versions to groups and statuses |
+//! | `market` | which pages take the winners' places in the answer |
 //! | `rows` | the rows of a shard, as the machine would have left them at rest |
 //! | `databases` | new databases: signatures go there as they come, rows at the end |
 //!
@@ -21,9 +22,12 @@
 //! Memory: some 300 bytes and the URL for each page, beside that of the join. With databases 16 bytes more for each content
 //! and some dozen megabytes for each range; what only the join needs is freed before, and rows are encoded one by one.
 
+mod cover;
 mod databases;
 mod groups;
+mod market;
 mod redirects;
+mod resolved;
 mod rows;
 mod versions;
 
@@ -34,14 +38,14 @@ use doppel_join::{ContentIndex, Contents, JoinError, Signatures};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
-use doppel_protocol::{Counters, Line, Outcome, Status, Submission, Unresolved, WinnerOrder};
+use doppel_protocol::{Counters, Line, Market, Outcome, Status, Submission, Unresolved, WinnerOrder};
 
 use crate::range_map::RangeMap;
 use crate::store::StoreError;
 #[cfg(any(test, feature = "simulation"))]
 use crate::store::Write;
 use databases::NewDatabases;
-use groups::Resolved;
+use resolved::Resolved;
 use rows::Rows;
 use versions::Versions;
 
@@ -52,6 +56,8 @@ pub struct BulkConfig<'c> {
     pub policy: Policy,
     /// By which rules winners are elected.
     pub winners: WinnerOrder,
+    /// Prefer winners of this market in the answer. It changes nothing of what is kept in databases.
+    pub market: Option<Market>,
     /// Members past which a group is quarantined.
     pub group_members_max: u64,
     /// What stays of it.
@@ -95,6 +101,7 @@ pub struct Bulk {
     contents: Contents,
     kept: Kept,
     winners: WinnerOrder,
+    market: Option<Market>,
     group_members_max: u64,
 }
 
@@ -122,21 +129,39 @@ struct GroupedPage {
     url: PageUrl,
     status: Status,
     group: Option<usize>,
+    duplicate_of: Option<DuplicateOf>,
     similarity: Option<f64>,
     reason: Option<Unresolved>,
 }
 
+/// The kept page that a page is a duplicate of.
+#[derive(Debug)]
+enum DuplicateOf {
+    Winner,
+    Secondary(PageUrl),
+}
+
 impl Grouped {
+    /// Every live page and what it is, in the same order.
+    pub fn statuses(&self) -> impl Iterator<Item = (PageId, Status)> + '_ {
+        self.pages.iter().map(|page| (page.url.id(), page.status))
+    }
+
     /// Every live page, in byte order of the URLs.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = Line> + '_ {
         self.pages.iter().map(|page| {
-            let GroupedPage { ref url, status, group, similarity, reason } = *page;
+            let GroupedPage { ref url, status, group, ref duplicate_of, similarity, reason } = *page;
             let group = group.and_then(|group| self.groups.get(group));
             Line {
                 url: url.clone(),
                 status,
                 group: group.map(|group| group.group),
                 winner: group.map(|group| group.winner.clone()),
+                duplicate_of: match duplicate_of {
+                    Some(DuplicateOf::Winner) => group.map(|group| group.winner.clone()),
+                    Some(DuplicateOf::Secondary(url)) => Some(url.clone()),
+                    None => None,
+                },
                 similarity,
                 reason,
             }
@@ -149,7 +174,7 @@ impl Grouped {
 pub struct BulkGroup {
     /// Its id.
     pub group: GroupId,
-    /// Its winner.
+    /// Its winner, or the page that takes its place in the market.
     pub winner: PageUrl,
     /// Pages, including redirects.
     pub pages: u64,
@@ -183,6 +208,7 @@ impl Bulk {
             contents: Contents::new(config.policy),
             kept,
             winners: config.winners,
+            market: config.market.clone(),
             group_members_max: config.group_members_max,
         }
     }
@@ -259,10 +285,11 @@ impl Bulk {
     }
 
     fn resolve(self) -> Result<(Resolved, Kept), BulkError> {
-        let Self { versions, contents, mut kept, winners, group_members_max } = self;
+        let Self { versions, contents, mut kept, winners, market, group_members_max } = self;
         kept.flush()?;
         let read = |content| kept.signature(content);
-        let resolved = groups::resolve(versions, contents, &read, winners, group_members_max)?;
+        let order = (winners, market.as_ref());
+        let resolved = resolved::resolve(versions, contents, &read, order, group_members_max)?;
         Ok((resolved, kept))
     }
 }

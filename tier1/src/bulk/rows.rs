@@ -13,12 +13,13 @@ use doppel_model::{PageId, ShardId};
 use doppel_protocol::Status;
 use rayon::prelude::*;
 
-use super::groups::{Group as Grouping, Place, Resolved};
+use super::groups::{CoveredBy, Group as Grouping, Place};
+use super::resolved::Resolved;
 use super::versions::{Page, State as Is};
 use crate::key::{self, Kind};
 use crate::machine::{publish, target_line};
 use crate::record::{
-    ContentState, Group, GroupRecord, Measured, Member, Membership, Meta, PageRecord, Published,
+    ContentState, Cover, Group, GroupRecord, Kept, Measured, Member, Membership, Meta, PageRecord, Published,
     RedirectState, Resolution, Resolving, SearchState, State, Winner, encode,
 };
 use crate::store::StoreError;
@@ -134,8 +135,13 @@ impl<'r> Rows<'r> {
         for page in &group.pages {
             record.members += 1;
             record.with_inbound_redirects += u64::from(self.all.inbound[*page as usize] > 0);
-            record.dissimilar += u64::from(self.is_dissimilar(*page, group));
+            let differs = self.is_dissimilar(*page, group);
+            record.dissimilar += u64::from(differs);
+            record.secondaries += u64::from(differs && !matches!(self.cover(*page, group), Cover::By(..)));
         }
+        // It is owed when the quarantine is over.
+        record.uncovered = group.quarantined && record.dissimilar > 0;
+        record.cover_changes = record.dissimilar;
         record.changes = record.members;
         // Grouping at once is a recomputation.
         record.dissimilar_at_recheck = record.dissimilar;
@@ -153,7 +159,31 @@ impl<'r> Rows<'r> {
             rank: self.page(page).rank.clone(),
             has_inbound_redirects: self.all.inbound[page as usize] > 0,
             dissimilar: self.is_dissimilar(page, group),
+            cover: self.cover(page, group),
         })
+    }
+
+    fn cover(&self, page: u32, group: &Grouping) -> Cover {
+        let place = self.all.places[page as usize].filter(|_| self.is_dissimilar(page, group));
+        match place.map(|place| place.covered_by) {
+            // Nobody finds the cover of a group that is quarantined.
+            _ if group.quarantined => Cover::Untold,
+            None => Cover::Untold,
+            Some(None) => Cover::Kept,
+            Some(Some(by)) => {
+                let content = self.all.content(by.page).map(|content| self.all.contents.hash(content));
+                content.map_or(Cover::Kept, |content| Cover::By(self.page(by.page).rank.url.id(), content))
+            }
+        }
+    }
+
+    /// The kept page that a page which differs from the winner is a duplicate of.
+    fn kept(&self, by: CoveredBy) -> Option<Kept> {
+        let Page { rank, .. } = self.page(by.page);
+        let (contents, content) = (&self.all.contents, self.all.content(by.page)?);
+        let (hash, shingles) = (contents.hash(content), contents.shingles(content));
+        let with = Measured { content: hash, shared: by.shared, shingles, similar: true };
+        Some(Kept { page: rank.url.id(), url: rank.url.clone(), with })
     }
 
     fn record(&self, id: PageId, number: u32, event: u64) -> PageRecord {
@@ -167,7 +197,9 @@ impl<'r> Rows<'r> {
                     Ok(end) => Resolution::Content(self.page(end).rank.url.id()),
                     Err(reason) => Resolution::Unresolved(reason),
                 });
-                let target = end.and_then(Result::ok).map(|end| target_line(&self.published(end)));
+                let target = end
+                    .and_then(Result::ok)
+                    .map(|end| target_line(&self.page(end).rank.url, &self.published(end)));
                 let to = to.clone();
                 State::Redirect(RedirectState { to, resolution, target })
             }
@@ -197,29 +229,31 @@ impl<'r> Rows<'r> {
     fn content(&self, page: u32, content: ContentIndex) -> ContentState {
         let contents = &self.all.contents;
         let hash = contents.hash(content);
-        let membership = self.all.places[page as usize].map(|Place { group, shared, similar }| {
-            let group = &self.all.groups[group as usize];
-            let is_winner = page == group.winner;
-            let with = self.all.content(group.winner).unwrap_or(content);
-            let winner = Winner {
-                page: self.page(group.winner).rank.url.id(),
-                content: contents.hash(with),
-                url: self.page(group.winner).rank.url.clone(),
-                quarantined: group.quarantined,
-            };
-            let verdict =
-                Measured { content: winner.content, shared, shingles: contents.shingles(with), similar };
-            Membership {
-                group: group.id,
-                enrolled_at: group.id,
-                content: hash,
-                compared: true,
-                winner: Some(winner),
-                verdict: (!is_winner).then_some(verdict),
-                resolving: Resolving::No,
-                dissimilar: self.is_dissimilar(page, group),
-            }
-        });
+        let membership =
+            self.all.places[page as usize].map(|Place { group, shared, similar, covered_by }| {
+                let group = &self.all.groups[group as usize];
+                let is_winner = page == group.winner;
+                let with = self.all.content(group.winner).unwrap_or(content);
+                let winner = Winner {
+                    page: self.page(group.winner).rank.url.id(),
+                    content: contents.hash(with),
+                    url: self.page(group.winner).rank.url.clone(),
+                    quarantined: group.quarantined,
+                };
+                let verdict =
+                    Measured { content: winner.content, shared, shingles: contents.shingles(with), similar };
+                Membership {
+                    group: group.id,
+                    enrolled_at: group.id,
+                    content: hash,
+                    compared: true,
+                    winner: Some(winner),
+                    verdict: (!is_winner).then_some(verdict),
+                    resolving: Resolving::No,
+                    dissimilar: self.is_dissimilar(page, group),
+                    covered_by: covered_by.and_then(|by| self.kept(by)),
+                }
+            });
         ContentState {
             content: hash,
             tokens: contents.tokens(content),

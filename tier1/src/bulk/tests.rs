@@ -13,6 +13,7 @@ fn bulk(group_members_max: u64) -> Bulk {
     let config = BulkConfig {
         policy: Policy::default(),
         winners: WinnerOrder::DEFAULT,
+        market: None,
         group_members_max,
         keep: Keep::Answer { memory_max: usize::MAX, temp_dir: &std::env::temp_dir() },
     };
@@ -63,9 +64,10 @@ fn a_chain_is_one_group_and_its_ends_are_members() {
     let winner = || Some("http://h/a".to_owned());
     assert_eq!(status(&grouped, "http://h/a"), (Status::Winner, winner()));
     assert_eq!(status(&grouped, "http://h/bb"), (Status::Duplicate, winner()));
-    assert_eq!(status(&grouped, "http://h/ccc"), (Status::Member, winner()));
+    assert_eq!(status(&grouped, "http://h/ccc"), (Status::Secondary, winner()));
     assert_eq!(status(&grouped, "http://h/alone"), (Status::Unique, None));
-    assert_eq!(grouped.lines().nth(3).unwrap().similarity, Some(716.0 / 1_084.0));
+    let similarities: Vec<_> = grouped.lines().map(|line| line.similarity).collect();
+    assert_eq!(similarities, [None, None, Some(806.0 / 994.0), None]);
     assert_eq!(
         grouped.groups,
         [BulkGroup {
@@ -76,8 +78,8 @@ fn a_chain_is_one_group_and_its_ends_are_members() {
             same: false
         }]
     );
-    let Counters { live, winners, duplicates, members, .. } = grouped.counters;
-    assert_eq!((live, winners, duplicates, members), (4, 1, 1, 1));
+    let Counters { live, winners, duplicates, secondaries, .. } = grouped.counters;
+    assert_eq!((live, winners, duplicates, secondaries), (4, 1, 1, 1));
 }
 
 #[test]
@@ -141,9 +143,9 @@ fn a_group_past_the_limit_advises_nothing() {
     }
     let grouped = bulk.finish().unwrap();
     let statuses: Vec<Status> = grouped.lines().map(|line| line.status).collect();
-    assert_eq!(statuses[..3], [Status::Winner, Status::Member, Status::Member]);
+    assert_eq!(statuses[..3], [Status::Winner, Status::Secondary, Status::Secondary]);
     assert_eq!(statuses[3..], [Status::Unique; 3]);
-    assert_eq!(grouped.lines().nth(1).unwrap().similarity, Some(1.0));
+    assert!(grouped.lines().all(|line| line.similarity.is_none() && line.duplicate_of.is_none()));
 }
 
 /// Everything that a collection can have: what was replaced, what died, redirects, copies, pages without tokens.
@@ -175,6 +177,7 @@ fn databases_are_sound_and_have_every_page() {
         let config = BulkConfig {
             policy: Policy::default(),
             winners: WinnerOrder::DEFAULT,
+            market: None,
             group_members_max: 5,
             keep,
         };
@@ -206,8 +209,13 @@ fn contents_that_were_replaced_are_counted() {
     let dir = home.path().join("tier1");
     let map = RangeMap::new(2, 1).unwrap();
     let keep = Keep::Databases { dir: &dir, map };
-    let config =
-        BulkConfig { policy: Policy::default(), winners: WinnerOrder::DEFAULT, group_members_max: 5, keep };
+    let config = BulkConfig {
+        policy: Policy::default(),
+        winners: WinnerOrder::DEFAULT,
+        market: None,
+        group_members_max: 5,
+        keep,
+    };
     let mut bulk = Bulk::new(&config).unwrap();
     let (first, second) = (text(0..500), text(1_000..1_200));
     for body in [&first, &second] {

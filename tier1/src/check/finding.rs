@@ -35,6 +35,9 @@ pub enum Invariant {
     Membership,
     /// The comparison of a member with its winner is what their contents give.
     Verdict,
+    /// Of the members that differ from the winner those are kept that the winner order and their contents give, and the
+    /// others are duplicates of the first that they are near.
+    Cover,
     /// A group's counts are those of its members.
     Counts,
     /// A group's winner is the best of its members.
@@ -72,6 +75,9 @@ impl Invariant {
             Self::Feed => "every page has one event in the feed, and every event its page",
             Self::Membership => "a page and its group say the same of it",
             Self::Verdict => "the comparison of a member with its winner is what their contents give",
+            Self::Cover => {
+                "of the members that differ from the winner each is kept, or the duplicate of the first that is"
+            }
             Self::Counts => "a group's counts are those of its members",
             Self::Winner => "a group's winner is the best of its members",
             Self::Merged => "a merged group leads to a smaller id and counts the memberships that pass",

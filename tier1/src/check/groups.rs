@@ -5,7 +5,7 @@ use doppel_model::{GroupId, PageId};
 use super::pages::Holder;
 use super::{Checker, Found, Invariant};
 use crate::key;
-use crate::record::{Forward, Group, GroupRecord, Member, decode};
+use crate::record::{Cover, Forward, Group, GroupRecord, Member, decode};
 use crate::txn::share_of_group;
 
 /// What the rows of a group's members come to.
@@ -14,6 +14,9 @@ struct Recount {
     members: u64,
     with_inbound_redirects: u64,
     dissimilar: u64,
+    secondaries: u64,
+    /// Those that differ from the winner.
+    others: Vec<(PageId, Member)>,
     best: Option<(PageId, Member)>,
     /// A row could not be read, and is reported where it is met itself.
     incomplete: bool,
@@ -56,13 +59,16 @@ impl Checker<'_> {
             ("members", record.members, recount.members),
             ("members with redirects", record.with_inbound_redirects, recount.with_inbound_redirects),
             ("members unlike the winner", record.dissimilar, recount.dissimilar),
+            ("secondary members", record.secondaries, recount.secondaries),
         ] {
             if says != is && !recount.incomplete {
                 self.find(Invariant::Counts, &row, format!("counts {says} {what}, and has {is}"));
             }
         }
-        let told =
-            |(page, member): &(PageId, Member)| (*page, Member { dissimilar: false, ..member.clone() });
+        // What the group knows of its winner beside.
+        let told = |(page, member): &(PageId, Member)| {
+            (*page, Member { dissimilar: false, cover: Cover::Untold, ..member.clone() })
+        };
         if record.winner.as_ref().map(told) != recount.best.as_ref().map(told) && !recount.incomplete {
             let url = |winner: &Option<(PageId, Member)>| match winner {
                 Some((_, member)) => member.rank.url.to_string(),
@@ -71,6 +77,9 @@ impl Checker<'_> {
             let (says, best) = (url(&record.winner), url(&recount.best));
             let detail = format!("has the winner {says}, and the best of its members is {best}");
             self.find(Invariant::Winner, &row, detail);
+        }
+        if !record.uncovered && !recount.incomplete {
+            self.check_cover(group, recount.others);
         }
         if record.members == 0 && !self.underway.has_arrivals(group) {
             self.find(Invariant::Work, &row, "has no member, and none is on the way to it");
@@ -121,6 +130,10 @@ impl Checker<'_> {
                 (Some(page), Ok(member)) => {
                     recount.with_inbound_redirects += u64::from(member.has_inbound_redirects);
                     recount.dissimilar += u64::from(member.dissimilar);
+                    recount.secondaries += u64::from(member.is_secondary());
+                    if member.dissimilar {
+                        recount.others.push((page, member.clone()));
+                    }
                     let is_better =
                         |(_, best): &(PageId, Member)| self.winners.beats(&member.rank, &best.rank);
                     if recount.best.as_ref().is_none_or(is_better) {
@@ -156,14 +169,13 @@ impl Checker<'_> {
         let membership = match self.record(page) {
             Found::Row(record) => {
                 let membership_number = record.membership_number;
-                record
-                    .content()
-                    .and_then(|state| state.membership.as_ref().map(|m| (m.group, membership_number)))
+                let membership = record.content().and_then(|state| state.membership.as_ref());
+                membership.map(|m| (m.group, membership_number, m.covered_by.clone()))
             }
             Found::Missing => None,
             Found::Unreadable => return,
         };
-        let Some((of_page, membership_number)) = membership else {
+        let Some((of_page, membership_number, covered_by)) = membership else {
             return self.find(Invariant::Membership, row, "and the page is in no group");
         };
         if membership_number != member.membership_number {
@@ -172,6 +184,17 @@ impl Checker<'_> {
                 member.membership_number
             );
             self.find(Invariant::Membership, &row, detail);
+        }
+        let told = match member.cover {
+            Cover::By(page, content) => Some((page, content)),
+            Cover::Untold | Cover::Kept => None,
+        };
+        if covered_by.map(|kept| (kept.page, kept.with.content)) != told {
+            self.find(
+                Invariant::Cover,
+                &row,
+                "was told of another page that it is a duplicate of than it says",
+            );
         }
         if of_page != group {
             match self.holder(of_page, page) {

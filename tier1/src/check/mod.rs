@@ -11,6 +11,7 @@
 //!
 //! Memory: the messages under way, and [`EXAMPLES_MAX`] findings of each kind.
 
+mod cover;
 mod finding;
 mod groups;
 mod pages;

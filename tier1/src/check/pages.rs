@@ -112,7 +112,7 @@ impl Checker<'_> {
     }
 
     /// The signature row of a page; one that is damaged is reported where it is met itself.
-    fn signature_of(&mut self, page: PageId) -> Found<Signature> {
+    pub(super) fn signature_of(&mut self, page: PageId) -> Found<Signature> {
         match self.store.get(&key::signature(self.owner(page), page)) {
             Ok(Some(bytes)) => Signature::from_bytes(&bytes).map_or(Found::Unreadable, Found::Row),
             Ok(None) => Found::Missing,

@@ -53,7 +53,7 @@ impl Checker<'_> {
         if target.content().is_some()
             && target.published.status != Status::Pending
             && !self.underway.is_telling(end)
-            && state.target.as_ref() != Some(&target_line(&target.published))
+            && state.target.as_ref() != Some(&target_line(target.url(), &target.published))
         {
             let detail = format!("was told another state of {} than it has", target.url());
             self.find(Invariant::Edge, url, detail);

@@ -194,7 +194,7 @@ impl Checker<'_> {
 }
 
 /// The totals that are of the present: what, as kept, as counted.
-fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 12] {
+fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 13] {
     let (kept, counted) = (&meta.counters, &recount.counters);
     [
         ("live pages", kept.live, counted.live),
@@ -204,10 +204,11 @@ fn compared(meta: &Meta, recount: &Meta) -> [(&'static str, u64, u64); 12] {
         ("groups", kept.groups, counted.groups),
         ("winners", kept.winners, counted.winners),
         ("duplicates", kept.duplicates, counted.duplicates),
-        ("members", kept.members, counted.members),
+        ("secondaries", kept.secondaries, counted.secondaries),
         ("pending pages", meta.pending, recount.pending),
         ("deferred searches", meta.deferred, recount.deferred),
         ("members to be verified", meta.unverified, recount.unverified),
         ("dirty groups", meta.dirty, recount.dirty),
+        ("uncovered groups", meta.uncovered, recount.uncovered),
     ]
 }

@@ -49,6 +49,7 @@ impl Underway {
             | Message::Leave { page, .. }
             | Message::Assign { page, .. }
             | Message::Dissimilar { page, .. }
+            | Message::Cover { page, .. }
             | Message::Evict { page, .. } => drop(self.memberships.insert(*page)),
             Message::TransferMembers { into, transfer } => {
                 self.memberships.extend(transfer.members.iter().map(|(page, _)| *page));

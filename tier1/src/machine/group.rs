@@ -4,7 +4,7 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Effect, Machine, Message, Regrouped};
 use crate::key;
-use crate::record::{Group, GroupRecord, Linked, Member, decode, encode};
+use crate::record::{Cover, Group, GroupRecord, Linked, Member, decode, encode};
 use crate::store::StoreError;
 
 impl Machine<'_, '_> {
@@ -42,6 +42,11 @@ impl Machine<'_, '_> {
             record.mark_dirty();
             overtaken = true;
         }
+        // The group's founder comes after others: those that it links may have come and gone.
+        if via.is_none() && record.members > 0 && self.txn.get::<Member>(&key::member(group, page))?.is_none()
+        {
+            record.mark_dirty();
+        }
         let membership_number = member.membership_number;
         let winner_before = record.winner.clone();
         if !self.admit(group, &mut record, page, member)? {
@@ -69,6 +74,7 @@ impl Machine<'_, '_> {
     ) -> Result<bool, StoreError> {
         let key = key::member(group, page);
         let before: Option<Member> = self.txn.get(&key)?;
+        let member = if before.is_some() { member.told_as(before.as_ref()) } else { member };
         match &before {
             Some(old) if old.membership_number > member.membership_number => return Ok(false),
             Some(old) => {
@@ -79,6 +85,7 @@ impl Machine<'_, '_> {
             }
             None => {}
         }
+        record.note_cover(before.as_ref(), Some(&member));
         record.count(&member);
         record.changes += 1;
         let is_winner = record.winner.as_ref().is_some_and(|(winner, _)| *winner == page);
@@ -151,6 +158,7 @@ impl Machine<'_, '_> {
             return Ok(false);
         };
         self.txn.delete(key);
+        record.note_cover(Some(&member), None);
         record.uncount(&member);
         record.changes += 1;
         record.losses += 1;
@@ -281,12 +289,14 @@ impl Machine<'_, '_> {
             }
             // It is not transferred yet, and takes the message along.
             (Some(GroupRecord::Forward(_)), Some(member)) => {
-                self.txn.put(key, encode(&Member { dissimilar, ..member })?);
+                self.txn.put(key, encode(&Member { dissimilar, cover: Cover::Untold, ..member })?);
                 Ok(())
             }
             (Some(GroupRecord::Active(mut record)), Some(member)) => {
                 record.uncount(&member);
-                let member = Member { dissimilar, ..member };
+                let after = Member { dissimilar, cover: Cover::Untold, ..member.clone() };
+                record.note_cover(Some(&member), Some(&after));
+                let member = after;
                 record.count(&member);
                 self.txn.put(key, encode(&member)?);
                 if self.has_low_cohesion(&record) {
@@ -345,8 +355,12 @@ impl Machine<'_, '_> {
 
     pub(super) fn put_active(&mut self, group: GroupId, mut record: Group) -> Result<(), StoreError> {
         record.dirty &= self.shards.settings.rules.recomputation;
+        record.uncovered &= record.dissimilar > 0;
         if record.owes_recomputation() {
             self.effects.push(Effect::Dirty(group));
+        }
+        if record.owes_cover() {
+            self.effects.push(Effect::Uncovered(group));
         }
         self.txn.put_group(group, Some(GroupRecord::Active(record)))
     }

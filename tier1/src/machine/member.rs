@@ -4,7 +4,7 @@ use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Machine, Message};
 use crate::record::{
-    ContentState, Measured, Member, Membership, PageRecord, Resolving, SearchState, State, Winner,
+    ContentState, Cover, Measured, Member, Membership, PageRecord, Resolving, SearchState, State, Winner,
 };
 use crate::store::StoreError;
 
@@ -37,6 +37,7 @@ impl Machine<'_, '_> {
             rank: record.rank.clone(),
             has_inbound_redirects: record.inbound_redirects > 0,
             dissimilar: membership.dissimilar,
+            cover: Cover::Untold,
         };
         self.send(group.shard(), Message::Enroll { group, page, member, via, uncompared });
     }

@@ -7,7 +7,7 @@ use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{AuditEntry, Evidence, Found, Measured, Member, Resolution, TargetLine, Winner};
+use crate::record::{AuditEntry, Evidence, Found, Kept, Measured, Member, Resolution, TargetLine, Winner};
 
 /// A request, or the result of a comparison, from outside the shards.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub(crate) enum Command {
     },
     /// A group was recomputed.
     Regrouped(Regrouped),
+    /// Found out which members of a group are duplicates of others than the winner.
+    Covered(Covered),
     /// A confirmed page is to be compared now.
     SearchNow {
         page: PageId,
@@ -87,6 +89,29 @@ pub(crate) struct Regrouped {
     pub(crate) repair: bool,
     /// What to write down, with the first step of a repair.
     pub(crate) audit: Option<Box<AuditEntry>>,
+}
+
+/// What is new in the cover of a group.
+///
+/// It speaks of contents, so it stays true of a member for as long as that has the content.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Covered {
+    pub(crate) group: GroupId,
+    /// The group's count of changes when its members were collected.
+    pub(crate) changes: u64,
+    /// Members with their content, and the kept page that each is a duplicate of.
+    pub(crate) members: Vec<CoveredMember>,
+    /// Whether no more of it comes.
+    pub(crate) last: bool,
+}
+
+/// A member of which the cover is new.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CoveredMember {
+    pub(crate) page: PageId,
+    pub(crate) membership_number: u32,
+    pub(crate) content: ContentHash,
+    pub(crate) by: Option<Kept>,
 }
 
 /// A message from one shard to another (or itself), delivered once and in order per pair of shards.
@@ -154,6 +179,14 @@ pub(crate) enum Message {
         group: GroupId,
         winner: Winner,
         search_again: bool,
+    },
+    /// A member that differs from the winner is a duplicate of another kept page, or is not any more.
+    Cover {
+        page: PageId,
+        membership_number: u32,
+        group: GroupId,
+        content: ContentHash,
+        by: Option<Kept>,
     },
     /// A member's comparison with the winner failed, or holds again.
     Dissimilar {
@@ -282,6 +315,8 @@ pub(crate) enum Effect {
     Verify { page: PageId, content: ContentHash, winner: PageId, winner_content: ContentHash },
     /// A group owes a recomputation.
     Dirty(GroupId),
+    /// A group owes a new cover.
+    Uncovered(GroupId),
     /// A confirmed page owes a comparison.
     Deferred(PageId),
     /// The feed grew.

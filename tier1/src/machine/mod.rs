@@ -18,6 +18,7 @@
 mod announce;
 mod audit;
 mod counts;
+mod cover;
 mod group;
 mod member;
 mod merge;
@@ -41,7 +42,9 @@ pub(crate) use publish::{publish, target_line};
 pub(crate) use redirect::HOPS_MAX;
 pub(crate) use shards::Shards;
 
-pub(crate) use message::{Command, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd};
+pub(crate) use message::{
+    Command, Covered, CoveredMember, Effect, Envelope, Hint, Message, Regrouped, Transfer, TransferEnd,
+};
 
 use crate::key;
 use crate::record::{Meta, PageRecord, damaged, encode};
@@ -163,6 +166,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::Searched(result) => self.searched(result),
             Command::Verified { page, content, with } => self.verified(page, content, with),
             Command::Regrouped(regrouped) => self.regrouped(regrouped),
+            Command::Covered(covered) => self.covered(covered),
             Command::SearchNow { page } => self.search_now(page),
             Command::ResumeSearch { page } => self.resume_search(page),
             Command::Purge { page } => self.purge(page),
@@ -286,6 +290,9 @@ impl<'s, 'm> Machine<'s, 'm> {
             }
             Message::Assign { page, membership_number, group, winner, search_again } => {
                 self.assigned(page, membership_number, group, winner, search_again)
+            }
+            Message::Cover { page, membership_number, group, content, by } => {
+                self.cover_told((page, membership_number), group, content, by)
             }
             Message::Dissimilar { group, page, membership_number, dissimilar } => {
                 self.reported(group, page, membership_number, dissimilar)

@@ -173,6 +173,7 @@ impl Machine<'_, '_> {
             state.measured.push(hint.with);
             if let Some(m) = &mut state.membership {
                 m.content = state.content;
+                m.covered_by = None;
                 m.compared = !owed;
             }
             self.effects.push(Effect::put(page, new, None));

@@ -1,6 +1,6 @@
 //! A page's public state: derived from its record whenever that is put, and an event when it changed.
 
-use doppel_model::PageId;
+use doppel_model::{PageId, PageUrl};
 use doppel_protocol::Status;
 
 use super::{Effect, Machine, Message};
@@ -76,6 +76,7 @@ impl Machine<'_, '_> {
         };
         if membership.dissimilar != dissimilar {
             membership.dissimilar = dissimilar;
+            membership.covered_by = None;
             membership.message_sent();
             let group = membership.enrolled_at;
             self.send(group.shard(), Message::Dissimilar { group, page, membership_number, dissimilar });
@@ -92,7 +93,7 @@ impl Machine<'_, '_> {
         if record.content().is_none() {
             return Ok(());
         }
-        let line = target_line(&record.published);
+        let line = target_line(record.url(), &record.published);
         let sources = self.edges(Kind::InboundRedirect, target, after)?;
         let last = sources.last().copied().filter(|_| sources.len() == self.shards.settings.step_rows);
         for source in sources {
@@ -118,8 +119,13 @@ impl Machine<'_, '_> {
     }
 }
 
-pub(crate) fn target_line(published: &Published) -> TargetLine {
-    TargetLine { status: published.status, group: published.group, winner: published.winner.clone() }
+/// What the redirects are told that end at this page.
+pub(crate) fn target_line(url: &PageUrl, published: &Published) -> TargetLine {
+    let kept = match published.status {
+        Status::Winner | Status::Secondary => Some(url.clone()),
+        _ => published.duplicate_of.clone(),
+    };
+    TargetLine { status: published.status, group: published.group, winner: published.winner.clone(), kept }
 }
 
 /// The public state of a page.
@@ -138,26 +144,29 @@ fn publish_content(page: PageId, state: &ContentState) -> Published {
     let verdict = membership
         .and_then(|m| m.verdict)
         .filter(|v| winner.is_some_and(|w| w.content == v.content && w.page != page));
-    let status = match (membership, winner) {
-        _ if state.search == SearchState::Pending => Status::Pending,
-        (None, _) => Status::Unique,
+    let similar = verdict.filter(|verdict| verdict.similar);
+    // What covers it was found when it differed from this winner.
+    let covered_by = membership.and_then(|m| m.covered_by.as_ref()).filter(|_| verdict.is_some());
+    let (status, kept) = match (membership, winner) {
+        _ if state.search == SearchState::Pending => (Status::Pending, None),
+        (None, _) => (Status::Unique, None),
         // Asked for by a partner or enrolled, and not yet told the winner.
-        (Some(_), None) => Status::Pending,
-        (Some(_), Some(winner)) if winner.page == page => Status::Winner,
-        (Some(_), Some(winner)) if winner.quarantined => Status::Member,
-        (Some(_), Some(_)) if verdict.is_some_and(|v| v.similar) => Status::Duplicate,
-        (Some(_), Some(_)) => Status::Member,
+        (Some(_), None) => (Status::Pending, None),
+        (Some(_), Some(winner)) if winner.page == page => (Status::Winner, None),
+        (Some(_), Some(winner)) if winner.quarantined => (Status::Secondary, None),
+        (Some(_), Some(winner)) => match (similar, covered_by) {
+            (Some(with), _) => (Status::Duplicate, Some((&winner.url, with))),
+            (None, Some(kept)) => (Status::Duplicate, Some((&kept.url, kept.with))),
+            (None, None) => (Status::Secondary, None),
+        },
     };
-    let similarity = match status {
-        Status::Duplicate | Status::Member => {
-            verdict.map(|v| Similarity { shared: v.shared, a: state.shingles, b: v.shingles })
-        }
-        _ => None,
-    };
+    let similarity =
+        kept.map(|(_, with)| Similarity { shared: with.shared, a: state.shingles, b: with.shingles });
     Published {
         status,
         group: membership.filter(|_| winner.is_some()).map(|m| m.group),
         winner: winner.map(|w| w.url.clone()),
+        duplicate_of: kept.map(|(url, _)| url.clone()),
         similarity,
         reason: None,
     }
@@ -172,12 +181,13 @@ fn publish_redirect(state: &RedirectState) -> Published {
         }
         (Some(Resolution::Content(_)), Some(target)) => {
             let status = match target.status {
-                Status::Winner | Status::Duplicate => Status::Duplicate,
-                Status::Member => Status::Member,
+                Status::Winner | Status::Secondary | Status::Duplicate => Status::Duplicate,
                 // A target on its own is about to get a group, because this page is attached to it.
                 _ => Status::Pending,
             };
-            Published { status, group: target.group, winner: target.winner.clone(), ..pending }
+            let TargetLine { group, winner, kept, .. } = target.clone();
+            let duplicate_of = kept.filter(|_| status == Status::Duplicate);
+            Published { status, group, winner, duplicate_of, ..pending }
         }
     }
 }

@@ -167,7 +167,7 @@ impl Machine<'_, '_> {
         let told = record.content().is_some();
         self.put(target, record)?;
         if let Some(record) = self.txn.page(self.here, target)?.filter(|_| told) {
-            let line = target_line(&record.published);
+            let line = target_line(record.url(), &record.published);
             self.send_to_page(source, Message::TargetLine { source, target, line });
         }
         Ok(())

@@ -170,6 +170,7 @@ impl Machine<'_, '_> {
             if membership.content != content && found.iter().any(|f| f.group == membership.group) {
                 membership.content = content;
                 membership.verdict = None;
+                membership.covered_by = None;
                 was_compared = membership.compared;
                 adopted = true;
             }
@@ -328,6 +329,7 @@ impl Machine<'_, '_> {
                 verdict: None,
                 resolving: Resolving::No,
                 dissimilar: false,
+                covered_by: None,
             });
         }
         self.enroll(page, record, via, false);

@@ -63,6 +63,7 @@ struct World {
     orders: VecDeque<IndexCommand>,
     deferred: Vec<PageId>,
     dirty: BTreeSet<GroupId>,
+    uncovered: BTreeSet<GroupId>,
     verify: Vec<(PageId, ContentHash, PageId, ContentHash)>,
     /// Commands computed and not yet applied.
     commands: VecDeque<Command>,
@@ -119,6 +120,7 @@ impl World {
             orders: VecDeque::new(),
             deferred: Vec::new(),
             dirty: BTreeSet::new(),
+            uncovered: BTreeSet::new(),
             verify: Vec::new(),
             commands: VecDeque::new(),
             model: BTreeMap::new(),
@@ -149,6 +151,7 @@ impl World {
                     self.verify.push((page, content, winner, winner_content));
                 }
                 Effect::Dirty(group) => drop(self.dirty.insert(group)),
+                Effect::Uncovered(group) => drop(self.uncovered.insert(group)),
                 Effect::Deferred(page) => self.deferred.push(page),
                 Effect::Changed | Effect::Outcome(_) => {}
             }
@@ -174,11 +177,12 @@ impl World {
             })
             .unwrap();
         }
-        (self.deferred, self.dirty, self.verify) = Default::default();
+        (self.deferred, self.dirty, self.uncovered, self.verify) = Default::default();
         let mut scan = OwedScan::new(ShardId(0)..ShardId(settings.shards));
         while let Some(owed) = scan.piece(&self.store, 5).unwrap() {
             self.deferred.extend(owed.deferred);
             self.dirty.extend(owed.dirty);
+            self.uncovered.extend(owed.uncovered);
             self.verify.extend(owed.unverified);
             self.commit(owed.searches, 2);
         }
@@ -206,6 +210,8 @@ impl World {
                 self.commit(vec![Command::SearchNow { page }], usize::MAX);
             } else if !self.dirty.is_empty() {
                 self.regroup_step();
+            } else if !self.uncovered.is_empty() {
+                self.cover_step();
             } else {
                 let (_, backlog) = crate::totals::sum(&self.shards.metas, self.shards.undelivered() as u64);
                 assert!(backlog.is_quiescent(), "owed but nobody does it: {backlog:?}");

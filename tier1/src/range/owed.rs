@@ -27,6 +27,8 @@ pub(crate) struct Owed {
     pub(crate) unverified: Vec<(PageId, ContentHash, PageId, ContentHash)>,
     /// Groups that owe a recomputation.
     pub(crate) dirty: Vec<GroupId>,
+    /// Groups that owe a new cover.
+    pub(crate) uncovered: Vec<GroupId>,
 }
 
 /// How far the rows of a range have been gone through.
@@ -102,10 +104,10 @@ impl OwedScan {
 impl Owed {
     fn add(&mut self, kind: Kind, key: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
         if kind == Kind::Group {
-            if let (GroupRecord::Active(group), Some(id)) = (decode(key, bytes)?, key::last_number(key))
-                && group.owes_recomputation()
-            {
-                self.dirty.push(GroupId::from_stored(id));
+            if let (GroupRecord::Active(group), Some(id)) = (decode(key, bytes)?, key::last_number(key)) {
+                let id = GroupId::from_stored(id);
+                self.dirty.extend(group.owes_recomputation().then_some(id));
+                self.uncovered.extend(group.owes_cover().then_some(id));
             }
             return Ok(());
         }

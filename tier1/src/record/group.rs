@@ -22,12 +22,18 @@ pub(crate) struct Group {
     pub(crate) with_inbound_redirects: u64,
     /// Members whose exact comparison with the winner failed.
     pub(crate) dissimilar: u64,
+    /// Those of them that are not covered by another.
+    pub(crate) secondaries: u64,
     /// Counts every change of a member's row.
     pub(crate) changes: u64,
     /// Counts members lost and contents changed.
     pub(crate) losses: u64,
     /// Lost or changed a member since the last recomputation.
     pub(crate) dirty: bool,
+    /// A member that differs from the winner came, changed or went since its cover was found.
+    pub(crate) uncovered: bool,
+    /// Counts such changes.
+    pub(crate) cover_changes: u64,
     pub(crate) quarantined: bool,
     /// Members at the last repair by an operator: so many are no reason for quarantine.
     pub(crate) members_at_repair: u64,
@@ -98,6 +104,19 @@ pub(crate) struct Member {
     pub(crate) has_inbound_redirects: bool,
     /// Its comparison with the winner failed.
     pub(crate) dissimilar: bool,
+    /// What the page was told of its cover; of one that is like the winner nothing.
+    pub(crate) cover: Cover,
+}
+
+/// What a member that differs from the winner was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Cover {
+    /// Nothing since it came or last changed.
+    Untold,
+    /// It is a duplicate of no kept page before it.
+    Kept,
+    /// It is one of this page, under this content.
+    By(PageId, ContentHash),
 }
 
 impl Group {
@@ -107,9 +126,12 @@ impl Group {
             members: 0,
             with_inbound_redirects: 0,
             dissimilar: 0,
+            secondaries: 0,
             changes: 0,
             losses: 0,
             dirty: false,
+            uncovered: false,
+            cover_changes: 0,
             quarantined: false,
             members_at_repair: 0,
             dissimilar_at_recheck: 0,
@@ -131,5 +153,16 @@ impl Group {
 
     pub(crate) fn owes_recomputation(&self) -> bool {
         self.dirty || self.is_alone()
+    }
+
+    /// Which members are duplicates of others than the winner has to be found out again.
+    pub(crate) fn owes_cover(&self) -> bool {
+        self.uncovered && !self.quarantined
+    }
+
+    /// A member that differs from the winner came, changed or went.
+    pub(crate) fn mark_uncovered(&mut self) {
+        self.uncovered = true;
+        self.cover_changes += 1;
     }
 }

@@ -16,6 +16,7 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
             winner: None,
             verdict: None,
             resolving,
+            covered_by: None,
             dissimilar: false,
         };
         membership.message_sent();

@@ -4,7 +4,6 @@
 //! as much as tier 2 and the worker take. All of it is owed by the records, so nothing here
 //! needs to be durable.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use doppel_model::{GroupId, PageId, RangeId};
 use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders, Tier2Api};
 
 use super::content_source::EPOCH;
+use super::group_work::{GroupWork, Urgency};
 use super::job::{Job, Verify};
 use super::queue::Queue;
 use super::throttle::Throttle;
@@ -36,14 +36,8 @@ const TURN: Duration = Duration::from_millis(20);
 /// Time between two pieces of the sweep.
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
-/// Recomputations under way at a time.
-const RECOMPUTING_MAX: usize = 64;
-
-/// A recomputation that takes longer than this is followed by a rest of so many times its time, within a
-/// limit.
-const SHORT: Duration = Duration::from_millis(50);
-const REST: u32 = 4;
-const REST_MAX: Duration = Duration::from_secs(60);
+/// Recomputations under way at a time, and covers that are being found.
+const GROUPS_MAX: usize = 64;
 
 /// What the writer keeps of background work.
 pub(super) struct Background {
@@ -63,12 +57,8 @@ pub(super) struct Background {
     /// Ranges that share tier 2.
     ranges: usize,
     deferred: Queue<PageId>,
-    /// In the order in which they became dirty, so that a group that is marked again and again does not keep the others
-    /// waiting.
-    dirty: Queue<GroupId>,
-    recomputing: HashSet<GroupId>,
-    /// Groups whose recomputation took long, and when they may have the next.
-    resting: HashMap<GroupId, Instant>,
+    dirty: GroupWork,
+    uncovered: GroupWork,
     last_turn: Option<Instant>,
     /// When the next piece of the rows is swept; none while one is.
     next_sweep: Option<Instant>,
@@ -88,9 +78,8 @@ impl Background {
             verify: Vec::new(),
             ranges,
             deferred: Queue::default(),
-            dirty: Queue::default(),
-            recomputing: HashSet::new(),
-            resting: HashMap::new(),
+            dirty: GroupWork::default(),
+            uncovered: GroupWork::default(),
             last_turn: None,
             next_sweep: Instant::now().checked_add(SWEEP_PAUSE),
             flushing: false,
@@ -102,9 +91,13 @@ impl Background {
 
     /// Takes what a piece of the rows owes, and asks for the next; the searches are commands for the machine.
     pub(super) fn found(&mut self, owed: Option<Owed>) -> Vec<Command> {
-        let Some(Owed { searches, deferred, unverified, dirty }) = owed else { return Vec::new() };
+        let Some(Owed { searches, deferred, unverified, dirty, uncovered }) = owed else {
+            return Vec::new();
+        };
         deferred.into_iter().for_each(|page| self.deferred.push(page));
-        dirty.into_iter().for_each(|group| self.dirty.push(group));
+        let now = Instant::now();
+        dirty.into_iter().for_each(|group| self.dirty.push(group, now));
+        uncovered.into_iter().for_each(|group| self.uncovered.push(group, now));
         let verify = |(page, content, winner, winner_content)| {
             Job::Verify(Verify { page, content, winner, winner_content })
         };
@@ -121,7 +114,8 @@ impl Background {
             Effect::Verify { page, content, winner, winner_content } => {
                 self.verify.push(Job::Verify(Verify { page, content, winner, winner_content }));
             }
-            Effect::Dirty(group) => self.dirty.push(group),
+            Effect::Dirty(group) => self.dirty.push(group, Instant::now()),
+            Effect::Uncovered(group) => self.uncovered.push(group, Instant::now()),
             Effect::Deferred(page) => self.deferred.push(page),
             Effect::Changed | Effect::Outcome(_) => {}
         }
@@ -163,25 +157,18 @@ impl Background {
         !self.orders.is_empty()
             || !self.throttle.is_empty()
             || !self.deferred.is_empty()
-            || self.dirty.iter().any(|group| !self.recomputing.contains(group))
+            || self.dirty.is_waiting()
+            || self.uncovered.is_waiting()
     }
 
-    /// A recomputation is over. One that took long has a rest before its next, so that a giant group that
-    /// changes all the time does not take the worker for itself.
+    /// A recomputation is over.
     pub(super) fn recomputed(&mut self, group: GroupId, took: Duration) {
-        self.recomputing.remove(&group);
-        let until = Instant::now().checked_add(took.saturating_mul(REST).min(REST_MAX));
-        if let Some(until) = until.filter(|_| took > SHORT) {
-            self.resting.insert(group, until);
-        }
+        self.dirty.end(group, took, Instant::now());
     }
 
-    fn is_resting(&mut self, group: GroupId, now: Instant) -> bool {
-        let resting = self.resting.get(&group).is_some_and(|until| *until > now) && !self.flushing;
-        if !resting {
-            self.resting.remove(&group);
-        }
-        resting
+    /// The cover of a group was found.
+    pub(super) fn covered(&mut self, group: GroupId, took: Duration) {
+        self.uncovered.end(group, took, Instant::now());
     }
 
     pub(super) fn swept(&mut self) {
@@ -208,7 +195,7 @@ impl Background {
 
     /// Starts as much as the budget allows; the searches are commands for the machine, which knows their
     /// tickets.
-    pub(super) fn schedule(&mut self, pending: u64) -> Vec<Command> {
+    pub(super) fn schedule(&mut self, pending: u64, quiet: bool) -> Vec<Command> {
         let now = Instant::now();
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.next_sweep = None;
@@ -228,8 +215,9 @@ impl Background {
             (true, false) => (SEARCHES_BESIDE.saturating_sub(self.waiting_orders()) / self.ranges).max(SHARE),
             (true, true) => SEARCHES_MAX.saturating_sub(self.waiting_orders()).div_ceil(self.ranges),
         };
-        let recomputations = match (turn, idle) {
-            (_, true) => RECOMPUTING_MAX,
+        let urgency = Urgency { quiet, hurry: self.flushing };
+        let groups = match (turn, pending == 0) {
+            (_, true) => GROUPS_MAX,
             (true, false) => SHARE,
             (false, false) => 0,
         };
@@ -242,16 +230,12 @@ impl Background {
             let Some(page) = self.deferred.pop() else { break };
             commands.push(Command::SearchNow { page });
         }
-        let room = recomputations.saturating_sub(self.recomputing.len());
-        for _ in 0..room.min(self.dirty.len()) {
-            let Some(group) = self.dirty.pop() else { break };
-            if self.recomputing.contains(&group) || self.is_resting(group, now) {
-                // Marked dirty again meanwhile: its turn comes later.
-                self.dirty.push(group);
-                continue;
-            }
-            self.recomputing.insert(group);
+        for group in self.dirty.begin(now, groups, urgency, |_| false) {
             let _ = self.jobs.send(Job::Recompute(group));
+        }
+        // A recomputation would have it found again.
+        for group in self.uncovered.begin(now, groups, urgency, |group| self.dirty.owes(group)) {
+            let _ = self.jobs.send(Job::Cover(group));
         }
         commands
     }

@@ -9,24 +9,28 @@ use super::Tier1;
 use super::read::line;
 use super::rows::PIECE_ROWS;
 use crate::key::{self, Kind};
-use crate::record::{Group, GroupRecord, Member, decode};
+use crate::record::{GroupRecord, Member, decode};
 
 fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
     match record {
-        GroupRecord::Active(Group { winner, members, dissimilar, dirty, quarantined, .. }) => GroupSummary {
+        GroupRecord::Active(record) => GroupSummary {
             group,
             state: GroupState::Active,
-            members: *members,
-            dissimilar: *dissimilar,
-            winner: winner.as_ref().map(|(_, member)| member.rank.url.clone()),
-            dirty: *dirty,
-            quarantined: *quarantined,
+            members: record.members,
+            dissimilar: record.dissimilar,
+            secondaries: record.secondaries,
+            uncovered: record.owes_cover(),
+            winner: record.winner.as_ref().map(|(_, member)| member.rank.url.clone()),
+            dirty: record.dirty,
+            quarantined: record.quarantined,
         },
         GroupRecord::Forward(forward) => GroupSummary {
             group,
             state: GroupState::MergedInto { group: forward.into },
             members: 0,
             dissimilar: 0,
+            secondaries: 0,
+            uncovered: false,
             winner: None,
             dirty: false,
             quarantined: false,

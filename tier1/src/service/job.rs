@@ -9,6 +9,8 @@ pub(crate) enum Job {
     Verify(Verify),
     /// Recompute a group by exact comparison.
     Recompute(GroupId),
+    /// Find which members of a group are duplicates of others than the winner.
+    Cover(GroupId),
     /// Find what the next piece of the rows owes.
     FindOwed,
     /// Look for rows that have ended.

@@ -9,12 +9,15 @@ mod background;
 mod backup;
 mod changes;
 mod content_source;
+pub(crate) mod cover;
 mod direct;
 mod feed;
 mod flush;
+mod group_work;
 mod groups;
 mod hint;
 pub(crate) mod job;
+mod members;
 mod open;
 mod owner;
 mod queue;
@@ -47,7 +50,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::unbounded;
 use doppel_model::{PageId, ShardId, Timestamp};
-use doppel_protocol::{Tier1Error, Tier2Api};
+use doppel_protocol::{Backlog, Tier1Error, Tier2Api};
 
 use crate::machine::Settings;
 use crate::peers::Peers;
@@ -175,6 +178,14 @@ impl Tier1 {
     /// Pages pending in all ranges.
     fn pending(&self) -> u64 {
         self.owners.iter().map(|owner| owner.totals().1.pending).sum()
+    }
+
+    /// Whether nothing is on its way to any group: no page is to be decided or searched for, no message waits.
+    fn is_quiet(&self) -> bool {
+        self.owners.iter().all(|owner| {
+            let Backlog { pending, deferred_searches, messages, .. } = owner.totals().1;
+            pending + deferred_searches + messages == 0
+        })
     }
 }
 

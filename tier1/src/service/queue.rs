@@ -27,6 +27,10 @@ impl<T: Copy + Eq + Hash> Queue<T> {
         self.order.iter()
     }
 
+    pub(super) fn contains(&self, item: &T) -> bool {
+        self.waiting.contains(item)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }

@@ -1,11 +1,11 @@
 //! Pages as the coordinator sees them.
 
 use doppel_model::{PageId, ShardId};
-use doppel_protocol::{Line, LinesPage, PageView, ScanPosition, Status, Tier1Error, WinnerView};
+use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Status, Tier1Error};
 
 use super::Tier1;
 use crate::key::{self, Kind};
-use crate::record::{PageRecord, Resolution, Similarity, State, damaged, decode};
+use crate::record::{Membership, PageRecord, Resolution, Similarity, State, damaged, decode};
 
 /// Pages of a host that are collected at a time.
 const HOST_STEP: usize = 1_000;
@@ -18,6 +18,7 @@ pub(super) fn line(record: &PageRecord) -> Line {
         status: published.status,
         group: published.group,
         winner: published.winner.clone(),
+        duplicate_of: published.duplicate_of.clone(),
         similarity: published.similarity.map(Similarity::jaccard),
         reason: published.reason,
     }
@@ -25,16 +26,14 @@ pub(super) fn line(record: &PageRecord) -> Line {
 
 fn view(record: PageRecord) -> PageView {
     let line = line(&record);
-    let (mut content, mut winner, mut redirect_to, mut target, mut unresolved) =
+    let status = line.status;
+    let (mut content, mut duplicate_of, mut redirect_to, mut target, mut unresolved) =
         (None, None, None, None, None);
     match &record.state {
         State::Content(state) => {
             content = Some(state.content);
-            winner = state
-                .membership
-                .as_ref()
-                .and_then(|m| m.winner.as_ref())
-                .map(|w| WinnerView { page: w.page, content: w.content });
+            duplicate_of =
+                state.membership.as_ref().filter(|_| status == Status::Duplicate).and_then(compared);
         }
         State::Redirect(state) => {
             redirect_to = Some(state.to.clone());
@@ -55,9 +54,17 @@ fn view(record: PageRecord) -> PageView {
         redirect_to,
         target,
         unresolved,
-        winner,
+        duplicate_of,
         rank: record.rank,
     }
+}
+
+/// What a duplicate is one of.
+fn compared(membership: &Membership) -> Option<Compared> {
+    let of_winner = membership.verdict.filter(|verdict| verdict.similar).and(membership.winner.as_ref());
+    let of_winner = of_winner.map(|winner| Compared { page: winner.page, content: winner.content });
+    let of_other = membership.covered_by.as_ref();
+    of_winner.or_else(|| of_other.map(|kept| Compared { page: kept.page, content: kept.with.content }))
 }
 
 impl Tier1 {

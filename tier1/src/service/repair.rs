@@ -1,18 +1,13 @@
 //! Recomputation of a group, for the background and for the operator.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, GroupId, PageId, PageUrl, Timestamp};
+use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
 
-use super::rows::ReadSignature;
+use super::members::{ReadAhead, by_content};
 use super::{Tier1, now};
 use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
-use crate::record::{AuditEntry, GroupRecord, Member, decode};
+use crate::record::{AuditEntry, GroupRecord, Member};
 use crate::regroup::components;
 
 /// When a group is recomputed.
@@ -86,41 +81,6 @@ impl Recomputed {
     }
 }
 
-/// Signatures that were read together with one before them: recomputation begins with all of them in order.
-#[derive(Default)]
-struct ReadAhead {
-    read: HashMap<usize, ReadSignature>,
-    /// What comes next as long as they are asked for in order.
-    next: usize,
-}
-
-/// Contents among which some are asked for together.
-const AHEAD: usize = 64;
-
-impl ReadAhead {
-    /// The signature of the page that stands for a content; none when it is to be read for itself.
-    fn get(
-        &mut self,
-        tier1: &Tier1,
-        number: usize,
-        page: impl Fn(usize) -> Option<PageId>,
-    ) -> Result<Option<ReadSignature>, Tier1Error> {
-        if number != self.next {
-            self.read.clear();
-            return Ok(None);
-        }
-        self.next += 1;
-        if !self.read.contains_key(&number) {
-            let range = page(number).map(|page| tier1.map.of_page(page));
-            let pages = (number..number + AHEAD).map_while(|number| Some((number, page(number)?)));
-            let of_range = pages.filter(|(_, page)| Some(tier1.map.of_page(*page)) == range);
-            let (numbers, pages): (Vec<usize>, Vec<PageId>) = of_range.unzip();
-            self.read.extend(numbers.into_iter().zip(tier1.rows.first_signatures(&pages)?));
-        }
-        Ok(self.read.remove(&number))
-    }
-}
-
 impl Tier1 {
     /// Collects a group's members and signatures and compares them exactly; none when it is not in use, or
     /// owes nothing.
@@ -135,47 +95,12 @@ impl Tier1 {
             return Ok(None);
         }
         let winner = record.winner.as_ref().map(|(page, _)| *page);
-        let mut members: Vec<(_, Member)> = Vec::new();
-        let prefix = key::members(group);
-        self.rows.each(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
-            std::thread::yield_now();
-            if let Some(page) = key::last_page(key) {
-                members.push((page, decode(key, bytes)?));
-            }
-            Ok(true)
-        })?;
-        // Copies have one signature, and any of their pages gives it.
-        let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
-        let mut copies: Vec<Vec<usize>> = Vec::new();
-        for (index, (_, member)) in members.iter().enumerate() {
-            let number = *numbers.entry(member.content).or_insert(copies.len());
-            if number == copies.len() {
-                copies.push(Vec::new());
-            }
-            copies[number].push(index);
-        }
+        let members = self.members(group, &|_| true)?;
+        let (copies, numbers) = by_content(&members);
         let winner = members.iter().find(|(page, _)| Some(*page) == winner);
         let first = winner.and_then(|(_, member)| numbers.get(&member.content)).copied().unwrap_or(0);
         let mut ahead = ReadAhead::default();
-        let mut read = |number: usize| -> Result<Option<Arc<Signature>>, Tier1Error> {
-            if self.stopping.load(Ordering::Relaxed) {
-                return Err(Tier1Error::Stopping);
-            }
-            std::thread::yield_now();
-            let first_page = |number: usize| copies.get(number).map(|copies| members[copies[0]].0);
-            let mut read = ahead.get(self, number, first_page)?;
-            for &index in &copies[number] {
-                let (page, member) = &members[index];
-                let signature = match read.take() {
-                    Some(read) => read?,
-                    None => self.rows.signature(*page)?,
-                };
-                if let Some(signature) = signature.filter(|s| s.content() == member.content) {
-                    return Ok(Some(signature));
-                }
-            }
-            Ok(None)
-        };
+        let mut read = |number: usize| self.content_of(&members, &copies, &mut ahead, number);
         let components = components(self.settings.policy, copies.len(), first, &mut read)?;
         let pages = |component: Vec<usize>| {
             let mut pages: Vec<usize> =

@@ -51,6 +51,11 @@ pub(crate) enum Task {
         group: GroupId,
         took: Duration,
     },
+    /// The worker has found the cover of a group, whether or not there was anything new.
+    Covered {
+        group: GroupId,
+        took: Duration,
+    },
     /// The worker has swept a piece of the rows.
     Swept,
     /// The worker has found what a piece of the rows owes; none at the end.

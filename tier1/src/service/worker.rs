@@ -57,8 +57,9 @@ enum Go {
 
 pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
     // Where the totals say that nothing is owed, the rows need not be gone through for it.
-    let Backlog { pending, deferred_searches, dirty_groups, unverified, .. } = owner.totals().1;
-    let owes = pending + deferred_searches + dirty_groups + unverified > 0;
+    let Backlog { pending, deferred_searches, dirty_groups, uncovered_groups, unverified, .. } =
+        owner.totals().1;
+    let owes = pending + deferred_searches + dirty_groups + uncovered_groups + unverified > 0;
     let scan = owes.then(|| OwedScan::new(tier1.map.run(owner.id)));
     let sweep = Sweep::of(tier1.map.run(owner.id));
     let (failed, last_winner) = (HashSet::new(), LastWinner::default());
@@ -141,6 +142,22 @@ impl Worker<'_> {
                     }
                 }
                 self.tell(Task::Recomputed { group, took: began.elapsed() });
+            }
+            Job::Cover(group) => {
+                let began = Instant::now();
+                match self.tier1.find_cover(group) {
+                    Ok(Some(found)) => {
+                        let commands = found.covered(STEP_ROWS).map(Command::Covered).collect();
+                        self.tell(Task::Commands(commands));
+                    }
+                    Ok(None) => {}
+                    Err(Tier1Error::Stopping) => return Go::End,
+                    Err(refused) => {
+                        tracing::error!(%refused, %group, "the cover of a group cannot be found");
+                        self.fail(job, refused);
+                    }
+                }
+                self.tell(Task::Covered { group, took: began.elapsed() });
             }
             Job::FindOwed => self.find_owed(),
             Job::Sweep => {

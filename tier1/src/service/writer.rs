@@ -101,8 +101,7 @@ impl Writer<'_> {
             // A hold may be over, or a post that failed may go again.
             self.send()?;
             if !self.range.holds_back() {
-                let pending = self.tier1.pending();
-                let searches = self.background.schedule(pending);
+                let searches = self.background.schedule(self.tier1.pending(), self.tier1.is_quiet());
                 if !searches.is_empty() {
                     self.take(Task::Commands(searches));
                 }
@@ -159,6 +158,7 @@ impl Writer<'_> {
             }
             Task::Release => self.sending.holds = self.sending.holds.saturating_sub(1),
             Task::Recomputed { group, took } => self.background.recomputed(group, took),
+            Task::Covered { group, took } => self.background.covered(group, took),
             Task::Swept => self.background.swept(),
             Task::Owed(found) => {
                 let searches = self.background.found(found);

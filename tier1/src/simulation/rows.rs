@@ -29,6 +29,7 @@ pub struct PageRow {
     pub status: Status,
     pub group: Option<GroupId>,
     pub winner: Option<PageUrl>,
+    pub duplicate_of: Option<PageUrl>,
     pub similarity: Option<f64>,
     pub reason: Option<Unresolved>,
 }
@@ -41,6 +42,8 @@ pub struct GroupRow {
     pub members: u64,
     pub with_inbound_redirects: u64,
     pub dissimilar: u64,
+    pub secondaries: u64,
+    pub uncovered: bool,
     pub quarantined: bool,
     pub dirty: bool,
 }
@@ -195,6 +198,7 @@ fn page_row(page: PageId, record: &PageRecord) -> Row {
         status: record.published.status,
         group: record.published.group,
         winner: record.published.winner.clone(),
+        duplicate_of: record.published.duplicate_of.clone(),
         similarity: record.published.similarity.map(Similarity::jaccard),
         reason: record.published.reason,
     }))
@@ -208,6 +212,8 @@ fn group_row(group: GroupId, record: &GroupRecord) -> Row {
             members: record.members,
             with_inbound_redirects: record.with_inbound_redirects,
             dissimilar: record.dissimilar,
+            secondaries: record.secondaries,
+            uncovered: record.owes_cover(),
             quarantined: record.quarantined,
             dirty: record.dirty,
         }),

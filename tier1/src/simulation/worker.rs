@@ -137,6 +137,18 @@ impl Worker {
         let steps = found.regrouped(self.settings.step_rows, audit);
         Ok(steps.map(|step| Command(MachineCommand::Regrouped(step))).collect())
     }
+
+    /// Finds the cover of a group, if it owes one. The outcome comes in the same steps.
+    ///
+    /// # Errors
+    /// When a row is damaged.
+    pub fn find_cover(&self, group: GroupId) -> Result<Vec<Command>, Tier1Error> {
+        let Some(found) = self.tier1.find_cover(group)? else { return Ok(Vec::new()) };
+        Ok(found
+            .covered(self.settings.step_rows)
+            .map(|step| Command(MachineCommand::Covered(step)))
+            .collect())
+    }
 }
 
 impl Command {

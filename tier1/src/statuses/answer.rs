@@ -72,7 +72,7 @@ impl Statuses {
             Told::Pending => Status::Pending,
             _ if winner == url => Status::Winner,
             Told::Duplicate => Status::Duplicate,
-            Told::Member => Status::Member,
+            Told::Secondary => Status::Secondary,
             _ => return None,
         };
         let advice = Advice {
@@ -101,9 +101,12 @@ impl Statuses {
                 && other.compared_with == page.compared_with
                 && other.is(self.key, winner)
         })?;
-        let (winner, page_rank) = (compared_with.rank(winner.clone()), page.rank(url.clone()));
-        let (_, rule) = self.winners.compare(&winner, &page_rank, None);
-        Some(Advice { similarity: Some(page.similarity), rule: Some(rule), ..advice })
+        let (winner_rank, page_rank) = (compared_with.rank(winner.clone()), page.rank(url.clone()));
+        let (_, rule) = self.winners.compare(&winner_rank, &page_rank, None);
+        let is_duplicate = status == Status::Duplicate;
+        let (duplicate_of, similarity) =
+            (is_duplicate.then(|| winner.clone()), is_duplicate.then_some(page.similarity));
+        Some(Advice { duplicate_of, similarity, rule: Some(rule), ..advice })
     }
 
     /// Advice about a page that is in no group.
@@ -116,7 +119,7 @@ impl Statuses {
             Told::Unique => Status::Unique,
             Told::Pending => Status::Pending,
             Told::Dead => Status::Dead,
-            Told::Rows | Told::Winner | Told::Duplicate | Told::Member => return None,
+            Told::Rows | Told::Winner | Told::Duplicate | Told::Secondary => return None,
         };
         if !page.is(self.key, url) {
             return Some(unknown);

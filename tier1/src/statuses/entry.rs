@@ -20,8 +20,8 @@ pub(super) enum Told {
     Dead,
     Winner,
     Duplicate,
-    /// It was compared with the winner, and is no near-duplicate of it.
-    Member,
+    /// It was compared with the winner, and is no near-duplicate of it, nor known to be one of another kept page.
+    Secondary,
 }
 
 /// A page that is in no group, or about which the rows have to be asked.
@@ -154,11 +154,17 @@ impl Page {
             Status::Pending => (Told::Pending, 0, 0.0),
             Status::Winner => (Told::Winner, hash_of(id, state.content), 0.0),
             // What is on record is of its present content.
-            Status::Duplicate | Status::Member => {
-                let winner = state.membership.as_ref()?.winner.as_ref().filter(|w| !w.quarantined)?;
-                let similarity = record.published.similarity.map(Similarity::jaccard)?;
-                let is_similar = record.published.status == Status::Duplicate;
-                let told = if is_similar { Told::Duplicate } else { Told::Member };
+            Status::Duplicate | Status::Secondary => {
+                let membership = state.membership.as_ref()?;
+                let winner = membership.winner.as_ref().filter(|winner| !winner.quarantined)?;
+                let verdict = membership.verdict.filter(|verdict| verdict.content == winner.content)?;
+                // About a duplicate of another page the rows have to be asked.
+                let is_of_winner = verdict.similar;
+                if is_of_winner != (record.published.status == Status::Duplicate) {
+                    return None;
+                }
+                let told = if is_of_winner { Told::Duplicate } else { Told::Secondary };
+                let similarity = record.published.similarity.map_or(0.0, Similarity::jaccard);
                 (told, hash_of(winner.page, winner.content), similarity)
             }
             _ => return None,

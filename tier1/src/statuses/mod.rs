@@ -15,7 +15,7 @@
 //! Invariants:
 //! - Whoever looks at the table sees each page and group as the rows have it at that very moment, or else nothing of it:
 //!   before a commit counts, what it changes is left to the rows, until the table has it.
-//! - A duplicate, or a member that is not one, is told only if page, group and winner, looked at together, say that it was
+//! - A duplicate of the winner, or a secondary page, is told only if page, group and winner, looked at together, say that it was
 //!   compared with the present winner and that both have the contents of then (G5). Whatever else there is to look at is
 //!   left to the rows.
 //! - A page is told to be unknown only when the table has all pages.

@@ -11,7 +11,7 @@ use crate::key;
 use crate::machine::publish;
 use crate::range_map::RangeMap;
 use crate::record::{
-    ContentState, Group as GroupRow, GroupRecord, Measured, Member, Membership, PageRecord, Published,
+    ContentState, Cover, Group as GroupRow, GroupRecord, Measured, Member, Membership, PageRecord, Published,
     RedirectState, Resolving, SearchState, State, Winner, encode,
 };
 use crate::store::{Intercept, Intercepted, Memory, Store, StoreError, Write};
@@ -30,8 +30,14 @@ fn content(number: u8) -> ContentHash {
 
 fn record(page: &str, state: State) -> PageRecord {
     let rank = Rank { url: url(page), popularity: None, first_seen: Timestamp::from_millis(0) };
-    let published =
-        Published { status: Status::Pending, group: None, winner: None, similarity: None, reason: None };
+    let published = Published {
+        status: Status::Pending,
+        group: None,
+        winner: None,
+        duplicate_of: None,
+        similarity: None,
+        reason: None,
+    };
     let mut record = PageRecord {
         rank,
         fetched_at: Timestamp::from_millis(1_700_000_000_000),
@@ -85,6 +91,7 @@ fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> St
         verdict: Some(verdict),
         resolving: Resolving::No,
         dissimilar: false,
+        covered_by: None,
     };
     State::Content(ContentState { membership: Some(membership), ..state })
 }
@@ -102,15 +109,19 @@ fn group_row(group: GroupId, winner: &str, number: u8, quarantined: bool) -> Wri
         rank,
         has_inbound_redirects: false,
         dissimilar: false,
+        cover: Cover::Untold,
     };
     let record = GroupRecord::Active(GroupRow {
         winner: Some((url(winner).id(), member)),
         members: 2,
         with_inbound_redirects: 0,
         dissimilar: 0,
+        secondaries: 0,
         changes: 0,
         losses: 0,
         dirty: false,
+        uncovered: false,
+        cover_changes: 0,
         quarantined,
         members_at_repair: 0,
         dissimilar_at_recheck: 0,
@@ -216,7 +227,7 @@ fn common_questions_are_answered_and_others_left_to_the_rows() {
             ("redirect", None),
             ("w", Some(Status::Winner)),
             ("copy", Some(Status::Duplicate)),
-            ("member", Some(Status::Member)),
+            ("member", Some(Status::Secondary)),
         ] {
             assert_eq!(of.status(page), status, "{page}");
         }

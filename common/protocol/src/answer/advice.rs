@@ -19,11 +19,15 @@ pub struct Advice {
     /// That group's winner.
     #[schema(value_type = Option<String>)]
     pub winner: Option<PageUrl>,
-    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    /// The kept page that it is a duplicate of: the winner, or a secondary page of the group.
+    #[schema(value_type = Option<String>)]
+    pub duplicate_of: Option<PageUrl>,
+    /// Jaccard coefficient with that page; none for redirects.
     pub similarity: Option<f64>,
     /// The time of the newest fetch, RFC 3339.
     pub fetched_at: Option<String>,
-    /// The rule of the winner order by which the winner stands before this page.
+    /// The rule of the winner order by which the page that it is a duplicate of, or else the winner, stands before this
+    /// page.
     pub rule: Option<Rule>,
     /// Why a redirect is unresolved.
     pub reason: Option<Unresolved>,
@@ -45,6 +49,7 @@ impl Advice {
             status: Status::Unknown,
             group: None,
             winner: None,
+            duplicate_of: None,
             similarity: None,
             fetched_at: None,
             rule: None,

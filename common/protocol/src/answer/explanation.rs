@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Advice;
+use crate::Rule;
 
 /// Why two pages are, or are not, duplicates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -32,6 +33,22 @@ pub struct Side {
     pub compared_url: Option<String>,
     /// The content that is compared.
     pub content: Option<Content>,
+    /// The kept pages of its group that precede it in the winner order, the first 20 of them: a page is a duplicate of the
+    /// first that it is near, and kept if it is near none. Empty for a winner, and for a page in no group.
+    pub kept_before: Vec<KeptBefore>,
+}
+
+/// A kept page that precedes another in the winner order of their group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct KeptBefore {
+    /// The kept page.
+    pub url: String,
+    /// The rule by which it precedes the page.
+    pub rule: Rule,
+    /// The Jaccard coefficient of the two.
+    pub similarity: f64,
+    /// Whether they are near-duplicates, F.
+    pub duplicate: bool,
 }
 
 /// A content.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::{Change, Changes, Line, Status, Unresolved};
 
-/// A line of the export: these five fields and no others.
+/// A line of the export: these six fields and no others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExportLine<'l> {
     /// The page.
@@ -25,7 +25,10 @@ pub struct ExportLine<'l> {
     /// That group's winner.
     #[schema(value_type = Option<String>)]
     pub winner: Option<Cow<'l, str>>,
-    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    /// The kept page that it is a duplicate of.
+    #[schema(value_type = Option<String>)]
+    pub duplicate_of: Option<Cow<'l, str>>,
+    /// Jaccard coefficient with that page; none for redirects.
     pub similarity: Option<f64>,
 }
 
@@ -40,7 +43,9 @@ pub struct ChangeLine {
     pub group: Option<String>,
     /// That group's winner.
     pub winner: Option<String>,
-    /// Jaccard coefficient with the winner; none for winners, unique pages and redirects.
+    /// The kept page that it is a duplicate of.
+    pub duplicate_of: Option<String>,
+    /// Jaccard coefficient with that page; none for redirects.
     pub similarity: Option<f64>,
     /// Why a redirect is unresolved.
     pub reason: Option<Unresolved>,
@@ -66,6 +71,7 @@ impl<'l> From<&'l Line> for ExportLine<'l> {
             status: line.status,
             group: line.group,
             winner: line.winner.as_ref().map(|winner| PageUrl::as_str(winner).into()),
+            duplicate_of: line.duplicate_of.as_ref().map(|kept| PageUrl::as_str(kept).into()),
             similarity: line.similarity,
         }
     }
@@ -78,6 +84,7 @@ impl From<Change> for ChangeLine {
             status: line.status,
             group: line.group.map(|group| group.to_string()),
             winner: line.winner.map(String::from),
+            duplicate_of: line.duplicate_of.map(String::from),
             similarity: line.similarity,
             reason: line.reason,
             fetched_at: fetched_at.to_string(),

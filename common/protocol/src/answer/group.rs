@@ -18,6 +18,10 @@ pub struct Group {
     pub members: u64,
     /// Members found dissimilar to the winner.
     pub dissimilar: u64,
+    /// Those of them that are no duplicates of one another: they are kept, as the winner is.
+    pub secondaries: u64,
+    /// Whether it has to be found out again which members are duplicates of others than the winner.
+    pub uncovered: bool,
     /// Whether it has to be recomputed.
     pub dirty: bool,
     /// Whether it is above the size limit. Its members are not reported as duplicates until it is repaired.
@@ -35,6 +39,8 @@ impl From<GroupSummary> for Group {
             winner: summary.winner.map(String::from),
             members: summary.members,
             dissimilar: summary.dissimilar,
+            secondaries: summary.secondaries,
+            uncovered: summary.uncovered,
             dirty: summary.dirty,
             quarantined: summary.quarantined,
         }
@@ -69,7 +75,9 @@ pub struct Member {
     pub url: String,
     /// Its status.
     pub status: Status,
-    /// Jaccard coefficient with the winner.
+    /// The kept page that it is a duplicate of.
+    pub duplicate_of: Option<String>,
+    /// Jaccard coefficient with that page.
     pub similarity: Option<f64>,
     /// Hash of its content; none for a redirect.
     pub content: Option<String>,
@@ -80,6 +88,7 @@ impl From<MemberView> for Member {
         Self {
             url: member.line.url.into(),
             status: member.line.status,
+            duplicate_of: member.line.duplicate_of.map(String::from),
             similarity: member.line.similarity,
             content: member.content.map(|content| content.to_string()),
         }
@@ -99,6 +108,8 @@ pub struct GroupSizes {
     pub histogram: Vec<SizeClass>,
     /// The largest groups, the largest first.
     pub largest: Vec<Group>,
+    /// The groups with the most secondaries, the one with most first: chains of pages of which the ends differ.
+    pub most_secondaries: Vec<Group>,
 }
 
 /// The groups of a range of sizes.

@@ -20,7 +20,7 @@ mod tests;
 mod winners;
 
 pub use advice::{Advice, StatusAnswer, StatusAnswers};
-pub use explanation::{Content, Examples, Explanation, Measures, Side};
+pub use explanation::{Content, Examples, Explanation, KeptBefore, Measures, Side};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;
 pub use group::{Group, GroupList, GroupPage, GroupSizes, Member, SizeClass};

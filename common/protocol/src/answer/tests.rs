@@ -34,9 +34,9 @@ fn add_fields(value: &mut Value) {
     }
 }
 
-const ADVICE: &str = r#"{"url":"http://a/","status":"duplicate","group":"g1-0","winner":"http://b/","similarity":0.9,"fetched_at":"2026-01-31T08:00:00Z","rule":"shorter_url","reason":null}"#;
+const ADVICE: &str = r#"{"url":"http://a/","status":"duplicate","group":"g1-0","winner":"http://b/","duplicate_of":"http://c/","similarity":0.9,"fetched_at":"2026-01-31T08:00:00Z","rule":"shorter_url","reason":null}"#;
 
-const REDIRECT: &str = r#"{"url":"http://a/","status":"unresolved","group":null,"winner":null,"similarity":null,"fetched_at":"2026-01-31T08:00:00Z","rule":null,"reason":"unknown_target","redirect_to":"http://c/","note":"large"}"#;
+const REDIRECT: &str = r#"{"url":"http://a/","status":"unresolved","group":null,"winner":null,"duplicate_of":null,"similarity":null,"fetched_at":"2026-01-31T08:00:00Z","rule":null,"reason":"unknown_target","redirect_to":"http://c/","note":"large"}"#;
 
 #[test]
 fn advice() {
@@ -52,19 +52,20 @@ fn explanations() {
     let content = r#"{"hash":"00","tokens":30,"shingles":26,"comparable":true,"language":null,"lengths":[20,6],"home":1,"probed_partitions":[1,2]}"#;
     let measures = r#"{"same_content":false,"shared":24,"only_a":2,"only_b":1,"jaccard":0.5,"sketch_estimate":0.25,"equal_bands":3,"bands":20,"examples":{"common":["01"],"only_a":[],"only_b":["02"]}}"#;
     pinned::<Explanation>(&format!(
-        r#"{{"a":{{"advice":{ADVICE},"compared_url":"http://a/","content":{content}}},"b":{{"advice":{REDIRECT},"compared_url":null,"content":null}},"tau":"0.8","measures":{measures},"duplicate":false,"reason":"few"}}"#
+        r#"{{"a":{{"advice":{ADVICE},"compared_url":"http://a/","content":{content},"kept_before":[{{"url":"http://b/","rule":"shorter_url","similarity":0.5,"duplicate":false}}]}},"b":{{"advice":{REDIRECT},"compared_url":null,"content":null,"kept_before":[]}},"tau":"0.8","measures":{measures},"duplicate":false,"reason":"few"}}"#
     ));
 }
 
 #[test]
 fn the_feed() {
-    let change = r#"{"url":"http://a/","status":"dead","group":null,"winner":null,"similarity":null,"reason":"loop","fetched_at":"2026-01-31T08:00:00Z"}"#;
+    let change = r#"{"url":"http://a/","status":"dead","group":null,"winner":null,"duplicate_of":null,"similarity":null,"reason":"loop","fetched_at":"2026-01-31T08:00:00Z"}"#;
     pinned::<ChangesAnswer>(&format!(r#"{{"changes":[{change}],"cursor":"1.2","at_end":true}}"#));
     let line = Line {
         url: PageUrl::parse("http://a/").unwrap(),
         status: Status::Dead,
         group: None,
         winner: None,
+        duplicate_of: None,
         similarity: None,
         reason: Some(Unresolved::Loop),
     };
@@ -76,27 +77,27 @@ fn the_feed() {
 #[test]
 fn lines_of_the_export() {
     for text in [
-        r#"{"url":"http://a/","status":"duplicate","group":"g7-3","winner":"http://b/","similarity":0.85}"#,
-        r#"{"url":"http://a/","status":"unique","group":null,"winner":null,"similarity":null}"#,
+        r#"{"url":"http://a/","status":"duplicate","group":"g7-3","winner":"http://b/","duplicate_of":"http://b/","similarity":0.85}"#,
+        r#"{"url":"http://a/","status":"unique","group":null,"winner":null,"duplicate_of":null,"similarity":null}"#,
         // What is escaped cannot be borrowed.
-        r#"{"url":"http://a/\"","status":"unique","group":null,"winner":null,"similarity":null}"#,
+        r#"{"url":"http://a/\"","status":"unique","group":null,"winner":null,"duplicate_of":null,"similarity":null}"#,
     ] {
         let line: ExportLine<'_> = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&line).unwrap(), text);
     }
-    let bad = r#"{"url":"http://a/","status":"unique","group":"7-3","winner":null,"similarity":null}"#;
+    let bad = r#"{"url":"http://a/","status":"unique","group":"7-3","winner":null,"duplicate_of":null,"similarity":null}"#;
     assert!(serde_json::from_str::<ExportLine<'_>>(bad).unwrap_err().to_string().contains("group id"));
 }
 
 #[test]
 fn groups() {
-    let group = r#""group":"g1-0","merged_into":null,"winner":"http://b/","members":3,"dissimilar":1,"dirty":true,"quarantined":false"#;
+    let group = r#""group":"g1-0","merged_into":null,"winner":"http://b/","members":3,"dissimilar":2,"secondaries":1,"uncovered":false,"dirty":true,"quarantined":false"#;
     pinned::<GroupList>(&format!(r#"{{"groups":[{{{group}}}],"next":"g1-0"}}"#));
     pinned::<GroupPage>(&format!(
-        r#"{{{group},"pages":[{{"url":"http://b/","status":"winner","similarity":null,"content":"00"}}],"next":null}}"#
+        r#"{{{group},"pages":[{{"url":"http://b/","status":"winner","duplicate_of":null,"similarity":null,"content":"00"}}],"next":null}}"#
     ));
     pinned::<GroupSizes>(&format!(
-        r#"{{"groups":1,"truncated":false,"quarantined":0,"histogram":[{{"from":2,"to":3,"groups":1}}],"largest":[{{{group}}}]}}"#
+        r#"{{"groups":1,"truncated":false,"quarantined":0,"histogram":[{{"from":2,"to":3,"groups":1}}],"largest":[{{{group}}}],"most_secondaries":[]}}"#
     ));
 }
 
@@ -141,8 +142,8 @@ fn the_mapping() {
 
 #[test]
 fn quality_and_flush() {
-    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"members":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"evictions":18,"searches":19,"stale_results":20}"#;
-    let backlog = r#"{"pending":1,"deferred_searches":2,"dirty_groups":3,"unverified":4,"messages":5}"#;
+    let counters = r#"{"live":1,"redirects":2,"unresolved":3,"dead":4,"groups":5,"winners":6,"duplicates":7,"secondaries":8,"submissions":9,"unchanged":10,"stale":11,"confirmed":12,"compared_updates":13,"verified":14,"rejected":15,"merges":16,"rechecks":17,"evictions":18,"searches":19,"stale_results":20}"#;
+    let backlog = r#"{"pending":1,"deferred_searches":2,"dirty_groups":3,"uncovered_groups":6,"unverified":4,"messages":5}"#;
     pinned::<Quality>(&format!(
         r#"{{"counters":{counters},"unique":1,"backlog":{backlog},"pending_limit":9,"quiescent":false,"confirm_share":0.5,"reject_share":null}}"#
     ));

@@ -1,12 +1,12 @@
 //! What the fake records of pages, and the groups that it makes of them from scratch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::{
-    Body, GroupState, GroupSummary, Line, Outcome, PageView, Rank, Status, Submission, Unresolved, WinnerView,
+    Body, Compared, GroupState, GroupSummary, Line, Outcome, PageView, Rank, Status, Submission, Unresolved,
 };
 
 use super::{Page, State};
@@ -48,7 +48,7 @@ impl State {
             redirect_to,
             target: None,
             unresolved: None,
-            winner: None,
+            duplicate_of: None,
         };
         self.pages.insert(url.id(), Page { view, signature });
         if status == Status::Dead { Outcome::Confirmed } else { Outcome::Pending }
@@ -118,30 +118,54 @@ impl State {
             .min_by(|a, b| self.winners.compare(&self.pages[a].view.rank, &self.pages[b].view.rank, None).0)
             .copied()
             .unwrap();
-        let (winner_url, winner_signature) =
-            (self.pages[&winner].view.rank.url.clone(), self.pages[&winner].signature.clone().unwrap());
+        let winner_url = self.pages[&winner].view.rank.url.clone();
         let group = GroupId::new(self.minted, ShardId(0));
         self.minted += 1;
-        let mut dissimilar = 0;
-        for id in members.iter().chain(&attached) {
-            let subject = self.pages[id].view.target.unwrap_or(*id);
-            let comparison =
-                policy.compare(self.pages[&subject].signature.as_ref().unwrap(), &winner_signature);
-            let page = self.pages.get_mut(id).unwrap();
-            let status = match comparison.similar {
-                _ if *id == winner => Status::Winner,
-                true => Status::Duplicate,
-                false => Status::Member,
-            };
-            dissimilar += u64::from(status == Status::Member);
-            let similarity = (*id != winner && subject == *id).then(|| comparison.jaccard());
+        // The cover, in the winner order.
+        let mut in_order = members.clone();
+        in_order
+            .sort_by(|a, b| self.winners.compare(&self.pages[a].view.rank, &self.pages[b].view.rank, None).0);
+        let (mut kept, mut cover) = (Vec::<PageId>::new(), BTreeMap::<PageId, PageId>::new());
+        let compare = |a: &PageId, b: &PageId| {
+            let signature = |page: &PageId| self.pages[page].signature.clone().unwrap();
+            policy.compare(&signature(a), &signature(b))
+        };
+        for page in in_order {
+            match kept.iter().find(|earlier| compare(&page, earlier).similar) {
+                Some(earlier) => drop(cover.insert(page, *earlier)),
+                None => kept.push(page),
+            }
+        }
+        let lines: Vec<(PageId, Status, Option<PageId>, Option<f64>)> = members
+            .iter()
+            .chain(&attached)
+            .map(|id| {
+                let subject = self.pages[id].view.target.unwrap_or(*id);
+                let of = cover.get(&subject).copied().or((subject != *id).then_some(subject));
+                let status = match of {
+                    Some(_) => Status::Duplicate,
+                    None if *id == winner => Status::Winner,
+                    None => Status::Secondary,
+                };
+                let similarity = of.filter(|_| subject == *id).map(|of| compare(id, &of).jaccard());
+                (*id, status, of, similarity)
+            })
+            .collect();
+        let dissimilar =
+            members.iter().filter(|id| **id != winner && cover.get(id) != Some(&winner)).count() as u64;
+        for (id, status, of, similarity) in lines {
+            let url = |page: PageId| self.pages[&page].view.rank.url.clone();
+            let duplicate_of = of.map(url);
+            let compared = of.map(|of| Compared { page: of, content: self.pages[&of].view.content.unwrap() });
+            let page = self.pages.get_mut(&id).unwrap();
             page.view.line = Line {
                 group: Some(group),
                 winner: Some(winner_url.clone()),
+                duplicate_of,
                 similarity,
                 ..line(&page.view.rank.url, status)
             };
-            page.view.winner = Some(WinnerView { page: winner, content: winner_signature.content() });
+            page.view.duplicate_of = compared.filter(|_| page.view.content.is_some());
         }
         for (summary, _) in self.groups.values_mut() {
             if matches!(summary.state, GroupState::MergedInto { group } if group == summary.group)
@@ -155,6 +179,8 @@ impl State {
             state: GroupState::Active,
             members: members.len() as u64,
             dissimilar,
+            secondaries: kept.len() as u64 - 1,
+            uncovered: false,
             winner: Some(winner_url),
             dirty: false,
             quarantined: false,
@@ -179,5 +205,13 @@ impl State {
 }
 
 fn line(url: &PageUrl, status: Status) -> Line {
-    Line { url: url.clone(), status, group: None, winner: None, similarity: None, reason: None }
+    Line {
+        url: url.clone(),
+        status,
+        group: None,
+        winner: None,
+        duplicate_of: None,
+        similarity: None,
+        reason: None,
+    }
 }

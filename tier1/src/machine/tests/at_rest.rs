@@ -106,15 +106,27 @@ impl World {
                 "{name}: one group for one component"
             );
             let content = |n: &String| contents.iter().find(|(m, _)| *m == n).unwrap().1;
-            let duplicate = linked(content(&end), content(winner));
-            let expected = match (&page.body, duplicate) {
-                _ if name == winner => Status::Winner,
-                (_, true) => Status::Duplicate,
-                (_, false) => Status::Member,
+            // The cover, in the winner order.
+            let mut in_order = members.clone();
+            in_order.sort_by(|a, b| order.compare(&rank(a), &rank(b), None).0);
+            let (mut kept, mut cover) = (Vec::<&String>::new(), HashMap::<&String, &String>::new());
+            for member in in_order {
+                match kept.iter().find(|earlier| linked(content(member), content(earlier))) {
+                    Some(earlier) => drop(cover.insert(member, earlier)),
+                    None => kept.push(member),
+                }
+            }
+            let is_redirect = *name != end;
+            let expected = cover.get(&end).copied().or(is_redirect.then_some(&end));
+            let duplicate_of = published.duplicate_of.as_ref().map(PageUrl::as_str);
+            assert_eq!(duplicate_of, expected.map(String::as_str), "{name}");
+            let status = match expected {
+                Some(_) => Status::Duplicate,
+                None if name == winner => Status::Winner,
+                None => Status::Secondary,
             };
-            assert_eq!(published.status, expected, "{name}");
-            let is_compared = matches!(page.body, ModelBody::Content(_)) && name != winner;
-            assert_eq!(published.similarity.is_some(), is_compared, "{name}");
+            assert_eq!(published.status, status, "{name}");
+            assert_eq!(published.similarity.is_some(), expected.is_some() && !is_redirect, "{name}");
         }
         self.check_rows(&seen_groups);
     }
@@ -135,7 +147,9 @@ impl World {
                     (member.membership_number, member.has_inbound_redirects)
                 );
                 assert!(page.has_content(member.content));
-                assert_eq!(member.dissimilar, page.published.status == Status::Member);
+                let is_of_winner = page.published.duplicate_of == page.published.winner;
+                let is_winner = page.published.status == Status::Winner;
+                assert_eq!(member.dissimilar, !is_of_winner && !is_winner);
                 *dissimilar.entry(group).or_default() += u64::from(member.dissimilar);
                 Ok(())
             })

@@ -92,7 +92,7 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubl
     grow(&mut world, 0, 3);
     assert_eq!(loser(&world).status, Status::Duplicate);
     grow(&mut world, 3, 4);
-    assert_eq!(loser(&world).status, Status::Member);
+    assert_eq!(loser(&world).status, Status::Secondary);
 
     let group = loser(&world).group.unwrap();
     let Some(GroupRecord::Active(record)) = read(&world.store, &key::group(group)).unwrap() else {
@@ -106,5 +106,5 @@ fn a_giant_group_is_quarantined_until_it_is_repaired_and_again_when_it_has_doubl
     grow(&mut world, 4, 8);
     assert_eq!(loser(&world).status, Status::Duplicate);
     grow(&mut world, 8, 9);
-    assert_eq!(loser(&world).status, Status::Member);
+    assert_eq!(loser(&world).status, Status::Secondary);
 }

@@ -87,7 +87,7 @@ fn a_comparison_of_another_content_is_no_verdict() {
     let status = |world: &World| world.record(page).unwrap().published.status;
     let other = world.signatures[30].content();
     world.commit(vec![Command::Verified { page, content: other, with }], usize::MAX);
-    assert_eq!(status(&world), Status::Member);
+    assert_eq!(status(&world), Status::Secondary);
     world.commit(vec![Command::Verified { page, content, with }], usize::MAX);
     assert_eq!(status(&world), Status::Duplicate);
 }

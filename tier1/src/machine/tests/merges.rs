@@ -225,6 +225,21 @@ fn a_member_with_another_content_makes_the_group_owe_a_recomputation() {
 }
 
 #[test]
+fn a_founder_that_comes_after_others_makes_the_group_owe_a_recomputation() {
+    let mut world = World::new(1, 1);
+    let pages = world.copies(2, 1);
+    let group = world.group(pages[0]);
+    let member: Member = read(&world.store, &key::member(group, pages[0])).unwrap().unwrap();
+    let refresh =
+        Message::Enroll { group, page: pages[0], member: member.clone(), via: None, uncompared: false };
+    world.receive(group.shard(), refresh);
+    assert!(!world.in_use(group).dirty, "it was a member before");
+    let late = PageId::from_bytes([7; 16]);
+    world.receive(group.shard(), Message::Enroll { group, page: late, member, via: None, uncompared: false });
+    assert!(world.in_use(group).dirty);
+}
+
+#[test]
 fn a_comparison_that_fails_is_counted() {
     let mut world = World::new(1, 1);
     for (name, k) in [("http://h/a", 1), ("http://h/bb", 2)] {

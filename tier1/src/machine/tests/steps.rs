@@ -1,6 +1,8 @@
 //! What happens to the machine in a run: one random thing after the other.
 
 use super::*;
+use crate::machine::{Covered, CoveredMember};
+use crate::record::Kept;
 
 impl World {
     /// Tier 2 makes a pass over some of its orders.
@@ -72,14 +74,8 @@ impl World {
         }
     }
 
-    pub(super) fn regroup_step(&mut self) {
-        let Some(group) = self.dirty.pop_first() else { return };
-        let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else {
-            return;
-        };
-        if !record.owes_recomputation() {
-            return;
-        }
+    /// The members of a group.
+    fn members(&self, group: GroupId) -> Vec<(PageId, Member)> {
         let mut members: Vec<(PageId, Member)> = Vec::new();
         let prefix = key::members(group);
         self.store
@@ -88,6 +84,55 @@ impl World {
                 true
             })
             .unwrap();
+        members
+    }
+
+    /// The cover of a group that owes one, by its definition.
+    pub(super) fn cover_step(&mut self) {
+        let Some(group) = self.uncovered.pop_first() else { return };
+        let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else {
+            return;
+        };
+        if !record.owes_cover() {
+            return;
+        }
+        let mut members = self.members(group);
+        members.retain(|(_, member)| member.dissimilar);
+        let winners = self.shards.settings.winners;
+        members.sort_by(|(_, a), (_, b)| winners.compare(&a.rank, &b.rank, None).0);
+        let (mut kept, mut news) = (Vec::<&(PageId, Member)>::new(), Vec::new());
+        for of in &members {
+            let (page, member) = of;
+            let k = self.numbers[&member.content];
+            let by = kept.iter().find(|(_, earlier)| linked(k, self.numbers[&earlier.content]));
+            let by = by.map(|(page, earlier)| Kept {
+                page: *page,
+                url: earlier.rank.url.clone(),
+                with: self.measured(member.content, earlier.content),
+            });
+            if by.is_none() {
+                kept.push(of);
+            }
+            let (page, membership_number, content) = (*page, member.membership_number, member.content);
+            news.push(CoveredMember { page, membership_number, content, by });
+        }
+        let steps = news.len().div_ceil(2).max(1);
+        for step in 0..steps {
+            let members = news.iter().skip(2 * step).take(2).cloned().collect();
+            let (changes, last) = (record.cover_changes, step + 1 == steps);
+            self.commands.push_back(Command::Covered(Covered { group, changes, members, last }));
+        }
+    }
+
+    pub(super) fn regroup_step(&mut self) {
+        let Some(group) = self.dirty.pop_first() else { return };
+        let Some(GroupRecord::Active(record)) = read(&self.store, &key::group(group)).unwrap() else {
+            return;
+        };
+        if !record.owes_recomputation() {
+            return;
+        }
+        let mut members = self.members(group);
         members.retain(|(page, m)| self.record(*page).is_some_and(|r| r.has_content(m.content)));
         let winner = record.winner.as_ref().map(|(page, _)| *page);
         let first = members.iter().position(|(page, _)| Some(*page) == winner).unwrap_or(0);
@@ -263,7 +308,8 @@ impl World {
             }
             28..=49 => self.index_step(),
             50..=59 => self.verify_step(),
-            60..=64 => self.regroup_step(),
+            60..=63 => self.regroup_step(),
+            64 => self.cover_step(),
             65..=69 => {
                 if let Some(page) = self.deferred.pop() {
                     self.commit(vec![Command::SearchNow { page }], 0);

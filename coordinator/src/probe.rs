@@ -1,0 +1,194 @@
+//! Advice about a page that is not stored: what would it be?
+
+use std::collections::HashSet;
+
+use doppel_model::signature::Signature;
+use doppel_model::{PageId, PageUrl};
+use doppel_protocol::answer::Advice;
+use doppel_protocol::{Body, PageView, Pair, Status, Submission, Tier1Error, Tier2Api, Unresolved};
+
+use crate::advise::{Advisor, Winner, name};
+use crate::limits::{ADVICE_ATTEMPTS, PROBE_PARTNERS};
+use crate::problem::Problem;
+
+/// A page that the probe is near, and what tier 2 found of the two.
+type Partner = (Pair, PageView);
+
+impl Advisor<'_> {
+    /// Advice about a page that is not stored, as [`Ingest`](crate::ingest::Ingest) extracted it.
+    ///
+    /// `own` is set when it has a URL: what is stored under that URL is not a partner.
+    pub(crate) fn probe(
+        &mut self,
+        tier2: &dyn Tier2Api,
+        submission: &Submission,
+        own: Option<&PageUrl>,
+    ) -> Result<Advice, Problem> {
+        let mut advice = Advice::unknown(own.map(ToString::to_string).unwrap_or_default());
+        match &submission.body {
+            Body::Content(signature) => self.probe_content(advice, tier2, signature, own),
+            Body::Redirect(target) => {
+                advice.redirect_to = Some(target.clone());
+                Ok(self.probe_redirect(&advice, target)?)
+            }
+            Body::Dead => {
+                advice.status = Status::Dead;
+                Ok(advice)
+            }
+        }
+    }
+
+    fn probe_content(
+        &mut self,
+        mut advice: Advice,
+        tier2: &dyn Tier2Api,
+        signature: &Signature,
+        own: Option<&PageUrl>,
+    ) -> Result<Advice, Problem> {
+        let mut pairs = tier2.probe(signature)?;
+        let union =
+            |pair: &Pair| u64::from(signature.shingles()) + u64::from(pair.shingles) - u64::from(pair.shared);
+        // The most similar first: shared / union, compared without division.
+        pairs.sort_by(|a, b| {
+            let (left, right) = (u64::from(a.shared) * union(b), u64::from(b.shared) * union(a));
+            right.cmp(&left).then(a.page.cmp(&b.page))
+        });
+        pairs.truncate(PROBE_PARTNERS);
+        advice.status = Status::Unique;
+        let mut seen = HashSet::new();
+        let ids: Vec<PageId> = pairs.iter().map(|pair| pair.page).collect();
+        let views = self.tier1.pages(&ids)?;
+        // What changed since tier 2 heard of it is no partner any more.
+        let is_current = |(pair, view): &Partner| view.content == Some(pair.content);
+        let partners = pairs.into_iter().zip(views).filter_map(|(pair, view)| Some((pair, view?)));
+        let partners: Vec<Partner> = partners.filter(is_current).collect();
+        for (pair, view) in &partners {
+            let mut found = advice.clone();
+            match view.line.group {
+                Some(group) => {
+                    let Some(winner) = self.winner(group)? else { continue };
+                    if !seen.insert(winner.group) {
+                        continue;
+                    }
+                    name(&mut found, &winner);
+                    self.place(&mut found, signature, &winner, own, &partners)?;
+                }
+                None if own == Some(&view.rank.url) => continue,
+                None if view.line.status == Status::Unique => {
+                    found.winner = Some(view.rank.url.clone());
+                    become_duplicate(&mut found, &view.rank.url, jaccard(signature, pair));
+                }
+                None => found.status = Status::Pending,
+            }
+            if informativeness(found.status) > informativeness(advice.status) {
+                advice = found;
+            }
+            if matches!(advice.status, Status::Duplicate | Status::Winner) {
+                break;
+            }
+        }
+        Ok(advice)
+    }
+
+    /// What a signature would be in a group: F with its winner, or else with its secondary pages, in their order.
+    fn place(
+        &self,
+        advice: &mut Advice,
+        signature: &Signature,
+        winner: &Winner,
+        own: Option<&PageUrl>,
+        partners: &[Partner],
+    ) -> Result<(), Tier1Error> {
+        if own == Some(&winner.usual) || own == Some(&winner.url) {
+            advice.status = Status::Winner;
+            return Ok(());
+        }
+        advice.status = Status::Secondary;
+        if winner.quarantined {
+            return Ok(());
+        }
+        if let Some(similarity) = self.similarity(signature, &winner.usual)? {
+            // The preferred page of a market, if it is near that, too.
+            let preferred = self.similarity(signature, &winner.url)?.filter(|_| winner.url != winner.usual);
+            let (url, similarity) =
+                preferred.map_or((&winner.usual, similarity), |similarity| (&winner.url, similarity));
+            become_duplicate(advice, url, similarity);
+            return Ok(());
+        }
+        let secondary = partners.iter().filter(|(_, view)| {
+            view.line.status == Status::Secondary
+                && view.line.group.map(|group| group.to_string()) == advice.group
+                && own != Some(&view.rank.url)
+        });
+        let first = secondary.min_by(|(_, a), (_, b)| self.winners.compare(&a.rank, &b.rank, None).0);
+        if let Some((pair, view)) = first {
+            become_duplicate(advice, &view.rank.url, jaccard(signature, pair));
+        }
+        Ok(())
+    }
+
+    /// The similarity to a page's present content, where F holds.
+    fn similarity(&self, signature: &Signature, url: &PageUrl) -> Result<Option<f64>, Tier1Error> {
+        let other = self.tier1.signature(url.id())?;
+        let comparison = other.map(|other| self.policy.compare(signature, &other));
+        Ok(comparison.filter(|comparison| comparison.similar).map(|comparison| comparison.jaccard()))
+    }
+
+    fn probe_redirect(&mut self, advice: &Advice, target: &PageUrl) -> Result<Advice, Tier1Error> {
+        for _ in 0..ADVICE_ATTEMPTS {
+            let mut end = self.view(target)?;
+            if let Some(last) = end.as_ref().and_then(|view| view.target) {
+                end = self.page(last)?;
+            }
+            let advice = advice.clone();
+            let Some(end) = end else { return Ok(unresolved(advice, Some(Unresolved::UnknownTarget))) };
+            match (end.line.status, end.line.group) {
+                (Status::Dead, _) => return Ok(unresolved(advice, Some(Unresolved::DeadTarget))),
+                (Status::Unresolved, _) => return Ok(unresolved(advice, end.unresolved)),
+                (Status::Unique, _) => {
+                    let url = Some(end.rank.url);
+                    let (winner, duplicate_of) = (url.clone(), url);
+                    return Ok(Advice { status: Status::Duplicate, winner, duplicate_of, ..advice });
+                }
+                (_, None) => return Ok(Advice { status: Status::Pending, ..advice }),
+                (_, Some(group)) => {
+                    let Some(winner) = self.winner(group)? else { continue };
+                    let mut advice = advice;
+                    name(&mut advice, &winner);
+                    if let Some((kept, rule)) = self.kept(end, &winner)? {
+                        (advice.status, advice.duplicate_of) = (Status::Duplicate, Some(kept));
+                        advice.rule = rule;
+                        return Ok(advice);
+                    }
+                }
+            }
+        }
+        Ok(Advice { status: Status::Pending, ..advice.clone() })
+    }
+}
+
+/// How much a status says about a probe. The answer is about the partner whose status says most.
+fn informativeness(status: Status) -> u8 {
+    match status {
+        Status::Duplicate | Status::Winner => 3,
+        Status::Secondary => 2,
+        Status::Pending => 1,
+        _ => 0,
+    }
+}
+
+fn become_duplicate(advice: &mut Advice, of: &PageUrl, similarity: f64) {
+    advice.status = Status::Duplicate;
+    (advice.duplicate_of, advice.similarity) = (Some(of.clone()), Some(similarity));
+}
+
+/// The Jaccard coefficient of a signature and its partner.
+fn jaccard(signature: &Signature, pair: &Pair) -> f64 {
+    let union = f64::from(signature.shingles()) + f64::from(pair.shingles) - f64::from(pair.shared);
+    if union > 0.0 { f64::from(pair.shared) / union } else { 1.0 }
+}
+
+/// A redirect that ends at no content.
+fn unresolved(advice: Advice, reason: Option<Unresolved>) -> Advice {
+    Advice { status: Status::Unresolved, reason, ..advice }
+}

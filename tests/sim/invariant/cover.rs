@@ -1,0 +1,43 @@
+//! What is kept holds no duplicates (G9): each page is a duplicate of the page that the definition names, and the owner of
+//! the group counts those that are kept beside the winner.
+
+use super::Snapshot;
+use crate::sim::model::url;
+use crate::sim::violation::{Checked, holds};
+use crate::sim::world::World;
+
+const NAME: &str = "what is kept holds no duplicates";
+
+pub(crate) fn check(world: &World, snapshot: &Snapshot) -> Checked {
+    for component in &snapshot.components {
+        let Some(group) = snapshot.group_of(component).and_then(|group| snapshot.groups.get(&group)) else {
+            continue;
+        };
+        for page in component.contents.iter().chain(&component.redirects) {
+            let Some(row) = snapshot.page(*page) else { continue };
+            let Ok(end) = world.model.end(*page) else { continue };
+            // A redirect is one of its target, if that is kept.
+            let kept = snapshot.cover_of(end).or((end != *page).then_some(end)).map(url);
+            holds!(
+                NAME,
+                row.duplicate_of == kept,
+                "{} is a duplicate of {:?} and not {kept:?}",
+                row.url,
+                row.duplicate_of
+            );
+        }
+        holds!(NAME, !group.uncovered, "{} owes a cover", group.group);
+        if !group.quarantined {
+            let others = component.contents.iter().filter(|page| **page != component.winner);
+            let secondaries = others.filter(|page| snapshot.cover_of(**page).is_none()).count() as u64;
+            holds!(
+                NAME,
+                group.secondaries == secondaries,
+                "{} counts {} secondaries of {secondaries}",
+                group.group,
+                group.secondaries
+            );
+        }
+    }
+    Ok(())
+}

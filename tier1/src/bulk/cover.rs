@@ -1,0 +1,66 @@
+//! Which pages of a group are duplicates of others than the winner (G9): the rules are those of `service::cover`.
+
+use std::collections::HashMap;
+
+use doppel_join::{ContentIndex, Contents, Read};
+use doppel_protocol::WinnerOrder;
+use rayon::prelude::*;
+
+use super::BulkError;
+use super::groups::{CoveredBy, Group, Place};
+use super::versions::Versions;
+use crate::regroup;
+
+/// Finds which pages that differ from the winner are duplicates of one another, as the service does
+/// (`service::cover`).
+pub(super) fn cover(
+    versions: &Versions,
+    (contents, read): (&Contents, &Read<'_, BulkError>),
+    winners: WinnerOrder,
+    groups: &[Group],
+    places: &mut [Option<Place>],
+) -> Result<(), BulkError> {
+    let differs = |page: &u32| places[*page as usize].is_some_and(|place| !place.similar);
+    let covers = groups.par_iter().filter(|group| !group.quarantined).map(|group| {
+        let mut pages: Vec<u32> = group.pages.iter().copied().filter(differs).collect();
+        let rank = |page: u32| &versions.pages[page as usize].rank;
+        pages.sort_by(|a, b| winners.compare(rank(*a), rank(*b), None).0);
+        // Each content once, with the first page that has it.
+        let mut numbers: HashMap<ContentIndex, usize> = HashMap::new();
+        let mut firsts: Vec<(ContentIndex, u32)> = Vec::new();
+        let of_pages: Vec<(u32, usize)> = pages
+            .iter()
+            .filter_map(|page| {
+                let content = versions.pages[*page as usize].content()?;
+                let number = *numbers.entry(content).or_insert_with(|| {
+                    firsts.push((content, *page));
+                    firsts.len() - 1
+                });
+                Some((*page, number))
+            })
+            .collect();
+        let cover = if firsts.len() > 1 {
+            regroup::cover(contents.policy(), firsts.len(), &mut |number| read(firsts[number].0).map(Some))?
+        } else {
+            vec![None; firsts.len()]
+        };
+        let covered = of_pages.into_iter().filter_map(|(page, number)| {
+            let (content, first) = firsts[number];
+            match cover[number] {
+                Some((center, comparison)) => {
+                    Some((page, CoveredBy { page: firsts[center].1, shared: comparison.shared }))
+                }
+                None => (page != first)
+                    .then(|| (page, CoveredBy { page: first, shared: contents.shingles(content) })),
+            }
+        });
+        Ok(covered.collect::<Vec<_>>())
+    });
+    let covers: Vec<Vec<(u32, CoveredBy)>> = covers.collect::<Result<_, BulkError>>()?;
+    for (page, by) in covers.into_iter().flatten() {
+        if let Some(place) = &mut places[page as usize] {
+            place.covered_by = Some(by);
+        }
+    }
+    Ok(())
+}

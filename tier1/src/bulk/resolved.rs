@@ -1,0 +1,194 @@
+//! What becomes of every page when all versions are known: the statuses are those of `machine::publish`.
+
+use doppel_join::{ContentIndex, Contents, Read};
+use doppel_model::ShardId;
+use doppel_protocol::{Counters, Market, Status, Unresolved, WinnerOrder};
+
+use super::cover::cover;
+use super::groups::{CoveredBy, Group, Place, groups, places};
+use super::market::{self, Preferred};
+use super::versions::{State, Versions};
+use super::{BulkError, BulkGroup, DuplicateOf, Grouped, GroupedPage, redirects};
+use crate::record::Similarity;
+use crate::totals;
+
+/// A collection of which all groups are known.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) versions: Versions,
+    pub(super) contents: Contents,
+    /// By page, for redirects: the page where its chain ends.
+    pub(super) ends: Vec<Option<Result<u32, Unresolved>>>,
+    /// By page: redirects that end there.
+    pub(super) inbound: Vec<u32>,
+    /// By shard, and in a shard by the winner's URL.
+    pub(super) groups: Vec<Group>,
+    /// By page: its place in a group, for those that have a content and are in one.
+    pub(super) places: Vec<Option<Place>>,
+    /// By group, when there is a market: the page that takes the winner's place in the answer.
+    preferred: Vec<Option<Preferred>>,
+}
+
+/// What a page is told.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    status: Status,
+    group: Option<usize>,
+    duplicate_of: Option<u32>,
+    similarity: Option<f64>,
+}
+
+impl Told {
+    fn alone(status: Status) -> Self {
+        Self { status, group: None, duplicate_of: None, similarity: None }
+    }
+
+    /// What a redirect is told that ends at this page.
+    fn of_redirect(self, end: u32) -> Self {
+        let duplicate_of = self.duplicate_of.or(Some(end));
+        Self { status: Status::Duplicate, duplicate_of, similarity: None, ..self }
+    }
+}
+
+/// Finds the groups of all pages.
+pub(super) fn resolve(
+    versions: Versions,
+    mut contents: Contents,
+    read: &Read<'_, BulkError>,
+    (winners, market): (WinnerOrder, Option<&Market>),
+    group_members_max: u64,
+) -> Result<Resolved, BulkError> {
+    let end = |(page, state): (usize, &State)| {
+        matches!(state, State::Redirect(_)).then(|| redirects::end(&versions, page).map(|end| end as u32))
+    };
+    let states = versions.pages.iter().map(|page| &page.state);
+    let ends: Vec<Option<Result<u32, Unresolved>>> = states.enumerate().map(end).collect();
+    let mut inbound = vec![0_u32; ends.len()];
+    ends.iter().flatten().flatten().for_each(|end| inbound[*end as usize] += 1);
+    let groups = groups(&versions, &contents, read, &inbound, winners, group_members_max)?;
+    let mut places = places(&versions, &contents, read, &groups)?;
+    cover(&versions, (&contents, read), winners, &groups, &mut places)?;
+    let of_market =
+        |market| market::preferred(&versions, (&contents, read), (winners, market), &groups, &places);
+    let preferred = market.map_or(Ok(Vec::new()), of_market)?;
+    contents.forget_columns();
+    Ok(Resolved { versions, contents, ends, inbound, groups, places, preferred })
+}
+
+impl Resolved {
+    /// The answer.
+    pub(super) fn into_grouped(self) -> Grouped {
+        let groups: Vec<BulkGroup> =
+            self.groups.iter().enumerate().map(|(number, group)| self.summary(number, group)).collect();
+        let told: Vec<Told> = (0..self.versions.pages.len()).map(|page| self.told(page)).collect();
+        let intake = self.versions.intake.iter().map(|counters| (*counters, Default::default()));
+        let (mut counters, _) = totals::add(intake);
+        counters.groups = groups.len() as u64;
+        let mut pages = Vec::with_capacity(told.len());
+        // A page that others are duplicates of, and is no winner.
+        let url = |page: u32| self.versions.pages[page as usize].rank.url.clone();
+        let is_winner = |page: u32, group: usize| self.stands_for(group) == page;
+        let named: Vec<Option<DuplicateOf>> = told
+            .iter()
+            .map(|told| {
+                let (page, group) = told.duplicate_of.zip(told.group)?;
+                let of_winner = is_winner(page, group);
+                Some(if of_winner { DuplicateOf::Winner } else { DuplicateOf::Secondary(url(page)) })
+            })
+            .collect();
+        let told = told.into_iter().zip(named);
+        for ((page, end), (told, duplicate_of)) in self.versions.pages.into_iter().zip(self.ends).zip(told) {
+            if page.state == State::Dead {
+                counters.dead += 1;
+                continue;
+            }
+            count(&mut counters, told.status, end.is_some());
+            let Told { status, group, similarity, .. } = told;
+            let reason = end.and_then(Result::err);
+            pages.push(GroupedPage { url: page.rank.url, status, group, duplicate_of, similarity, reason });
+        }
+        pages.sort_unstable_by(|a, b| a.url.cmp(&b.url));
+        Grouped { pages, groups, counters }
+    }
+
+    pub(super) fn content(&self, page: u32) -> Option<ContentIndex> {
+        self.versions.pages[page as usize].content()
+    }
+
+    fn told(&self, page: usize) -> Told {
+        match self.ends[page] {
+            _ if self.versions.pages[page].state == State::Dead => Told::alone(Status::Dead),
+            None => self.told_of_content(page),
+            Some(Ok(end)) => self.told_of_content(end as usize).of_redirect(end),
+            Some(Err(_)) => Told::alone(Status::Unresolved),
+        }
+    }
+
+    /// What a page with content is told.
+    fn told_of_content(&self, page: usize) -> Told {
+        let Some(Place { group, shared, similar, covered_by }) = self.places[page] else {
+            return Told::alone(Status::Unique);
+        };
+        let (number, page) = (group as usize, page as u32);
+        let Group { winner, quarantined, .. } = self.groups[number];
+        let kept = |status| Told { group: Some(number), ..Told::alone(status) };
+        let of_winner = match self.preferred(number) {
+            Some(Preferred { page: first, shared }) if similar || page == winner => {
+                let content = self.content(page);
+                let shared = content.and_then(|content| shared.get(&content)).copied().unwrap_or(0);
+                Some(CoveredBy { page: *first, shared })
+            }
+            _ => similar.then_some(CoveredBy { page: winner, shared }),
+        };
+        match of_winner.or(covered_by) {
+            _ if page == self.stands_for(number) => kept(Status::Winner),
+            Some(of) if !quarantined => {
+                let shingles =
+                    |page: u32| self.content(page).map_or(0, |content| self.contents.shingles(content));
+                let similarity = Similarity { shared: of.shared, a: shingles(page), b: shingles(of.page) };
+                let similarity = Some(similarity.jaccard());
+                Told { duplicate_of: Some(of.page), similarity, ..kept(Status::Duplicate) }
+            }
+            _ => kept(Status::Secondary),
+        }
+    }
+
+    fn preferred(&self, group: usize) -> Option<&Preferred> {
+        self.preferred.get(group).and_then(Option::as_ref)
+    }
+
+    /// The page that a group is represented by.
+    fn stands_for(&self, group: usize) -> u32 {
+        self.preferred(group).map_or(self.groups[group].winner, |preferred| preferred.page)
+    }
+
+    fn summary(&self, number: usize, group: &Group) -> BulkGroup {
+        let winner = self.content(group.winner);
+        BulkGroup {
+            group: group.id,
+            winner: self.versions.pages[self.stands_for(number) as usize].rank.url.clone(),
+            pages: group.pages.iter().map(|page| 1 + u64::from(self.inbound[*page as usize])).sum(),
+            contents: group.pages.len() as u64,
+            same: group.pages.iter().all(|page| self.content(*page) == winner),
+        }
+    }
+
+    /// The groups of a shard.
+    pub(super) fn groups_of(&self, shard: ShardId) -> &[Group] {
+        let start = self.groups.partition_point(|group| group.id.shard() < shard);
+        let end = self.groups.partition_point(|group| group.id.shard() <= shard);
+        &self.groups[start..end]
+    }
+}
+
+fn count(counters: &mut Counters, status: Status, is_redirect: bool) {
+    counters.live += 1;
+    counters.redirects += u64::from(is_redirect);
+    match status {
+        Status::Winner => counters.winners += 1,
+        Status::Duplicate => counters.duplicates += 1,
+        Status::Secondary => counters.secondaries += 1,
+        Status::Unresolved => counters.unresolved += 1,
+        Status::Unique | Status::Pending | Status::Unknown | Status::Dead => {}
+    }
+}

@@ -1,0 +1,50 @@
+//! The cover of a group against the contents of its members.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId};
+
+use super::{Checker, Found, Invariant};
+use crate::record::{Cover, Member};
+use crate::regroup;
+
+impl Checker<'_> {
+    /// Finds the cover of the members that differ from the winner again, and compares it with what their rows say. Where a
+    /// page has another content by now, that is not known.
+    pub(super) fn check_cover(&mut self, group: GroupId, mut members: Vec<(PageId, Member)>) {
+        let Some(policy) = self.policy else { return };
+        members.sort_by(|(_, a), (_, b)| self.winners.compare(&a.rank, &b.rank, None).0);
+        let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
+        let mut firsts: Vec<(PageId, Arc<Signature>)> = Vec::new();
+        for (page, member) in &members {
+            if numbers.contains_key(&member.content) {
+                continue;
+            }
+            let Found::Row(signature) = self.signature_of(*page) else { return };
+            if signature.content() != member.content {
+                return;
+            }
+            numbers.insert(member.content, firsts.len());
+            firsts.push((*page, Arc::new(signature)));
+        }
+        let found = regroup::cover(policy, firsts.len(), &mut |number| {
+            Ok::<_, std::convert::Infallible>(Some(Arc::clone(&firsts[number].1)))
+        });
+        let Ok(cover) = found;
+        for (page, member) in members {
+            let number = numbers[&member.content];
+            let of = match cover[number] {
+                Some((center, _)) => Some(center),
+                None => (firsts[number].0 != page).then_some(number),
+            };
+            let expected = of.map_or(Cover::Kept, |of| Cover::By(firsts[of].0, firsts[of].1.content()));
+            if member.cover != expected {
+                let row = format!("member {} of group {group}", self.name(page));
+                let detail = format!("is {:?}, and its content gives {expected:?}", member.cover);
+                self.find(Invariant::Cover, row, detail);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Which members of a group are duplicates of others than the winner (G9).
+//!
+//! Those that are like the winner are its duplicates, and need no more. The others are taken in the winner order, each
+//! content once: what is near an earlier kept one is a duplicate of the first page that has it.
+
+use doppel_model::GroupId;
+use doppel_protocol::Tier1Error;
+
+use super::Tier1;
+use super::members::{ReadAhead, by_content};
+use crate::key;
+use crate::machine::{Covered, CoveredMember};
+use crate::record::{Cover, GroupRecord, Kept, Measured, Member};
+use crate::regroup::cover;
+
+/// What is new in the cover of a group.
+pub(crate) struct FoundCover {
+    group: GroupId,
+    changes: u64,
+    members: Vec<CoveredMember>,
+}
+
+impl FoundCover {
+    /// In steps of so many rows.
+    pub(crate) fn covered(self, rows: usize) -> impl Iterator<Item = Covered> {
+        let Self { group, changes, members } = self;
+        let steps = members.len().div_ceil(rows).max(1);
+        let mut members = members.into_iter();
+        (1..=steps).map(move |step| {
+            let members = members.by_ref().take(rows).collect();
+            Covered { group, changes, members, last: step == steps }
+        })
+    }
+}
+
+impl Tier1 {
+    /// Finds the cover of a group; none when it is not in use, or owes none.
+    pub(crate) fn find_cover(&self, group: GroupId) -> Result<Option<FoundCover>, Tier1Error> {
+        let Some(GroupRecord::Active(record)) = self.rows.record(key::group(group))? else {
+            return Ok(None);
+        };
+        if !record.owes_cover() {
+            return Ok(None);
+        }
+        let mut members = self.members(group, &|member| member.dissimilar)?;
+        let winners = self.settings.winners;
+        members.sort_by(|(_, a), (_, b)| winners.compare(&a.rank, &b.rank, None).0);
+        let (copies, numbers) = by_content(&members);
+        let mut ahead = ReadAhead::default();
+        let mut shingles = vec![0; copies.len()];
+        let mut read = |number: usize| -> Result<_, Tier1Error> {
+            let signature = self.content_of(&members, &copies, &mut ahead, number)?;
+            shingles[number] = signature.as_ref().map_or(0, |signature| signature.shingles());
+            Ok(signature)
+        };
+        let cover = cover(self.settings.policy, copies.len(), &mut read)?;
+        let by = |index: usize| -> Option<Kept> {
+            let number = numbers[&members[index].1.content];
+            let (first, shared) = match cover[number] {
+                Some((center, comparison)) => (copies[center][0], comparison.shared),
+                // A copy of a page that is kept.
+                None => (copies[number][0], shingles[number]),
+            };
+            let (page, kept) = &members[first];
+            let with = Measured {
+                content: kept.content,
+                shared,
+                shingles: shingles[numbers[&kept.content]],
+                similar: true,
+            };
+            (first != index).then(|| Kept { page: *page, url: kept.rank.url.clone(), with })
+        };
+        let news = (0..members.len()).filter_map(|index| {
+            let (page, Member { membership_number, content, cover, .. }) = &members[index];
+            let by = by(index);
+            let now = by.as_ref().map_or(Cover::Kept, |kept| Cover::By(kept.page, kept.with.content));
+            let (page, membership_number, content) = (*page, *membership_number, *content);
+            (now != *cover).then_some(CoveredMember { page, membership_number, content, by })
+        });
+        Ok(Some(FoundCover { group, changes: record.cover_changes, members: news.collect() }))
+    }
+}

@@ -1,0 +1,115 @@
+//! The members of a group and their contents, as recomputation and cover read them.
+//!
+//! Rows are read while the writer goes on. Whoever computes with them reads the counts of changes of the group first, so the
+//! machine sees whether the picture is old; contents that no page has any more are left out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_protocol::Tier1Error;
+
+use super::Tier1;
+use super::rows::ReadSignature;
+use crate::key;
+use crate::record::{Member, decode};
+
+/// Members by content, as indices, and the number of each content. Copies have one signature, and any of their pages gives
+/// it.
+pub(super) fn by_content(members: &[(PageId, Member)]) -> (Vec<Vec<usize>>, HashMap<ContentHash, usize>) {
+    let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
+    let mut copies: Vec<Vec<usize>> = Vec::new();
+    for (index, (_, member)) in members.iter().enumerate() {
+        let number = *numbers.entry(member.content).or_insert(copies.len());
+        if number == copies.len() {
+            copies.push(Vec::new());
+        }
+        copies[number].push(index);
+    }
+    (copies, numbers)
+}
+
+/// Signatures that were read together with one before them: whoever computes with them begins with all of them in order.
+#[derive(Default)]
+pub(super) struct ReadAhead {
+    read: HashMap<usize, ReadSignature>,
+    /// What comes next as long as they are asked for in order.
+    next: usize,
+}
+
+/// Contents among which some are asked for together.
+const AHEAD: usize = 64;
+
+impl ReadAhead {
+    /// The signature of the page that stands for a content; none when it is to be read for itself.
+    fn get(
+        &mut self,
+        tier1: &Tier1,
+        number: usize,
+        page: impl Fn(usize) -> Option<PageId>,
+    ) -> Result<Option<ReadSignature>, Tier1Error> {
+        if number != self.next {
+            self.read.clear();
+            return Ok(None);
+        }
+        self.next += 1;
+        if !self.read.contains_key(&number) {
+            let range = page(number).map(|page| tier1.map.of_page(page));
+            let pages = (number..number + AHEAD).map_while(|number| Some((number, page(number)?)));
+            let of_range = pages.filter(|(_, page)| Some(tier1.map.of_page(*page)) == range);
+            let (numbers, pages): (Vec<usize>, Vec<PageId>) = of_range.unzip();
+            self.read.extend(numbers.into_iter().zip(tier1.rows.first_signatures(&pages)?));
+        }
+        Ok(self.read.remove(&number))
+    }
+}
+
+impl Tier1 {
+    /// The members of a group for which `wants` holds.
+    pub(super) fn members(
+        &self,
+        group: GroupId,
+        wants: &dyn Fn(&Member) -> bool,
+    ) -> Result<Vec<(PageId, Member)>, Tier1Error> {
+        let mut members = Vec::new();
+        let prefix = key::members(group);
+        self.rows.each(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
+            std::thread::yield_now();
+            if let Some(page) = key::last_page(key) {
+                let member = decode(key, bytes)?;
+                members.extend(wants(&member).then_some((page, member)));
+            }
+            Ok(true)
+        })?;
+        Ok(members)
+    }
+
+    /// The signature of a content of members; none when no page has it any more.
+    pub(super) fn content_of(
+        &self,
+        members: &[(PageId, Member)],
+        copies: &[Vec<usize>],
+        ahead: &mut ReadAhead,
+        number: usize,
+    ) -> Result<Option<Arc<Signature>>, Tier1Error> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(Tier1Error::Stopping);
+        }
+        std::thread::yield_now();
+        let first_page = |number: usize| copies.get(number).map(|copies| members[copies[0]].0);
+        let mut read = ahead.get(self, number, first_page)?;
+        for &index in &copies[number] {
+            let (page, member) = &members[index];
+            let signature = match read.take() {
+                Some(read) => read?,
+                None => self.rows.signature(*page)?,
+            };
+            if let Some(signature) = signature.filter(|s| s.content() == member.content) {
+                return Ok(Some(signature));
+            }
+        }
+        Ok(None)
+    }
+}
