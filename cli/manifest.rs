@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use error::ManifestError;
 
 /// The layout of the data directory that this program reads and writes.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
 pub(crate) const NAME: &str = "manifest.json";

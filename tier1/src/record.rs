@@ -112,6 +112,8 @@ pub(crate) struct Membership {
     pub(crate) dissimilar: bool,
     /// The kept page before it that it is a duplicate of, where that is not the winner.
     pub(crate) covered_by: Option<Kept>,
+    /// The number of the last time that it was told so.
+    pub(crate) cover_number: u32,
 }
 
 /// A page that another is a duplicate of, and the comparison of the two.

@@ -182,6 +182,8 @@ pub struct BulkGroup {
     pub contents: u64,
     /// Whether these all have the same.
     pub same: bool,
+    /// Whether there are too many of them, so that all are kept.
+    pub quarantined: bool,
 }
 
 impl Bulk {

@@ -169,6 +169,7 @@ impl Resolved {
             winner: self.versions.pages[self.stands_for(number) as usize].rank.url.clone(),
             pages: group.pages.iter().map(|page| 1 + u64::from(self.inbound[*page as usize])).sum(),
             contents: group.pages.len() as u64,
+            quarantined: group.quarantined,
             same: group.pages.iter().all(|page| self.content(*page) == winner),
         }
     }

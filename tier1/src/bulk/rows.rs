@@ -160,6 +160,7 @@ impl<'r> Rows<'r> {
             has_inbound_redirects: self.all.inbound[page as usize] > 0,
             dissimilar: self.is_dissimilar(page, group),
             cover: self.cover(page, group),
+            cover_number: 0,
         })
     }
 
@@ -252,6 +253,7 @@ impl<'r> Rows<'r> {
                     resolving: Resolving::No,
                     dissimilar: self.is_dissimilar(page, group),
                     covered_by: covered_by.and_then(|by| self.kept(by)),
+                    cover_number: 0,
                 }
             });
         ContentState {

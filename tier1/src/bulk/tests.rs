@@ -75,7 +75,8 @@ fn a_chain_is_one_group_and_its_ends_are_members() {
             winner: PageUrl::parse("http://h/a").unwrap(),
             pages: 3,
             contents: 3,
-            same: false
+            same: false,
+            quarantined: false
         }]
     );
     let Counters { live, winners, duplicates, secondaries, .. } = grouped.counters;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId};
 
 use super::{Checker, Found, Invariant};
@@ -17,7 +16,8 @@ impl Checker<'_> {
         let Some(policy) = self.policy else { return };
         members.sort_by(|(_, a), (_, b)| self.winners.compare(&a.rank, &b.rank, None).0);
         let mut numbers: HashMap<ContentHash, usize> = HashMap::new();
-        let mut firsts: Vec<(PageId, Arc<Signature>)> = Vec::new();
+        // Not the signatures: those of a giant group may have no room.
+        let mut firsts: Vec<(PageId, ContentHash)> = Vec::new();
         for (page, member) in &members {
             if numbers.contains_key(&member.content) {
                 continue;
@@ -27,10 +27,13 @@ impl Checker<'_> {
                 return;
             }
             numbers.insert(member.content, firsts.len());
-            firsts.push((*page, Arc::new(signature)));
+            firsts.push((*page, member.content));
         }
         let found = regroup::cover(policy, firsts.len(), &mut |number| {
-            Ok::<_, std::convert::Infallible>(Some(Arc::clone(&firsts[number].1)))
+            Ok::<_, std::convert::Infallible>(match self.signature_of(firsts[number].0) {
+                Found::Row(signature) => Some(Arc::new(signature)),
+                _ => None,
+            })
         });
         let Ok(cover) = found;
         for (page, member) in members {
@@ -39,7 +42,7 @@ impl Checker<'_> {
                 Some((center, _)) => Some(center),
                 None => (firsts[number].0 != page).then_some(number),
             };
-            let expected = of.map_or(Cover::Kept, |of| Cover::By(firsts[of].0, firsts[of].1.content()));
+            let expected = of.map_or(Cover::Kept, |of| Cover::By(firsts[of].0, firsts[of].1));
             if member.cover != expected {
                 let row = format!("member {} of group {group}", self.name(page));
                 let detail = format!("is {:?}, and its content gives {expected:?}", member.cover);

@@ -67,7 +67,7 @@ impl Checker<'_> {
         }
         // What the group knows of its winner beside.
         let told = |(page, member): &(PageId, Member)| {
-            (*page, Member { dissimilar: false, cover: Cover::Untold, ..member.clone() })
+            (*page, Member { dissimilar: false, cover: Cover::Untold, cover_number: 0, ..member.clone() })
         };
         if record.winner.as_ref().map(told) != recount.best.as_ref().map(told) && !recount.incomplete {
             let url = |winner: &Option<(PageId, Member)>| match winner {

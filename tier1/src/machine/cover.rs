@@ -4,9 +4,10 @@
 //!
 //! Invariants:
 //! - a member's row says what its page was last told of its present content and membership, or that it was told nothing;
+//!   what is told is numbered, and the number goes along with the row;
 //! - what came, changed or went among the members that differ from the winner makes the group owe a new cover.
 
-use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, PageId};
 
 use super::{Covered, CoveredMember, Machine, Message};
 use crate::key;
@@ -29,10 +30,11 @@ impl Machine<'_, '_> {
             }
             let cover = by.as_ref().map_or(Cover::Kept, |kept| Cover::By(kept.page, kept.with.content));
             record.uncount(&member);
-            let member = Member { cover, ..member };
+            let number = member.cover_number + 1;
+            let member = Member { cover, cover_number: number, ..member };
             record.count(&member);
             self.txn.put(key, encode(&member)?);
-            self.send_to_page(page, Message::Cover { page, membership_number, group, content, by });
+            self.send_to_page(page, Message::Cover { page, membership_number, number, content, by });
         }
         record.uncovered = !last || record.cover_changes != changes;
         self.put_active(group, record)
@@ -42,7 +44,7 @@ impl Machine<'_, '_> {
     pub(super) fn cover_told(
         &mut self,
         (page, membership_number): (PageId, u32),
-        group: GroupId,
+        number: u32,
         content: ContentHash,
         by: Option<Kept>,
     ) -> Result<(), StoreError> {
@@ -50,13 +52,14 @@ impl Machine<'_, '_> {
         let is_current = record.membership_number == membership_number;
         let State::Content(state) = &mut record.state else { return self.give_back(page, record) };
         let membership = state.membership.as_mut().filter(|membership| {
-            // From a larger id it is an old message that was overtaken, as with the winner.
-            is_current && group <= membership.group && membership.content == content && membership.dissimilar
+            // What was told before may come after, by way of another group.
+            is_current
+                && number > membership.cover_number
+                && membership.content == content
+                && membership.dissimilar
         });
-        match membership {
-            Some(membership) if membership.covered_by != by => membership.covered_by = by,
-            _ => return self.give_back(page, record),
-        }
+        let Some(membership) = membership else { return self.give_back(page, record) };
+        (membership.covered_by, membership.cover_number) = (by, number);
         self.put(page, record)
     }
 }
@@ -82,6 +85,8 @@ impl Member {
                 && before.content == self.content
         };
         let cover = before.filter(is_same).map_or(Cover::Untold, |before| before.cover);
-        Self { cover, ..self }
+        let told = before.filter(|before| before.membership_number == self.membership_number);
+        let cover_number = told.map_or(0, |before| before.cover_number).max(self.cover_number);
+        Self { cover, cover_number, ..self }
     }
 }

@@ -38,6 +38,7 @@ impl Machine<'_, '_> {
             has_inbound_redirects: record.inbound_redirects > 0,
             dissimilar: membership.dissimilar,
             cover: Cover::Untold,
+            cover_number: membership.cover_number,
         };
         self.send(group.shard(), Message::Enroll { group, page, member, via, uncompared });
     }

@@ -193,7 +193,7 @@ impl Machine<'_, '_> {
         let meta = self.meta();
         meta.groups_minted += 1;
         let number = meta.groups_minted << 32;
-        Group { changes: number, losses: number, dirty: true, ..Group::new() }
+        Group { changes: number, losses: number, cover_changes: number, dirty: true, ..Group::new() }
     }
 
     /// A page asks where its messages arrive: here, or further on.

@@ -184,7 +184,8 @@ pub(crate) enum Message {
     Cover {
         page: PageId,
         membership_number: u32,
-        group: GroupId,
+        /// Counts what the page is told under this membership: of two groups that merge, the one may overtake the other.
+        number: u32,
         content: ContentHash,
         by: Option<Kept>,
     },

@@ -291,8 +291,8 @@ impl<'s, 'm> Machine<'s, 'm> {
             Message::Assign { page, membership_number, group, winner, search_again } => {
                 self.assigned(page, membership_number, group, winner, search_again)
             }
-            Message::Cover { page, membership_number, group, content, by } => {
-                self.cover_told((page, membership_number), group, content, by)
+            Message::Cover { page, membership_number, number, content, by } => {
+                self.cover_told((page, membership_number), number, content, by)
             }
             Message::Dissimilar { group, page, membership_number, dissimilar } => {
                 self.reported(group, page, membership_number, dissimilar)

@@ -330,6 +330,7 @@ impl Machine<'_, '_> {
                 resolving: Resolving::No,
                 dissimilar: false,
                 covered_by: None,
+                cover_number: 0,
             });
         }
         self.enroll(page, record, via, false);

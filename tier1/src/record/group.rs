@@ -106,6 +106,8 @@ pub(crate) struct Member {
     pub(crate) dissimilar: bool,
     /// What the page was told of its cover; of one that is like the winner nothing.
     pub(crate) cover: Cover,
+    /// How often it was told under this membership, in whatever group.
+    pub(crate) cover_number: u32,
 }
 
 /// What a member that differs from the winner was told.

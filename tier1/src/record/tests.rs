@@ -17,6 +17,7 @@ fn a_message_overtakes_only_a_question_that_is_under_way() {
             verdict: None,
             resolving,
             covered_by: None,
+            cover_number: 0,
             dissimilar: false,
         };
         membership.message_sent();

@@ -4,7 +4,7 @@
 //! links which has not come yet; they would search and come again, and make their groups owe the next one: a long chain would
 //! not come to rest. Where something is always on its way, a group waits for some seconds, and the longer the more often.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use doppel_model::GroupId;
@@ -20,6 +20,9 @@ const REST_MAX: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
+/// Groups that are looked at for the next work at a time: the writer's thread does it.
+const LOOKS_MAX: usize = 256;
+
 /// Groups in the order in which they came to owe it, so that a group that is marked again and again does not keep the others
 /// waiting.
 #[derive(Default)]
@@ -27,6 +30,8 @@ pub(super) struct GroupWork {
     waiting: Queue<GroupId>,
     under_way: HashSet<GroupId>,
     turns: HashMap<GroupId, Turn>,
+    /// When the turns ended, in order: those of before [`PATIENCE_MAX`] are forgotten.
+    ended: VecDeque<(Instant, GroupId)>,
 }
 
 /// The turn of a group that waits, or had its work not long ago.
@@ -70,7 +75,8 @@ impl GroupWork {
         self.waiting.contains(&group) || self.under_way.contains(&group)
     }
 
-    /// Begins work, so that at most so many groups have it, and not for those that something else comes first for.
+    /// Begins work, so that at most so many groups have it. A group that something else comes first for waits for that as
+    /// long as it has patience.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -79,12 +85,13 @@ impl GroupWork {
         waits: impl Fn(GroupId) -> bool,
     ) -> Vec<GroupId> {
         let mut begun = Vec::new();
-        for _ in 0..self.waiting.len() {
+        for _ in 0..self.waiting.len().min(LOOKS_MAX) {
             if self.under_way.len() >= at_once_max {
                 break;
             }
             let Some(group) = self.waiting.pop() else { break };
-            if self.under_way.contains(&group) || !self.is_due(group, now, urgency) || waits(group) {
+            let gives_way = || waits(group) && !self.is_impatient(group, now);
+            if self.under_way.contains(&group) || !self.is_due(group, now, urgency) || gives_way() {
                 // Its turn comes later.
                 self.waiting.push(group);
                 continue;
@@ -104,6 +111,7 @@ impl GroupWork {
             turn.ended = Some(now);
             turn.rests_until = now.checked_add(rest).filter(|_| took > SHORT);
             turn.patience = turn.patience.saturating_mul(2).min(PATIENCE_MAX);
+            self.ended.push_back((now, group));
         }
         self.forget(now);
     }
@@ -111,17 +119,23 @@ impl GroupWork {
     fn is_due(&self, group: GroupId, now: Instant, Urgency { quiet, hurry }: Urgency) -> bool {
         let Some(turn) = self.turns.get(&group) else { return true };
         let has_rested = hurry || turn.rests_until.is_none_or(|until| until <= now);
-        has_rested && (quiet || now.duration_since(turn.since) >= turn.patience)
+        has_rested && (quiet || self.is_impatient(group, now))
     }
 
-    /// Forgets the turns of groups that owe nothing.
+    fn is_impatient(&self, group: GroupId, now: Instant) -> bool {
+        self.turns.get(&group).is_none_or(|turn| now.duration_since(turn.since) >= turn.patience)
+    }
+
+    /// Forgets the turns that ended long ago. One that goes on is left to its end.
     fn forget(&mut self, now: Instant) {
-        let Self { waiting, under_way, turns } = self;
-        // Not every time: it looks at all of them.
-        if turns.len() > 2 * (waiting.len() + under_way.len()) + 1_000 {
-            turns.retain(|group, turn| {
-                waiting.contains(group) || under_way.contains(group) || !turn.is_over(now)
-            });
+        while let Some((ended, group)) =
+            self.ended.front().copied().filter(|(ended, _)| now.duration_since(*ended) > PATIENCE_MAX)
+        {
+            self.ended.pop_front();
+            let is_last = self.turns.get(&group).is_some_and(|turn| turn.ended == Some(ended));
+            if is_last && !self.owes(group) {
+                self.turns.remove(&group);
+            }
         }
     }
 }
@@ -180,6 +194,41 @@ mod tests {
         work.push(group(1), now);
         assert_eq!(begin(&mut work, now + Duration::from_secs(3), QUIET), []);
         assert_eq!(begin(&mut work, now + Duration::from_secs(4), QUIET), [group(1)]);
+    }
+
+    #[test]
+    fn other_work_comes_first_as_long_as_a_group_has_patience() {
+        let (mut work, now) = (GroupWork::default(), Instant::now());
+        work.push(group(1), now);
+        assert_eq!(work.begin(now, 10, QUIET, |_| true), []);
+        assert_eq!(work.begin(now + PATIENCE, 10, QUIET, |_| true), [group(1)]);
+    }
+
+    #[test]
+    fn every_group_is_looked_at_within_some_turns() {
+        let (mut work, now) = (GroupWork::default(), Instant::now());
+        let groups = 3 * LOOKS_MAX as u64;
+        (0..groups).for_each(|number| work.push(group(number), now));
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            found.extend(work.begin(now, usize::MAX, QUIET, |other| other != group(groups - 1)));
+        }
+        assert_eq!(found, [group(groups - 1)]);
+    }
+
+    #[test]
+    fn turns_are_forgotten_in_time() {
+        let (mut work, now) = (GroupWork::default(), Instant::now());
+        for number in 0..100 {
+            work.push(group(number), now);
+            assert_eq!(begin(&mut work, now, QUIET), [group(number)]);
+            work.end(group(number), Duration::ZERO, now);
+        }
+        let later = now + PATIENCE_MAX + Duration::from_secs(1);
+        work.push(group(7), later);
+        assert_eq!(begin(&mut work, later, QUIET), [group(7)]);
+        work.end(group(7), Duration::ZERO, later);
+        assert_eq!((work.turns.len(), work.ended.len()), (1, 1));
     }
 
     #[test]

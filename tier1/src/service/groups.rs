@@ -18,7 +18,12 @@ fn summary(group: GroupId, record: &GroupRecord) -> GroupSummary {
             state: GroupState::Active,
             members: record.members,
             dissimilar: record.dissimilar,
-            secondaries: record.secondaries,
+            // All pages of a group in quarantine are kept.
+            secondaries: if record.quarantined {
+                record.members.saturating_sub(1)
+            } else {
+                record.secondaries
+            },
             uncovered: record.owes_cover(),
             winner: record.winner.as_ref().map(|(_, member)| member.rank.url.clone()),
             dirty: record.dirty,

@@ -92,6 +92,7 @@ fn compared(number: u8, group: GroupId, winner: (&str, u8), similar: bool) -> St
         resolving: Resolving::No,
         dissimilar: false,
         covered_by: None,
+        cover_number: 0,
     };
     State::Content(ContentState { membership: Some(membership), ..state })
 }
@@ -110,6 +111,7 @@ fn group_row(group: GroupId, winner: &str, number: u8, quarantined: bool) -> Wri
         has_inbound_redirects: false,
         dissimilar: false,
         cover: Cover::Untold,
+        cover_number: 0,
     };
     let record = GroupRecord::Active(GroupRow {
         winner: Some((url(winner).id(), member)),

@@ -394,3 +394,39 @@ fn a_member_that_comes_before_its_group_and_is_put_out_is_missed() {
     world.settle();
     world.check();
 }
+
+#[test]
+fn what_a_page_is_told_of_its_cover_is_numbered_across_groups() {
+    let mut world = World::new(1, 1);
+    let other = world.copies(2, 1)[0];
+    let names: Vec<String> = (1..=4).map(|n| format!("http://h/{}", "x".repeat(n))).collect();
+    for (name, k) in names.iter().zip(17..) {
+        world.give(name, k);
+        world.compare_all();
+    }
+    world.settle();
+    let (page, kept) = (PageId::of(&names[3]), PageId::of(&names[2]));
+    let (small, large) = (world.group(other), world.group(page));
+    assert!(small < large);
+    let row =
+        |world: &World, group| read::<Member>(&world.store, &key::member(group, page)).unwrap().unwrap();
+    let told = |world: &World| {
+        let record = world.record(page).unwrap();
+        record.content().unwrap().membership.clone().unwrap().covered_by
+    };
+    let by = told(&world);
+    assert_eq!(by.as_ref().map(|by| by.page), Some(kept));
+    let number = row(&world, large).cover_number;
+    assert!(number > 0);
+    let evidence = evidence(&world, other, page);
+    world.receive(large.shard(), Message::Merge { group: large, into: small, evidence });
+    world.commit(Vec::new(), usize::MAX);
+    assert_eq!((world.group(page), row(&world, small).cover_number), (small, number));
+    // What the merged group said last comes when the page knows the survivor, and then what it had said before.
+    let (_, membership_number, content) = world.named(page);
+    for (number, by) in [(number + 1, None), (number, by)] {
+        let shard = world.shards.owner(page);
+        world.receive(shard, Message::Cover { page, membership_number, number, content, by });
+        assert_eq!(told(&world), None);
+    }
+}
