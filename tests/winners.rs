@@ -197,3 +197,75 @@ fn backups_and_checks_know_the_rules() {
     server.flush();
     assert_eq!(server.status(OLD)["winner"], AUSTRIAN, "the shortest that is left");
 }
+
+/// The pages of a chain: each is near the next and no other, and the first was seen first.
+fn chain() -> Vec<Value> {
+    let words = text(9, 400);
+    let page = |step: usize| {
+        let host = if step == 4 { "chain.de" } else { "chain.example" };
+        let text = words[12 * step..12 * step + 200].join(" ");
+        json!({"url": format!("http://{host}/{step}"), "text": text, "fetched_at": format!("2024-05-{:02}T00:00:00Z", step + 1)})
+    };
+    (0..6).map(page).collect()
+}
+
+#[test]
+fn in_a_chain_every_other_page_is_kept_and_a_probe_says_so() {
+    let place = Place::new();
+    let server = Server::start(&place.data(), &[]);
+    let pages = chain();
+    let url = |step: usize| pages[step]["url"].as_str().unwrap();
+    server.push(&pages);
+    server.flush();
+    for (step, page) in pages.iter().enumerate() {
+        let (kept, probe) = (step / 2 * 2, server.post_json("/v1/probe", &json!({"text": page["text"]})));
+        assert_eq!(
+            (&probe["status"], &probe["duplicate_of"]),
+            (&json!("duplicate"), &json!(url(kept))),
+            "{step}"
+        );
+        let advice = server.status(url(step));
+        let status = [["winner", "secondary"][usize::from(step > 0)], "duplicate"][step % 2];
+        assert_eq!((&advice["status"], &advice["winner"]), (&json!(status), &json!(url(0))), "{step}");
+        // The page of the market is not near what the winner stands for, so the usual page stands before this one.
+        let german = server.ask("/v1/status", &[("url", url(step)), ("market", "de")]);
+        assert_eq!((&german["duplicate_of"], &german["rule"]), (&advice["duplicate_of"], &advice["rule"]));
+        assert!(german["note"].as_str().unwrap().starts_with(url(4)), "{german}");
+    }
+    let group = server.status(url(0))["group"].as_str().unwrap().to_owned();
+    let before = meaning(&server.export());
+    run_ok(["repair", "--server", &server.url, &group]);
+    server.flush();
+    assert_eq!(meaning(&server.export()), before);
+    let sizes = run_ok(["report", "groups", "--server", &server.url]);
+    assert!(sizes.contains("most pages kept beside the winner") && sizes.contains("2 of 6"), "{sizes}");
+}
+
+/// Whatever has been found out of it by then: nobody is told to drop a page for one that is not kept any more.
+#[test]
+fn export_and_groups_name_only_pages_that_are_kept_at_that_moment() {
+    let place = Place::new();
+    let server = Server::start(&place.data(), &[]);
+    let pages = chain();
+    let url = |step: usize| pages[step]["url"].as_str().unwrap();
+    for round in 0..20 {
+        server.push(&pages);
+        server.flush();
+        let group = server.status(url(2))["group"].as_str().unwrap().to_owned();
+        let gone = if round % 2 == 0 { url(2) } else { url(0) };
+        let listed = |server: &Server| match round % 4 {
+            0 | 1 => lines_of(&server.export()),
+            _ => server.ask(&format!("/v1/groups/{group}"), &[])["pages"].as_array().unwrap().clone(),
+        };
+        match round % 3 {
+            0 => drop(server.delete("/v1/pages", &[("url", gone)])),
+            1 => drop(server.push(&[json!({"url": gone, "text": text(round, 100).join(" ")})])),
+            _ => drop(server.push(&[json!({"url": gone, "redirect_to": "http://elsewhere.example/"})])),
+        }
+        let lines = listed(&server);
+        let stale = lines.iter().find(|line| line["status"] == "duplicate" && line["duplicate_of"] == gone);
+        assert_eq!(stale, None, "round {round}: {gone} is not what it was");
+        server.flush();
+        server.post_json("/v1/purge", &json!({"url": gone}));
+    }
+}

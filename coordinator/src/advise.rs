@@ -10,11 +10,11 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    Compared, GroupState, GroupSummary, Market, PageView, Rank, Rule, Status, Tier1Api, Tier1Error,
-    WinnerOrder,
+    Compared, GroupState, GroupSummary, Line, Market, MemberView, PageView, Rank, Rule, Status, Tier1Api,
+    Tier1Error, WinnerOrder,
 };
 
-use crate::limits::{ADVICE_ATTEMPTS, FORWARDS, REDIRECTS};
+use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
 use crate::market::MarketWinners;
 
 /// Gives advice on the present records.
@@ -60,6 +60,11 @@ impl<'a> Advisor<'a> {
         Self { tier1, policy, winners, market }
     }
 
+    /// Looks at all members of all groups for a market, however many they are together.
+    pub(crate) fn unlimited(self) -> Self {
+        Self { market: self.market.map(MarketWinners::unlimited), ..self }
+    }
+
     /// Advice about a page on record.
     pub(crate) fn advise(&mut self, url: &PageUrl) -> Result<Advice, Tier1Error> {
         let mut safe = Advice::unknown(url.to_string());
@@ -72,6 +77,23 @@ impl<'a> Advisor<'a> {
             safe.status = Status::Secondary;
         }
         Ok(safe)
+    }
+
+    /// The line of a page as it is at this moment, for a market if there is one: what is on record of a duplicate may be
+    /// over, and is told to the page later. None when the page is not live any more.
+    pub(crate) fn present(&mut self, line: Line) -> Result<Option<Line>, Tier1Error> {
+        let is_verified = self.market.is_none() && line.status != Status::Duplicate;
+        if is_verified || line.group.is_none() {
+            return Ok(Some(line));
+        }
+        let known = if self.market.is_none() { self.tier1.known_advice(&line.url) } else { None };
+        let advice = known.map_or_else(|| self.advise(&line.url), Ok)?;
+        let Advice { status, group, winner, duplicate_of, similarity, reason, .. } = advice;
+        if matches!(status, Status::Unknown | Status::Dead) {
+            return Ok(None);
+        }
+        let group = group.and_then(|group| group.parse().ok());
+        Ok(Some(Line { url: line.url, status, group, winner, duplicate_of, similarity, reason }))
     }
 
     /// Advice from records that are read one after the other; none when one changed meanwhile.
@@ -94,6 +116,7 @@ impl<'a> Advisor<'a> {
                 self.say(&mut advice, &view.rank, standing, &winner)?;
             }
             Some(None) => return Ok(None),
+            Some(Some(target)) if target.line.status == Status::Pending => advice.status = Status::Pending,
             Some(Some(target)) => {
                 let Some((kept, rule)) = self.kept(target, &winner)? else { return Ok(None) };
                 (advice.status, advice.duplicate_of, advice.rule) = (Status::Duplicate, Some(kept), rule);
@@ -110,7 +133,7 @@ impl<'a> Advisor<'a> {
         standing: Standing,
         winner: &Winner,
     ) -> Result<(), Tier1Error> {
-        let rule = |before: &Rank| Some(self.rule(before, rank));
+        let rule = |before: &Rank| Some(self.rule(before, rank, winner));
         match standing {
             Standing::Winner => advice.status = Status::Winner,
             Standing::Secondary => {
@@ -150,15 +173,16 @@ impl<'a> Advisor<'a> {
         Ok(self.standing(&page, winner)?.map(|standing| match standing {
             Standing::Winner | Standing::Secondary => (page.rank.url, None),
             Standing::Duplicate(of) => {
-                let rule = self.rule(&of.rank, &page.rank);
+                let rule = self.rule(&of.rank, &page.rank, winner);
                 (of.rank.url, Some(rule))
             }
         }))
     }
 
-    /// The rule by which a page stands before another.
-    fn rule(&self, first: &Rank, second: &Rank) -> Rule {
-        let market = self.market.as_ref().map(MarketWinners::market);
+    /// The rule by which a page stands before another. The market counts where the page stands for the winner in it.
+    fn rule(&self, first: &Rank, second: &Rank, winner: &Winner) -> Rule {
+        let is_preferred = first.url == winner.url && winner.url != winner.usual;
+        let market = self.market.as_ref().filter(|_| is_preferred).map(MarketWinners::market);
         self.winners.compare(first, second, market).1
     }
 
@@ -205,13 +229,17 @@ impl<'a> Advisor<'a> {
         })))
     }
 
-    /// Whether a page is a duplicate of another; none when a content has changed meanwhile.
+    /// Whether a page is a duplicate of another, which is none of anybody's while it is pending; none when a content has
+    /// changed meanwhile.
     fn duplicate_of(
         &self,
         page: &PageView,
         other: &PageUrl,
     ) -> Result<Option<Option<DuplicateOf>>, Tier1Error> {
         let Some(other) = self.view(other)? else { return Ok(None) };
+        if other.line.status == Status::Pending {
+            return Ok(Some(None));
+        }
         let (Some(content), Some(other_content)) = (page.content, other.content) else { return Ok(None) };
         let told = Compared { page: other.rank.url.id(), content: other_content };
         // A duplicate on record was verified on these very contents.
@@ -225,6 +253,35 @@ impl<'a> Advisor<'a> {
         let comparison = self.policy.compare(&a, &b);
         let similarity = Some(comparison.jaccard());
         Ok(Some(comparison.similar.then_some(DuplicateOf { rank: other.rank, similarity })))
+    }
+
+    /// The first `most` kept pages of a group for which `wanted` holds, in the winner order, of the first
+    /// [`EXPLAINED_MEMBERS`] members. None where the group is quarantined: there all pages are kept.
+    pub(crate) fn kept_pages(
+        &self,
+        group: GroupId,
+        most: usize,
+        wanted: impl Fn(&Rank) -> bool,
+    ) -> Result<Vec<PageView>, Tier1Error> {
+        let mut kept: Vec<PageView> = Vec::new();
+        let (mut after, mut seen) = (None, 0);
+        while seen < EXPLAINED_MEMBERS {
+            let view = self.tier1.group(group, after, LIST, false)?;
+            let Some(view) = view.filter(|view| !view.summary.quarantined) else { break };
+            seen += view.members.len();
+            let is_kept =
+                |member: &&MemberView| matches!(member.line.status, Status::Winner | Status::Secondary);
+            let ids: Vec<PageId> =
+                view.members.iter().filter(is_kept).map(|member| member.line.url.id()).collect();
+            kept.extend(self.tier1.pages(&ids)?.into_iter().flatten().filter(|page| wanted(&page.rank)));
+            kept.sort_by(|a, b| self.winners.compare(&a.rank, &b.rank, None).0);
+            kept.truncate(most);
+            after = view.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(kept)
     }
 
     /// The winner of a group or of what it was merged into; none when that is not known at this moment.

@@ -21,7 +21,6 @@ use crate::group_report::GroupReport;
 use crate::history::History;
 use crate::ingest::Ingest;
 use crate::limits::{BACKUPS, HEAVY_CALLS, HISTORY_STEP, Limits, PLANNERS, REPAIRS, SAMPLES};
-use crate::market::MarketWinners;
 use crate::memory::{BodyMemory, Share};
 use crate::metrics::{self, Metrics};
 use crate::problem::Problem;
@@ -206,11 +205,6 @@ impl App {
     /// Advice on the present records, with the winners of a market where one is asked for.
     pub(crate) fn advisor<'a>(&'a self, market: Option<&'a Market>) -> Advisor<'a> {
         Advisor::new(&*self.0.tier1, self.0.policy, self.0.winners, market)
-    }
-
-    /// The pages that stand for groups in a market.
-    pub(crate) fn market_winners<'a>(&'a self, market: &'a Market) -> MarketWinners<'a> {
-        MarketWinners::new(&*self.0.tier1, self.0.policy, self.0.winners, market)
     }
 
     pub(crate) fn tier1(&self) -> &dyn Tier1Api {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use doppel_model::PageUrl;
 use doppel_model::pairwise::{Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, PageUrl};
 use doppel_protocol::answer::{Advice, Content, Examples, Explanation, KeptBefore, Measures, Side};
-use doppel_protocol::{MemberView, PageView, Rank, Rule, Status, words};
+use doppel_protocol::{PageView, Rank, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{Query, page_url};
-use crate::limits::{EXAMPLES, EXPLAINED_MEMBERS, KEPT_BEFORE, LIST};
+use crate::limits::{EXAMPLES, KEPT_BEFORE};
 use crate::problem::Problem;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -97,31 +97,12 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
 /// The kept pages of a page's group that precede it, in the winner order, and how it compares with them.
 fn kept_before(app: &App, page: &PageView, signature: &Signature) -> Result<Vec<KeptBefore>, Problem> {
     let Some(group) = page.line.group else { return Ok(Vec::new()) };
-    let mut kept: Vec<(Rank, Rule)> = Vec::new();
-    let (mut after, mut seen) = (None, 0);
-    while seen < EXPLAINED_MEMBERS {
-        let Some(view) = app.tier1().group(group, after, LIST, false)? else { break };
-        seen += view.members.len();
-        let is_kept = |member: &&MemberView| {
-            matches!(member.line.status, Status::Winner | Status::Secondary)
-                && member.line.url != page.rank.url
-        };
-        let ids: Vec<PageId> =
-            view.members.iter().filter(is_kept).map(|member| member.line.url.id()).collect();
-        for other in app.tier1().pages(&ids)?.into_iter().flatten() {
-            let (order, rule) = app.winners().compare(&other.rank, &page.rank, None);
-            kept.extend(order.is_lt().then_some((other.rank, rule)));
-        }
-        // The first ones are enough.
-        kept.sort_by(|(a, _), (b, _)| app.winners().compare(a, b, None).0);
-        kept.truncate(KEPT_BEFORE);
-        after = view.next;
-        if after.is_none() {
-            break;
-        }
-    }
+    let before = |rank: &Rank| app.winners().compare(rank, &page.rank, None);
+    let is_before = |rank: &Rank| rank.url != page.rank.url && before(rank).0.is_lt();
+    let kept = app.advisor(None).kept_pages(group, KEPT_BEFORE, is_before)?;
     let mut compared = Vec::with_capacity(kept.len());
-    for (rank, rule) in kept {
+    for PageView { rank, .. } in kept {
+        let (_, rule) = before(&rank);
         let Some(other) = app.tier1().signature(rank.url.id())? else { continue };
         let comparison = app.policy().compare(signature, &other);
         let (similarity, duplicate) = (comparison.jaccard(), comparison.similar);

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use doppel_protocol::answer::ExportLine;
-use doppel_protocol::{Scan, Tier1Api, Tier1Error};
+use doppel_protocol::{Line, Scan, Tier1Api, Tier1Error};
 
+use crate::advise::Advisor;
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
 use crate::market::MarketWinners;
 use crate::problem::Problem;
@@ -45,37 +46,42 @@ pub(crate) struct Collected {
     summary: ExportSummary,
 }
 
-/// Writes every live page as a JSON line with `url`, `status`, `group`, `winner`, `duplicate_of` and `similarity`, in byte
-/// order of the URLs, as they are for a market if there is one. What does not fit in memory is sorted in the system's directory of temporary files.
+/// Writes every live page of a collection at rest as a JSON line with `url`, `status`, `group`, `winner`, `duplicate_of` and
+/// `similarity`, in byte order of the URLs, as they are for a market if there is one. What does not fit in memory is sorted in
+/// the system's directory of temporary files.
 ///
 /// # Errors
 /// When tier 1 cannot be read, the temporary files or `out` cannot be written.
 pub fn write_export(
     tier1: &dyn Tier1Api,
-    market: Option<&mut MarketWinners<'_>>,
+    mut market: Option<&mut MarketWinners<'_>>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, ExportError> {
-    Collected::from(tier1, &std::env::temp_dir(), market)?.write(out)
+    let mut as_at_rest = |line| match &mut market {
+        Some(market) => market.apply(line).map(Some),
+        None => Ok(Some(line)),
+    };
+    Collected::from(tier1, &std::env::temp_dir(), &mut as_at_rest)?.write(out)
 }
 
+/// What is exported of a page; none where it is left out.
+type Shown<'s> = dyn FnMut(Line) -> Result<Option<Line>, Tier1Error> + 's;
+
 impl Collected {
-    /// Reads all pages, as they are for a market if there is one; what does not fit in memory is sorted in files in
-    /// `temp_dir`, which have no names.
-    pub(crate) fn from(
-        tier1: &dyn Tier1Api,
-        temp_dir: &Path,
-        mut market: Option<&mut MarketWinners<'_>>,
-    ) -> Result<Self, ExportError> {
+    /// Reads all pages while the collection changes: each is told as the advisor would.
+    pub(crate) fn present(advisor: &mut Advisor<'_>, temp_dir: &Path) -> Result<Self, ExportError> {
+        Self::from(advisor.tier1, temp_dir, &mut |line| advisor.present(line))
+    }
+
+    /// Reads all pages; what does not fit in memory is sorted in files in `temp_dir`, which have no names.
+    fn from(tier1: &dyn Tier1Api, temp_dir: &Path, shown: &mut Shown<'_>) -> Result<Self, ExportError> {
         let spill = |source| ExportError::Spill { dir: temp_dir.to_owned(), source };
         let mut sorter = Sorter::new(temp_dir, EXPORT_CHUNK_BYTES, EXPORT_RUNS);
         let mut pages = 0;
         // What changes during the scan comes after this in the feed.
         let cursor = tier1.cursor()?;
         for line in Scan::new(tier1) {
-            let mut line = line?;
-            if let Some(market) = &mut market {
-                line = market.apply(line)?;
-            }
+            let Some(line) = shown(line?)? else { continue };
             pages += 1;
             let written = sorter.push(line.url.as_str().as_bytes(), |out| {
                 serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;

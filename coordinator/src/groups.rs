@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::GroupId;
 use doppel_protocol::answer::{Group, GroupList, GroupPage, Member};
-use doppel_protocol::{GroupFilter, GroupPosition};
+use doppel_protocol::{GroupFilter, GroupPosition, MemberView};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::advise::follow;
 use crate::app::App;
-use crate::extract::{self, GroupPath, Query, market, number, page_url};
+use crate::extract::{self, GroupPath, Query, market, number};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
 
@@ -90,15 +90,17 @@ pub(crate) async fn get(
     app.blocking(move |app| {
         let Some(view) = app.tier1().group(id, after, limit, true)? else { return Err(no_group(id)) };
         let mut group = Group::from(view.summary);
-        let mut members = view.members;
-        if let Some(market) = &market {
-            let mut winners = app.market_winners(market);
-            for member in &mut members {
-                member.line = winners.apply(member.line.clone())?;
-            }
-            if let Some(usual) = group.winner.as_deref().map(|url| page_url("winner", url)).transpose()? {
-                group.winner = Some(winners.winner(id, &usual)?.url.into());
-            }
+        let mut advisor = app.advisor(market.as_ref());
+        let mut members = Vec::with_capacity(view.members.len());
+        for MemberView { line, content } in view.members {
+            let line = advisor.present(line)?;
+            members.extend(line.map(|line| MemberView { line, content }));
+        }
+        if market.is_some()
+            && group.merged_into.is_none()
+            && let Some(winner) = advisor.winner(id)?
+        {
+            group.winner = Some(winner.url.into());
         }
         if group.merged_into.is_some()
             && let Some(survivor) = follow(app.tier1(), id)?

@@ -106,7 +106,7 @@ pub const STATUS_URLS_AT_ONCE: usize = 64;
 /// Members that one `POST /v1/status` looks at for market winners, all groups together.
 pub const MARKET_MEMBERS_TOTAL: usize = 50_000;
 
-/// Members of a group that an explanation looks at.
+/// Members of a group that an explanation or a probe looks at.
 pub const EXPLAINED_MEMBERS: usize = 10_000;
 
 /// Kept pages of a group that an explanation compares a page with.
@@ -117,6 +117,9 @@ pub const MARKET_GROUPS: usize = 100_000;
 
 /// Partners of a probe that are looked at, the most similar first.
 pub const PROBE_PARTNERS: usize = 64;
+
+/// Kept pages of a group that a probe is compared with, the first in the winner order.
+pub const PROBE_KEPT: usize = 1_000;
 
 /// Forwards followed from a merged group. A chain grows by one for each later merge of the survivor
 /// into an older group, while members are still being transferred.

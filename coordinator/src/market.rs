@@ -18,7 +18,8 @@ pub struct MarketWinners<'a> {
     policy: Policy,
     winners: WinnerOrder,
     market: &'a Market,
-    chosen: HashMap<GroupId, Choice>,
+    /// By group and usual winner.
+    chosen: HashMap<(GroupId, PageUrl), Choice>,
     members_left: usize,
 }
 
@@ -58,14 +59,14 @@ impl<'a> MarketWinners<'a> {
     /// # Errors
     /// When tier 1 cannot be read.
     pub fn winner(&mut self, group: GroupId, usual: &PageUrl) -> Result<Choice, Tier1Error> {
-        if let Some(chosen) = self.chosen.get(&group) {
+        if let Some(chosen) = self.chosen.get(&(group, usual.clone())) {
             return Ok(chosen.clone());
         }
         let chosen = self.choose(group, usual)?;
         if self.chosen.len() >= MARKET_GROUPS {
             self.chosen.clear();
         }
-        self.chosen.insert(group, chosen.clone());
+        self.chosen.insert((group, usual.clone()), chosen.clone());
         Ok(chosen)
     }
 
@@ -75,8 +76,8 @@ impl<'a> MarketWinners<'a> {
         Self { members_left: usize::MAX, ..self }
     }
 
-    /// What a page is for the market: where another page takes the place of the winner, the winner and its duplicates name
-    /// that one.
+    /// What a page of a collection at rest is for the market: where another page takes the place of the winner, the winner and
+    /// its duplicates name that one.
     ///
     /// # Errors
     /// When tier 1 cannot be read.

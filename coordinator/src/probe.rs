@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, PageUrl};
 use doppel_protocol::answer::Advice;
-use doppel_protocol::{Body, PageView, Pair, Status, Submission, Tier1Error, Tier2Api, Unresolved};
+use doppel_protocol::{Body, PageView, Pair, Rank, Status, Submission, Tier1Error, Tier2Api, Unresolved};
 
 use crate::advise::{Advisor, Winner, name};
-use crate::limits::{ADVICE_ATTEMPTS, PROBE_PARTNERS};
+use crate::limits::{ADVICE_ATTEMPTS, PROBE_KEPT, PROBE_PARTNERS};
 use crate::problem::Problem;
 
 /// A page that the probe is near, and what tier 2 found of the two.
@@ -71,7 +71,7 @@ impl Advisor<'_> {
                         continue;
                     }
                     name(&mut found, &winner);
-                    self.place(&mut found, signature, &winner, own, &partners)?;
+                    self.place(&mut found, signature, &winner, own)?;
                 }
                 None if own == Some(&view.rank.url) => continue,
                 None if view.line.status == Status::Unique => {
@@ -97,7 +97,6 @@ impl Advisor<'_> {
         signature: &Signature,
         winner: &Winner,
         own: Option<&PageUrl>,
-        partners: &[Partner],
     ) -> Result<(), Tier1Error> {
         if own == Some(&winner.usual) || own == Some(&winner.url) {
             advice.status = Status::Winner;
@@ -115,14 +114,13 @@ impl Advisor<'_> {
             become_duplicate(advice, url, similarity);
             return Ok(());
         }
-        let secondary = partners.iter().filter(|(_, view)| {
-            view.line.status == Status::Secondary
-                && view.line.group.map(|group| group.to_string()) == advice.group
-                && own != Some(&view.rank.url)
-        });
-        let first = secondary.min_by(|(_, a), (_, b)| self.winners.compare(&a.rank, &b.rank, None).0);
-        if let Some((pair, view)) = first {
-            become_duplicate(advice, &view.rank.url, jaccard(signature, pair));
+        // Tier 2 leaves partners out that are linked to those it reports, so all kept pages are asked.
+        let is_other = |rank: &Rank| own != Some(&rank.url) && rank.url != winner.usual;
+        for PageView { rank, .. } in self.kept_pages(winner.group, PROBE_KEPT, is_other)? {
+            if let Some(similarity) = self.similarity(signature, &rank.url)? {
+                become_duplicate(advice, &rank.url, similarity);
+                break;
+            }
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(crate) struct StatusQuery {
 
 /// What is this page?
 ///
-/// `duplicate` is verified on the present contents of the page and the winner; every other status means:
+/// `duplicate` is verified on the present contents of the page and of the one in `duplicate_of`; every other status means:
 /// keep the page.
 #[utoipa::path(
     get, path = "/v1/status", tag = "advice", params(StatusQuery),

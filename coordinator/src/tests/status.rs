@@ -124,6 +124,27 @@ async fn a_recorded_verification_counts_only_for_the_same_contents() {
 }
 
 #[tokio::test]
+async fn what_a_pending_page_would_cover_is_kept_and_what_leads_there_is_pending() {
+    let door = group().await;
+    door.tiers.state().page("http://w/").view.line.status = Status::Pending;
+    for (url, status) in
+        [("http://near/copy", "secondary"), ("http://r/near", "duplicate"), ("http://r/winner", "pending")]
+    {
+        assert_eq!(door.status(url).await["status"], status, "{url}");
+    }
+    // All who ask for many pages are told the same.
+    let group = door.tiers.state().group_of("http://w/");
+    let listed = door.get(&format!("/v1/groups/{group}")).await.json();
+    let exported = door.get("/v1/export").await.lines();
+    for pages in [listed["pages"].as_array().unwrap(), &exported] {
+        let of = |url: &str| pages.iter().find(|page| page["url"] == url).unwrap();
+        assert_eq!(of("http://near/copy")["status"], "secondary");
+        assert_eq!(of("http://r/winner")["status"], "pending");
+        assert_eq!(of("http://r/near")["duplicate_of"], "http://near/copy");
+    }
+}
+
+#[tokio::test]
 async fn a_new_winner_is_compared_at_once() {
     let door = group().await;
     {

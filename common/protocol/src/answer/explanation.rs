@@ -34,7 +34,8 @@ pub struct Side {
     /// The content that is compared.
     pub content: Option<Content>,
     /// The kept pages of its group that precede it in the winner order, the first 20 of them: a page is a duplicate of the
-    /// first that it is near, and kept if it is near none. Empty for a winner, and for a page in no group.
+    /// first that it is near, and kept if it is near none. Empty for a winner, for a page in no group, and
+    /// in a group in quarantine, where all are kept.
     pub kept_before: Vec<KeptBefore>,
 }
 

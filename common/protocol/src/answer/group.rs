@@ -18,7 +18,8 @@ pub struct Group {
     pub members: u64,
     /// Members found dissimilar to the winner.
     pub dissimilar: u64,
-    /// Those of them that are no duplicates of one another: they are kept, as the winner is.
+    /// Members that are kept beside the winner: those of the dissimilar ones that are no duplicates of one another, and all
+    /// while the group is quarantined.
     pub secondaries: u64,
     /// Whether it has to be found out again which members are duplicates of others than the winner.
     pub uncovered: bool,
