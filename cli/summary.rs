@@ -71,6 +71,8 @@ struct Groups {
     near: u64,
     /// One content, and redirects to it.
     redirects: u64,
+    /// Those of them that have too many members: all their pages with content are kept.
+    quarantined: u64,
 }
 
 /// One large group.
@@ -104,10 +106,11 @@ impl Found {
             let piece = tier1.groups(GroupFilter::All, after, PAGE)?;
             let Some(last) = piece.last() else { break };
             after = Some(last.group);
-            for GroupSummary { group, winner, .. } in
+            for GroupSummary { group, winner, quarantined, .. } in
                 piece.into_iter().filter(|g| g.state == GroupState::Active)
             {
                 let members = Members::of(tier1, group)?;
+                found.groups.quarantined += u64::from(quarantined);
                 found.add(group, winner, members);
             }
             found.keep(top);
@@ -119,7 +122,8 @@ impl Found {
     pub(crate) fn in_bulk(grouped: &Grouped, top: usize) -> Self {
         let mut found = Self { pages: grouped.counters, ..Self::default() };
         for group in &grouped.groups {
-            let BulkGroup { pages, contents, same, .. } = *group;
+            let BulkGroup { pages, contents, same, quarantined, .. } = *group;
+            found.groups.quarantined += u64::from(quarantined);
             found.add(group.group, Some(group.winner.clone()), Members { pages, contents, same });
         }
         found.keep(top);
@@ -205,18 +209,18 @@ impl Summary {
             "verified against a page that is kept: drop".to_owned(),
         ));
         let optional = [
-            (
-                "  secondaries",
-                pages.secondaries,
-                "in the group of another winner, and like no kept page: keep",
-            ),
-            ("  unresolved", pages.unresolved, "redirects that end at no known page"),
+            ("  secondaries", pages.secondaries, "kept beside the winner of their group: keep"),
+            ("  unresolved", pages.unresolved, "redirects that end at no known page: keep"),
             ("dead pages", pages.dead, ""),
         ];
         rows.extend(optional.into_iter().filter_map(some));
         rows.push(("exact groups", groups.exact, "all members have the same text".to_owned()));
         rows.push(("near groups", groups.near, "some members differ a little".to_owned()));
-        rows.extend(some(("redirects", groups.redirects, "groups of one text and redirects to it")));
+        let optional = [
+            ("redirects", groups.redirects, "groups of one text and redirects to it"),
+            ("quarantined", groups.quarantined, "groups above --group-members-max: all their pages are kept"),
+        ];
+        rows.extend(optional.into_iter().filter_map(some));
         let row = |(name, number, about): (&str, u64, String)| vec![name.to_owned(), count(number), about];
         table(out, &rows.into_iter().map(row).collect::<Vec<_>>())?;
         let Self { balance, seconds, records_per_second, megabytes_per_second, .. } = self;

@@ -24,7 +24,7 @@ use crate::exit;
 /// Near-duplicate groups of a collection of web pages that never stops changing.
 ///
 /// Doppel keeps every page in exactly one duplicate group with one winner, and says of any page
-/// whether it is a verified duplicate, and of which winner.
+/// whether it is a verified duplicate, and of which page that is kept.
 #[derive(Debug, Parser)]
 #[command(name = "doppel", version, after_help = exit::TABLE, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {

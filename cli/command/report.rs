@@ -145,11 +145,20 @@ fn groups(report: &GroupSizes, out: &mut dyn Write) -> io::Result<()> {
         vec![format!("  {range} with content"), count(class.groups)]
     };
     table(out, &report.histogram.iter().map(class).collect::<Vec<_>>())?;
-    writeln!(out, "largest")?;
     let row = |group: &Group| {
         let quarantined = if group.quarantined { "quarantined" } else { "" };
         let winner = group.winner.clone().unwrap_or_default();
         vec![format!("  {}", group.group), count(group.members), winner, quarantined.to_owned()]
     };
-    table(out, &report.largest.iter().map(row).collect::<Vec<_>>())
+    writeln!(out, "largest, with their pages with content")?;
+    table(out, &report.largest.iter().map(row).collect::<Vec<_>>())?;
+    if report.most_secondaries.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "most pages kept beside the winner, of their pages with content")?;
+    let row = |group: &Group| {
+        let kept = format!("{} of {}", count(group.secondaries), count(group.members));
+        vec![format!("  {}", group.group), kept, group.winner.clone().unwrap_or_default()]
+    };
+    table(out, &report.most_secondaries.iter().map(row).collect::<Vec<_>>())
 }

@@ -18,10 +18,10 @@ use crate::output::{Output, count, table};
 /// URLs of one request.
 const URLS_PER_REQUEST: usize = 1_000;
 
-/// Ask whether pages are duplicates, and of which winner.
+/// Ask whether pages are duplicates, and of which page that is kept.
 ///
 /// Prints one line a page, in the order asked: `unknown`, `pending`, `unique`, `winner`, `duplicate`
-/// (verified: drop it), `member` (in the group, not verified: keep it), `unresolved` (a redirect) or
+/// (verified: drop it), `secondary` (in the group of another winner: keep it), `unresolved` (a redirect) or
 /// `dead`. Ends with code 5 when one is no page URL.
 #[derive(Debug, Args)]
 #[command(after_help = "\
