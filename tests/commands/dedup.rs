@@ -264,6 +264,20 @@ fn the_summary_counts_stale_and_unchanged_pages() {
 }
 
 #[test]
+fn the_summary_names_groups_that_are_too_large_to_drop_anything_of() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("crawl.jsonl");
+    let page = |n: u32| json!({"url": format!("http://a.example/{n}"), "text": text(1, 100).join(" ")});
+    fs::write(&path, ndjson(&(0..4).map(page).collect::<Vec<_>>())).unwrap();
+    for way in [&[][..], &["--incremental"]] {
+        let options = ["dedup", "--group-members-max", "3"].iter().chain(way);
+        let human = run_ok(options.clone().copied().chain([path.to_str().unwrap()]));
+        assert!(human.contains("quarantined    1  groups above --group-members-max"), "{human}");
+        assert!(human.contains("kept 4") && human.contains("removed 0"), "{human}");
+    }
+}
+
+#[test]
 fn the_summary_counts_what_was_found() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("crawl.jsonl");
@@ -286,7 +300,11 @@ fn the_summary_counts_what_was_found() {
     ];
     fs::write(&path, ndjson(&pages)).unwrap();
     let summary: Value = serde_json::from_str(&run_ok(["dedup", "--json", path.to_str().unwrap()])).unwrap();
-    assert_eq!(summary["groups"], json!({"exact": 1, "near": 1, "redirects": 1}), "{summary}");
+    assert_eq!(
+        summary["groups"],
+        json!({"exact": 1, "near": 1, "redirects": 1, "quarantined": 0}),
+        "{summary}"
+    );
     assert_eq!(summary["input"]["records"], 9);
     assert_eq!(summary["input"]["bad"], json!({"JSON line that is no page": 1}));
     let pages = &summary["pages"];
