@@ -9,7 +9,7 @@ use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ContentSource, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
@@ -139,7 +139,7 @@ impl Engine {
         let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
         let tier2 = Tier2::open_beside(config, source, tier1.stored_signatures().as_ref())
             .with_context(|| format!("cannot open the index in {}", dir.display()))?;
-        tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).context("cannot start tier 1")?;
+        tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }
 

@@ -12,8 +12,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{Epoch, PageId, PageUrl, RangeId, Tau, UnionFind};
 use doppel_protocol::{
-    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, Search, SearchResult, SourceError,
-    Tier2Api,
+    ContentSource, ContentsPage, IndexCommand, IndexOrders as _, Orders, PageRange, Repeat, Search,
+    SearchResult, SignatureSource, SourceError, Tier2Api,
 };
 use doppel_tier2::{Config, Tier2};
 
@@ -67,6 +67,12 @@ pub(crate) fn from_scratch(pages: &[(PageUrl, Arc<Signature>)], tau: Tau) -> any
 /// A tier 1 without contents that collects results.
 struct Nobody(Sender<Vec<SearchResult>>);
 
+impl SignatureSource for Nobody {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        Ok(vec![None; pages.len()])
+    }
+}
+
 impl ContentSource for Nobody {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
@@ -74,10 +80,6 @@ impl ContentSource for Nobody {
 
     fn contents(&self, _: RangeId, _: Option<PageId>, _: usize) -> Result<ContentsPage, SourceError> {
         Ok(ContentsPage::default())
-    }
-
-    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        Ok(vec![None; pages.len()])
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {

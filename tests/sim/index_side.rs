@@ -9,7 +9,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, RangeId};
 use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, LogPosition, Moment, Orders, PageRange, Repeat, SearchResult,
-    SourceError,
+    SignatureSource, SourceError,
 };
 use doppel_tier1::simulation::{Row, rows};
 use doppel_tier2::Config;
@@ -54,6 +54,15 @@ impl Source {
     }
 }
 
+impl SignatureSource for Source {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        Ok(pages
+            .iter()
+            .map(|page| doppel_tier1::simulation::signature(&self.all.joined(), self.shards, *page))
+            .collect())
+    }
+}
+
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         let first = |range| {
@@ -94,13 +103,6 @@ impl ContentSource for Source {
         let next = (contents.len() > limit).then(|| contents[limit - 1].0);
         contents.truncate(limit);
         Ok(ContentsPage { contents, next })
-    }
-
-    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        Ok(pages
-            .iter()
-            .map(|page| doppel_tier1::simulation::signature(&self.all.joined(), self.shards, *page))
-            .collect())
     }
 
     fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {

@@ -18,8 +18,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, Random, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
-    RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
+    PartitionLookup, RefusedOrders, SearchResult, Submission, Tier1Api, Tier2Api, WinnerOrder,
 };
 use doppel_tier1::{Config, Database, Memory, Retention, Rules, Store, Tier1};
 
@@ -66,7 +66,7 @@ fn run(bencher: Bencher, store: Arc<dyn Store>, family: u64) {
     let tier1 = Tier1::over(vec![store], &config).expect("an empty collection");
     let index = Arc::new(Families { source: OnceLock::new(), first: Mutex::new(HashMap::new()) });
     assert!(index.source.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(Arc::clone(&index) as Arc<dyn Tier2Api>).expect("threads");
+    tier1.start(Arc::clone(&index) as Arc<dyn IndexOrders>).expect("threads");
     let mut builder = Builder::new();
     for batch in versions(&mut builder, family, 0) {
         tier1.submit(batch).expect("recorded");
@@ -128,7 +128,7 @@ struct Families {
     first: Mutex<HashMap<u64, (PageId, ContentHash)>>,
 }
 
-impl Tier2Api for Families {
+impl IndexOrders for Families {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let mut first = self.first.lock().expect("no panic");
         let mut results = Vec::new();
@@ -159,7 +159,9 @@ impl Tier2Api for Families {
         self.source.get().expect("tier 1").deliver(results).expect("a writer that takes results");
         Ok(())
     }
+}
 
+impl Tier2Api for Families {
     fn waiting(&self) -> Result<usize, IndexError> {
         Ok(0)
     }

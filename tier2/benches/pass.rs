@@ -27,8 +27,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, Random, RangeId, stable_hash64};
 use doppel_protocol::{
-    ContentSource, ContentsPage, IndexCommand, Orders, PageRange, Repeat, Search, SearchResult, SourceError,
-    Tier2Api,
+    ContentSource, ContentsPage, IndexCommand, IndexOrders as _, Orders, PageRange, Repeat, Search,
+    SearchResult, SignatureSource, SourceError, Tier2Api,
 };
 use doppel_tier2::{Config, Tier2};
 use tempfile::TempDir;
@@ -145,6 +145,12 @@ struct Source {
     answers: Option<Mutex<Sender<Vec<SearchResult>>>>,
 }
 
+impl SignatureSource for Source {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        panic!("everything is in the file, not {pages:?}")
+    }
+}
+
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
@@ -156,10 +162,6 @@ impl ContentSource for Source {
         let contents = self.contents[first..end].to_vec();
         let next = contents.last().map(|(page, _)| *page).filter(|_| end < self.contents.len());
         Ok(ContentsPage { contents, next })
-    }
-
-    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        panic!("everything is in the file, not {pages:?}")
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {

@@ -11,13 +11,13 @@ use std::path::Path;
 use doppel_model::NodeId;
 use serde::Serialize;
 
-use crate::embedded::node_dir;
 use crate::error::Error;
 use crate::node::SIGNATURES;
 use crate::node::file::{HEADER_BYTES, Records};
 use crate::node::signatures::IN_TIER1;
 use crate::node::snapshot::{self, SNAPSHOT};
 use crate::router::{PLAN, REQUESTS, plan_file, request_file};
+use crate::setup::node_dir;
 
 /// What the files have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

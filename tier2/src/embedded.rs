@@ -1,30 +1,28 @@
 //! Tier 2 in one process: a router, its nodes, and the thread that makes passes. The one place that names both.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
 use std::process;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use doppel_model::NodeId;
 use doppel_model::signature::Signature;
-use doppel_model::{Incarnation, NodeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
-    ContentSource, IndexError, LoadReport, MappingApi, Orders, Pair, PartitionLookup, RebalanceError,
-    RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders, StoredSignatures,
-    Tier2Api,
+    ContentSource, IndexError, IndexOrders, LoadReport, MappingApi, Orders, Pair, PartitionLookup,
+    RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders,
+    StoredSignatures, Tier2Api,
 };
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::node::{LocalNode, NodeConfig};
+use crate::numbers::incarnation;
 use crate::router::{self, Message, Router};
-
-const LOCK: &str = "lock";
+use crate::setup::{lock, node_config, node_dir, pool};
 
 /// The index, on one node or several.
 pub struct Tier2 {
@@ -36,7 +34,7 @@ pub struct Tier2 {
     _lock: File,
 }
 
-/// A router and its nodes, without a thread.
+/// A router and the nodes of its process, without a thread.
 pub(crate) struct Parts {
     pub(crate) router: Router,
     pub(crate) nodes: Vec<Arc<LocalNode>>,
@@ -52,59 +50,30 @@ impl Parts {
         seen: impl Fn(&Arc<LocalNode>) -> Arc<dyn IndexNode>,
     ) -> Result<Self, Error> {
         config.check()?;
-        let pool = pool(&config)?;
-        fs::create_dir_all(&config.dir).map_err(|e| Error::io("create the directory", &config.dir, e))?;
+        let pool = pool(config.threads)?;
         let lock = lock(&config.dir)?;
         let open = |id| {
             let node = node_config(&config, NodeId(id), pool.clone(), incarnation());
             let node = NodeConfig { stored: stored.cloned(), ..node };
-            LocalNode::open(node, Arc::clone(&source)).map(Arc::new)
+            LocalNode::open(node, source.clone()).map(Arc::new)
         };
         let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
         forget_nodes(&config);
         let router = Router::open(config, nodes.iter().map(seen).collect(), source)?;
         Ok(Self { router, nodes, lock })
     }
-}
 
-/// What a node is opened with.
-pub(crate) fn node_config(
-    config: &Config,
-    id: NodeId,
-    pool: Option<Arc<rayon::ThreadPool>>,
-    incarnation: Incarnation,
-) -> NodeConfig {
-    NodeConfig {
-        id,
-        dir: config.dir.join(node_dir(id)),
-        policy: config.policy,
-        incarnation,
-        pool,
-        stored: None,
+    /// The same over nodes that are somewhere else.
+    fn over(
+        config: Config,
+        source: Arc<dyn ContentSource>,
+        nodes: Vec<Arc<dyn IndexNode>>,
+    ) -> Result<Self, Error> {
+        let config = Config { nodes: u32::try_from(nodes.len()).unwrap_or(u32::MAX), ..config };
+        config.check()?;
+        let lock = lock(&config.dir)?;
+        Ok(Self { router: Router::open(config, nodes, source)?, nodes: Vec::new(), lock })
     }
-}
-
-fn pool(config: &Config) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
-    if config.threads == 1 {
-        return Ok(None);
-    }
-    let name = |i| format!("tier2-compare-{i}");
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(config.threads).thread_name(name).build();
-    pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
-}
-
-/// A number that no earlier incarnation had, in this process or before it.
-pub(crate) fn incarnation() -> Incarnation {
-    static LAST: Mutex<u64> = Mutex::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    *last = now.max(*last + 1);
-    Incarnation(*last)
-}
-
-/// The directory of a node within that of the index.
-pub(crate) fn node_dir(node: NodeId) -> String {
-    format!("node-{node}")
 }
 
 /// Removes the files of nodes that no longer exist.
@@ -123,17 +92,6 @@ fn forget_nodes(config: &Config) {
         if let Err(error) = fs::remove_dir_all(&dir) {
             tracing::warn!(dir = %dir.display(), %error, "cannot remove the files of a node that no longer exists");
         }
-    }
-}
-
-fn lock(dir: &Path) -> Result<File, Error> {
-    let path = dir.join(LOCK);
-    let fail = |e| Error::io("lock", &path, e);
-    let file = File::create(&path).map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
-        Err(TryLockError::Error(error)) => Err(fail(error)),
     }
 }
 
@@ -156,8 +114,23 @@ impl Tier2 {
         source: Arc<dyn ContentSource>,
         stored: Option<&Arc<dyn StoredSignatures>>,
     ) -> Result<Arc<Self>, Error> {
-        let Parts { router, nodes, lock } =
-            Parts::open(config, source, stored, |node| Arc::clone(node) as Arc<dyn IndexNode>)?;
+        Self::start(Parts::open(config, source, stored, |node| Arc::clone(node) as Arc<dyn IndexNode>)?)
+    }
+
+    /// The same over nodes in other processes, whose number takes the place of `config.nodes`. The directory has the plan and
+    /// what is requested of it.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_over(
+        config: Config,
+        source: Arc<dyn ContentSource>,
+        nodes: Vec<Arc<dyn IndexNode>>,
+    ) -> Result<Arc<Self>, Error> {
+        Self::start(Parts::over(config, source, nodes)?)
+    }
+
+    fn start(Parts { router, nodes, lock }: Parts) -> Result<Arc<Self>, Error> {
         let router = Arc::new(router);
         let (messages, received) = mpsc::channel();
         let worker = {
@@ -217,7 +190,7 @@ impl Drop for Tier2 {
     }
 }
 
-impl Tier2Api for Tier2 {
+impl IndexOrders for Tier2 {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let Some(orders) = self.router.accept(orders)? else { return Ok(()) };
         match self.messages.send(Message::Orders(orders)) {
@@ -228,7 +201,9 @@ impl Tier2Api for Tier2 {
             _ => Ok(()),
         }
     }
+}
 
+impl Tier2Api for Tier2 {
     fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
         Ok(self.router.probe(signature)?)
     }

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `node` | has partitions and searches them; knows no plan |
 //! | `router` | plan, passes, migration, rebalancing; sees nodes through [`IndexNode`] only |
-//! | `embedded` | both in one process |
+//! | `embedded` | both in one process, or a router over nodes in others |
+//! | `own_process` | a node in a process of its own |
 //! | `check` | whether the files are sound |
 //! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
 //!
@@ -24,9 +25,12 @@ mod config;
 mod embedded;
 mod error;
 mod node;
+mod numbers;
+mod own_process;
 pub mod reference;
 mod router;
 mod seed;
+mod setup;
 #[cfg(any(test, feature = "simulation"))]
 #[doc(hidden)]
 pub mod simulation;
@@ -34,6 +38,7 @@ pub mod simulation;
 pub use config::{Config, SNAPSHOT_PAUSE};
 pub use embedded::Tier2;
 pub use error::Error;
+pub use own_process::{Node, NodeSettings};
 
 #[cfg(test)]
 mod tests;

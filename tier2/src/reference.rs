@@ -9,8 +9,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
 use doppel_protocol::{
-    IndexCommand, IndexError, LengthBox, LoadReport, Orders, Pair, PartitionLoad, PartitionLookup,
-    RefusedOrders, SearchResult, Tier2Api,
+    IndexCommand, IndexError, IndexOrders, LengthBox, LoadReport, Orders, Pair, PartitionLoad,
+    PartitionLookup, RefusedOrders, SearchResult, Tier2Api,
 };
 
 /// Takes the results of searches.
@@ -70,7 +70,7 @@ impl Exhaustive {
     }
 }
 
-impl Tier2Api for Exhaustive {
+impl IndexOrders for Exhaustive {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let mut searches = Vec::new();
         for command in orders.commands {
@@ -103,7 +103,9 @@ impl Tier2Api for Exhaustive {
         }
         Ok(())
     }
+}
 
+impl Tier2Api for Exhaustive {
     fn waiting(&self) -> Result<usize, IndexError> {
         Ok(0)
     }

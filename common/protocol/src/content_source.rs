@@ -99,8 +99,17 @@ impl From<Tier1Error> for SourceError {
     }
 }
 
-/// Tier 1 as tier 2 sees it.
-pub trait ContentSource: Send + Sync {
+/// The signatures of tier 1, as a node of tier 2 sees them.
+pub trait SignatureSource: Send + Sync {
+    /// The present signatures of at most [`SIGNATURES_MAX`] pages. The entry of a page without content is `None`.
+    ///
+    /// # Errors
+    /// See [`SourceError`].
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError>;
+}
+
+/// Tier 1 as the router of tier 2 sees it.
+pub trait ContentSource: SignatureSource {
     /// All ranges, in the order of their first pages.
     ///
     /// # Errors
@@ -163,12 +172,6 @@ pub trait ContentSource: Send + Sync {
         let _ = (range, after);
         Ok(())
     }
-
-    /// The present signatures of at most [`SIGNATURES_MAX`] pages. The entry of a page without content is `None`.
-    ///
-    /// # Errors
-    /// See [`SourceError`].
-    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError>;
 
     /// Takes the results of searches. If a result is lost with its range, the range asks again under another ticket.
     ///

@@ -116,15 +116,8 @@ pub struct RefusedOrders {
     pub error: IndexError,
 }
 
-/// Tier 2 as tier 1 and the coordinator see it.
+/// Tier 2 as the coordinator sees it.
 pub trait Tier2Api: Send + Sync {
-    /// Hands over orders and returns at once. The caller limits how many are under way. Orders that were handed over
-    /// before are ignored. Accepted orders are carried out in their order, however often a node has to be asked.
-    ///
-    /// # Errors
-    /// Gives back what it does not take.
-    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders>;
-
     /// Compares a signature without storing it.
     ///
     /// # Errors
@@ -154,4 +147,14 @@ pub trait Tier2Api: Send + Sync {
     /// # Errors
     /// See [`IndexError`].
     fn flush_batch(&self) -> Result<(), IndexError>;
+}
+
+/// Tier 2 as tier 1 sees it.
+pub trait IndexOrders: Tier2Api {
+    /// Hands over orders and returns at once. The caller limits how many are under way. Orders that were handed over
+    /// before are ignored. Accepted orders are carried out in their order, however often a node has to be asked.
+    ///
+    /// # Errors
+    /// Gives back what it does not take.
+    fn submit(&self, orders: Orders) -> Result<(), RefusedOrders>;
 }

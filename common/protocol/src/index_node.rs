@@ -97,6 +97,12 @@ pub struct HostedPartition {
 /// Everything that a node has to know about a plan. It drops whatever else it has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hosting {
+    /// The router that tells it: a number that no other router has. What a node in a process of its own has been told by
+    /// another router it forgets, as if it were started anew.
+    pub session: u64,
+    /// Whether the router begins to feed the node. It is in a new incarnation then, so that what is still on its way from
+    /// before is refused.
+    pub renews: bool,
     /// The version of the plan. A later version replaces the present one; an earlier one is refused.
     pub version: PlanVersion,
     /// Assigns words to the sub-dictionaries of the serving partitions.

@@ -35,10 +35,12 @@ pub mod words;
 pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
 pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
-    SourceError,
+    SignatureSource, SourceError,
 };
 pub use group_view::{GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, MemberView};
-pub use index::{IndexCommand, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api};
+pub use index::{
+    IndexCommand, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api,
+};
 pub use index_error::IndexError;
 pub use mapping::{
     MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,

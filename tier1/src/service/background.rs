@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
 use doppel_model::{GroupId, PageId, RangeId};
-use doppel_protocol::{IndexCommand, IndexError, Orders, RefusedOrders, Tier2Api};
+use doppel_protocol::{IndexCommand, IndexError, IndexOrders, Orders, RefusedOrders};
 
 use super::content_source::EPOCH;
 use super::group_work::{GroupWork, Urgency};
@@ -41,7 +41,7 @@ const GROUPS_MAX: usize = 64;
 
 /// What the writer keeps of background work.
 pub(super) struct Background {
-    tier2: Arc<dyn Tier2Api>,
+    tier2: Arc<dyn IndexOrders>,
     jobs: Sender<Job>,
     /// The range that gives the orders.
     range: RangeId,
@@ -66,7 +66,7 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub(super) fn new(tier2: Arc<dyn Tier2Api>, jobs: Sender<Job>, range: RangeId, ranges: usize) -> Self {
+    pub(super) fn new(tier2: Arc<dyn IndexOrders>, jobs: Sender<Job>, range: RangeId, ranges: usize) -> Self {
         let this = Self {
             tier2,
             jobs,

@@ -6,7 +6,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
-    Search, SearchResult, SourceError, Tier1Error,
+    Search, SearchResult, SignatureSource, SourceError, Tier1Error,
 };
 
 use super::Tier1;
@@ -18,13 +18,20 @@ use crate::key::{self, Kind};
 use crate::machine::Command;
 use crate::record::{PageRecord, decode};
 
-/// The only epoch of the ranges of a process: tier 2 forgets their orders when the process ends.
+/// The only epoch of the ranges of a process: tier 2 forgets their orders when a process begins.
 pub(super) const EPOCH: Epoch = Epoch(1);
 
 impl Tier1 {
     fn owner(&self, range: RangeId) -> Result<&Arc<Owner>, SourceError> {
         let owner = self.owners.get(usize::from(range.0));
         owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))
+    }
+}
+
+impl SignatureSource for Tier1 {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        let signatures = self.rows.signatures(&pages[..pages.len().min(SIGNATURES_MAX)])?;
+        Ok(signatures.into_iter().collect::<Result<_, _>>()?)
     }
 }
 
@@ -95,11 +102,6 @@ impl ContentSource for Tier1 {
             database.keep_log(Reader::Index, after);
         }
         Ok(())
-    }
-
-    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        let signatures = self.rows.signatures(&pages[..pages.len().min(SIGNATURES_MAX)])?;
-        Ok(signatures.into_iter().collect::<Result<_, _>>()?)
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {

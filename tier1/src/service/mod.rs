@@ -50,7 +50,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::unbounded;
 use doppel_model::{PageId, ShardId, Timestamp};
-use doppel_protocol::{Backlog, Tier1Error, Tier2Api};
+use doppel_protocol::{Backlog, IndexOrders, Tier1Error};
 
 use crate::machine::Settings;
 use crate::peers::Peers;
@@ -98,7 +98,7 @@ impl Tier1 {
     /// # Errors
     /// When a thread cannot be started.
     #[allow(clippy::needless_pass_by_value, reason = "each range keeps one")]
-    pub fn start(self: &Arc<Self>, tier2: Arc<dyn Tier2Api>) -> Result<(), Error> {
+    pub fn start(self: &Arc<Self>, tier2: Arc<dyn IndexOrders>) -> Result<(), Error> {
         let starts = std::mem::take(&mut *self.start.lock().unwrap_or_else(PoisonError::into_inner));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let mut spawn = |name: String, run: Box<dyn FnOnce() + Send>| {

@@ -9,8 +9,9 @@ use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
-    Body, ContentSource, IndexCommand, IndexError, LoadReport, Orders, Outcome, Pair, PartitionLookup,
-    RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier2Api, WinnerOrder,
+    Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
+    PartitionLookup, RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier2Api,
+    WinnerOrder,
 };
 
 use super::{Config, Tier1};
@@ -43,7 +44,7 @@ impl Everybody {
     }
 }
 
-impl Tier2Api for Everybody {
+impl IndexOrders for Everybody {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
         let less = |left: usize| left.checked_sub(1);
         if self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
@@ -84,7 +85,9 @@ impl Tier2Api for Everybody {
         self.answer.get().unwrap().deliver(results).unwrap();
         Ok(())
     }
+}
 
+impl Tier2Api for Everybody {
     fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
         Ok(Vec::new())
     }
@@ -175,7 +178,7 @@ fn start_with<S: Store + 'static>(
     let tier1 = Tier1::over(stores.collect(), config).unwrap();
     let tier2 = Arc::new(Everybody::naming(partners));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(Arc::clone(&tier2) as Arc<dyn Tier2Api>).unwrap();
+    tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).unwrap();
     (tier1, tier2)
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
-use doppel_protocol::{Tier1Error, Tier2Api};
+use doppel_protocol::{IndexOrders, Tier1Error};
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
@@ -66,7 +66,7 @@ struct Sending {
 /// Runs until it is stopped, or the store fails.
 pub(super) fn run(
     (tier1, owner): (&Tier1, &Owner),
-    tier2: &Arc<dyn Tier2Api>,
+    tier2: &Arc<dyn IndexOrders>,
     range: Range,
     tasks: &Receiver<Task>,
     sender: Sender<Post>,

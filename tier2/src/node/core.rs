@@ -147,6 +147,12 @@ impl Core {
         self.signatures.release(self.record(entry));
     }
 
+    /// The size of an entry with its pages, when it is handed over.
+    pub(crate) fn bytes_of(&self, entry: EntryRef) -> usize {
+        let pages = self.tables.partition(entry).pages_of(entry.slot).count();
+        self.record(entry).bytes as usize + pages * size_of::<PageId>()
+    }
+
     pub(crate) fn record(&self, entry: EntryRef) -> Record {
         self.tables.partition(entry).columns.record(entry.slot)
     }

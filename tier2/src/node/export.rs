@@ -6,7 +6,8 @@
 
 use doppel_model::{ContentHash, InsertSeq, PartitionId};
 use doppel_protocol::index_node::{
-    ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, EntryCenter, MovedEntry, NodeError,
+    BATCH_BYTES_MAX, ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, EntryCenter, MovedEntry,
+    NodeError,
 };
 use hashbrown::HashSet;
 
@@ -69,6 +70,7 @@ impl LocalNode {
 
     fn queued(&self, export: &Export, at: usize, limit: usize) -> Result<EntriesPage, NodeError> {
         let end = export.queue.len().min(at + limit);
+        let end = at + self.fitting(&export.queue[at..end]);
         let some = &export.queue[at..end];
         let entries = with_fetched(&*self.source, |fetched| {
             let core = self.read();
@@ -85,16 +87,20 @@ impl LocalNode {
     fn changes(&self, export: &mut Export, after: u64, limit: usize) -> Result<EntriesPage, NodeError> {
         if after >= export.handed.0 {
             let mut core = self.write();
-            let mut contents: Vec<ContentHash> = Vec::new();
+            let (mut contents, mut bytes): (Vec<ContentHash>, usize) = (Vec::new(), 0);
             for id in &export.partitions {
                 let local = core.tables.local(*id).ok_or(NodeError::NoPartition(*id))?;
-                let source = &mut core.tables.partitions[local.index()];
-                let Some(changed) = &mut source.changed else { continue };
-                let some = changed.iter().take(limit - contents.len()).copied();
-                let before = contents.len();
-                contents.extend(some);
-                for content in &contents[before..] {
-                    changed.remove(content);
+                let changed = core.tables.partitions[local.index()].changed.iter().flatten();
+                let some: Vec<ContentHash> = changed.take(limit - contents.len()).copied().collect();
+                for content in some {
+                    bytes += core.tables.find(content).map_or(0, |entry| core.bytes_of(entry));
+                    if !contents.is_empty() && bytes > BATCH_BYTES_MAX {
+                        break;
+                    }
+                    contents.push(content);
+                    if let Some(changed) = &mut core.tables.partitions[local.index()].changed {
+                        changed.remove(&content);
+                    }
                 }
             }
             drop(core);
@@ -119,6 +125,19 @@ impl LocalNode {
             left,
             next: Some(EntriesFrom::Changes(*number)),
         })
+    }
+
+    /// How many of the first entries a call may bring: at least one.
+    fn fitting(&self, entries: &[(InsertSeq, EntryRef)]) -> usize {
+        let core = self.read();
+        let mut bytes = 0;
+        let fits = |(insert_seq, entry): &&(InsertSeq, EntryRef)| {
+            if core.tables.is_alive(*entry, *insert_seq) {
+                bytes += core.bytes_of(*entry);
+            }
+            bytes <= BATCH_BYTES_MAX
+        };
+        entries.iter().take_while(fits).count().max(entries.len().min(1))
     }
 
     /// Entries as they are now, and whether their signatures had to be fetched.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId};
 use doppel_protocol::index_node::NodeError;
-use doppel_protocol::{ContentSource, SIGNATURES_MAX};
+use doppel_protocol::{SIGNATURES_MAX, SignatureSource};
 use hashbrown::HashMap;
 
 use crate::seed::Seeded;
@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
 
 /// Does `work` until nothing that it needs is missing. `work` holds no lock when it returns.
 pub(crate) fn with_fetched<T>(
-    source: &dyn ContentSource,
+    source: &dyn SignatureSource,
     mut work: impl FnMut(&Fetched) -> Result<T, Vec<Wanted>>,
 ) -> Result<T, NodeError> {
     let mut fetched = Fetched::default();
@@ -42,7 +42,7 @@ pub(crate) fn with_fetched<T>(
     }
 }
 
-fn fetch(source: &dyn ContentSource, wanted: &[Wanted], fetched: &mut Fetched) -> Result<(), NodeError> {
+fn fetch(source: &dyn SignatureSource, wanted: &[Wanted], fetched: &mut Fetched) -> Result<(), NodeError> {
     for some in wanted.chunks(SIGNATURES_MAX / PAGES_MAX) {
         let pages: Vec<PageId> = some.iter().flat_map(|one| &one.pages).copied().collect();
         let signatures =

@@ -1,5 +1,7 @@
 //! Partitions that come and go, as the router says.
 
+use std::sync::atomic::Ordering;
+
 use doppel_model::{Incarnation, PlanVersion};
 use doppel_protocol::index_node::{Hosting, NodeError};
 
@@ -10,6 +12,7 @@ use super::partition::State;
 use super::snapshot::Moments;
 use super::{LocalNode, scan};
 use crate::error::Error;
+use crate::numbers::incarnation;
 
 impl LocalNode {
     /// Takes over what the router says, and forgets all that was under way for another plan.
@@ -36,7 +39,10 @@ impl LocalNode {
             hosted.plan = Some(hosting.version);
             hosted.ranges = hosting.ranges;
         }
-        Ok(self.config.incarnation)
+        if hosting.renews {
+            self.incarnation.store(incarnation().0, Ordering::Release);
+        }
+        Ok(self.incarnation())
     }
 
     /// Fills the empty tables of a start: from the snapshot, or with all signatures there are.

@@ -50,7 +50,7 @@ pub(crate) mod tables;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doppel_model::pairwise::Policy;
@@ -59,7 +59,7 @@ use doppel_protocol::index_node::{
     Applied, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch, Ingested, NodeError,
     NodeLoad, OrderBatch, SampleRequest, Sampled, SearchBatch, SearchOutcome,
 };
-use doppel_protocol::{ContentSource, LogPosition, PageRange, Repeat, StoredSignatures};
+use doppel_protocol::{LogPosition, PageRange, Repeat, SignatureSource, StoredSignatures};
 
 use self::core::Core;
 use crate::error::Error;
@@ -79,7 +79,7 @@ pub(crate) struct NodeConfig {
     /// Where its file is; made if it is not there.
     pub(crate) dir: PathBuf,
     pub(crate) policy: Policy,
-    /// Another one for every life.
+    /// The first incarnation: another one for every start.
     pub(crate) incarnation: Incarnation,
     /// Of the comparison; none for a single thread.
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
@@ -90,7 +90,9 @@ pub(crate) struct NodeConfig {
 /// A node in this process.
 pub(crate) struct LocalNode {
     config: NodeConfig,
-    source: Arc<dyn ContentSource>,
+    /// The number of the present incarnation.
+    incarnation: AtomicU64,
+    source: Arc<dyn SignatureSource>,
     /// Held by the one call that changes the node.
     change: Mutex<Change>,
     core: RwLock<Core>,
@@ -140,9 +142,10 @@ impl LocalNode {
     ///
     /// # Errors
     /// When the directory cannot be used.
-    pub(crate) fn open(config: NodeConfig, source: Arc<dyn ContentSource>) -> Result<Self, Error> {
+    pub(crate) fn open(config: NodeConfig, source: Arc<dyn SignatureSource>) -> Result<Self, Error> {
         let core = scan::open(&config)?;
         Ok(Self {
+            incarnation: AtomicU64::new(config.incarnation.0),
             config,
             source,
             change: Mutex::new(Change { unread: true, ..Change::default() }),
@@ -218,6 +221,10 @@ impl LocalNode {
         if stops { Err(NodeError::Unavailable("it is stopping".to_owned())) } else { Ok(()) }
     }
 
+    fn incarnation(&self) -> Incarnation {
+        Incarnation(self.incarnation.load(Ordering::Acquire))
+    }
+
     /// Whether the caller means this life of the node, and follows the plan that it was told.
     fn check(&self, call: CallContext) -> Result<(), NodeError> {
         self.check_running()?;
@@ -225,7 +232,7 @@ impl LocalNode {
     }
 
     fn check_context(&self, call: CallContext) -> Result<(), NodeError> {
-        let present = self.config.incarnation;
+        let present = self.incarnation();
         if call.incarnation != present {
             return Err(NodeError::WrongIncarnation { present });
         }
@@ -257,7 +264,7 @@ impl LocalNode {
         };
         let contents = self.read().tables.len() as u64;
         let saved = self.saved_moment(range);
-        Applied { incarnation: self.config.incarnation, position, contents, resumed, saved }
+        Applied { incarnation: self.incarnation(), position, contents, resumed, saved }
     }
 }
 

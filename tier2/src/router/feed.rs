@@ -39,8 +39,10 @@ impl Router {
         for handle in self.nodes.iter().filter(|handle| lock(&handle.incarnation).is_none()) {
             let node = handle.id;
             let failed = |error| RouterError::Node(node, error);
-            let incarnation =
-                handle.node.host(self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges));
+            let incarnation = handle.node.host(Hosting {
+                renews: true,
+                ..self.hosting(&self.plan(), node, (&self.plan(), Vec::new()), &ranges)
+            });
             let incarnation = incarnation.map_err(failed)?;
             let mut unfed_ranges = BTreeMap::new();
             for PageRange { range, .. } in &ranges {
@@ -73,6 +75,8 @@ impl Router {
         ranges: &[PageRange],
     ) -> Hosting {
         Hosting {
+            session: self.session,
+            renews: false,
             version: version(plan),
             lexicon: Arc::new(plan.map().lexicon().clone()),
             serving: hosted(plan, node),

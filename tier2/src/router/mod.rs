@@ -68,6 +68,8 @@ pub(crate) const REQUESTS: &str = "rebalance.json";
 /// The plan, the nodes, and what is under way between them.
 pub(crate) struct Router {
     pub(crate) config: Config,
+    /// Another one for every router, so that nodes forget what an earlier one has told them.
+    session: u64,
     nodes: Vec<Handle>,
     source: Arc<dyn ContentSource>,
     plan: RwLock<Arc<Plan>>,
@@ -150,6 +152,7 @@ impl Router {
         Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
             config,
+            session: crate::numbers::random(),
             source,
             plan: RwLock::new(Arc::new(plan)),
             mapped: Mutex::new(Mapped { learned, ..Mapped::default() }),

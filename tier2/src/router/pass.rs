@@ -243,7 +243,10 @@ impl Pass {
             _ => false,
         };
         let due: Vec<usize> = (0..self.asked.len()).filter(|at| is_due(&self.asked[*at])).collect();
-        for some in due.chunks(BATCH_MAX) {
+        let mut rest = &due[..];
+        while !rest.is_empty() {
+            let some;
+            (some, rest) = rest.split_at(self.fitting(rest));
             let search = |at: &usize| match &self.asked[*at].state {
                 State::Probing { subject: (signature, lengths), .. } => {
                     Some(NodeSearch::Foreign { signature: Arc::clone(signature), lengths: *lengths })
@@ -257,6 +260,18 @@ impl Pass {
             }
         }
         Ok(())
+    }
+
+    /// How many of these searches a call may bring to a node that does not have their signatures: at least one.
+    fn fitting(&self, due: &[usize]) -> usize {
+        let mut bytes = 0;
+        let fits = |at: &&usize| {
+            if let State::Probing { subject: (signature, _), .. } = &self.asked[**at].state {
+                bytes += signature.as_bytes().len();
+            }
+            bytes <= BATCH_BYTES_MAX
+        };
+        due.iter().take(BATCH_MAX).take_while(fits).count().max(1)
     }
 
     /// Hands the answers over, in the order in which they were asked for.

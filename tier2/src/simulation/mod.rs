@@ -13,12 +13,13 @@ use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{ContentSource, Orders, Pair, RebalanceError, RebalanceRequest, RefusedOrders, Repeat};
 use hashbrown::HashSet;
 
-use crate::embedded::{self, Parts, node_dir};
+use crate::embedded::Parts;
 use crate::node::columns::Center;
 use crate::node::snapshot::SNAPSHOT;
 use crate::node::{LocalNode, SIGNATURES};
 use crate::router::request_file::Requested;
 use crate::router::{PLAN, Pass, REQUESTS, Router, RouterError};
+use crate::setup::{self, node_dir};
 use crate::{Config, Error};
 use slot::Slot;
 
@@ -147,8 +148,9 @@ impl Index {
     /// # Errors
     /// When they cannot be used.
     pub fn start(&self, node: usize) -> Result<(), Error> {
-        let config = embedded::node_config(&self.config, NodeId(node as u32), None, embedded::incarnation());
-        self.slots[node].set(Some(Arc::new(LocalNode::open(config, Arc::clone(&self.source))?)));
+        let config =
+            setup::node_config(&self.config, NodeId(node as u32), None, crate::numbers::incarnation());
+        self.slots[node].set(Some(Arc::new(LocalNode::open(config, self.source.clone())?)));
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, PartitionId};
+use doppel_protocol::IndexOrders as _;
 use doppel_protocol::{
     IndexCommand, MappingApi, RebalanceError, RebalanceRequest, Search, SearchResult, Tier2Api,
 };

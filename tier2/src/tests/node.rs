@@ -12,7 +12,7 @@ use doppel_protocol::index_node::{
     CallContext, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, Hosting, IndexNode,
     IngestBatch, Ingested, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, SearchOutcome,
 };
-use doppel_protocol::{ContentSource, PageRange};
+use doppel_protocol::{PageRange, SignatureSource};
 use tempfile::TempDir;
 
 use super::model::{Pages, page, signature_of};
@@ -39,7 +39,7 @@ fn open(dir: &TempDir, life: u64, source: &Arc<Source>) -> LocalNode {
         pool: None,
         stored: None,
     };
-    LocalNode::open(config, Arc::clone(source) as Arc<dyn ContentSource>).unwrap()
+    LocalNode::open(config, Arc::clone(source) as Arc<dyn SignatureSource>).unwrap()
 }
 
 impl Alone {
@@ -75,6 +75,8 @@ impl Alone {
 
     fn hosting(&self, version: u64) -> Hosting {
         Hosting {
+            session: 1,
+            renews: false,
             version: PlanVersion(version),
             lexicon: Arc::new(self.map.lexicon().clone()),
             serving: vec![HostedPartition { id: PartitionId(5), bounds: self.map.bounds()[0] }],

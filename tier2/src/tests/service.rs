@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use doppel_model::PageId;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
+use doppel_protocol::IndexOrders as _;
 use doppel_protocol::{ContentSource, IndexCommand, IndexError, MappingApi, Search, SearchResult, Tier2Api};
 use tempfile::TempDir;
 

@@ -8,7 +8,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
     ContentSource, ContentsPage, IndexCommand, LogPosition, Moment, Orders, PageRange, Repeat, SearchResult,
-    SourceError,
+    SignatureSource, SourceError,
 };
 
 /// The present signature of every page.
@@ -61,6 +61,16 @@ pub(super) fn orders(after: u64, commands: Vec<IndexCommand>) -> Orders {
     Orders { range: RangeId(0), epoch: Epoch(1), first: after + 1, commands }
 }
 
+impl SignatureSource for Source {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        if self.away.load(Ordering::Relaxed) {
+            return Err(SourceError::Unavailable("it is away".to_owned()));
+        }
+        let known = self.pages.lock().unwrap();
+        Ok(pages.iter().map(|page| known.get(page).cloned()).collect())
+    }
+}
+
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         Ok(self.ranges.lock().unwrap().clone())
@@ -82,14 +92,6 @@ impl ContentSource for Source {
             later.map(|(page, signature)| (*page, signature.content())).take(limit).collect();
         let next = contents.last().map(|(page, _)| *page).filter(|_| contents.len() == limit);
         Ok(ContentsPage { contents, next })
-    }
-
-    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
-        if self.away.load(Ordering::Relaxed) {
-            return Err(SourceError::Unavailable("it is away".to_owned()));
-        }
-        let known = self.pages.lock().unwrap();
-        Ok(pages.iter().map(|page| known.get(page).cloned()).collect())
     }
 
     fn moment(&self, _: RangeId) -> Result<Option<Moment>, SourceError> {

@@ -5,17 +5,11 @@ use std::sync::Arc;
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{NodeId, PageId, PartitionId};
-use doppel_protocol::{
-    IndexError, LengthBox, LoadReport, Orders, Pair, PartitionLoad, PartitionLookup, RefusedOrders, Tier2Api,
-};
+use doppel_protocol::{IndexError, LengthBox, LoadReport, Pair, PartitionLoad, PartitionLookup, Tier2Api};
 
 use super::Fake;
 
 impl Tier2Api for Fake {
-    fn submit(&self, _: Orders) -> Result<(), RefusedOrders> {
-        Ok(())
-    }
-
     fn waiting(&self) -> Result<usize, IndexError> {
         Ok(0)
     }

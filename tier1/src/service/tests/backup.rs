@@ -19,7 +19,7 @@ fn begun(ranges: u16) -> (tempfile::TempDir, Arc<Tier1>) {
     let tier1 = Tier1::over(stores, &config).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     for page in 0..20 {
         submit(&tier1, page, 1, content(page));
     }

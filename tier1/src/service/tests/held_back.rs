@@ -58,7 +58,7 @@ fn tier_2_does_not_wait_for_a_range_that_holds_submissions_back() {
     let tier1 = Tier1::over_stores(stores, &config(Retention::DEFAULT, 3), between).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
 
     // Each redirect from a page of one range to a page of another sends two messages.
     let map = tier1.map;

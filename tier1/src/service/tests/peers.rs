@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crossbeam::channel::bounded;
 use doppel_model::RangeId;
+use doppel_protocol::SignatureSource as _;
 
 use super::*;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
@@ -72,7 +73,7 @@ fn start_between(loses: bool, rows: usize) -> (Arc<Tier1>, Arc<Unreliable>) {
     let tier1 = Tier1::over_stores(stores, &config(Retention::DEFAULT, 3), between).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     (tier1, peers.unwrap())
 }
 

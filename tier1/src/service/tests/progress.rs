@@ -60,7 +60,7 @@ fn start_watched(store: &Arc<Watched>) -> Arc<Tier1> {
         Tier1::over_noting(Arc::clone(store) as Arc<dyn Store>, store.by.dir.clone(), &config).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     tier1
 }
 

@@ -51,7 +51,7 @@ fn open(dir: &Path, ranges: u16) -> Arc<Tier1> {
     let tier1 = Tier1::open(&Config { dir: dir.to_owned(), ..config(Retention::DEFAULT, ranges) }).unwrap();
     let tier2 = Arc::new(Everybody::naming(usize::MAX));
     assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
-    tier1.start(tier2 as Arc<dyn Tier2Api>).unwrap();
+    tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
     tier1
 }
 

@@ -1,0 +1,21 @@
+//! Numbers that nobody else has.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use doppel_model::Incarnation;
+
+/// A random number.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// A number that no earlier incarnation had, in this process or before it.
+pub(crate) fn incarnation() -> Incarnation {
+    static LAST: Mutex<u64> = Mutex::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    *last = now.max(*last + 1);
+    Incarnation(*last)
+}

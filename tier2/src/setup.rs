@@ -1,0 +1,58 @@
+//! What nodes are opened with: threads, a locked directory.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+
+use doppel_model::{Incarnation, NodeId};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::node::NodeConfig;
+
+const LOCK: &str = "lock";
+
+/// What a node is opened with.
+pub(crate) fn node_config(
+    config: &Config,
+    id: NodeId,
+    pool: Option<Arc<rayon::ThreadPool>>,
+    incarnation: Incarnation,
+) -> NodeConfig {
+    NodeConfig {
+        id,
+        dir: config.dir.join(node_dir(id)),
+        policy: config.policy,
+        incarnation,
+        pool,
+        stored: None,
+    }
+}
+
+/// The threads that compare; none for the caller's own.
+pub(crate) fn pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, Error> {
+    if threads == 1 {
+        return Ok(None);
+    }
+    let name = |i| format!("tier2-compare-{i}");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build();
+    pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
+}
+
+/// The directory of a node within that of the index.
+pub(crate) fn node_dir(node: NodeId) -> String {
+    format!("node-{node}")
+}
+
+/// Makes a directory if it is not there, and locks it for this process.
+pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
+    fs::create_dir_all(dir).map_err(|e| Error::io("create the directory", dir, e))?;
+    let path = dir.join(LOCK);
+    let fail = |e| Error::io("lock", &path, e);
+    let file = File::create(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(fail(error)),
+    }
+}
