@@ -1,0 +1,274 @@
+//! A node of tier 2 in another process.
+//!
+//! [`RemoteNode`] is the node as the router sees it, [`serve`] the node's own side. A signature that both sides have is not
+//! sent: a node has stored a page before it is asked to search for it, and the router has the signature of a search that it
+//! asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doppel_model::signature::Signature;
+use doppel_model::{ContentHash, Incarnation, PageId, RangeId};
+use doppel_partitioning::LengthVector;
+use doppel_protocol::index_node::{
+    Applied, BATCH_BYTES_MAX, CallContext, EntriesPage, EntriesRequest, Hosting, IndexNode, IngestBatch,
+    Ingested, NodeError, NodeLoad, NodeSearch, OrderBatch, SampleRequest, Sampled, SearchBatch,
+    SearchOutcome,
+};
+use doppel_protocol::{LogPosition, Pair, Repeat};
+use serde::{Deserialize, Serialize};
+
+use crate::call::calls;
+use crate::listener::Listener;
+use crate::peer::{Peer, WireError};
+
+/// A body with as many signatures as a call may bring, in bytes.
+const SIGNATURES_BYTES_MAX: usize = BATCH_BYTES_MAX + BATCH_BYTES_MAX / 4;
+
+/// A body with the lexicon of a plan, in bytes: a word and its place for each of the most frequent words.
+const PLAN_BYTES_MAX: usize = 32 << 20;
+
+/// Searches of one call: they are made long before its time is over.
+const SEARCHES_MAX: usize = 1_024;
+
+/// The time of a call that may go through all that a node has.
+const LONG: Duration = Duration::from_secs(600);
+
+calls! {
+    Host = "index-node/host": Hosting => Result<Incarnation, NodeError>
+        { REQUEST_BYTES_MAX: usize = PLAN_BYTES_MAX, DEADLINE: Duration = LONG };
+    AppliedCall = "index-node/applied": RangeId => Result<Applied, NodeError>;
+    Apply = "index-node/apply": (CallContext, OrderBatch) => Result<Applied, NodeError>
+        { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
+    Search = "index-node/search": (CallContext, SentBatch) => Result<Vec<SentOutcome>, NodeError>
+        {
+            REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX,
+            ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX,
+            DEADLINE: Duration = Duration::from_secs(300),
+        };
+    Entries = "index-node/entries": (CallContext, EntriesRequest) => Result<EntriesPage, NodeError>
+        { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
+    Ingest = "index-node/ingest": (CallContext, IngestBatch) => Result<Ingested, NodeError>
+        { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = LONG };
+    DropPartition = "index-node/drop-partition": (CallContext, u64) => Result<bool, NodeError>
+        { DEADLINE: Duration = Duration::from_secs(120) };
+    Save = "index-node/save": (CallContext, Vec<(RangeId, LogPosition)>) => Result<(), NodeError>
+        { DEADLINE: Duration = LONG };
+    Load = "index-node/load": CallContext => Result<NodeLoad, NodeError>
+        { ANSWER_BYTES_MAX: usize = 16 << 20 };
+    Sample = "index-node/sample": (CallContext, SampleRequest) => Result<Sampled, NodeError>
+        { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
+    Repeats = "index-node/repeats": (CallContext, RangeId, u64) => Result<Vec<Repeat>, NodeError>;
+    AcknowledgeRepeats = "index-node/acknowledge-repeats": (CallContext, RangeId, u64) => Result<(), NodeError>;
+}
+
+/// [`SearchBatch`] without what both sides have.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SentBatch {
+    pass: bool,
+    searches: Vec<SentSearch>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum SentSearch {
+    Own { page: PageId, content: ContentHash, known: bool },
+    Foreign { signature: Arc<Signature>, lengths: LengthVector },
+}
+
+/// [`SearchOutcome`] without what both sides have.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum SentOutcome {
+    Absent,
+    Copy(Pair),
+    Compared {
+        pairs: Vec<Pair>,
+        probed: u32,
+        /// The signature where the caller does not have it.
+        subject: Option<(Option<Arc<Signature>>, LengthVector)>,
+    },
+}
+
+/// A node in another process.
+#[derive(Debug, Clone)]
+pub struct RemoteNode(Peer);
+
+impl RemoteNode {
+    /// The node that answers there.
+    #[must_use]
+    pub fn new(peer: Peer) -> Self {
+        Self(peer)
+    }
+
+    /// Makes searches; those whose answers are too large together in two calls.
+    fn search_some(
+        &self,
+        call: CallContext,
+        pass: bool,
+        searches: &[NodeSearch],
+    ) -> Result<Vec<SearchOutcome>, NodeError> {
+        let sent = SentBatch { pass, searches: searches.iter().map(SentSearch::of).collect() };
+        match self.0.call::<Search>(&(call, sent)) {
+            Ok(answer) => {
+                let outcomes = answer?;
+                if outcomes.len() != searches.len() {
+                    let reason = format!("{} answers to {} searches", outcomes.len(), searches.len());
+                    return Err(NodeError::Unavailable(reason));
+                }
+                Ok(outcomes.into_iter().zip(searches).map(|(outcome, search)| outcome.with(search)).collect())
+            }
+            Err(error) if error.is_answer_too_large() && searches.len() > 1 => {
+                let (first, second) = searches.split_at(searches.len() / 2);
+                let mut outcomes = self.search_some(call, pass, first)?;
+                outcomes.extend(self.search_some(call, pass, second)?);
+                Ok(outcomes)
+            }
+            Err(error) => Err(unavailable(&error)),
+        }
+    }
+}
+
+fn unavailable(error: &WireError) -> NodeError {
+    NodeError::Unavailable(error.to_string())
+}
+
+impl SentSearch {
+    fn of(search: &NodeSearch) -> Self {
+        match search {
+            NodeSearch::Own { page, content, signature } => {
+                Self::Own { page: *page, content: *content, known: signature.is_some() }
+            }
+            NodeSearch::Foreign { signature, lengths } => {
+                Self::Foreign { signature: Arc::clone(signature), lengths: *lengths }
+            }
+        }
+    }
+}
+
+impl SentOutcome {
+    fn of(outcome: SearchOutcome, known: bool) -> Self {
+        match outcome {
+            SearchOutcome::Absent => Self::Absent,
+            SearchOutcome::Copy(pair) => Self::Copy(pair),
+            SearchOutcome::Compared { pairs, probed, subject } => {
+                let subject =
+                    subject.map(|(signature, lengths)| (Some(signature).filter(|_| !known), lengths));
+                Self::Compared { pairs, probed, subject }
+            }
+        }
+    }
+
+    fn with(self, search: &NodeSearch) -> SearchOutcome {
+        match self {
+            Self::Absent => SearchOutcome::Absent,
+            Self::Copy(pair) => SearchOutcome::Copy(pair),
+            Self::Compared { pairs, probed, subject } => {
+                let own = match search {
+                    NodeSearch::Own { signature, .. } => signature.clone(),
+                    NodeSearch::Foreign { .. } => None,
+                };
+                let subject = subject.and_then(|(sent, lengths)| Some((own.or(sent)?, lengths)));
+                SearchOutcome::Compared { pairs, probed, subject }
+            }
+        }
+    }
+}
+
+impl IndexNode for RemoteNode {
+    fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
+        self.0.call::<Host>(&hosting).map_err(|error| unavailable(&error))?
+    }
+
+    fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
+        self.0.call::<AppliedCall>(&range).map_err(|error| unavailable(&error))?
+    }
+
+    fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
+        self.0.call::<Apply>(&(call, batch)).map_err(|error| unavailable(&error))?
+    }
+
+    fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
+        let mut outcomes = Vec::with_capacity(batch.searches.len());
+        for some in batch.searches.chunks(SEARCHES_MAX) {
+            outcomes.extend(self.search_some(call, batch.pass, some)?);
+        }
+        Ok(outcomes)
+    }
+
+    fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError> {
+        self.0.call::<Entries>(&(call, request)).map_err(|error| unavailable(&error))?
+    }
+
+    fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
+        self.0.call::<Ingest>(&(call, batch)).map_err(|error| unavailable(&error))?
+    }
+
+    fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError> {
+        self.0.call::<DropPartition>(&(call, limit as u64)).map_err(|error| unavailable(&error))?
+    }
+
+    fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError> {
+        self.0.call::<Save>(&(call, moments)).map_err(|error| unavailable(&error))?
+    }
+
+    fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
+        self.0.call::<Load>(&call).map_err(|error| unavailable(&error))?
+    }
+
+    fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
+        self.0.call::<Sample>(&(call, request)).map_err(|error| unavailable(&error))?
+    }
+
+    fn repeats(&self, call: CallContext, range: RangeId, after: u64) -> Result<Vec<Repeat>, NodeError> {
+        self.0.call::<Repeats>(&(call, range, after)).map_err(|error| unavailable(&error))?
+    }
+
+    fn acknowledge_repeats(&self, call: CallContext, range: RangeId, through: u64) -> Result<(), NodeError> {
+        self.0.call::<AcknowledgeRepeats>(&(call, range, through)).map_err(|error| unavailable(&error))?
+    }
+}
+
+/// Adds the calls of a node to a listener.
+#[must_use]
+pub fn serve(listener: Listener, node: &Arc<dyn IndexNode>) -> Listener {
+    macro_rules! with {
+        (|$node:ident, $request:pat_param| $answer:expr) => {{
+            let $node = Arc::clone(node);
+            move |$request| $answer
+        }};
+    }
+    listener
+        .answer::<Host>(with!(|node, hosting| node.host(hosting)))
+        .answer::<AppliedCall>(with!(|node, range| node.applied(range)))
+        .answer::<Apply>(with!(|node, (call, batch)| node.apply(call, batch)))
+        .answer::<Search>(with!(|node, (call, batch)| search(&*node, call, batch)))
+        .answer::<Entries>(with!(|node, (call, request)| node.entries(call, request)))
+        .answer::<Ingest>(with!(|node, (call, batch)| node.ingest(call, batch)))
+        .answer::<DropPartition>(with!(|node, (call, limit)| {
+            node.drop_partition(call, usize::try_from(limit).unwrap_or(usize::MAX))
+        }))
+        .answer::<Save>(with!(|node, (call, moments)| node.save(call, moments)))
+        .answer::<Load>(with!(|node, call| node.load(call)))
+        .answer::<Sample>(with!(|node, (call, request)| node.sample(call, request)))
+        .answer::<Repeats>(with!(|node, (call, range, after)| node.repeats(call, range, after)))
+        .answer::<AcknowledgeRepeats>(with!(|node, (call, range, through)| {
+            node.acknowledge_repeats(call, range, through)
+        }))
+}
+
+fn search(node: &dyn IndexNode, call: CallContext, batch: SentBatch) -> Result<Vec<SentOutcome>, NodeError> {
+    let SentBatch { pass, searches: sent } = batch;
+    let mut known = Vec::with_capacity(sent.len());
+    let searches = sent.into_iter().map(|search| match search {
+        SentSearch::Own { page, content, known: is_known } => {
+            known.push(is_known);
+            NodeSearch::Own { page, content, signature: None }
+        }
+        SentSearch::Foreign { signature, lengths } => {
+            known.push(false);
+            NodeSearch::Foreign { signature, lengths }
+        }
+    });
+    let batch = SearchBatch { pass, searches: searches.collect() };
+    let outcomes = node.search(call, batch)?;
+    Ok(outcomes.into_iter().zip(known).map(|(outcome, known)| SentOutcome::of(outcome, known)).collect())
+}

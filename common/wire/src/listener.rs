@@ -1,0 +1,243 @@
+//! The answering side.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use doppel_http::Connections;
+use futures_util::stream::unfold;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::call::{Call, VERSION};
+use crate::identity::Identity;
+use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
+
+/// How long a request waits for its turn.
+const TURN_TIME: Duration = Duration::from_secs(2);
+
+/// Characters of a caller's name that are logged.
+const NAME_CHARS_MAX: usize = 63;
+
+/// Pieces of a stream that are made before they are read.
+const STREAM_PIECES: usize = 4;
+
+/// How long a body may take.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// The connections of a listener between roles. They stay open longer than a peer keeps one that it does not use.
+const CONNECTIONS: Connections = Connections {
+    open: 1_024,
+    head_time: Duration::from_secs(60),
+    write_pause: Duration::from_secs(60),
+    drain: Duration::from_secs(10),
+};
+
+/// What a call that panics does to the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Panics {
+    /// It ends the process: something may be half changed, and a restart is safe.
+    End,
+    /// It is answered as a failure: calls change nothing by themselves.
+    Fail,
+}
+
+/// The calls that a node answers.
+pub struct Listener {
+    own: Arc<Identity>,
+    /// Of the calls that are added next.
+    permits: Arc<Semaphore>,
+    panics: Panics,
+    routes: Router,
+}
+
+/// The bytes of an answer, made as they are read.
+pub(crate) type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
+
+impl Listener {
+    /// Answers for this node, with at most `at_once` calls in work. Others wait a moment, and are refused then.
+    #[must_use]
+    pub fn new(own: Identity, at_once: usize, panics: Panics) -> Self {
+        Self { own: Arc::new(own), permits: Arc::new(Semaphore::new(at_once)), panics, routes: Router::new() }
+    }
+
+    /// Gives the calls that are added next permits of their own, so many: those of others do not keep them waiting.
+    #[must_use]
+    pub fn at_once(self, permits: usize) -> Self {
+        Self { permits: Arc::new(Semaphore::new(permits)), ..self }
+    }
+
+    /// Answers a call, on a thread that may block.
+    #[must_use]
+    pub fn answer<C: Call>(
+        mut self,
+        answer: impl Fn(C::Request) -> C::Answer + Send + Sync + 'static,
+    ) -> Self {
+        let permits = Arc::clone(&self.permits);
+        let (panics, answer) = (self.panics, Arc::new(answer));
+        let handle = move |headers: HeaderMap, body: Body| async move {
+            // While it waits its body is not read, so the caller is held back.
+            let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
+                return Refusal::Busy.because("too many calls are in work");
+            };
+            let body = match read::<C>(&headers, body).await {
+                Ok(body) => body,
+                Err(refused) => return refused,
+            };
+            let answered = spawn_blocking(move || {
+                let _permit = permit;
+                run::<C>(body, panics, &*answer)
+            });
+            answered.await.unwrap_or_else(|_| Refusal::Failed.because("the call was broken off"))
+        };
+        self.routes = self.routes.route(&format!("/wire/{}", C::NAME), post(handle));
+        self
+    }
+
+    /// Answers a call with a stream, which is made on a thread of its own as fast as it is read.
+    #[must_use]
+    pub(crate) fn stream<C: Call>(mut self, pieces: impl Fn() -> Pieces + Send + Sync + 'static) -> Self {
+        let (permits, pieces) = (Arc::clone(&self.permits), Arc::new(pieces));
+        let handle = move || async move {
+            let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
+                return Refusal::Busy.because("too many calls are in work");
+            };
+            let (sender, receiver) = mpsc::channel(STREAM_PIECES);
+            spawn_blocking(move || {
+                let _permit = permit;
+                for piece in pieces() {
+                    if sender.blocking_send(Ok::<_, Infallible>(piece)).is_err() {
+                        break;
+                    }
+                }
+            });
+            let next =
+                |mut receiver: mpsc::Receiver<_>| async move { Some((receiver.recv().await?, receiver)) };
+            let body = Body::from_stream(unfold(receiver, next));
+            ([(WIRE, HeaderValue::from(VERSION))], body).into_response()
+        };
+        self.routes = self.routes.route(&format!("/wire/{}", C::NAME), post(handle));
+        self
+    }
+
+    /// The routes, with the checks before them.
+    pub fn into_routes(self) -> Router {
+        self.routes
+            .fallback(no_call)
+            .method_not_allowed_fallback(no_call)
+            .layer(from_fn_with_state(self.own, check))
+    }
+
+    /// Answers at a listener until `shutdown` completes.
+    ///
+    /// # Errors
+    /// When no connection could be accepted for a minute.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> std::io::Result<()> {
+        doppel_http::serve(listener, self.into_routes(), CONNECTIONS, shutdown, || ()).await
+    }
+}
+
+/// Lets through what comes from this cluster, in this version, for this node.
+async fn check(State(own): State<Arc<Identity>>, request: Request, next: Next) -> Response {
+    match refused(&own, request.headers()) {
+        Some((refusal, reason)) => {
+            let from = request.headers().get(FROM).and_then(|from| from.to_str().ok()).unwrap_or("somebody");
+            let from: String = from.chars().take(NAME_CHARS_MAX).collect();
+            tracing::warn!(from, %reason, "a request between roles is refused");
+            refusal.because(reason)
+        }
+        None => next.run(request).await,
+    }
+}
+
+/// Why a request is not taken, if it is not. Without the secret nothing else is told.
+fn refused(own: &Identity, headers: &HeaderMap) -> Option<(Refusal, String)> {
+    let said =
+        |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let secret = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if !secret.is_some_and(|secret| own.secret.is(secret)) {
+        return Some((
+            Refusal::Secret,
+            "the cluster secret is missing or is not the one of this cluster".to_owned(),
+        ));
+    }
+    let version = said(&WIRE);
+    if version != VERSION.to_string() {
+        let reason = format!(
+            "{} speaks version {VERSION} of the protocol between roles, the caller version {version:?}; run one \
+             release of Doppel in a cluster",
+            own.node
+        );
+        return Some((Refusal::Version, reason));
+    }
+    let cluster = said(&CLUSTER);
+    if cluster != &*own.cluster {
+        let reason = format!("{} belongs to cluster {}, the caller to {cluster:?}", own.node, own.cluster);
+        return Some((Refusal::Cluster, reason));
+    }
+    let node = said(&NODE);
+    (node != own.node.as_str())
+        .then(|| (Refusal::Node, format!("this is {}, and the request is for {node:?}", own.node)))
+}
+
+async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let limit = C::REQUEST_BYTES_MAX;
+    let too_large = || Refusal::RequestTooLarge.because(format!("the body has more than {limit} bytes"));
+    if length.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    match timeout(BODY_TIME, to_bytes(body, limit)).await {
+        Ok(Ok(body)) => Ok(body),
+        // The body was sent without its length.
+        Ok(Err(_)) if length.is_none() => Err(too_large()),
+        Ok(Err(error)) => Err(Refusal::Body.because(format!("the body breaks off: {error}"))),
+        Err(_) => Err(Refusal::Body.because("the body did not come in time")),
+    }
+}
+
+fn run<C: Call>(body: Bytes, panics: Panics, answer: &dyn Fn(C::Request) -> C::Answer) -> Response {
+    let request: C::Request = match postcard::from_bytes(&body) {
+        Ok(request) => request,
+        Err(error) => {
+            return Refusal::Body.because(format!("the body is not what {} takes: {error}", C::NAME));
+        }
+    };
+    drop(body);
+    let Ok(answer) = catch_unwind(AssertUnwindSafe(|| answer(request))) else {
+        if panics == Panics::End {
+            process::abort();
+        }
+        return Refusal::Failed.because("the call failed; the log of the node says why");
+    };
+    match postcard::to_allocvec(&answer) {
+        Ok(bytes) if bytes.len() > C::ANSWER_BYTES_MAX => {
+            Refusal::AnswerTooLarge.because(format!("the answer has {} bytes", bytes.len()))
+        }
+        Ok(bytes) => {
+            let form = (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+            ([(WIRE, HeaderValue::from(VERSION)), form], bytes).into_response()
+        }
+        Err(error) => Refusal::Failed.because(format!("the answer cannot be written: {error}")),
+    }
+}
+
+async fn no_call(uri: Uri) -> Response {
+    Refusal::Call.because(format!("this node does not answer {}; it has another role", uri.path()))
+}

@@ -1,0 +1,318 @@
+//! The asking side.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, InvalidHeaderValue};
+use reqwest::{Client, Response};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::call::{Call, VERSION};
+use crate::identity::{Identity, NodeName};
+use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
+
+/// A connection that takes longer is given up.
+const CONNECT_TIME: Duration = Duration::from_secs(2);
+
+/// Connections without a request are closed after so long: before the other side does.
+const IDLE_TIME: Duration = Duration::from_secs(20);
+
+/// Attempts after the first one, and the pause before the first of them; it doubles, with jitter.
+const RETRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest reason of a refusal that is read, in bytes.
+const REASON_BYTES_MAX: usize = 4 << 10;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WireError {
+    /// The node cannot be reached, or the connection broke off. Whether the call was carried out is not known.
+    #[error("{node} at {address} cannot be reached: {reason}")]
+    Unreachable {
+        /// The node.
+        node: NodeName,
+        /// Where it was looked for.
+        address: Arc<str>,
+        /// The reason.
+        reason: String,
+        /// Whether nothing was sent.
+        unsent: bool,
+    },
+    /// No answer came in time. Whether the call was carried out is not known.
+    #[error("{node} at {address} has not answered {call} in {} s", time.as_secs())]
+    Late {
+        /// The node.
+        node: NodeName,
+        /// Where it was asked.
+        address: Arc<str>,
+        /// The call.
+        call: &'static str,
+        /// The time it had.
+        time: Duration,
+    },
+    /// The node refuses the request.
+    #[error("{node} at {address} refuses {call}: {reason}")]
+    Refused {
+        /// The node.
+        node: NodeName,
+        /// Where it was asked.
+        address: Arc<str>,
+        /// The call.
+        call: &'static str,
+        /// The kind.
+        refusal: Refusal,
+        /// In the words of the node.
+        reason: String,
+    },
+    /// What answers is no node of this version, or the request cannot be sent.
+    #[error("{call} of {node} at {address}: {reason}")]
+    Protocol {
+        /// The node.
+        node: NodeName,
+        /// Where it was asked.
+        address: Arc<str>,
+        /// The call.
+        call: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl WireError {
+    /// Whether the answer is too large for one call.
+    #[must_use]
+    pub fn is_answer_too_large(&self) -> bool {
+        matches!(self, Self::Refused { refusal: Refusal::AnswerTooLarge, .. })
+    }
+
+    /// Whether another attempt is of no use: the two processes do not belong together.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Refused { refusal, .. } if !refusal.may_pass())
+    }
+
+    fn may_be_repeated(&self, repeatable: bool) -> bool {
+        match self {
+            Self::Unreachable { unsent, .. } => *unsent || repeatable,
+            Self::Refused { refusal, .. } => refusal.may_pass(),
+            Self::Late { .. } | Self::Protocol { .. } => false,
+        }
+    }
+}
+
+/// The async threads and connections of a process, which all its peers share.
+#[derive(Clone)]
+pub struct Runtime {
+    handle: Handle,
+    http: Client,
+    ends: Arc<watch::Sender<bool>>,
+}
+
+impl Runtime {
+    /// Uses the threads of a runtime.
+    ///
+    /// # Errors
+    /// When the system gives no HTTP client.
+    pub fn new(handle: Handle) -> Result<Self, reqwest::Error> {
+        let http = Client::builder()
+            .connect_timeout(CONNECT_TIME)
+            .pool_idle_timeout(IDLE_TIME)
+            .tcp_nodelay(true)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        Ok(Self { handle, http, ends: Arc::new(watch::Sender::new(false)) })
+    }
+
+    /// Breaks off the calls that are under way, and all that are made from now on: the process is ending.
+    pub fn end(&self) {
+        self.ends.send_replace(true);
+    }
+}
+
+/// Another node of the cluster. Cheap to clone. Its calls block, so they are not made on an async thread.
+#[derive(Clone)]
+pub struct Peer(Arc<Inner>);
+
+struct Inner {
+    runtime: Runtime,
+    node: NodeName,
+    address: Arc<str>,
+    headers: HeaderMap,
+}
+
+impl Peer {
+    /// The node of this name, which listens at `address`, for a process of the same cluster.
+    ///
+    /// # Errors
+    /// When the cluster's name cannot be sent.
+    pub fn new(
+        runtime: &Runtime,
+        own: &Identity,
+        node: &NodeName,
+        address: &str,
+    ) -> Result<Self, InvalidHeaderValue> {
+        let mut secret = HeaderValue::from_str(&format!("Bearer {}", own.secret.expose()))?;
+        secret.set_sensitive(true);
+        let headers = HeaderMap::from_iter([
+            (AUTHORIZATION, secret),
+            (WIRE, HeaderValue::from(VERSION)),
+            (CLUSTER, HeaderValue::from_str(&own.cluster)?),
+            (NODE, HeaderValue::from_str(node.as_str())?),
+            (FROM, HeaderValue::from_str(own.node.as_str())?),
+        ]);
+        let (runtime, node, address) = (runtime.clone(), node.clone(), address.into());
+        Ok(Self(Arc::new(Inner { runtime, node, address, headers })))
+    }
+
+    /// The name of the node.
+    #[must_use]
+    pub fn node(&self) -> &NodeName {
+        &self.0.node
+    }
+
+    /// Makes a call, and makes it again a few times where that is harmless.
+    ///
+    /// # Errors
+    /// When there is no answer within [`Call::DEADLINE`], or the node refuses.
+    pub fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, WireError> {
+        let body = postcard::to_allocvec(request).map_err(|error| self.protocol::<C>(&error.to_string()))?;
+        if body.len() > C::REQUEST_BYTES_MAX {
+            let reason = format!("the request has {} bytes, at most {}", body.len(), C::REQUEST_BYTES_MAX);
+            return Err(self.protocol::<C>(&reason));
+        }
+        let body = Bytes::from(body);
+        let deadline = Instant::now() + C::DEADLINE;
+        let answer = self.0.runtime.handle.block_on(async {
+            let pauses =
+                ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(RETRIES).with_jitter();
+            let attempts = (|| self.send::<C>(body.clone(), deadline))
+                .retry(pauses)
+                .when(|error: &WireError| error.may_be_repeated(C::REPEATABLE));
+            let mut ends = self.0.runtime.ends.subscribe();
+            tokio::select! {
+                answer = timeout_at(deadline, attempts) => answer.unwrap_or_else(|_| Err(self.late::<C>())),
+                _ = ends.wait_for(|ends| *ends) => Err(self.protocol::<C>("this process is ending")),
+            }
+        })?;
+        postcard::from_bytes(&answer)
+            .map_err(|error| self.protocol::<C>(&format!("the answer cannot be read: {error}")))
+    }
+
+    /// Makes a call whose answer is a stream of bytes without an end that is known before. No more than
+    /// [`Call::DEADLINE`] may pass without any.
+    ///
+    /// # Errors
+    /// When there is no answer in that time, or the node refuses.
+    pub(crate) fn stream<C: Call>(&self, request: &C::Request) -> Result<Reading, WireError> {
+        let body = postcard::to_allocvec(request).map_err(|error| self.protocol::<C>(&error.to_string()))?;
+        let begin = async { timeout(C::DEADLINE, self.begin::<C>(body.into(), None)).await };
+        let begun = self.0.runtime.handle.block_on(begin);
+        let response = begun.unwrap_or_else(|_| Err(self.late::<C>()))?;
+        let (peer, pause) = (self.clone(), C::DEADLINE);
+        Ok(Reading { peer, response, pause, late: Self::late::<C>, failed: Self::failed::<C> })
+    }
+
+    async fn send<C: Call>(&self, body: Bytes, deadline: Instant) -> Result<Bytes, WireError> {
+        let response = self.begin::<C>(body, Some(deadline)).await?;
+        self.read::<C>(response, C::ANSWER_BYTES_MAX).await
+    }
+
+    /// Sends a request, and returns when the head of the answer is there and says that it is carried out.
+    async fn begin<C: Call>(&self, body: Bytes, deadline: Option<Instant>) -> Result<Response, WireError> {
+        let url = format!("http://{}/wire/{}", self.0.address, C::NAME);
+        let mut request = self.0.runtime.http.post(url).headers(self.0.headers.clone()).body(body);
+        if let Some(deadline) = deadline {
+            request = request.timeout(deadline.saturating_duration_since(Instant::now()));
+        }
+        let response = request.send().await.map_err(|error| self.failed::<C>(&error))?;
+        let (status, refusal) = (response.status(), Refusal::of(response.headers()));
+        let speaks =
+            response.headers().get(WIRE).is_some_and(|version| *version == HeaderValue::from(VERSION));
+        if let Some(refusal) = refusal {
+            let reason = self.read::<C>(response, REASON_BYTES_MAX).await.unwrap_or_default();
+            let (node, address) = self.place();
+            let reason = String::from_utf8_lossy(&reason).into_owned();
+            return Err(WireError::Refused { node, address, call: C::NAME, refusal, reason });
+        }
+        if !status.is_success() || !speaks {
+            let reason = format!("what answers there (status {status}) is no node of this version");
+            return Err(self.protocol::<C>(&reason));
+        }
+        Ok(response)
+    }
+
+    /// Reads a body up to a limit.
+    async fn read<C: Call>(&self, mut response: Response, limit: usize) -> Result<Bytes, WireError> {
+        let expected = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        if expected > limit {
+            return Err(self.protocol::<C>(&format!("the answer has {expected} bytes, at most {limit}")));
+        }
+        let mut bytes = BytesMut::with_capacity(expected);
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed::<C>(&error))? {
+            if bytes.len() + chunk.len() > limit {
+                return Err(self.protocol::<C>(&format!("the answer has more than {limit} bytes")));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes.freeze())
+    }
+
+    fn place(&self) -> (NodeName, Arc<str>) {
+        (self.0.node.clone(), Arc::clone(&self.0.address))
+    }
+
+    fn late<C: Call>(&self) -> WireError {
+        let (node, address) = self.place();
+        WireError::Late { node, address, call: C::NAME, time: C::DEADLINE }
+    }
+
+    fn protocol<C: Call>(&self, reason: &str) -> WireError {
+        let (node, address) = self.place();
+        WireError::Protocol { node, address, call: C::NAME, reason: reason.to_owned() }
+    }
+
+    fn failed<C: Call>(&self, error: &reqwest::Error) -> WireError {
+        if error.is_timeout() && !error.is_connect() {
+            return self.late::<C>();
+        }
+        // The innermost cause is the operating system's reason.
+        let mut reason: &dyn std::error::Error = error;
+        while let Some(cause) = reason.source() {
+            reason = cause;
+        }
+        let (node, address) = self.place();
+        let (reason, unsent) = (reason.to_string(), error.is_connect());
+        WireError::Unreachable { node, address, reason, unsent }
+    }
+}
+
+/// An answer that is read as it comes.
+pub(crate) struct Reading {
+    peer: Peer,
+    response: Response,
+    pause: Duration,
+    late: fn(&Peer) -> WireError,
+    failed: fn(&Peer, &reqwest::Error) -> WireError,
+}
+
+impl Reading {
+    /// The next bytes; none at the end. Blocks.
+    pub(crate) fn chunk(&mut self) -> Result<Option<Bytes>, WireError> {
+        let Self { peer, response, pause, late, failed } = self;
+        let chunk = peer.0.runtime.handle.block_on(async { timeout(*pause, response.chunk()).await });
+        chunk.map_err(|_| late(peer))?.map_err(|error| failed(peer, &error))
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("node", &self.0.node).field("address", &self.0.address).finish()
+    }
+}

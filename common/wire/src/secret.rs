@@ -1,0 +1,90 @@
+//! The secret that the processes of a cluster share.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+
+/// The shortest and the longest secret, in bytes.
+const BYTES: std::ops::RangeInclusive<usize> = 32..=512;
+
+/// The secret of a cluster. It is not shown by `Debug`.
+#[derive(Clone)]
+pub struct Secret(Arc<str>);
+
+/// Why there is no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The file cannot be read.
+    #[error("cannot read the cluster secret in {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// It is not a text that can be sent.
+    #[error("a cluster secret has {} to {} visible ASCII characters, without spaces", BYTES.start(), BYTES.end())]
+    Unusable,
+}
+
+impl Secret {
+    /// Takes a secret of 32 to 512 visible ASCII characters.
+    ///
+    /// # Errors
+    /// When it has another form.
+    pub fn new(text: &str) -> Result<Self, SecretError> {
+        if BYTES.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(Self(text.into()))
+        } else {
+            Err(SecretError::Unusable)
+        }
+    }
+
+    /// Reads the secret in a file. White space around it does not count.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or what is in it has another form.
+    pub fn read(path: &Path) -> Result<Self, SecretError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| SecretError::Io { path: path.to_owned(), source })?;
+        Self::new(text.trim())
+    }
+
+    /// Compares in a time that does not depend on where two secrets differ.
+    pub(crate) fn is(&self, other: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(other).into()
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_long_enough_and_is_not_shown() {
+        let text = "0123456789abcdef0123456789abcdef";
+        let secret = Secret::new(text).unwrap();
+        assert!(secret.is(text.as_bytes()));
+        assert!(!secret.is(b"0123456789abcdef0123456789abcdeX") && !secret.is(b"") && !secret.is(&[0; 600]));
+        assert_eq!(format!("{secret:?}"), "Secret");
+        for bad in
+            ["", "short", "0123456789abcdef 0123456789abcdef", &"x".repeat(513), "ä".repeat(32).as_str()]
+        {
+            assert!(Secret::new(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Tier 1 in another process, as a front door sees it.
+//!
+//! [`RemoteTier1`] is the asking side, [`serve`] the other. What may take long is asked for in pieces of [`PATIENCE`], so that
+//! a process that has gone is noticed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doppel_model::pairwise::Policy;
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId};
+use doppel_protocol::{
+    BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
+    Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
+    SignatureSource as _, Submission, Tier1Api, Tier1Error, Totals, WinnerOrder,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::backup;
+use crate::call::calls;
+use crate::listener::Listener;
+use crate::peer::{Peer, WireError};
+use crate::signatures::RemoteSignatures;
+
+/// The longest wait of one call.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls of the change feed at once: as many as four front doors let wait.
+const POLLS: usize = 256;
+
+/// Calls at once whose work grows with the collection.
+const LONG_CALLS: usize = 32;
+
+/// The approximate size of the signatures in a call, in bytes. One more is always brought, however long it is.
+const SUBMIT_BYTES: usize = 16 << 20;
+
+/// A body of signatures, in bytes: above [`SUBMIT_BYTES`] and the signature of the largest page.
+const SIGNATURES_BYTES_MAX: usize = 96 << 20;
+
+/// A list of records, in bytes: as many pages as a call may name, with URLs of 8 kB.
+const RECORDS_BYTES_MAX: usize = 128 << 20;
+
+/// The time of a call whose work grows with the collection.
+const LONG: Duration = Duration::from_secs(3_600);
+
+type Answer<T> = Result<T, Tier1Error>;
+
+calls! {
+    Describe = "tier1/describe": () => Collection;
+    Submit = "tier1/submit": Vec<Submission> => Answer<Vec<Outcome>>
+        { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(130) };
+    Pages = "tier1/pages": Vec<PageId> => Answer<Vec<Option<PageView>>>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+    Summary = "tier1/group-summary": GroupId => Answer<Option<GroupSummary>>;
+    Group = "tier1/group": (GroupId, Option<GroupPosition>, u64, bool) => Answer<Option<GroupView>>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+    Groups = "tier1/groups": (GroupFilter, Option<GroupId>, u64) => Answer<Vec<GroupSummary>>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = LONG };
+    ChangesCall = "tier1/changes": (Option<String>, u64, Duration) => Answer<Changes>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(50) };
+    Scan = "tier1/scan": (Option<ScanPosition>, u64) => Answer<LinesPage>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(120) };
+    Cursor = "tier1/cursor": () => Answer<String>;
+    TotalsCall = "tier1/totals": () => Answer<Totals>;
+    Writable = "tier1/writable": () => Answer<()>;
+    Repair = "tier1/repair": (GroupId, bool, String) => Answer<Option<RepairReport>>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = LONG, REPEATABLE: bool = false };
+    Repairs = "tier1/repairs": (Option<GroupId>, Option<RepairPosition>, u64) => Answer<RepairTrail>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+    Details = "tier1/repair-details": RepairId => Answer<Option<RepairDetails>>
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+    Purge = "tier1/purge": Vec<PageId> => Answer<u64>
+        { DEADLINE: Duration = Duration::from_secs(130), REPEATABLE: bool = false };
+    PurgeHost = "tier1/purge-host": String => Answer<u64>
+        { DEADLINE: Duration = LONG, REPEATABLE: bool = false };
+    Flush = "tier1/flush": Duration => Answer<bool>
+        { DEADLINE: Duration = Duration::from_secs(150) };
+}
+
+/// What a front door has to know of the collection.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Collection {
+    /// The pairwise function.
+    pub policy: Policy,
+    /// The rules by which winners are elected.
+    pub winners: WinnerOrder,
+    /// Tier-1 shards.
+    pub shards: u16,
+}
+
+/// Tier 1 in another process.
+#[derive(Debug, Clone)]
+pub struct RemoteTier1 {
+    peer: Peer,
+    signatures: RemoteSignatures,
+}
+
+impl RemoteTier1 {
+    /// The node that answers there.
+    #[must_use]
+    pub fn new(peer: Peer) -> Self {
+        Self { signatures: RemoteSignatures::new(peer.clone()), peer }
+    }
+}
+
+impl RemoteTier1 {
+    /// What it has.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub fn collection(&self) -> Result<Collection, WireError> {
+        self.peer.call::<Describe>(&())
+    }
+}
+
+impl From<WireError> for Tier1Error {
+    fn from(error: WireError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// How many of the submissions a call brings: at least one.
+fn fitting(submissions: &[Submission]) -> usize {
+    let mut bytes = 0;
+    let fits = |submission: &&Submission| {
+        let before = bytes;
+        if let Body::Content(signature) = &submission.body {
+            bytes += signature.as_bytes().len();
+        }
+        before <= SUBMIT_BYTES
+    };
+    submissions.iter().take_while(fits).count()
+}
+
+/// Asks for fewer where the answer with all is too large for one call.
+fn fewer<T>(mut limit: usize, ask: impl Fn(usize) -> Result<T, WireError>) -> Result<T, WireError> {
+    loop {
+        match ask(limit) {
+            Err(error) if error.is_answer_too_large() && limit > 1 => limit /= 2,
+            answer => return answer,
+        }
+    }
+}
+
+impl Tier1Api for RemoteTier1 {
+    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        let mut outcomes = Vec::with_capacity(submissions.len());
+        let mut left = submissions;
+        while !left.is_empty() {
+            let rest = left.split_off(fitting(&left));
+            outcomes.extend(self.peer.call::<Submit>(&left)??);
+            left = rest;
+        }
+        Ok(outcomes)
+    }
+
+    fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
+        self.peer.call::<Pages>(&pages.to_vec())?
+    }
+
+    fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
+        let found = self.signatures.signatures(&[page]);
+        let found = found.map_err(|error| Tier1Error::Unavailable(error.to_string()))?;
+        Ok(found.into_iter().next().flatten())
+    }
+
+    fn group_summary(&self, group: GroupId) -> Answer<Option<GroupSummary>> {
+        self.peer.call::<Summary>(&group)?
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Answer<Option<GroupView>> {
+        fewer(limit, |limit| self.peer.call::<Group>(&(group, after, limit as u64, redirects)))?
+    }
+
+    fn groups(&self, filter: GroupFilter, after: Option<GroupId>, limit: usize) -> Answer<Vec<GroupSummary>> {
+        self.peer.call::<Groups>(&(filter, after, limit as u64))?
+    }
+
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<Changes> {
+        let until = Instant::now() + wait;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let changes = fewer(limit, |limit| {
+                self.peer.call::<ChangesCall>(&(cursor.map(str::to_owned), limit as u64, left.min(PATIENCE)))
+            })??;
+            if !changes.changes.is_empty() || left <= PATIENCE {
+                return Ok(changes);
+            }
+        }
+    }
+
+    fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Answer<LinesPage> {
+        fewer(limit, |limit| self.peer.call::<Scan>(&(after, limit as u64)))?
+    }
+
+    fn cursor(&self) -> Answer<String> {
+        self.peer.call::<Cursor>(&())?
+    }
+
+    fn totals(&self) -> Answer<Totals> {
+        self.peer.call::<TotalsCall>(&())?
+    }
+
+    fn writable(&self) -> Answer<()> {
+        self.peer.call::<Writable>(&())?
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Answer<Option<RepairReport>> {
+        self.peer.call::<Repair>(&(group, dry_run, by.to_owned()))?
+    }
+
+    fn repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Answer<RepairTrail> {
+        self.peer.call::<Repairs>(&(group, before.cloned(), limit as u64))?
+    }
+
+    fn repair_details(&self, id: RepairId) -> Answer<Option<RepairDetails>> {
+        self.peer.call::<Details>(&id)?
+    }
+
+    fn purge(&self, pages: &[PageId]) -> Answer<u64> {
+        self.peer.call::<Purge>(&pages.to_vec())?
+    }
+
+    fn purge_host(&self, host: &str) -> Answer<u64> {
+        self.peer.call::<PurgeHost>(&host.to_owned())?
+    }
+
+    fn backup(&self) -> Result<BackupStream, BackupError> {
+        backup::begin(&self.peer)
+    }
+
+    fn flush(&self, limit: Duration) -> Answer<bool> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.peer.call::<Flush>(&left.min(PATIENCE))?? {
+                return Ok(true);
+            }
+            if left <= PATIENCE {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+fn count(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// Adds the calls of a front door to a listener. Those that wait for something to happen have permits of their own.
+#[must_use]
+pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collection) -> Listener {
+    macro_rules! with {
+        (|$tier1:ident, $request:pat_param| $answer:expr) => {{
+            let $tier1 = Arc::clone(tier1);
+            move |$request| $answer
+        }};
+    }
+    let listener = listener
+        .answer::<Describe>(move |()| collection)
+        .answer::<Submit>(with!(|tier1, submissions| tier1.submit(submissions)))
+        .answer::<Pages>(with!(|tier1, pages| tier1.pages(&pages)))
+        .answer::<Summary>(with!(|tier1, group| tier1.group_summary(group)))
+        .answer::<Group>(with!(|tier1, (group, after, limit, redirects)| {
+            tier1.group(group, after, count(limit), redirects)
+        }))
+        .answer::<Scan>(with!(|tier1, (after, limit)| tier1.scan(after, count(limit))))
+        .answer::<Cursor>(with!(|tier1, ()| tier1.cursor()))
+        .answer::<TotalsCall>(with!(|tier1, ()| tier1.totals()))
+        .answer::<Writable>(with!(|tier1, ()| tier1.writable()))
+        .answer::<Repairs>(with!(|tier1, (group, before, limit)| {
+            tier1.repairs(group, before.as_ref(), count(limit))
+        }))
+        .answer::<Details>(with!(|tier1, id| tier1.repair_details(id)))
+        .answer::<Purge>(with!(|tier1, pages| tier1.purge(&pages)))
+        .at_once(POLLS)
+        .answer::<ChangesCall>(with!(|tier1, (cursor, limit, wait)| {
+            tier1.changes(cursor.as_deref(), count(limit), wait.min(PATIENCE))
+        }))
+        .at_once(LONG_CALLS)
+        .answer::<Groups>(with!(|tier1, (filter, after, limit)| tier1.groups(filter, after, count(limit))))
+        .answer::<Repair>(with!(|tier1, (group, dry_run, by)| tier1.repair(group, dry_run, &by)))
+        .answer::<PurgeHost>(with!(|tier1, host| tier1.purge_host(&host)))
+        .answer::<Flush>(with!(|tier1, limit| tier1.flush(limit.min(PATIENCE))));
+    backup::serve(listener, tier1)
+}

@@ -1,0 +1,190 @@
+//! The router of tier 2 in another process, as a front door sees it: questions to the index, and its mapping.
+//!
+//! What operators ask for comes as JSON within the body: these are types of the public contract, whose JSON form is not
+//! one that says its length.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doppel_model::signature::Signature;
+use doppel_partitioning::Plan;
+use doppel_protocol::{
+    IndexError, LoadReport, MappingApi, Pair, PartitionLookup, RebalanceError, RebalanceOutcome,
+    RebalancePlan, RebalanceProgress, RebalanceRequest, Tier2Api,
+};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::call::calls;
+use crate::listener::Listener;
+use crate::peer::{Peer, WireError};
+
+/// A body with one signature, in bytes.
+const SIGNATURE_BYTES_MAX: usize = 64 << 20;
+
+/// A plan or a load report with as many partitions as there may be, in bytes.
+const PLAN_BYTES_MAX: usize = 32 << 20;
+
+/// A sample of signatures, in bytes.
+const SAMPLE_BYTES_MAX: usize = 512 << 20;
+
+/// Calls at once.
+const CALLS: usize = 32;
+
+/// The time in which a plan is made of a large collection.
+const PLANNING: Duration = Duration::from_secs(600);
+
+type Answer<T> = Result<T, IndexError>;
+
+calls! {
+    Probe = "tier2/probe": Arc<Signature> => Answer<Vec<Pair>>
+        { REQUEST_BYTES_MAX: usize = SIGNATURE_BYTES_MAX, ANSWER_BYTES_MAX: usize = 16 << 20 };
+    Locate = "tier2/locate": Arc<Signature> => Answer<PartitionLookup>
+        { REQUEST_BYTES_MAX: usize = SIGNATURE_BYTES_MAX };
+    Load = "tier2/load": () => Answer<LoadReport>
+        { ANSWER_BYTES_MAX: usize = PLAN_BYTES_MAX };
+    Waiting = "tier2/waiting": () => Answer<u64>;
+    FlushBatch = "tier2/flush-batch": () => Answer<()>;
+    PlanCall = "tier2/plan": () => Answer<Json<Plan>>
+        { ANSWER_BYTES_MAX: usize = PLAN_BYTES_MAX };
+    Sample = "tier2/sample": u64 => Answer<Vec<Arc<Signature>>>
+        { ANSWER_BYTES_MAX: usize = SAMPLE_BYTES_MAX, DEADLINE: Duration = PLANNING };
+    Rebalance = "tier2/rebalance": (Json<RebalanceRequest>, bool) => Result<Json<RebalancePlan>, RebalanceError>
+        { ANSWER_BYTES_MAX: usize = PLAN_BYTES_MAX, DEADLINE: Duration = PLANNING, REPEATABLE: bool = false };
+    Cancel = "tier2/cancel": () => Result<Json<RebalanceOutcome>, RebalanceError>
+        { REPEATABLE: bool = false };
+    Progress = "tier2/progress": () => Answer<Option<Json<RebalanceProgress>>>;
+    Request = "tier2/request": () => Answer<Option<Json<RebalanceRequest>>>;
+    OutcomeCall = "tier2/outcome": () => Answer<Option<Json<RebalanceOutcome>>>;
+}
+
+/// A value that is sent as its JSON.
+pub(crate) struct Json<T>(T);
+
+impl<T: Serialize> Serialize for Json<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&serde_json::to_string(&self.0).map_err(S::Error::custom)?)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Json<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        serde_json::from_str(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// The router of tier 2 in another process.
+#[derive(Debug, Clone)]
+pub struct RemoteTier2(Peer);
+
+impl RemoteTier2 {
+    /// The router in the process that answers there.
+    #[must_use]
+    pub fn new(peer: Peer) -> Self {
+        Self(peer)
+    }
+}
+
+fn unavailable(error: &WireError) -> IndexError {
+    IndexError::Unavailable(error.to_string())
+}
+
+fn rebalance_unavailable(error: &WireError) -> RebalanceError {
+    RebalanceError::Unavailable(unavailable(error))
+}
+
+impl Tier2Api for RemoteTier2 {
+    fn probe(&self, signature: &Signature) -> Answer<Vec<Pair>> {
+        self.0.call::<Probe>(&Arc::new(signature.clone())).map_err(|error| unavailable(&error))?
+    }
+
+    fn locate(&self, signature: &Signature) -> Answer<PartitionLookup> {
+        self.0.call::<Locate>(&Arc::new(signature.clone())).map_err(|error| unavailable(&error))?
+    }
+
+    fn load(&self) -> Answer<LoadReport> {
+        self.0.call::<Load>(&()).map_err(|error| unavailable(&error))?
+    }
+
+    fn waiting(&self) -> Answer<usize> {
+        let waiting = self.0.call::<Waiting>(&()).map_err(|error| unavailable(&error))??;
+        Ok(usize::try_from(waiting).unwrap_or(usize::MAX))
+    }
+
+    fn flush_batch(&self) -> Answer<()> {
+        self.0.call::<FlushBatch>(&()).map_err(|error| unavailable(&error))?
+    }
+}
+
+impl MappingApi for RemoteTier2 {
+    fn plan(&self) -> Answer<Plan> {
+        let answer = self.0.call::<PlanCall>(&()).map_err(|error| unavailable(&error))?;
+        answer.map(|Json(plan)| plan)
+    }
+
+    fn sample(&self, limit: usize) -> Answer<Vec<Arc<Signature>>> {
+        self.0.call::<Sample>(&(limit as u64)).map_err(|error| unavailable(&error))?
+    }
+
+    fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
+        let answer = self.0.call::<Rebalance>(&(Json(request), dry_run));
+        answer.map_err(|error| rebalance_unavailable(&error))?.map(|Json(plan)| plan)
+    }
+
+    fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
+        let answer = self.0.call::<Cancel>(&()).map_err(|error| rebalance_unavailable(&error))?;
+        answer.map(|Json(outcome)| outcome)
+    }
+
+    fn progress(&self) -> Answer<Option<RebalanceProgress>> {
+        let answer = self.0.call::<Progress>(&()).map_err(|error| unavailable(&error))?;
+        answer.map(|progress| progress.map(|Json(progress)| progress))
+    }
+
+    fn request(&self) -> Answer<Option<RebalanceRequest>> {
+        let answer = self.0.call::<Request>(&()).map_err(|error| unavailable(&error))?;
+        answer.map(|request| request.map(|Json(request)| request))
+    }
+
+    fn outcome(&self) -> Answer<Option<RebalanceOutcome>> {
+        let answer = self.0.call::<OutcomeCall>(&()).map_err(|error| unavailable(&error))?;
+        answer.map(|outcome| outcome.map(|Json(outcome)| outcome))
+    }
+}
+
+/// Adds the calls of a front door to a listener.
+#[must_use]
+pub fn serve(listener: Listener, tier2: &Arc<dyn Tier2Api>, mapping: &Arc<dyn MappingApi>) -> Listener {
+    macro_rules! with {
+        ($of:ident, |$name:ident, $request:pat_param| $answer:expr) => {{
+            let $name = Arc::clone($of);
+            move |$request| $answer
+        }};
+    }
+    // They wait for nodes, and some for a change of the plan.
+    listener
+        .at_once(CALLS)
+        .answer::<Probe>(with!(tier2, |tier2, signature| tier2.probe(&signature)))
+        .answer::<Locate>(with!(tier2, |tier2, signature| tier2.locate(&signature)))
+        .answer::<Load>(with!(tier2, |tier2, ()| tier2.load()))
+        .answer::<Waiting>(with!(tier2, |tier2, ()| tier2.waiting().map(|waiting| waiting as u64)))
+        .answer::<FlushBatch>(with!(tier2, |tier2, ()| tier2.flush_batch()))
+        .answer::<PlanCall>(with!(mapping, |mapping, ()| mapping.plan().map(Json)))
+        .answer::<Sample>(with!(mapping, |mapping, limit| {
+            mapping.sample(usize::try_from(limit).unwrap_or(usize::MAX))
+        }))
+        .answer::<Rebalance>(with!(mapping, |mapping, (request, dry_run)| {
+            let Json(request) = request;
+            mapping.rebalance(request, dry_run).map(Json)
+        }))
+        .answer::<Cancel>(with!(mapping, |mapping, ()| mapping.cancel().map(Json)))
+        .answer::<Progress>(with!(mapping, |mapping, ()| mapping
+            .progress()
+            .map(|progress| progress.map(Json))))
+        .answer::<Request>(with!(mapping, |mapping, ()| mapping.request().map(|request| request.map(Json))))
+        .answer::<OutcomeCall>(with!(mapping, |mapping, ()| mapping
+            .outcome()
+            .map(|outcome| outcome.map(Json))))
+}
