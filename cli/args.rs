@@ -45,6 +45,18 @@ pub struct EngineArgs {
     /// depend on it. Fixed when a data directory is created [default there: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub ranges: Option<u16>,
+    /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
+    /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub index_nodes: u32,
+    /// Everything that is the same in a cluster.
+    #[command(flatten)]
+    pub tuning: TuningArgs,
+}
+
+/// What a process of tier 1 may be told, alone or in a cluster.
+#[derive(Debug, Clone, Args)]
+pub struct TuningArgs {
     /// A file of rules by which the winner of a group is elected, and of markets by name (docs/WINNERS.md;
     /// deploy/winners.toml is an example). The rules are fixed when a data directory is created; the markets
     /// are those of the file.
@@ -58,10 +70,6 @@ pub struct EngineArgs {
     /// node; on several 16, or one for each if that is more].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub partitions: Option<u32>,
-    /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
-    /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
-    pub index_nodes: u32,
     /// The least time between two snapshots of the index, and of the table that answers questions about a status; the next
     /// start goes on from them. They are written when 1/32 of the contents has changed or an hour has passed, and at the end;
     /// with 0s as often as so much has changed.

@@ -12,6 +12,7 @@
 //! | `destination`, `scratch`, `interrupt` | files that are whole or not there, and what an interruption removes |
 //! | `exit` | exit codes |
 //! | `client` | a server that is asked |
+//! | `cluster`, `process` | the file of a cluster, the directory of a node; what every server process does |
 //! | `command` | the commands, a file each |
 //!
 //! Public are the modules that `doppel-eval` uses; nothing else may depend on this library.
@@ -19,6 +20,7 @@
 
 pub mod args;
 mod client;
+mod cluster;
 mod command;
 pub mod crawl;
 pub mod destination;
@@ -30,6 +32,7 @@ pub mod layout;
 mod manifest;
 mod new_directory;
 pub mod output;
+mod process;
 pub mod progress;
 pub mod scratch;
 pub mod span;

@@ -9,12 +9,13 @@ use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Policy;
+use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use doppel_tier1::{Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
 
-use crate::args::EngineArgs;
+use crate::args::{EngineArgs, TuningArgs};
 use crate::manifest::{Defaults, Manifest, Wanted};
 use crate::winners::Winners;
 
@@ -31,6 +32,14 @@ struct Purpose {
     /// Whether pages are asked for meanwhile.
     answers: bool,
     rules: Rules,
+}
+
+/// Where the nodes of tier 2 are.
+enum Index {
+    /// So many in this process.
+    Here { nodes: u32 },
+    /// In other processes.
+    Elsewhere(Vec<Arc<dyn IndexNode>>),
 }
 
 /// Both tiers, started.
@@ -54,9 +63,16 @@ pub struct Engine {
 /// # Errors
 /// When the file of `--winners` cannot be used.
 pub(crate) fn wanted(args: &EngineArgs) -> anyhow::Result<(Wanted, Markets)> {
-    let Winners { order, markets } =
-        args.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default();
+    let Winners { order, markets } = winners(&args.tuning)?;
     Ok((Wanted { tau: args.tau, shards: args.shards, ranges: args.ranges, winners: order }, markets))
+}
+
+/// The rules and markets of the file of `--winners`; none where there is none.
+///
+/// # Errors
+/// When the file cannot be used.
+pub(crate) fn winners(tuning: &TuningArgs) -> anyhow::Result<Winners> {
+    Ok(tuning.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default())
 }
 
 impl Engine {
@@ -85,9 +101,32 @@ impl Engine {
         Self::open_for(dir, args, Purpose { durable: false, answers: true, rules })
     }
 
+    /// The same as a node of a cluster, whose index is on nodes in other processes.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn open_in_cluster(
+        dir: &Path,
+        wanted: Wanted,
+        args: &TuningArgs,
+        nodes: Vec<Arc<dyn IndexNode>>,
+    ) -> anyhow::Result<Self> {
+        let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
+        Self::open_with(dir, (wanted, Markets::default()), args, purpose, Index::Elsewhere(nodes))
+    }
+
     fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
+        Self::open_with(dir, wanted(args)?, &args.tuning, purpose, Index::Here { nodes: args.index_nodes })
+    }
+
+    fn open_with(
+        dir: &Path,
+        (wanted, markets): (Wanted, Markets),
+        args: &TuningArgs,
+        purpose: Purpose,
+        index: Index,
+    ) -> anyhow::Result<Self> {
         let Purpose { durable, answers, rules } = purpose;
-        let (wanted, markets) = wanted(args)?;
         let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
         let map = manifest.map()?;
         let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
@@ -130,15 +169,20 @@ impl Engine {
             dir.display()
         );
         let config = doppel_tier2::Config {
-            nodes: args.index_nodes,
             partitions: args.partitions,
             dimensions: args.dimensions,
             snapshot_pause: args.snapshot_every.0,
             ..doppel_tier2::Config::new(dir.join("tier2"), policy)
         };
         let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
-        let tier2 = Tier2::open_beside(config, source, tier1.stored_signatures().as_ref())
-            .with_context(|| format!("cannot open the index in {}", dir.display()))?;
+        let tier2 = match index {
+            Index::Here { nodes } => {
+                let config = doppel_tier2::Config { nodes, ..config };
+                Tier2::open_beside(config, source, tier1.stored_signatures().as_ref())
+            }
+            Index::Elsewhere(nodes) => Tier2::open_over(config, source, nodes),
+        };
+        let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }

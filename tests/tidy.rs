@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 12] = [
+const CRATES: [(&str, &str, &[&str]); 14] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),
@@ -20,9 +20,11 @@ const CRATES: [(&str, &str, &[&str]); 12] = [
     ("partitioning", "common/partitioning", &["model"]),
     ("protocol", "common/protocol", &["model", "partitioning"]),
     ("crawls", "common/crawls", &["model", "protocol"]),
+    ("http", "common/http", &[]),
+    ("wire", "common/wire", &["model", "partitioning", "protocol", "http"]),
     ("tier1", "tier1", &["model", "join", "snapshot", "protocol"]),
     ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol"]),
-    ("coordinator", "coordinator", &["model", "text", "crawls", "partitioning", "protocol"]),
+    ("coordinator", "coordinator", &["model", "text", "crawls", "partitioning", "protocol", "http"]),
     ("baseline", "eval/baseline", &[]),
     (
         "eval",

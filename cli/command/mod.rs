@@ -3,10 +3,12 @@
 mod backup;
 mod changes;
 mod check;
+mod coordinator;
 mod dedup;
 mod explain;
 mod export;
 mod group;
+mod init;
 mod load;
 mod plan;
 mod rebalance;
@@ -16,6 +18,8 @@ mod report;
 mod restore;
 mod serve;
 mod status;
+mod tier1;
+mod tier2;
 
 use clap::{Parser, Subcommand};
 
@@ -37,6 +41,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Serve(serve::Serve),
+    Init(init::Init),
+    Tier1(tier1::Tier1),
+    Tier2(tier2::Tier2),
+    Coordinator(coordinator::Coordinator),
     Load(load::Load),
     Dedup(dedup::Dedup),
     Status(status::Status),
@@ -61,6 +69,10 @@ pub(crate) enum Command {
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Command::Serve(serve) => serve.run(),
+        Command::Init(init) => init.run(),
+        Command::Tier1(tier1) => tier1.run(),
+        Command::Tier2(tier2) => tier2.run(),
+        Command::Coordinator(coordinator) => coordinator.run(),
         Command::Load(load) => load.run(),
         Command::Dedup(dedup) => dedup.run(),
         Command::Status(status) => status.run(),

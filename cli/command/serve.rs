@@ -1,18 +1,16 @@
 //! `doppel serve`: every role in one process.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
 use doppel_coordinator::app::App;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 use crate::args::EngineArgs;
 use crate::extracted::extractors;
+use crate::process;
 use crate::wire::Engine;
 
 /// Run the service on one data directory.
@@ -33,40 +31,21 @@ pub(crate) struct Serve {
     data: PathBuf,
     /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
     /// reaches it may write.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = address)]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
     #[command(flatten)]
     engine: EngineArgs,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "an IP address and a port are expected, such as 127.0.0.1:7700".to_owned())
-}
-
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-        log.with_ansi(io::stderr().is_terminal()).init();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.context("cannot start the runtime")?.block_on(self.listen())
+        process::start()?.block_on(self.listen())
     }
 
     async fn listen(self) -> anyhow::Result<()> {
-        // First of all, so that a signal during the recovery is not lost.
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        // The address is taken before the directory is opened: a port in use is known at once.
-        let (listen, detect_language) = (self.listen, self.engine.detect_language);
-        let listener = TcpListener::bind(listen).await.map_err(|error| {
-            let advice = match error.kind() {
-                io::ErrorKind::AddrInUse => "; is another server running? --listen chooses another address",
-                io::ErrorKind::AddrNotAvailable => "; --listen takes an address of this machine",
-                io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
-                _ => "",
-            };
-            anyhow::Error::new(error).context(format!("cannot listen on {listen}{advice}"))
-        })?;
+        let shutdown = process::shutdown()?;
+        let detect_language = self.engine.tuning.detect_language;
+        let listener = process::listen(self.listen).await?;
         let address = listener.local_addr()?;
         let engine = tokio::task::spawn_blocking(move || {
             let engine = Engine::open_to_serve(&self.data, &self.engine)?;
@@ -81,13 +60,6 @@ impl Serve {
         writeln!(out, "doppel is listening on http://{address}")?;
         out.flush()?;
         drop(out);
-        let shutdown = async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            tracing::info!("ending");
-        };
         let served = doppel_coordinator::serve(listener, app, shutdown).await;
         tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
         served.context("the server did not end well")

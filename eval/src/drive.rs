@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Parser;
-use doppel::args::EngineArgs;
+use doppel::args::{EngineArgs, TuningArgs};
 use doppel::scratch::Scratch;
 use doppel::wire::Engine;
 use doppel_model::{GroupId, PageUrl, Tau};
@@ -41,13 +41,17 @@ impl Driver {
     pub(crate) fn new(tau: Tau, partitions: u32, rules: Rules) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
         let defaults = Defaults::parse_from(["doppel"]).engine;
+        let tuning = defaults.tuning.clone();
         let args = EngineArgs {
             tau: Some(tau),
-            partitions: Some(partitions),
-            // The driver limits the pending pages itself, and no group may be left out of the comparison.
-            pending_max: u64::MAX,
-            group_members_max: u64::MAX,
-            low_cohesion_percent: if rules.recomputation { defaults.low_cohesion_percent } else { 0 },
+            tuning: TuningArgs {
+                partitions: Some(partitions),
+                // The driver limits the pending pages itself, and no group may be left out of the comparison.
+                pending_max: u64::MAX,
+                group_members_max: u64::MAX,
+                low_cohesion_percent: if rules.recomputation { tuning.low_cohesion_percent } else { 0 },
+                ..tuning
+            },
             ..defaults
         };
         let engine = Engine::open_to_compare(scratch.path(), &args, rules)?;

@@ -7,6 +7,7 @@
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
 pub mod asker;
+pub mod cluster;
 mod crawls;
 mod kills;
 pub mod pages;
@@ -62,6 +63,13 @@ pub fn wait_until<T>(what: &str, limit: Duration, mut condition: impl FnMut() ->
     }
 }
 
+/// A new file for the standard error of a process.
+fn log_file(name: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}.log", std::process::id()))
+}
+
 /// A running `doppel serve`. Killed when it is dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -80,12 +88,14 @@ impl Server {
 
     /// Like [`start`](Self::start), on the given address.
     pub fn start_on(address: &str, data: &Path, options: &[&str]) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let log =
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{}-{number}.log", std::process::id()));
         let mut command = doppel();
         command.args(["serve", "--listen", address, "--data"]).arg(data).args(options);
+        Self::start_command(command)
+    }
+
+    /// Runs a command that says on its first line where it listens, and waits until it is ready.
+    pub fn start_command(mut command: Command) -> Self {
+        let log = log_file("serve");
         command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();

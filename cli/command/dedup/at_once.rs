@@ -36,7 +36,7 @@ impl Dedup {
             policy: Policy { tau: tau.unwrap_or(Tau::DEFAULT) },
             winners: winners.unwrap_or_default(),
             market: self.market(&markets)?,
-            group_members_max: self.engine.group_members_max,
+            group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Answer { memory_max: SIGNATURES_MAX, temp_dir: scratch.path() },
         };
         let (fed, grouped, balance) = self.group(&config)?;
@@ -56,7 +56,7 @@ impl Dedup {
             policy: Policy { tau: manifest.policy.tau },
             winners: manifest.winners,
             market,
-            group_members_max: self.engine.group_members_max,
+            group_members_max: self.engine.tuning.group_members_max,
             keep: Keep::Databases { dir: &tier1, map },
         };
         let (fed, grouped, balance) = self.group(&config).with_context(|| nothing_is_kept(dir))?;
@@ -78,7 +78,7 @@ impl Dedup {
         let mut bulk = Bulk::new(config)?;
         let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
         // Nobody can ask for the language of a page that is not kept.
-        let input = extracted::pages(&self.inputs, is_kept && self.engine.detect_language, |pages| {
+        let input = extracted::pages(&self.inputs, is_kept && self.engine.tuning.detect_language, |pages| {
             for ExtractedPage { submission, bytes } in pages {
                 let page = submission.url.id();
                 let outcome = bulk.submit(submission)?;

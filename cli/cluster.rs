@@ -1,0 +1,307 @@
+//! The file of a cluster: its name, its secret, its collection, and the nodes of both tiers with their addresses.
+//!
+//! `doppel init` writes it once, beside the secret; every process of the cluster reads a copy of both. It is TOML of at most
+//! [`BYTES_MAX`] bytes. What is unknown, repeated or out of bounds is refused with its line.
+
+pub(crate) mod node_dir;
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use doppel_model::{NodeId, Tau};
+use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret, SecretError};
+use reqwest::header::InvalidHeaderValue;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::Wanted;
+
+/// The largest file that is read: hundreds of nodes have room in it.
+const BYTES_MAX: u64 = 256 << 10;
+
+/// A cluster as its file describes it.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    /// Names it: no other cluster has the same.
+    pub(crate) id: Arc<str>,
+    /// The pairwise function's threshold.
+    pub(crate) tau: Tau,
+    shards: u16,
+    ranges: u16,
+    tier1: Vec<Node>,
+    tier2: Vec<Node>,
+    secret: Secret,
+}
+
+/// A node of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Node {
+    pub(crate) name: NodeName,
+    /// Host and port at which the other nodes reach it.
+    pub(crate) address: String,
+}
+
+/// The file as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Written {
+    /// 32 hex digits.
+    pub(crate) cluster: String,
+    /// The file of the secret, beside this one.
+    pub(crate) secret: PathBuf,
+    pub(crate) tau: Tau,
+    pub(crate) shards: u16,
+    pub(crate) ranges: u16,
+    pub(crate) tier1: Vec<Node>,
+    pub(crate) tier2: Vec<Node>,
+}
+
+/// Why the file of a cluster cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClusterError {
+    #[error("cannot read {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
+    TooLarge(PathBuf),
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line { path: PathBuf, line: usize, reason: String },
+    #[error("{}: {reason}", path.display())]
+    Content { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("there is no {role} node {name} in the cluster; it has {known}")]
+    Unknown { role: &'static str, name: NodeName, known: String },
+    #[error("the name of the cluster cannot be sent: {0}")]
+    Name(#[from] InvalidHeaderValue),
+}
+
+impl Cluster {
+    /// Reads the file and the secret beside it.
+    ///
+    /// # Errors
+    /// When one of them cannot be used; the message names file, line and reason.
+    pub(crate) fn read(path: &Path) -> Result<Self, ClusterError> {
+        let failed = |source| ClusterError::Io { path: path.to_owned(), source };
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
+        read.map_err(failed)?;
+        if text.len() as u64 > BYTES_MAX {
+            return Err(ClusterError::TooLarge(path.to_owned()));
+        }
+        let written: Written = toml::from_str(&text).map_err(|error| {
+            let line = 1 + text[..error.span().map_or(0, |span| span.start)].matches('\n').count();
+            let reason = error.message().trim().replace('\n', ", ");
+            ClusterError::Line { path: path.to_owned(), line, reason }
+        })?;
+        written.check().map_err(|reason| ClusterError::Content { path: path.to_owned(), reason })?;
+        let secret = path.parent().unwrap_or(Path::new("")).join(&written.secret);
+        let Written { cluster, tau, shards, ranges, tier1, tier2, .. } = written;
+        Ok(Self { id: cluster.into(), tau, shards, ranges, tier1, tier2, secret: Secret::read(&secret)? })
+    }
+
+    /// A process of this cluster.
+    pub(crate) fn identity(&self, node: &NodeName) -> Identity {
+        Identity { cluster: Arc::clone(&self.id), node: node.clone(), secret: self.secret.clone() }
+    }
+
+    /// What a node of tier 1 opens its directory with.
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted {
+            tau: Some(self.tau),
+            shards: Some(self.shards),
+            ranges: Some(self.ranges),
+            ..Wanted::default()
+        }
+    }
+
+    /// The node of tier 1.
+    ///
+    /// # Errors
+    /// When the file has none.
+    pub(crate) fn record(&self) -> Result<&Node, ClusterError> {
+        let none =
+            || ClusterError::Content { path: PathBuf::new(), reason: "there is no tier-1 node".to_owned() };
+        self.tier1.first().ok_or_else(none)
+    }
+
+    /// A node of tier 1 by its name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn tier1_node(&self, name: &NodeName) -> Result<&Node, ClusterError> {
+        find(&self.tier1, "tier-1", name).map(|(_, node)| node)
+    }
+
+    /// A node of tier 2 by its name, with its number in the plan.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Node), ClusterError> {
+        find(&self.tier2, "tier-2", name).map(|(at, node)| (NodeId(at as u32), node))
+    }
+
+    /// All nodes of tier 2, in the order of the plan.
+    pub(crate) fn index_nodes(&self) -> &[Node] {
+        &self.tier2
+    }
+
+    /// Another node, as this process asks it.
+    ///
+    /// # Errors
+    /// When the cluster's name cannot be sent.
+    pub(crate) fn peer(&self, runtime: &Runtime, own: &Identity, node: &Node) -> Result<Peer, ClusterError> {
+        Ok(Peer::new(runtime, own, &node.name, &node.address)?)
+    }
+}
+
+fn find<'n>(
+    nodes: &'n [Node],
+    role: &'static str,
+    name: &NodeName,
+) -> Result<(usize, &'n Node), ClusterError> {
+    nodes.iter().enumerate().find(|(_, node)| node.name == *name).ok_or_else(|| {
+        let known: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        ClusterError::Unknown { role, name: name.clone(), known: known.join(", ") }
+    })
+}
+
+/// Whether a text is a host and a port, as they are in a URL.
+fn is_address(text: &str) -> bool {
+    let written = format!("http://{text}/");
+    let url = reqwest::Url::parse(&written).ok().filter(|url| url.as_str() == written);
+    // Port 80 is not written in a URL.
+    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    port.is_some_and(|port| port > 0)
+        && url.is_some_and(|url| url.port() == port && url.username().is_empty())
+}
+
+impl Written {
+    /// Whether its parts go together.
+    ///
+    /// # Errors
+    /// When they do not; with the reason.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let is_id = self.cluster.len() == 32 && self.cluster.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_id {
+            return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
+        }
+        if self.tier1.len() != 1 {
+            return Err(
+                "tier1: one node is expected; the system of record is not spread over several yet".to_owned()
+            );
+        }
+        if !(1..=128).contains(&self.tier2.len()) {
+            return Err("tier2: 1 to 128 nodes are expected".to_owned());
+        }
+        let mut seen: Vec<&Node> = Vec::new();
+        for node in self.tier1.iter().chain(&self.tier2) {
+            if let Some(other) =
+                seen.iter().find(|other| other.name == node.name || other.address == node.address)
+            {
+                return Err(format!("{} and {} have the same name or address", other.name, node.name));
+            }
+            if !is_address(&node.address) {
+                return Err(format!("{}: {:?} is no address such as 10.0.0.7:7801", node.name, node.address));
+            }
+            seen.push(node);
+        }
+        Ok(())
+    }
+
+    /// Writes the file and a new secret beside it, which only its owner may read. Neither is replaced.
+    ///
+    /// # Errors
+    /// When one of them is there, or cannot be written.
+    pub(crate) fn create(&self, path: &Path, secret: &str) -> io::Result<()> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let put = |path: &Path, text: &str| {
+            // Readable by its owner alone from the beginning on.
+            let mut file = tempfile::NamedTempFile::new_in(dir)?;
+            io::Write::write_all(&mut file, text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist_noclobber(path)?;
+            Ok::<(), io::Error>(())
+        };
+        if path.exists() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        put(&dir.join(&self.secret), &format!("{secret}\n"))?;
+        put(
+            path,
+            &format!(
+                "# A cluster of Doppel. Every process reads a copy of this file and of the secret.\n{text}"
+            ),
+        )?;
+        File::open(dir)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(change: impl Fn(&mut Written)) -> Written {
+        let node = |name: &str, port: u16| Node {
+            name: name.parse().unwrap(),
+            address: format!("127.0.0.1:{port}"),
+        };
+        let mut written = Written {
+            cluster: "0123456789abcdef0123456789abcdef".to_owned(),
+            secret: "cluster.secret".into(),
+            tau: Tau::DEFAULT,
+            shards: 16,
+            ranges: 1,
+            tier1: vec![node("record", 1)],
+            tier2: vec![node("index-1", 2), node("index-2", 3)],
+        };
+        change(&mut written);
+        written
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_is_not_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("deep/cluster.toml");
+        let secret = "s".repeat(64);
+        written(|_| {}).create(&path, &secret).unwrap();
+        let cluster = Cluster::read(&path).unwrap();
+        assert_eq!(cluster.record().unwrap().name.as_str(), "record");
+        let (id, node) = cluster.tier2_node(&"index-2".parse().unwrap()).unwrap();
+        assert_eq!((id, node.address.as_str()), (NodeId(1), "127.0.0.1:3"));
+        let unknown = cluster.tier2_node(&"index-3".parse().unwrap()).unwrap_err().to_string();
+        assert_eq!(unknown, "there is no tier-2 node index-3 in the cluster; it has index-1, index-2");
+        let again = written(|_| {}).create(&path, &secret).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(home.path().join("deep/cluster.secret")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (change, says) in [
+            ((|w| w.cluster = "x".to_owned()) as fn(&mut Written), "32 hex digits"),
+            (|w| w.tier1.clear(), "tier1: one node"),
+            (|w| w.tier2.clear(), "tier2: 1 to 128"),
+            (|w| w.tier2[1].name = w.tier1[0].name.clone(), "same name or address"),
+            (|w| w.tier2[0].address = "127.0.0.1:1".to_owned(), "same name or address"),
+            (|w| w.tier2[0].address = "127.0.0.1".to_owned(), "is no address"),
+            (|w| w.tier2[0].address = "127.0.0.1:0".to_owned(), "is no address"),
+            (|w| w.tier2[0].address = "::1:7801".to_owned(), "is no address"),
+            (|w| w.tier2[0].address = "host/path:81".to_owned(), "is no address"),
+            (|w| w.tier2[0].address = "user@host:81".to_owned(), "is no address"),
+        ] {
+            let reason = written(change).check().unwrap_err();
+            assert!(reason.contains(says), "{reason}");
+        }
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("cluster.toml");
+        fs::write(&path, "cluster = 'a'\nsecret = 's'\nunknown = 1\n").unwrap();
+        let error = Cluster::read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 3: unknown field `unknown`"), "{error}");
+    }
+}

@@ -1,0 +1,128 @@
+//! The directory of a node: its files, and whose they are.
+//!
+//! `node.json` says which node of which cluster has them. It is written before anything else is, and never replaced: a node
+//! that comes back takes its place again, and another node's directory is refused.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use doppel_wire::{Identity, NodeName};
+use serde::{Deserialize, Serialize};
+
+/// The name of the file.
+const NAME: &str = "node.json";
+
+/// The collection of a node of tier 1, in its directory.
+pub(crate) const COLLECTION: &str = "collection";
+
+/// Whose directory it is.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Owner {
+    cluster: String,
+    role: String,
+    node: NodeName,
+}
+
+/// Why a directory is not that of the node.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NodeDirError {
+    #[error("cannot use {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is not empty and has no {NAME}; name an empty directory, or one of this node", .0.display())]
+    Foreign(PathBuf),
+    #[error("{} cannot be read: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error(
+        "{} belongs to {} node {} of cluster {}, and this is {role} node {node} of cluster {cluster}; name this node's own \
+         directory, or an empty one", dir.display(), found.role, found.node, found.cluster
+    )]
+    Another { dir: PathBuf, found: Box<FoundOwner>, cluster: String, role: &'static str, node: NodeName },
+}
+
+/// Another node, as its directory names it.
+#[derive(Debug)]
+pub(crate) struct FoundOwner {
+    cluster: String,
+    role: String,
+    node: NodeName,
+}
+
+/// Makes a directory that of a node, or finds that it is.
+///
+/// # Errors
+/// When it is another node's or another program's, or cannot be used.
+pub(crate) fn claim(dir: &Path, own: &Identity, role: &'static str) -> Result<(), NodeDirError> {
+    let path = dir.join(NAME);
+    let failed = |source| NodeDirError::Io { path: dir.to_owned(), source };
+    fs::create_dir_all(dir).map_err(failed)?;
+    let owner = Owner { cluster: own.cluster.to_string(), role: role.to_owned(), node: own.node.clone() };
+    let found = match fs::read(&path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            for entry in fs::read_dir(dir).map_err(failed)? {
+                let name = entry.map_err(failed)?.file_name();
+                // A collection that was restored there belongs to whoever is started on it.
+                let is_restored = role == "tier-1" && name == COLLECTION;
+                if name != "lost+found" && !is_restored && !name.as_encoded_bytes().starts_with(b".tmp") {
+                    return Err(NodeDirError::Foreign(dir.to_owned()));
+                }
+            }
+            return write(dir, &path, &owner).map_err(failed);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let found: Owner = serde_json::from_slice(&found)
+        .map_err(|error| NodeDirError::Damaged { path, reason: error.to_string() })?;
+    if found == owner {
+        return Ok(());
+    }
+    let Owner { cluster, role: found_role, node } = found;
+    let found = Box::new(FoundOwner { cluster, role: found_role, node });
+    let (cluster, node) = (owner.cluster, owner.node);
+    Err(NodeDirError::Another { dir: dir.to_owned(), found, cluster, role, node })
+}
+
+fn write(dir: &Path, path: &Path, owner: &Owner) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(&serde_json::to_vec(owner)?)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_wire::Secret;
+
+    use super::*;
+
+    fn identity(cluster: &str, node: &str) -> Identity {
+        let secret = Secret::new(&"s".repeat(32)).unwrap();
+        Identity { cluster: cluster.into(), node: node.parse().unwrap(), secret }
+    }
+
+    #[test]
+    fn a_node_takes_its_place_again_and_no_other_does() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("node");
+        let own = identity("one", "index-1");
+        claim(&dir, &own, "tier-2").unwrap();
+        claim(&dir, &own, "tier-2").unwrap();
+        for (other, role) in [
+            (identity("two", "index-1"), "tier-2"),
+            (identity("one", "index-2"), "tier-2"),
+            (identity("one", "index-1"), "tier-1"),
+        ] {
+            let refused = claim(&dir, &other, role).unwrap_err().to_string();
+            assert!(
+                refused.contains("belongs to tier-2 node index-1 of cluster one, and this is"),
+                "{refused}"
+            );
+        }
+        fs::write(home.path().join("file"), "").unwrap();
+        assert!(matches!(claim(home.path(), &own, "tier-2"), Err(NodeDirError::Foreign(_))));
+        fs::write(dir.join(NAME), "{").unwrap();
+        assert!(matches!(claim(&dir, &own, "tier-2"), Err(NodeDirError::Damaged { .. })));
+    }
+}

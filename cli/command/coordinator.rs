@@ -1,0 +1,124 @@
+//! `doppel coordinator`: a front door of a cluster.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_coordinator::app::{App, Services, system_clock};
+use doppel_coordinator::limits::Limits;
+use doppel_coordinator::shard_map::ShardMap;
+use doppel_protocol::{MappingApi, Tier1Api, Tier2Api};
+use doppel_wire::tier1::{Collection, RemoteTier1};
+use doppel_wire::tier2::RemoteTier2;
+use doppel_wire::{NodeName, Runtime};
+use prometheus_client::registry::Registry;
+
+use crate::cluster::Cluster;
+use crate::extracted::extractors;
+use crate::process;
+use crate::winners::Winners;
+
+/// How long the first answer of tier 1 is waited for between two attempts.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Run a coordinator, a front door of a cluster.
+///
+/// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
+/// with its address when it is ready, which is when the node of tier 1 answers.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  doppel coordinator --cluster cluster.toml --name front-1 --listen 127.0.0.1:7700")]
+pub(crate) struct Coordinator {
+    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
+    cluster: PathBuf,
+    /// A name for this coordinator, by which the logs of the other nodes know it.
+    #[arg(long, value_name = "NAME", env = "DOPPEL_NAME", default_value = "coordinator")]
+    name: NodeName,
+    /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
+    /// reaches it may write.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
+    listen: SocketAddr,
+    /// A file that names markets (docs/WINNERS.md). Its rules count at the node of tier 1 alone.
+    #[arg(long, value_name = "FILE")]
+    winners: Option<PathBuf>,
+    /// Detect the language of a page whose record gives none.
+    #[arg(long)]
+    detect_language: bool,
+    /// Where exports that do not fit in memory are sorted [default: the system's directory of temporary files].
+    #[arg(long, value_name = "DIR")]
+    temp: Option<PathBuf>,
+}
+
+impl Coordinator {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        process::start()?.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let shutdown = process::shutdown()?;
+        tokio::pin!(shutdown);
+        let cluster = Cluster::read(&self.cluster)?;
+        let own = cluster.identity(&self.name);
+        let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
+        let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
+        std::fs::create_dir_all(&temp_dir)
+            .with_context(|| format!("cannot create {}", temp_dir.display()))?;
+        let listener = process::listen(self.listen).await?;
+        let address = listener.local_addr()?;
+        let runtime =
+            Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
+        let record = cluster.record()?;
+        let peer = cluster.peer(&runtime, &own, record)?;
+        let tier1 = RemoteTier1::new(peer.clone());
+        let collection = tokio::select! {
+            collection = ask(&tier1) => collection?,
+            () = &mut shutdown => return Ok(()),
+        };
+        let tier2 = Arc::new(RemoteTier2::new(peer));
+        let app = App::new(Services {
+            tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
+            tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
+            mapping: Some(tier2 as Arc<dyn MappingApi>),
+            policy: collection.policy,
+            winners: collection.winners,
+            markets,
+            shard_map: ShardMap::single(collection.shards, record.name.as_str()),
+            ingest: Arc::new(extractors(self.detect_language)?),
+            registry: Registry::default(),
+            clock: system_clock(),
+            temp_dir,
+            limits: Limits::default(),
+        });
+        let mut out = io::stdout().lock();
+        writeln!(out, "doppel coordinator {} is listening on http://{address}", self.name)?;
+        out.flush()?;
+        drop(out);
+        doppel_coordinator::serve(listener, app, shutdown).await.context("the server did not end well")
+    }
+}
+
+/// Asks tier 1 what it has, until it answers.
+async fn ask(tier1: &RemoteTier1) -> anyhow::Result<Collection> {
+    let mut said = String::new();
+    loop {
+        let asking = tier1.clone();
+        let answer = tokio::task::spawn_blocking(move || asking.collection());
+        match answer.await.context("asking tier 1 panicked")? {
+            Ok(collection) => return Ok(collection),
+            Err(error) if error.is_final() => return Err(error.into()),
+            Err(error) => {
+                if error.to_string() != said {
+                    said = error.to_string();
+                    tracing::warn!(%error, "waiting for tier 1");
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}

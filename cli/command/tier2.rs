@@ -1,0 +1,76 @@
+//! `doppel tier2`: a node of the index.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_model::pairwise::Policy;
+use doppel_protocol::SignatureSource;
+use doppel_protocol::index_node::IndexNode;
+use doppel_tier2::{Node, NodeSettings};
+use doppel_wire::signatures::RemoteSignatures;
+use doppel_wire::{Listener, Panics, Runtime, index_node};
+
+use crate::cluster::{Cluster, node_dir};
+use crate::process::{self, NodeArgs, announce};
+
+/// Calls at once: each may bring as many signatures as a call may.
+const CALLS: usize = 8;
+
+/// Run a node of tier 2, the index, in a cluster.
+///
+/// It has partitions of the index and searches them. Everything in it can be made again from tier 1, so its directory may be
+/// lost. Prints one line when it is ready.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  doppel tier2 --cluster cluster.toml --name index-1 --data /var/lib/doppel")]
+pub(crate) struct Tier2 {
+    #[command(flatten)]
+    node: NodeArgs,
+    /// Threads that compare [default: one for each core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl Tier2 {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        process::start()?.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let shutdown = process::shutdown()?;
+        let NodeArgs { cluster, name, data, listen } = self.node;
+        let cluster = Cluster::read(&cluster)?;
+        let (id, node) = cluster.tier2_node(&name)?;
+        let own = cluster.identity(&name);
+        let listener = process::listen_as(listen, &node.address).await?;
+        let address = listener.local_addr()?;
+        let runtime =
+            Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
+        let record = cluster.peer(&runtime, &own, cluster.record()?)?;
+        let source: Arc<dyn SignatureSource> = Arc::new(RemoteSignatures::new(record));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let settings = NodeSettings {
+            dir: data.join("index"),
+            id,
+            policy: Policy { tau: cluster.tau },
+            threads: self.threads.map_or(cores, usize::from),
+        };
+        let identity = own.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            node_dir::claim(&data, &identity, "tier-2")?;
+            anyhow::Ok(Node::open(settings, source)?)
+        });
+        let node = Arc::new(opened.await.context("the start panicked")??);
+        let calls = index_node::serve(
+            Listener::new(own, CALLS, Panics::End),
+            &(Arc::clone(&node) as Arc<dyn IndexNode>),
+        );
+        announce("tier 2", &name, &cluster.id, address)?;
+        let served = calls.serve(listener, shutdown).await;
+        runtime.end();
+        tokio::task::spawn_blocking(move || node.stop()).await.context("the node did not end well")?;
+        served.context("the listener did not end well")
+    }
+}

@@ -1,0 +1,106 @@
+//! What every server process does: it logs, listens, and ends when it is told to.
+
+use std::future::Future;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use doppel_wire::NodeName;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Which node of which cluster a process is.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The file of the cluster, which `doppel init` has written; the secret is beside it.
+    #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
+    pub(crate) cluster: PathBuf,
+    /// The name of this node in that file.
+    #[arg(long, value_name = "NAME", env = "DOPPEL_NAME")]
+    pub(crate) name: NodeName,
+    /// The node's directory; made if it is not there. No other node may have it.
+    #[arg(long, value_name = "DIR", env = "DOPPEL_DATA")]
+    pub(crate) data: PathBuf,
+    /// Address and port to listen on for the other nodes [default: the address in the file, which has to be one of this
+    /// machine].
+    #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+/// Begins to log to standard error, and starts the threads of async work.
+///
+/// # Errors
+/// When the system gives no threads.
+pub(crate) fn start() -> anyhow::Result<Runtime> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    log.with_ansi(io::stderr().is_terminal()).init();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
+}
+
+/// Takes an address: a port in use is known before anything else is done.
+///
+/// # Errors
+/// When the address cannot be had; the message says what to do.
+pub(crate) async fn listen(listen: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::AddrInUse => "; is another server running? --listen chooses another address",
+            io::ErrorKind::AddrNotAvailable => "; --listen takes an address of this machine",
+            io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges",
+            _ => "",
+        };
+        anyhow::Error::new(error).context(format!("cannot listen on {listen}{advice}"))
+    })
+}
+
+/// The same for a node that others reach under a name and port: there, unless it is to listen elsewhere.
+///
+/// # Errors
+/// The same, and when the name is none of this machine.
+pub(crate) async fn listen_as(wanted: Option<SocketAddr>, address: &str) -> anyhow::Result<TcpListener> {
+    if let Some(wanted) = wanted {
+        return listen(wanted).await;
+    }
+    let mut found =
+        tokio::net::lookup_host(address).await.with_context(|| format!("cannot look up {address}"))?;
+    listen(found.next().with_context(|| format!("{address} has no address"))?).await
+}
+
+/// Completes when the process is told to end. Made first of all, so that a signal during the start is not lost.
+///
+/// # Errors
+/// When the system refuses the signals.
+pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("ending");
+    })
+}
+
+/// An address and a port to listen on, from the command line.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an IP address and a port are expected, such as 127.0.0.1:7700".to_owned())
+}
+
+/// Says that a node is ready.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub(crate) fn announce(role: &str, name: &NodeName, cluster: &str, address: SocketAddr) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "doppel {role} {name} of cluster {cluster} is listening for its peers on {address}")?;
+    out.flush()
+}

@@ -1,0 +1,209 @@
+//! Each role in a process of its own: the groups of a single process, whatever dies or is lost on the way.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use harness::cluster::Cluster;
+use harness::pages::rounds;
+use harness::{Meaning, PATIENCE, Server, meaning, run, run_ok, wait_until};
+use serde_json::{Value, json};
+
+/// The export of one process that has taken the same pages.
+fn of_one_process(rounds: &[Vec<Value>]) -> Meaning {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &[]);
+    for round in rounds {
+        server.push_all(round);
+    }
+    server.flush();
+    meaning(&server.export())
+}
+
+/// The same pages in batches, by two coordinators in turn.
+fn push_by_turns(fronts: [&Server; 2], pages: &[Value]) {
+    for (turn, batch) in pages.chunks(40).enumerate() {
+        fronts[turn % 2].push_all(batch);
+    }
+}
+
+#[test]
+fn whatever_dies_the_groups_are_those_of_one_process() {
+    let rounds = rounds(7, 60, 8);
+    let expected = of_one_process(&rounds);
+    let mut cluster = Cluster::start(3, &["--ranges", "2"], &["--partitions", "6"]);
+    let (first, second) = (cluster.coordinator("front-1"), cluster.coordinator("front-2"));
+    for (round, pages) in rounds.iter().enumerate() {
+        let (begin, end) = pages.split_at(pages.len() / 2);
+        push_by_turns([&first, &second], begin);
+        match round {
+            1 => cluster.kill("index-1"),
+            2 => {
+                cluster.kill("index-0");
+                fs::remove_dir_all(cluster.data("index-0")).unwrap();
+            }
+            3 => cluster.kill("record"),
+            4 => cluster.signal("index-2", "STOP"),
+            5 => ["index-0", "index-1", "index-2", "record"].iter().for_each(|node| cluster.kill(node)),
+            6 => assert!(cluster.terminate("record")),
+            _ => {}
+        }
+        match round {
+            // Nobody takes pages before tier 1 is there.
+            3 | 6 => cluster.start_node("record"),
+            5 => ["record", "index-2", "index-0", "index-1"].iter().for_each(|node| cluster.start_node(node)),
+            _ => {}
+        }
+        push_by_turns([&first, &second], end);
+        match round {
+            1 => cluster.start_node("index-1"),
+            2 => cluster.start_node("index-0"),
+            4 => {
+                thread::sleep(Duration::from_secs(2));
+                cluster.signal("index-2", "CONT");
+            }
+            _ => {}
+        }
+        first.flush();
+    }
+    second.flush();
+    assert_eq!(meaning(&first.export()), expected);
+    assert_eq!(meaning(&second.export()), expected);
+    // What is asked for page by page is the same, too.
+    for (url, status, _) in expected.0.iter().step_by(17) {
+        assert_eq!(second.status(url)["status"], **status, "{url}");
+    }
+    // A backup by way of a coordinator restores into one process.
+    let home = tempfile::tempdir().unwrap();
+    let (file, dir) = (home.path().join("file"), home.path().join("dir"));
+    run_ok(["backup", "--server", &first.url, "--out", file.to_str().unwrap()]);
+    run_ok([Path::new("restore"), Path::new("--data"), &dir, &file]);
+    run_ok([Path::new("check"), &dir]);
+    let restored = Server::start(&dir, &[]);
+    restored.flush();
+    assert_eq!(meaning(&restored.export()), expected);
+    assert!(cluster.terminate("record"));
+    run_ok([Path::new("check"), &cluster.data("record").join("collection")]);
+}
+
+/// The nodes of the index know more than a backup, and other plans: what they have been told before does not count.
+#[test]
+fn a_lost_system_of_record_comes_back_from_a_backup_beside_living_nodes() {
+    let rounds = rounds(11, 40, 3);
+    let mut cluster = Cluster::start(2, &[], &["--partitions", "4"]);
+    let front = cluster.coordinator("front");
+    front.push_all(&rounds[0]);
+    front.flush();
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    run_ok(["backup", "--server", &front.url, "--out", file.to_str().unwrap()]);
+    let before = meaning(&front.export());
+    // What comes later is lost.
+    front.push_all(&rounds[1]);
+    front.flush();
+    assert_ne!(meaning(&front.export()), before);
+    for _ in 0..2 {
+        cluster.kill("record");
+        fs::remove_dir_all(cluster.data("record")).unwrap();
+        fs::create_dir(cluster.data("record")).unwrap();
+        run_ok([
+            Path::new("restore"),
+            Path::new("--data"),
+            &cluster.data("record").join("collection"),
+            &file,
+        ]);
+        cluster.start_node("record");
+        front.flush();
+        assert_eq!(meaning(&front.export()), before);
+    }
+    front.push_all(&rounds[2]);
+    front.flush();
+    let expected = of_one_process(&[rounds[0].clone(), rounds[2].clone()]);
+    assert_eq!(meaning(&front.export()), expected);
+}
+
+#[test]
+fn while_a_node_is_away_pages_are_taken_and_questions_answered() {
+    let rounds = rounds(3, 20, 1);
+    let mut cluster = Cluster::start(2, &[], &["--partitions", "4"]);
+    let front = cluster.coordinator("front");
+    front.push_all(&rounds[0]);
+    front.flush();
+    let before = meaning(&front.export());
+    cluster.kill("index-1");
+    let new =
+        json!({"url": "http://new.example/", "text": "a page that comes while a node of the index is away"});
+    assert_eq!(front.push(std::slice::from_ref(&new))[0]["outcome"], "pending");
+    assert_eq!(front.status("http://new.example/")["status"], "pending");
+    let (known, status, _) = &before.0[0];
+    assert_eq!(front.status(known)["status"], **status);
+    assert_eq!(front.post("/v1/flush?wait=true&timeout=1", "application/json", "").status(), 200);
+    assert_eq!(front.status("http://new.example/")["status"], "pending");
+    cluster.start_node("index-1");
+    front.flush();
+    assert_eq!(front.status("http://new.example/")["status"], "unique");
+
+    // Without the system of record nothing is taken, nothing is said, and nothing is lost.
+    cluster.kill("record");
+    let refused = front.post("/v1/pages", "application/json", new.to_string());
+    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (503, true));
+    assert_eq!(front.query("/v1/status", &[("url", known)]).status(), 503);
+    let other = json!({"url": "http://other.example/", "text": "another"});
+    cluster.start_node("record");
+    wait_until("the system of record", PATIENCE, || {
+        front.query("/v1/status", &[("url", known)]).status().is_success().then_some(())
+    });
+    front.push_all(&[other]);
+    front.flush();
+    assert_eq!(front.status("http://other.example/")["status"], "unique");
+    assert_eq!(front.status("http://new.example/")["status"], "unique");
+}
+
+#[test]
+fn strangers_do_not_get_in() {
+    let mut cluster = Cluster::start(1, &[], &[]);
+    let mut other = Cluster::start(1, &[], &[]);
+    let message = |output: std::process::Output| {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // A directory stays with its node.
+    cluster.kill("index-0");
+    other.kill("index-0");
+    let refused = message(other.fails_to_start("tier2", "index-0", &cluster.data("index-0")));
+    assert!(refused.contains("belongs to tier-2 node index-0 of cluster"), "{refused}");
+    let refused = message(cluster.fails_to_start("tier2", "record", &cluster.data("new")));
+    assert!(refused.contains("there is no tier-2 node record in the cluster; it has index-0"), "{refused}");
+    let serve = |dir: &Path| {
+        run([Path::new("serve"), Path::new("--listen"), Path::new("127.0.0.1:0"), Path::new("--data"), dir])
+    };
+    let refused = message(serve(&cluster.data("record")));
+    assert!(refused.contains("is not empty and has no manifest.json"), "{refused}");
+    let refused = message(serve(&cluster.data("record").join("collection")));
+    assert!(refused.contains("another process uses it"), "{refused}");
+    cluster.start_node("index-0");
+
+    // Whoever does not know the secret is told nothing.
+    let secret = cluster.file().with_extension("secret");
+    let known = fs::read_to_string(&secret).unwrap();
+    fs::write(&secret, "x".repeat(64)).unwrap();
+    let refused =
+        message(cluster.command("coordinator", "front").args(["--listen", "127.0.0.1:0"]).output().unwrap());
+    assert!(refused.contains("the cluster secret is missing or is not the one of this cluster"), "{refused}");
+    assert!(!refused.contains("xxxx") && !refused.contains(known.trim()), "{refused}");
+    assert!(cluster.log("record").contains("a request between roles is refused from=\"front\""));
+    fs::write(&secret, known).unwrap();
+
+    // A second `init` replaces nothing.
+    let file = cluster.file();
+    let arguments = ["init", file.to_str().unwrap(), "--tier1", "a=127.0.0.1:1", "--tier2", "b=127.0.0.1:2"];
+    let refused = message(run(arguments));
+    assert!(refused.contains("is there already, and is not replaced"), "{refused}");
+    let front = cluster.coordinator("front");
+    front.push_all(&[json!({"url": "http://a.example/", "text": "still there"})]);
+    front.flush();
+}
