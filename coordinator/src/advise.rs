@@ -10,8 +10,8 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    Compared, GroupState, GroupSummary, Line, Market, MemberView, PageView, Rank, Rule, Status, Tier1Api,
-    Tier1Error, WinnerOrder,
+    BATCH_MAX, Compared, GroupState, GroupSummary, Line, Market, MemberView, PageView, Rank, Rule, Status,
+    Tier1Api, Tier1Error, WinnerOrder,
 };
 
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
@@ -79,21 +79,35 @@ impl<'a> Advisor<'a> {
         Ok(safe)
     }
 
-    /// The line of a page as it is at this moment, for a market if there is one: what is on record of a duplicate may be
-    /// over, and is told to the page later. None when the page is not live any more.
-    pub(crate) fn present(&mut self, line: Line) -> Result<Option<Line>, Tier1Error> {
-        let is_verified = self.market.is_none() && line.status != Status::Duplicate;
-        if is_verified || line.group.is_none() {
-            return Ok(Some(line));
+    /// Lines of pages as they are at this moment, for a market if there is one: what is on record of a duplicate may be
+    /// over, and is told to the page later. Those that are not live any more are left out.
+    pub(crate) fn present(&mut self, lines: Vec<Line>) -> Result<Vec<Line>, Tier1Error> {
+        let is_verified =
+            |line: &Line, market: bool| line.group.is_none() || (!market && line.status != Status::Duplicate);
+        let market = self.market.is_some();
+        let left: Vec<PageUrl> =
+            lines.iter().filter(|line| !is_verified(line, market)).map(|line| line.url.clone()).collect();
+        let mut known = Vec::new();
+        if !market {
+            for some in left.chunks(BATCH_MAX) {
+                known.extend(self.tier1.known_advices(some)?);
+            }
         }
-        let known = if self.market.is_none() { self.tier1.known_advice(&line.url) } else { None };
-        let advice = known.map_or_else(|| self.advise(&line.url), Ok)?;
-        let Advice { status, group, winner, duplicate_of, similarity, reason, .. } = advice;
-        if matches!(status, Status::Unknown | Status::Dead) {
-            return Ok(None);
+        let mut known = known.into_iter();
+        let mut present = Vec::with_capacity(lines.len());
+        for line in lines {
+            if is_verified(&line, market) {
+                present.push(line);
+                continue;
+            }
+            let advice = known.next().flatten().map_or_else(|| self.advise(&line.url), Ok)?;
+            let Advice { status, group, winner, duplicate_of, similarity, reason, .. } = advice;
+            if !matches!(status, Status::Unknown | Status::Dead) {
+                let group = group.and_then(|group| group.parse().ok());
+                present.push(Line { url: line.url, status, group, winner, duplicate_of, similarity, reason });
+            }
         }
-        let group = group.and_then(|group| group.parse().ok());
-        Ok(Some(Line { url: line.url, status, group, winner, duplicate_of, similarity, reason }))
+        Ok(present)
     }
 
     /// Advice from records that are read one after the other; none when one changed meanwhile.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use doppel_protocol::answer::ExportLine;
-use doppel_protocol::{Line, Scan, Tier1Api, Tier1Error};
+use doppel_protocol::{Line, SCAN_LINES_MAX, Scan, Tier1Api, Tier1Error};
 
 use crate::advise::Advisor;
 use crate::limits::{EXPORT_CHUNK_BYTES, EXPORT_RUNS};
@@ -57,20 +57,20 @@ pub fn write_export(
     mut market: Option<&mut MarketWinners<'_>>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, ExportError> {
-    let mut as_at_rest = |line| match &mut market {
-        Some(market) => market.apply(line).map(Some),
-        None => Ok(Some(line)),
+    let mut as_at_rest = |lines: Vec<Line>| match &mut market {
+        Some(market) => lines.into_iter().map(|line| market.apply(line)).collect(),
+        None => Ok(lines),
     };
     Collected::from(tier1, &std::env::temp_dir(), &mut as_at_rest)?.write(out)
 }
 
-/// What is exported of a page; none where it is left out.
-type Shown<'s> = dyn FnMut(Line) -> Result<Option<Line>, Tier1Error> + 's;
+/// What is exported of some pages.
+type Shown<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
 
 impl Collected {
     /// Reads all pages while the collection changes: each is told as the advisor would.
     pub(crate) fn present(advisor: &mut Advisor<'_>, temp_dir: &Path) -> Result<Self, ExportError> {
-        Self::from(advisor.tier1, temp_dir, &mut |line| advisor.present(line))
+        Self::from(advisor.tier1, temp_dir, &mut |lines| advisor.present(lines))
     }
 
     /// Reads all pages; what does not fit in memory is sorted in files in `temp_dir`, which have no names.
@@ -80,15 +80,18 @@ impl Collected {
         let mut pages = 0;
         // What changes during the scan comes after this in the feed.
         let cursor = tier1.cursor()?;
-        for line in Scan::new(tier1) {
-            let Some(line) = shown(line?)? else { continue };
-            pages += 1;
-            let written = sorter.push(line.url.as_str().as_bytes(), |out| {
-                serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
-                out.push(b'\n');
-                Ok(())
-            });
-            written.map_err(spill)?;
+        let mut scan = Scan::new(tier1).peekable();
+        while scan.peek().is_some() {
+            let lines = scan.by_ref().take(SCAN_LINES_MAX).collect::<Result<Vec<Line>, Tier1Error>>()?;
+            for line in shown(lines)? {
+                pages += 1;
+                let written = sorter.push(line.url.as_str().as_bytes(), |out| {
+                    serde_json::to_writer(&mut *out, &ExportLine::from(&line))?;
+                    out.push(b'\n');
+                    Ok(())
+                });
+                written.map_err(spill)?;
+            }
         }
         Ok(Self { sorter, summary: ExportSummary { pages, cursor } })
     }

@@ -1,10 +1,12 @@
 //! `GET /v1/groups` and `GET /v1/groups/{id}`.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::State;
-use doppel_model::GroupId;
+use doppel_model::{ContentHash, GroupId, PageId};
 use doppel_protocol::answer::{Group, GroupList, GroupPage, Member};
-use doppel_protocol::{GroupFilter, GroupPosition, MemberView};
+use doppel_protocol::{GroupFilter, GroupPosition, Line, MemberView};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -91,11 +93,13 @@ pub(crate) async fn get(
         let Some(view) = app.tier1().group(id, after, limit, true)? else { return Err(no_group(id)) };
         let mut group = Group::from(view.summary);
         let mut advisor = app.advisor(market.as_ref());
-        let mut members = Vec::with_capacity(view.members.len());
-        for MemberView { line, content } in view.members {
-            let line = advisor.present(line)?;
-            members.extend(line.map(|line| MemberView { line, content }));
-        }
+        let (lines, contents): (Vec<Line>, HashMap<PageId, ContentHash>) = {
+            let content = |member: &MemberView| Some((member.line.url.id(), member.content?));
+            let contents = view.members.iter().filter_map(content).collect();
+            (view.members.into_iter().map(|member| member.line).collect(), contents)
+        };
+        let present = advisor.present(lines)?.into_iter();
+        let members = present.map(|line| MemberView { content: contents.get(&line.url.id()).copied(), line });
         if market.is_some()
             && group.merged_into.is_none()
             && let Some(winner) = advisor.winner(id)?
@@ -108,7 +112,7 @@ pub(crate) async fn get(
             group.merged_into = Some(survivor.group.to_string());
         }
         let next = view.next.map(|position| position.to_string());
-        Ok(Json(GroupPage { group, pages: members.into_iter().map(Member::from).collect(), next }))
+        Ok(Json(GroupPage { group, pages: members.map(Member::from).collect(), next }))
     })
     .await
 }

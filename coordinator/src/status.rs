@@ -49,7 +49,13 @@ pub(crate) async fn get(
 ) -> Result<Json<Advice>, Problem> {
     let page = page_url("url", &url)?;
     let market = market(app.markets(), asked.as_deref())?;
-    let advise = move |app: &App| Ok(app.advisor(market.as_ref()).advise(&page)?);
+    let advise = move |app: &App| match market.as_ref() {
+        None => match app.tier1().known_advices(std::slice::from_ref(&page))?.pop().flatten() {
+            Some(advice) => Ok(advice),
+            None => Ok(app.advisor(None).advise(&page)?),
+        },
+        market => Ok(app.advisor(market).advise(&page)?),
+    };
     // The winner of a market is looked for among all members.
     let advice = if asked.is_none() { app.in_place(advise).await? } else { app.blocking(advise).await? };
     Ok(Json(Advice { url, ..advice }))
@@ -111,6 +117,9 @@ pub(crate) async fn post(
     app.blocking(move |app| {
         let _share = share;
         pages.extend(look(app, left));
+        if by_table {
+            ask_together(app, &mut pages)?;
+        }
         let mut advisor = app.advisor(market.as_ref());
         let mut advise = |(url, page)| Ok(answer(url, advisor.advise(&page)?));
         let pages =
@@ -131,6 +140,18 @@ fn known(app: &App, by_table: bool, url: String) -> Known {
         },
         Err(error) => Ok(StatusAnswer::Bad { url, error: error.to_string() }),
     }
+}
+
+/// Answers as many as possible with one call.
+fn ask_together(app: &App, pages: &mut [Known]) -> Result<(), Problem> {
+    let left: Vec<PageUrl> = pages.iter().filter_map(|page| Some(page.as_ref().err()?.1.clone())).collect();
+    let known = app.tier1().known_advices(&left)?;
+    for (page, advice) in pages.iter_mut().filter(|page| page.is_err()).zip(known) {
+        if let (Err((url, _)), Some(advice)) = (&page, advice) {
+            *page = Ok(answer(url.clone(), advice));
+        }
+    }
+    Ok(())
 }
 
 fn answer(url: String, advice: Advice) -> StatusAnswer {

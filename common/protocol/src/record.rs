@@ -91,6 +91,15 @@ pub trait Tier1Api: Send + Sync {
         None
     }
 
+    /// The same for many pages, at most [`BATCH_MAX`]: exactly one entry for each, in the same order. It blocks where tier 1 is
+    /// in another process, and saves the calls for records there.
+    ///
+    /// # Errors
+    /// When tier 1 cannot answer.
+    fn known_advices(&self, pages: &[PageUrl]) -> Result<Vec<Option<Advice>>, Tier1Error> {
+        Ok(pages.iter().map(|page| self.known_advice(page)).collect())
+    }
+
     /// The current signature of a page with content.
     ///
     /// # Errors

@@ -215,7 +215,24 @@ impl IndexNode for RemoteNode {
     }
 
     fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
-        self.0.call::<Sample>(&(call, request)).map_err(|error| unavailable(&error))?
+        match (self.0.call::<Sample>(&(call, request.clone())), request) {
+            (Ok(sampled), _) => sampled,
+            // Long contents in two calls.
+            (Err(error), SampleRequest::Signatures(contents))
+                if error.is_answer_too_large() && contents.len() > 1 =>
+            {
+                let (first, second) = contents.split_at(contents.len() / 2);
+                let mut signatures = Vec::new();
+                for some in [first, second] {
+                    match self.sample(call, SampleRequest::Signatures(some.to_vec()))? {
+                        Sampled::Signatures(found) => signatures.extend(found),
+                        other => return Ok(other),
+                    }
+                }
+                Ok(Sampled::Signatures(signatures))
+            }
+            (Err(error), _) => Err(unavailable(&error)),
+        }
     }
 
     fn repeats(&self, call: CallContext, range: RangeId, after: u64) -> Result<Vec<Repeat>, NodeError> {

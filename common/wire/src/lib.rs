@@ -11,7 +11,7 @@
 //! | `call` | one kind of request: its types, its limits, its time |
 //! | `peer` | the asking side: deadlines, retries with jitter |
 //! | `listener` | the answering side: checks, permits, worker threads |
-//! | `refusal` | why a request is not carried out |
+//! | `refusal`, `json` | why a request is not carried out; values of the public contract in a body |
 //! | `index_node`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol` over this |
 //!
 //! Invariants: every body has a limit on both sides, and every call a deadline; a call is made again by itself only when
@@ -24,6 +24,7 @@ mod backup;
 mod call;
 mod identity;
 pub mod index_node;
+mod json;
 mod listener;
 mod peer;
 mod refusal;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId};
+use doppel_model::{GroupId, PageId, PageUrl};
+use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
     Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup;
 use crate::call::calls;
+use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
 use crate::signatures::RemoteSignatures;
@@ -51,6 +53,8 @@ calls! {
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(130) };
     Pages = "tier1/pages": Vec<PageId> => Answer<Vec<Option<PageView>>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+    KnownAdvices = "tier1/known-advices": Vec<PageUrl> => Answer<Vec<Option<Json<Advice>>>>
+        { REQUEST_BYTES_MAX: usize = RECORDS_BYTES_MAX, ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
     Summary = "tier1/group-summary": GroupId => Answer<Option<GroupSummary>>;
     Group = "tier1/group": (GroupId, Option<GroupPosition>, u64, bool) => Answer<Option<GroupView>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
@@ -156,6 +160,18 @@ impl Tier1Api for RemoteTier1 {
 
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
         self.peer.call::<Pages>(&pages.to_vec())?
+    }
+
+    fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
+        let known = self.peer.call::<KnownAdvices>(&pages.to_vec())??;
+        if known.len() != pages.len() {
+            return Err(Tier1Error::Unavailable(format!(
+                "{} answers about {} pages",
+                known.len(),
+                pages.len()
+            )));
+        }
+        Ok(known.into_iter().map(|known| known.map(|Json(advice)| advice)).collect())
     }
 
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
@@ -271,6 +287,10 @@ pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collecti
         .answer::<Describe>(move |()| collection)
         .answer::<Submit>(with!(|tier1, submissions| tier1.submit(submissions)))
         .answer::<Pages>(with!(|tier1, pages| tier1.pages(&pages)))
+        .answer::<KnownAdvices>(with!(|tier1, pages| {
+            let known = tier1.known_advices(&pages)?;
+            Ok(known.into_iter().map(|known| known.map(Json)).collect())
+        }))
         .answer::<Summary>(with!(|tier1, group| tier1.group_summary(group)))
         .answer::<Group>(with!(|tier1, (group, after, limit, redirects)| {
             tier1.group(group, after, count(limit), redirects)

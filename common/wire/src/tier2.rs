@@ -1,7 +1,6 @@
 //! The router of tier 2 in another process, as a front door sees it: questions to the index, and its mapping.
 //!
-//! What operators ask for comes as JSON within the body: these are types of the public contract, whose JSON form is not
-//! one that says its length.
+//! What operators ask for comes as JSON within the body.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +11,9 @@ use doppel_protocol::{
     IndexError, LoadReport, MappingApi, Pair, PartitionLookup, RebalanceError, RebalanceOutcome,
     RebalancePlan, RebalanceProgress, RebalanceRequest, Tier2Api,
 };
-use serde::de::{DeserializeOwned, Error as _};
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::call::calls;
+use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
 
@@ -57,22 +54,6 @@ calls! {
     Progress = "tier2/progress": () => Answer<Option<Json<RebalanceProgress>>>;
     Request = "tier2/request": () => Answer<Option<Json<RebalanceRequest>>>;
     OutcomeCall = "tier2/outcome": () => Answer<Option<Json<RebalanceOutcome>>>;
-}
-
-/// A value that is sent as its JSON.
-pub(crate) struct Json<T>(T);
-
-impl<T: Serialize> Serialize for Json<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&serde_json::to_string(&self.0).map_err(S::Error::custom)?)
-    }
-}
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Json<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        serde_json::from_str(&text).map(Self).map_err(D::Error::custom)
-    }
 }
 
 /// The router of tier 2 in another process.

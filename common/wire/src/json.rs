@@ -1,0 +1,42 @@
+//! Types of the public contract within a body: their form may leave fields out or put them together, which only JSON can say.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A value that is sent as its JSON.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: Serialize> Serialize for Json<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&serde_json::to_string(&self.0).map_err(S::Error::custom)?)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Json<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        serde_json::from_str(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_protocol::RebalanceRequest;
+    use doppel_protocol::answer::Advice;
+
+    use super::*;
+
+    #[test]
+    fn what_leaves_fields_out_comes_back_as_it_was() {
+        let advice = Advice::unknown("http://a.example/".to_owned());
+        let bytes = postcard::to_allocvec(&(Json(&advice), 7_u8)).unwrap();
+        assert_eq!(postcard::from_bytes::<(Json<Advice>, u8)>(&bytes).unwrap(), (Json(advice), 7));
+        let bytes = postcard::to_allocvec(&Json(RebalanceRequest::Balance)).unwrap();
+        assert_eq!(
+            postcard::from_bytes::<Json<RebalanceRequest>>(&bytes).unwrap(),
+            Json(RebalanceRequest::Balance)
+        );
+    }
+}
