@@ -45,3 +45,12 @@ macro_rules! calls {
     )*};
 }
 pub(crate) use calls;
+
+/// A closure that answers with a clone of its own of an `Arc`: `with!(node, |node, request| ...)`.
+macro_rules! with {
+    ($of:ident, |$name:ident, $request:pat_param| $answer:expr) => {{
+        let $name = std::sync::Arc::clone($of);
+        move |$request| $answer
+    }};
+}
+pub(crate) use with;

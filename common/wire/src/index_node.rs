@@ -18,7 +18,7 @@ use doppel_protocol::index_node::{
 use doppel_protocol::{LogPosition, Pair, Repeat};
 use serde::{Deserialize, Serialize};
 
-use crate::call::calls;
+use crate::call::{calls, with};
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
 
@@ -122,13 +122,15 @@ impl RemoteNode {
                 outcomes.extend(self.search_some(call, pass, second)?);
                 Ok(outcomes)
             }
-            Err(error) => Err(unavailable(&error)),
+            Err(error) => Err(error.into()),
         }
     }
 }
 
-fn unavailable(error: &WireError) -> NodeError {
-    NodeError::Unavailable(error.to_string())
+impl From<WireError> for NodeError {
+    fn from(error: WireError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
 }
 
 impl SentSearch {
@@ -175,15 +177,15 @@ impl SentOutcome {
 
 impl IndexNode for RemoteNode {
     fn host(&self, hosting: Hosting) -> Result<Incarnation, NodeError> {
-        self.0.call::<Host>(&hosting).map_err(|error| unavailable(&error))?
+        self.0.call::<Host>(&hosting)?
     }
 
     fn applied(&self, range: RangeId) -> Result<Applied, NodeError> {
-        self.0.call::<AppliedCall>(&range).map_err(|error| unavailable(&error))?
+        self.0.call::<AppliedCall>(&range)?
     }
 
     fn apply(&self, call: CallContext, batch: OrderBatch) -> Result<Applied, NodeError> {
-        self.0.call::<Apply>(&(call, batch)).map_err(|error| unavailable(&error))?
+        self.0.call::<Apply>(&(call, batch))?
     }
 
     fn search(&self, call: CallContext, batch: SearchBatch) -> Result<Vec<SearchOutcome>, NodeError> {
@@ -195,23 +197,23 @@ impl IndexNode for RemoteNode {
     }
 
     fn entries(&self, call: CallContext, request: EntriesRequest) -> Result<EntriesPage, NodeError> {
-        self.0.call::<Entries>(&(call, request)).map_err(|error| unavailable(&error))?
+        self.0.call::<Entries>(&(call, request))?
     }
 
     fn ingest(&self, call: CallContext, batch: IngestBatch) -> Result<Ingested, NodeError> {
-        self.0.call::<Ingest>(&(call, batch)).map_err(|error| unavailable(&error))?
+        self.0.call::<Ingest>(&(call, batch))?
     }
 
     fn drop_partition(&self, call: CallContext, limit: usize) -> Result<bool, NodeError> {
-        self.0.call::<DropPartition>(&(call, limit as u64)).map_err(|error| unavailable(&error))?
+        self.0.call::<DropPartition>(&(call, limit as u64))?
     }
 
     fn save(&self, call: CallContext, moments: Vec<(RangeId, LogPosition)>) -> Result<(), NodeError> {
-        self.0.call::<Save>(&(call, moments)).map_err(|error| unavailable(&error))?
+        self.0.call::<Save>(&(call, moments))?
     }
 
     fn load(&self, call: CallContext) -> Result<NodeLoad, NodeError> {
-        self.0.call::<Load>(&call).map_err(|error| unavailable(&error))?
+        self.0.call::<Load>(&call)?
     }
 
     fn sample(&self, call: CallContext, request: SampleRequest) -> Result<Sampled, NodeError> {
@@ -231,43 +233,37 @@ impl IndexNode for RemoteNode {
                 }
                 Ok(Sampled::Signatures(signatures))
             }
-            (Err(error), _) => Err(unavailable(&error)),
+            (Err(error), _) => Err(error.into()),
         }
     }
 
     fn repeats(&self, call: CallContext, range: RangeId, after: u64) -> Result<Vec<Repeat>, NodeError> {
-        self.0.call::<Repeats>(&(call, range, after)).map_err(|error| unavailable(&error))?
+        self.0.call::<Repeats>(&(call, range, after))?
     }
 
     fn acknowledge_repeats(&self, call: CallContext, range: RangeId, through: u64) -> Result<(), NodeError> {
-        self.0.call::<AcknowledgeRepeats>(&(call, range, through)).map_err(|error| unavailable(&error))?
+        self.0.call::<AcknowledgeRepeats>(&(call, range, through))?
     }
 }
 
 /// Adds the calls of a node to a listener.
 #[must_use]
 pub fn serve(listener: Listener, node: &Arc<dyn IndexNode>) -> Listener {
-    macro_rules! with {
-        (|$node:ident, $request:pat_param| $answer:expr) => {{
-            let $node = Arc::clone(node);
-            move |$request| $answer
-        }};
-    }
     listener
-        .answer::<Host>(with!(|node, hosting| node.host(hosting)))
-        .answer::<AppliedCall>(with!(|node, range| node.applied(range)))
-        .answer::<Apply>(with!(|node, (call, batch)| node.apply(call, batch)))
-        .answer::<Search>(with!(|node, (call, batch)| search(&*node, call, batch)))
-        .answer::<Entries>(with!(|node, (call, request)| node.entries(call, request)))
-        .answer::<Ingest>(with!(|node, (call, batch)| node.ingest(call, batch)))
-        .answer::<DropPartition>(with!(|node, (call, limit)| {
+        .answer::<Host>(with!(node, |node, hosting| node.host(hosting)))
+        .answer::<AppliedCall>(with!(node, |node, range| node.applied(range)))
+        .answer::<Apply>(with!(node, |node, (call, batch)| node.apply(call, batch)))
+        .answer::<Search>(with!(node, |node, (call, batch)| search(&*node, call, batch)))
+        .answer::<Entries>(with!(node, |node, (call, request)| node.entries(call, request)))
+        .answer::<Ingest>(with!(node, |node, (call, batch)| node.ingest(call, batch)))
+        .answer::<DropPartition>(with!(node, |node, (call, limit)| {
             node.drop_partition(call, usize::try_from(limit).unwrap_or(usize::MAX))
         }))
-        .answer::<Save>(with!(|node, (call, moments)| node.save(call, moments)))
-        .answer::<Load>(with!(|node, call| node.load(call)))
-        .answer::<Sample>(with!(|node, (call, request)| node.sample(call, request)))
-        .answer::<Repeats>(with!(|node, (call, range, after)| node.repeats(call, range, after)))
-        .answer::<AcknowledgeRepeats>(with!(|node, (call, range, through)| {
+        .answer::<Save>(with!(node, |node, (call, moments)| node.save(call, moments)))
+        .answer::<Load>(with!(node, |node, call| node.load(call)))
+        .answer::<Sample>(with!(node, |node, (call, request)| node.sample(call, request)))
+        .answer::<Repeats>(with!(node, |node, (call, range, after)| node.repeats(call, range, after)))
+        .answer::<AcknowledgeRepeats>(with!(node, |node, (call, range, through)| {
             node.acknowledge_repeats(call, range, through)
         }))
 }

@@ -171,12 +171,6 @@ impl Peer {
         Ok(Self(Arc::new(Inner { runtime, node, address, headers })))
     }
 
-    /// The name of the node.
-    #[must_use]
-    pub fn node(&self) -> &NodeName {
-        &self.0.node
-    }
-
     /// Makes a call, and makes it again a few times where that is harmless.
     ///
     /// # Errors

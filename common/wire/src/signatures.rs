@@ -44,8 +44,7 @@ impl SignatureSource for RemoteSignatures {
         let pages = &pages[..pages.len().min(SIGNATURES_MAX)];
         let mut signatures: Vec<Option<Arc<Signature>>> = Vec::with_capacity(pages.len());
         while let Some(left) = pages.get(signatures.len()..).filter(|left| !left.is_empty()) {
-            let unavailable = |error: WireError| SourceError::Unavailable(error.to_string());
-            let piece = self.0.call::<Signatures>(&left.to_vec()).map_err(unavailable)??;
+            let piece = self.0.call::<Signatures>(&left.to_vec())??;
             if piece.is_empty() || piece.len() > left.len() {
                 let reason = format!("{} signatures for {} pages", piece.len(), left.len());
                 return Err(SourceError::Unavailable(reason));
@@ -53,6 +52,12 @@ impl SignatureSource for RemoteSignatures {
             signatures.extend(piece);
         }
         Ok(signatures)
+    }
+}
+
+impl From<WireError> for SourceError {
+    fn from(error: WireError) -> Self {
+        Self::Unavailable(error.to_string())
     }
 }
 

@@ -18,7 +18,7 @@ use doppel_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
-use crate::call::calls;
+use crate::call::{calls, with};
 use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
@@ -277,41 +277,39 @@ fn count(limit: u64) -> usize {
 /// Adds the calls of a front door to a listener. Those that wait for something to happen have permits of their own.
 #[must_use]
 pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collection) -> Listener {
-    macro_rules! with {
-        (|$tier1:ident, $request:pat_param| $answer:expr) => {{
-            let $tier1 = Arc::clone(tier1);
-            move |$request| $answer
-        }};
-    }
     let listener = listener
         .answer::<Describe>(move |()| collection)
-        .answer::<Submit>(with!(|tier1, submissions| tier1.submit(submissions)))
-        .answer::<Pages>(with!(|tier1, pages| tier1.pages(&pages)))
-        .answer::<KnownAdvices>(with!(|tier1, pages| {
+        .answer::<Submit>(with!(tier1, |tier1, submissions| tier1.submit(submissions)))
+        .answer::<Pages>(with!(tier1, |tier1, pages| tier1.pages(&pages)))
+        .answer::<KnownAdvices>(with!(tier1, |tier1, pages| {
             let known = tier1.known_advices(&pages)?;
             Ok(known.into_iter().map(|known| known.map(Json)).collect())
         }))
-        .answer::<Summary>(with!(|tier1, group| tier1.group_summary(group)))
-        .answer::<Group>(with!(|tier1, (group, after, limit, redirects)| {
+        .answer::<Summary>(with!(tier1, |tier1, group| tier1.group_summary(group)))
+        .answer::<Group>(with!(tier1, |tier1, (group, after, limit, redirects)| {
             tier1.group(group, after, count(limit), redirects)
         }))
-        .answer::<Scan>(with!(|tier1, (after, limit)| tier1.scan(after, count(limit))))
-        .answer::<Cursor>(with!(|tier1, ()| tier1.cursor()))
-        .answer::<TotalsCall>(with!(|tier1, ()| tier1.totals()))
-        .answer::<Writable>(with!(|tier1, ()| tier1.writable()))
-        .answer::<Repairs>(with!(|tier1, (group, before, limit)| {
+        .answer::<Scan>(with!(tier1, |tier1, (after, limit)| tier1.scan(after, count(limit))))
+        .answer::<Cursor>(with!(tier1, |tier1, ()| tier1.cursor()))
+        .answer::<TotalsCall>(with!(tier1, |tier1, ()| tier1.totals()))
+        .answer::<Writable>(with!(tier1, |tier1, ()| tier1.writable()))
+        .answer::<Repairs>(with!(tier1, |tier1, (group, before, limit)| {
             tier1.repairs(group, before.as_ref(), count(limit))
         }))
-        .answer::<Details>(with!(|tier1, id| tier1.repair_details(id)))
-        .answer::<Purge>(with!(|tier1, pages| tier1.purge(&pages)))
+        .answer::<Details>(with!(tier1, |tier1, id| tier1.repair_details(id)))
+        .answer::<Purge>(with!(tier1, |tier1, pages| tier1.purge(&pages)))
         .at_once(POLLS)
-        .answer::<ChangesCall>(with!(|tier1, (cursor, limit, wait)| {
+        .answer::<ChangesCall>(with!(tier1, |tier1, (cursor, limit, wait)| {
             tier1.changes(cursor.as_deref(), count(limit), wait.min(PATIENCE))
         }))
         .at_once(LONG_CALLS)
-        .answer::<Groups>(with!(|tier1, (filter, after, limit)| tier1.groups(filter, after, count(limit))))
-        .answer::<Repair>(with!(|tier1, (group, dry_run, by)| tier1.repair(group, dry_run, &by)))
-        .answer::<PurgeHost>(with!(|tier1, host| tier1.purge_host(&host)))
-        .answer::<Flush>(with!(|tier1, limit| tier1.flush(limit.min(PATIENCE))));
+        .answer::<Groups>(with!(tier1, |tier1, (filter, after, limit)| tier1.groups(
+            filter,
+            after,
+            count(limit)
+        )))
+        .answer::<Repair>(with!(tier1, |tier1, (group, dry_run, by)| tier1.repair(group, dry_run, &by)))
+        .answer::<PurgeHost>(with!(tier1, |tier1, host| tier1.purge_host(&host)))
+        .answer::<Flush>(with!(tier1, |tier1, limit| tier1.flush(limit.min(PATIENCE))));
     backup::serve(listener, tier1)
 }

@@ -12,7 +12,7 @@ use doppel_protocol::{
     RebalancePlan, RebalanceProgress, RebalanceRequest, Tier2Api,
 };
 
-use crate::call::calls;
+use crate::call::{calls, with};
 use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
@@ -68,69 +68,73 @@ impl RemoteTier2 {
     }
 }
 
-fn unavailable(error: &WireError) -> IndexError {
-    IndexError::Unavailable(error.to_string())
+impl From<WireError> for IndexError {
+    fn from(error: WireError) -> Self {
+        Self::Unavailable(error.to_string())
+    }
 }
 
-fn rebalance_unavailable(error: &WireError) -> RebalanceError {
-    RebalanceError::Unavailable(unavailable(error))
+impl From<WireError> for RebalanceError {
+    fn from(error: WireError) -> Self {
+        IndexError::from(error).into()
+    }
 }
 
 impl Tier2Api for RemoteTier2 {
     fn probe(&self, signature: &Signature) -> Answer<Vec<Pair>> {
-        self.0.call::<Probe>(&Arc::new(signature.clone())).map_err(|error| unavailable(&error))?
+        self.0.call::<Probe>(&Arc::new(signature.clone()))?
     }
 
     fn locate(&self, signature: &Signature) -> Answer<PartitionLookup> {
-        self.0.call::<Locate>(&Arc::new(signature.clone())).map_err(|error| unavailable(&error))?
+        self.0.call::<Locate>(&Arc::new(signature.clone()))?
     }
 
     fn load(&self) -> Answer<LoadReport> {
-        self.0.call::<Load>(&()).map_err(|error| unavailable(&error))?
+        self.0.call::<Load>(&())?
     }
 
     fn waiting(&self) -> Answer<usize> {
-        let waiting = self.0.call::<Waiting>(&()).map_err(|error| unavailable(&error))??;
+        let waiting = self.0.call::<Waiting>(&())??;
         Ok(usize::try_from(waiting).unwrap_or(usize::MAX))
     }
 
     fn flush_batch(&self) -> Answer<()> {
-        self.0.call::<FlushBatch>(&()).map_err(|error| unavailable(&error))?
+        self.0.call::<FlushBatch>(&())?
     }
 }
 
 impl MappingApi for RemoteTier2 {
     fn plan(&self) -> Answer<Plan> {
-        let answer = self.0.call::<PlanCall>(&()).map_err(|error| unavailable(&error))?;
+        let answer = self.0.call::<PlanCall>(&())?;
         answer.map(|Json(plan)| plan)
     }
 
     fn sample(&self, limit: usize) -> Answer<Vec<Arc<Signature>>> {
-        self.0.call::<Sample>(&(limit as u64)).map_err(|error| unavailable(&error))?
+        self.0.call::<Sample>(&(limit as u64))?
     }
 
     fn rebalance(&self, request: RebalanceRequest, dry_run: bool) -> Result<RebalancePlan, RebalanceError> {
         let answer = self.0.call::<Rebalance>(&(Json(request), dry_run));
-        answer.map_err(|error| rebalance_unavailable(&error))?.map(|Json(plan)| plan)
+        answer?.map(|Json(plan)| plan)
     }
 
     fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
-        let answer = self.0.call::<Cancel>(&()).map_err(|error| rebalance_unavailable(&error))?;
+        let answer = self.0.call::<Cancel>(&())?;
         answer.map(|Json(outcome)| outcome)
     }
 
     fn progress(&self) -> Answer<Option<RebalanceProgress>> {
-        let answer = self.0.call::<Progress>(&()).map_err(|error| unavailable(&error))?;
+        let answer = self.0.call::<Progress>(&())?;
         answer.map(|progress| progress.map(|Json(progress)| progress))
     }
 
     fn request(&self) -> Answer<Option<RebalanceRequest>> {
-        let answer = self.0.call::<Request>(&()).map_err(|error| unavailable(&error))?;
+        let answer = self.0.call::<Request>(&())?;
         answer.map(|request| request.map(|Json(request)| request))
     }
 
     fn outcome(&self) -> Answer<Option<RebalanceOutcome>> {
-        let answer = self.0.call::<OutcomeCall>(&()).map_err(|error| unavailable(&error))?;
+        let answer = self.0.call::<OutcomeCall>(&())?;
         answer.map(|outcome| outcome.map(|Json(outcome)| outcome))
     }
 }
@@ -138,12 +142,6 @@ impl MappingApi for RemoteTier2 {
 /// Adds the calls of a front door to a listener.
 #[must_use]
 pub fn serve(listener: Listener, tier2: &Arc<dyn Tier2Api>, mapping: &Arc<dyn MappingApi>) -> Listener {
-    macro_rules! with {
-        ($of:ident, |$name:ident, $request:pat_param| $answer:expr) => {{
-            let $name = Arc::clone($of);
-            move |$request| $answer
-        }};
-    }
     // They wait for nodes, and some for a change of the plan.
     listener
         .at_once(CALLS)
