@@ -14,18 +14,10 @@ use doppel_model::{
 use doppel_partitioning::{Bounds, LengthVector, Lexicon};
 use serde::{Deserialize, Serialize};
 
+pub use super::call_limits::{BATCH_BYTES_MAX, BATCH_MAX, ENTRIES_MAX, fitting};
 use super::content_source::{LogPosition, PageRange, Repeat};
 use super::index::Pair;
 pub use super::node_load::{HostedLoad, NodeLoad, SampleRequest, Sampled, VECTORS_MAX};
-
-/// The maximum number of orders or searches in one call.
-pub const BATCH_MAX: usize = 8_192;
-
-/// The maximum number of entries or signatures in one call.
-pub const ENTRIES_MAX: usize = 1_024;
-
-/// The approximate maximum size of the signatures in one call, in bytes.
-pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
 /// The plan and the incarnation that a call assumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 
 pub mod answer;
 mod backup;
+mod call_limits;
 #[cfg(feature = "client")]
 pub mod client;
 mod content_source;

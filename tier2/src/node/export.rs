@@ -7,7 +7,7 @@
 use doppel_model::{ContentHash, InsertSeq, PartitionId};
 use doppel_protocol::index_node::{
     BATCH_BYTES_MAX, ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, EntryCenter, MovedEntry,
-    NodeError,
+    NodeError, fitting,
 };
 use hashbrown::HashSet;
 
@@ -130,14 +130,10 @@ impl LocalNode {
     /// How many of the first entries a call may bring: at least one.
     fn fitting(&self, entries: &[(InsertSeq, EntryRef)]) -> usize {
         let core = self.read();
-        let mut bytes = 0;
-        let fits = |(insert_seq, entry): &&(InsertSeq, EntryRef)| {
-            if core.tables.is_alive(*entry, *insert_seq) {
-                bytes += core.bytes_of(*entry);
-            }
-            bytes <= BATCH_BYTES_MAX
+        let size = |(insert_seq, entry): &(InsertSeq, EntryRef)| {
+            if core.tables.is_alive(*entry, *insert_seq) { core.bytes_of(*entry) } else { 0 }
         };
-        entries.iter().take_while(fits).count().max(entries.len().min(1))
+        fitting(entries.iter().map(size))
     }
 
     /// Entries as they are now, and whether their signatures had to be fetched.

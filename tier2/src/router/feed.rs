@@ -14,7 +14,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::{
-    BATCH_BYTES_MAX, BATCH_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch,
+    BATCH_MAX, CallContext, ENTRIES_MAX, Home, HostedPartition, Hosting, IngestBatch, fitting,
 };
 use doppel_protocol::{CONTENTS_MAX, LogPosition, PageRange, SIGNATURES_MAX};
 
@@ -286,19 +286,11 @@ impl Router {
 }
 
 /// Parts that a call may bring.
-fn bounded(all: Vec<(PageId, Arc<Signature>, Home)>) -> Vec<Vec<(PageId, Arc<Signature>, Home)>> {
-    let (mut parts, mut bytes) = (vec![Vec::new()], 0);
-    for one in all {
-        let more = one.1.as_bytes().len();
-        if bytes > 0 && bytes + more > BATCH_BYTES_MAX {
-            parts.push(Vec::new());
-            bytes = 0;
-        }
-        bytes += more;
-        if let Some(part) = parts.last_mut() {
-            part.push(one);
-        }
+fn bounded(mut all: Vec<(PageId, Arc<Signature>, Home)>) -> Vec<Vec<(PageId, Arc<Signature>, Home)>> {
+    let mut parts = Vec::new();
+    while !all.is_empty() {
+        let rest = all.split_off(fitting(all.iter().map(|one| one.1.as_bytes().len())));
+        parts.push(std::mem::replace(&mut all, rest));
     }
-    parts.retain(|part| !part.is_empty());
     parts
 }

@@ -15,7 +15,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, Epoch, Incarnation, NodeId, PageId, RangeId};
 use doppel_partitioning::{LengthVector, Plan};
 use doppel_protocol::index_node::{
-    BATCH_BYTES_MAX, BATCH_MAX, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, SearchOutcome,
+    BATCH_MAX, NodeError, NodeOrder, NodeSearch, OrderBatch, SearchBatch, SearchOutcome, fitting,
 };
 use doppel_protocol::{IndexCommand, Orders, Pair, Search, SearchResult};
 
@@ -264,14 +264,11 @@ impl Pass {
 
     /// How many of these searches a call may bring to a node that does not have their signatures: at least one.
     fn fitting(&self, due: &[usize]) -> usize {
-        let mut bytes = 0;
-        let fits = |at: &&usize| {
-            if let State::Probing { subject: (signature, _), .. } = &self.asked[**at].state {
-                bytes += signature.as_bytes().len();
-            }
-            bytes <= BATCH_BYTES_MAX
+        let size = |at: &usize| match &self.asked[*at].state {
+            State::Probing { subject: (signature, _), .. } => signature.as_bytes().len(),
+            _ => 0,
         };
-        due.iter().take(BATCH_MAX).take_while(fits).count().max(1)
+        fitting(due.iter().take(BATCH_MAX).map(size))
     }
 
     /// Hands the answers over, in the order in which they were asked for.
@@ -341,12 +338,9 @@ impl Asked {
 
 /// How many of the orders a call may bring: at least one, where there is one.
 fn bounded(orders: &[(u64, NodeOrder)]) -> usize {
-    let mut bytes = 0;
-    let fits = |(_, order): &&(u64, NodeOrder)| {
-        if let NodeOrder::Put { signature, .. } = order {
-            bytes += signature.as_bytes().len();
-        }
-        bytes <= BATCH_BYTES_MAX
+    let size = |(_, order): &(u64, NodeOrder)| match order {
+        NodeOrder::Put { signature, .. } => signature.as_bytes().len(),
+        NodeOrder::Remove { .. } => 0,
     };
-    orders.iter().take(BATCH_MAX).take_while(fits).count().max(orders.len().min(1))
+    fitting(orders.iter().take(BATCH_MAX).map(size))
 }
