@@ -80,8 +80,8 @@ impl<'a> Advisor<'a> {
     }
 
     /// Lines of pages as they are at this moment, for a market if there is one: what is on record of a duplicate may be
-    /// over, and is told to the page later. Those that are not live any more are left out.
-    pub(crate) fn present(&mut self, lines: Vec<Line>) -> Result<Vec<Line>, Tier1Error> {
+    /// over, and is told to the page later. None for one that is not live any more.
+    pub(crate) fn present(&mut self, lines: Vec<Line>) -> Result<Vec<Option<Line>>, Tier1Error> {
         let is_verified =
             |line: &Line, market: bool| line.group.is_none() || (!market && line.status != Status::Duplicate);
         let market = self.market.is_some();
@@ -97,15 +97,15 @@ impl<'a> Advisor<'a> {
         let mut present = Vec::with_capacity(lines.len());
         for line in lines {
             if is_verified(&line, market) {
-                present.push(line);
+                present.push(Some(line));
                 continue;
             }
             let advice = known.next().flatten().map_or_else(|| self.advise(&line.url), Ok)?;
             let Advice { status, group, winner, duplicate_of, similarity, reason, .. } = advice;
-            if !matches!(status, Status::Unknown | Status::Dead) {
-                let group = group.and_then(|group| group.parse().ok());
-                present.push(Line { url: line.url, status, group, winner, duplicate_of, similarity, reason });
-            }
+            let is_live = !matches!(status, Status::Unknown | Status::Dead);
+            let group = group.and_then(|group| group.parse().ok());
+            let line = Line { url: line.url, status, group, winner, duplicate_of, similarity, reason };
+            present.push(is_live.then_some(line));
         }
         Ok(present)
     }

@@ -1,10 +1,8 @@
 //! `GET /v1/groups` and `GET /v1/groups/{id}`.
 
-use std::collections::HashMap;
-
 use axum::Json;
 use axum::extract::State;
-use doppel_model::{ContentHash, GroupId, PageId};
+use doppel_model::{ContentHash, GroupId};
 use doppel_protocol::answer::{Group, GroupList, GroupPage, Member};
 use doppel_protocol::{GroupFilter, GroupPosition, Line, MemberView};
 use serde::Deserialize;
@@ -93,13 +91,10 @@ pub(crate) async fn get(
         let Some(view) = app.tier1().group(id, after, limit, true)? else { return Err(no_group(id)) };
         let mut group = Group::from(view.summary);
         let mut advisor = app.advisor(market.as_ref());
-        let (lines, contents): (Vec<Line>, HashMap<PageId, ContentHash>) = {
-            let content = |member: &MemberView| Some((member.line.url.id(), member.content?));
-            let contents = view.members.iter().filter_map(content).collect();
-            (view.members.into_iter().map(|member| member.line).collect(), contents)
-        };
-        let present = advisor.present(lines)?.into_iter();
-        let members = present.map(|line| MemberView { content: contents.get(&line.url.id()).copied(), line });
+        let (lines, contents): (Vec<Line>, Vec<Option<ContentHash>>) =
+            view.members.into_iter().map(|MemberView { line, content }| (line, content)).unzip();
+        let present = advisor.present(lines)?.into_iter().zip(contents);
+        let members = present.filter_map(|(line, content)| Some(MemberView { line: line?, content }));
         if market.is_some()
             && group.merged_into.is_none()
             && let Some(winner) = advisor.winner(id)?
