@@ -18,7 +18,7 @@ pub(crate) const COLLECTION: &str = "collection";
 
 /// Whose directory it is.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Owner {
+pub(crate) struct Owner {
     cluster: String,
     role: String,
     node: NodeName,
@@ -34,18 +34,10 @@ pub(crate) enum NodeDirError {
     #[error("{} cannot be read: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error(
-        "{} belongs to {} node {} of cluster {}, and this is {role} node {node} of cluster {cluster}; name this node's own \
-         directory, or an empty one", dir.display(), found.role, found.node, found.cluster
+        "{} belongs to {} node {} of cluster {}, and this is {} node {} of cluster {}; name this node's own \
+         directory, or an empty one", dir.display(), found.role, found.node, found.cluster, own.role, own.node, own.cluster
     )]
-    Another { dir: PathBuf, found: Box<FoundOwner>, cluster: String, role: &'static str, node: NodeName },
-}
-
-/// Another node, as its directory names it.
-#[derive(Debug)]
-pub(crate) struct FoundOwner {
-    cluster: String,
-    role: String,
-    node: NodeName,
+    Another { dir: PathBuf, found: Box<Owner>, own: Box<Owner> },
 }
 
 /// Makes a directory that of a node, or finds that it is.
@@ -77,10 +69,7 @@ pub(crate) fn claim(dir: &Path, own: &Identity, role: &'static str) -> Result<()
     if found == owner {
         return Ok(());
     }
-    let Owner { cluster, role: found_role, node } = found;
-    let found = Box::new(FoundOwner { cluster, role: found_role, node });
-    let (cluster, node) = (owner.cluster, owner.node);
-    Err(NodeDirError::Another { dir: dir.to_owned(), found, cluster, role, node })
+    Err(NodeDirError::Another { dir: dir.to_owned(), found: Box::new(found), own: Box::new(owner) })
 }
 
 fn write(dir: &Path, path: &Path, owner: &Owner) -> io::Result<()> {
