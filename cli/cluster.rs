@@ -10,7 +10,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use doppel_model::{NodeId, Tau};
+use doppel_model::{NodeId, RangeId, ShardId, Tau};
+use doppel_protocol::WinnerOrder;
+use doppel_tier1::RangeMap;
 use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret, SecretError};
 use reqwest::header::InvalidHeaderValue;
 use serde::{Deserialize, Serialize};
@@ -27,9 +29,10 @@ pub(crate) struct Cluster {
     pub(crate) id: Arc<str>,
     /// The pairwise function's threshold.
     pub(crate) tau: Tau,
-    shards: u16,
-    ranges: u16,
-    tier1: Vec<Node>,
+    /// By which rules winners are elected.
+    pub(crate) winners: WinnerOrder,
+    map: RangeMap,
+    tier1: Vec<Tier1Node>,
     tier2: Vec<Node>,
     secret: Secret,
 }
@@ -43,6 +46,16 @@ pub(crate) struct Node {
     pub(crate) address: String,
 }
 
+/// A node of tier 1, and the ranges that it owns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tier1Node {
+    pub(crate) name: NodeName,
+    /// Host and port at which the other nodes reach it.
+    pub(crate) address: String,
+    pub(crate) ranges: Vec<RangeId>,
+}
+
 /// The file as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +67,9 @@ pub(crate) struct Written {
     pub(crate) tau: Tau,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
-    pub(crate) tier1: Vec<Node>,
+    #[serde(default)]
+    pub(crate) winners: WinnerOrder,
+    pub(crate) tier1: Vec<Tier1Node>,
     pub(crate) tier2: Vec<Node>,
 }
 
@@ -97,8 +112,11 @@ impl Cluster {
         })?;
         written.check().map_err(|reason| ClusterError::Content { path: path.to_owned(), reason })?;
         let secret = path.parent().unwrap_or(Path::new("")).join(&written.secret);
-        let Written { cluster, tau, shards, ranges, tier1, tier2, .. } = written;
-        Ok(Self { id: cluster.into(), tau, shards, ranges, tier1, tier2, secret: Secret::read(&secret)? })
+        let Written { cluster, tau, shards, ranges, winners, tier1, tier2, .. } = written;
+        let map = RangeMap::new(shards, ranges)
+            .map_err(|error| ClusterError::Content { path: path.to_owned(), reason: error.to_string() })?;
+        let secret = Secret::read(&secret)?;
+        Ok(Self { id: cluster.into(), tau, winners, map, tier1, tier2, secret })
     }
 
     /// A process of this cluster.
@@ -110,28 +128,35 @@ impl Cluster {
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted {
             tau: Some(self.tau),
-            shards: Some(self.shards),
-            ranges: Some(self.ranges),
-            ..Wanted::default()
+            shards: Some(self.map.shards()),
+            ranges: Some(self.map.count() as u16),
+            winners: Some(self.winners),
         }
-    }
-
-    /// The node of tier 1.
-    ///
-    /// # Errors
-    /// When the file has none.
-    pub(crate) fn record(&self) -> Result<&Node, ClusterError> {
-        let none =
-            || ClusterError::Content { path: PathBuf::new(), reason: "there is no tier-1 node".to_owned() };
-        self.tier1.first().ok_or_else(none)
     }
 
     /// A node of tier 1 by its name.
     ///
     /// # Errors
     /// When there is none.
-    pub(crate) fn tier1_node(&self, name: &NodeName) -> Result<&Node, ClusterError> {
-        find(&self.tier1, "tier-1", name).map(|(_, node)| node)
+    pub(crate) fn tier1_node(&self, name: &NodeName) -> Result<&Tier1Node, ClusterError> {
+        let nodes = self.tier1.iter().map(|node| &node.name);
+        find(nodes, "tier-1", name).map(|at| &self.tier1[at])
+    }
+
+    /// All nodes of tier 1.
+    pub(crate) fn tier1_nodes(&self) -> &[Tier1Node] {
+        &self.tier1
+    }
+
+    /// The node of tier 1 that owns each shard.
+    pub(crate) fn owners(&self) -> Vec<usize> {
+        let of_range = |range| self.tier1.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
+        (0..self.map.shards()).map(|shard| of_range(self.map.of_shard(ShardId(shard)))).collect()
+    }
+
+    /// The node of tier 1 that tells the index what to compare: the owner of the first range.
+    pub(crate) fn router(&self) -> &Tier1Node {
+        &self.tier1[self.owners().first().copied().unwrap_or(0)]
     }
 
     /// A node of tier 2 by its name, with its number in the plan.
@@ -139,7 +164,8 @@ impl Cluster {
     /// # Errors
     /// When there is none.
     pub(crate) fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Node), ClusterError> {
-        find(&self.tier2, "tier-2", name).map(|(at, node)| (NodeId(at as u32), node))
+        let nodes = self.tier2.iter().map(|node| &node.name);
+        find(nodes, "tier-2", name).map(|at| (NodeId(at as u32), &self.tier2[at]))
     }
 
     /// All nodes of tier 2, in the order of the plan.
@@ -154,15 +180,29 @@ impl Cluster {
     pub(crate) fn peer(&self, runtime: &Runtime, own: &Identity, node: &Node) -> Result<Peer, ClusterError> {
         Ok(Peer::new(runtime, own, &node.name, &node.address)?)
     }
+
+    /// The same for a node of tier 1.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn tier1_peer(
+        &self,
+        runtime: &Runtime,
+        own: &Identity,
+        node: &Tier1Node,
+    ) -> Result<Peer, ClusterError> {
+        Ok(Peer::new(runtime, own, &node.name, &node.address)?)
+    }
 }
 
+/// The place of a name.
 fn find<'n>(
-    nodes: &'n [Node],
+    names: impl Iterator<Item = &'n NodeName> + Clone,
     role: &'static str,
     name: &NodeName,
-) -> Result<(usize, &'n Node), ClusterError> {
-    nodes.iter().enumerate().find(|(_, node)| node.name == *name).ok_or_else(|| {
-        let known: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+) -> Result<usize, ClusterError> {
+    names.clone().position(|other| other == name).ok_or_else(|| {
+        let known: Vec<&str> = names.map(NodeName::as_str).collect();
         ClusterError::Unknown { role, name: name.clone(), known: known.join(", ") }
     })
 }
@@ -187,25 +227,44 @@ impl Written {
         if !is_id {
             return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
         }
-        if self.tier1.len() != 1 {
-            return Err(
-                "tier1: one node is expected; the system of record is not spread over several yet".to_owned()
-            );
+        if !(1..=128).contains(&self.tier1.len()) {
+            return Err("tier1: 1 to 128 nodes are expected".to_owned());
+        }
+        let mut owners = vec![None; usize::from(self.ranges)];
+        for node in &self.tier1 {
+            if node.ranges.is_empty() {
+                return Err(format!("{}: ranges: at least one is expected", node.name));
+            }
+            for range in &node.ranges {
+                let owner = owners.get_mut(usize::from(range.0)).ok_or_else(|| {
+                    format!(
+                        "{}: there is no range {range}; they are 0 to {}",
+                        node.name,
+                        self.ranges.max(1) - 1
+                    )
+                })?;
+                if let Some(other) = owner.replace(&node.name) {
+                    return Err(format!("range {range} is at {other} and at {}", node.name));
+                }
+            }
+        }
+        if let Some(range) = owners.iter().position(Option::is_none) {
+            return Err(format!("tier1: no node has range {range}"));
         }
         if !(1..=128).contains(&self.tier2.len()) {
             return Err("tier2: 1 to 128 nodes are expected".to_owned());
         }
-        let mut seen: Vec<&Node> = Vec::new();
-        for node in self.tier1.iter().chain(&self.tier2) {
-            if let Some(other) =
-                seen.iter().find(|other| other.name == node.name || other.address == node.address)
-            {
-                return Err(format!("{} and {} have the same name or address", other.name, node.name));
+        let tier1 = self.tier1.iter().map(|node| (&node.name, &node.address));
+        let tier2 = self.tier2.iter().map(|node| (&node.name, &node.address));
+        let mut seen: Vec<(&NodeName, &String)> = Vec::new();
+        for (name, address) in tier1.chain(tier2) {
+            if let Some((other, _)) = seen.iter().find(|other| other.0 == name || other.1 == address) {
+                return Err(format!("{other} and {name} have the same name or address"));
             }
-            if !is_address(&node.address) {
-                return Err(format!("{}: {:?} is no address such as 10.0.0.7:7801", node.name, node.address));
+            if !is_address(address) {
+                return Err(format!("{name}: {address:?} is no address such as 10.0.0.7:7801"));
             }
-            seen.push(node);
+            seen.push((name, address));
         }
         Ok(())
     }
@@ -249,13 +308,19 @@ mod tests {
             name: name.parse().unwrap(),
             address: format!("127.0.0.1:{port}"),
         };
+        let owner = |name: &str, port: u16, ranges: &[u16]| Tier1Node {
+            name: name.parse().unwrap(),
+            address: format!("127.0.0.1:{port}"),
+            ranges: ranges.iter().copied().map(RangeId).collect(),
+        };
         let mut written = Written {
             cluster: "0123456789abcdef0123456789abcdef".to_owned(),
             secret: "cluster.secret".into(),
             tau: Tau::DEFAULT,
             shards: 16,
-            ranges: 1,
-            tier1: vec![node("record", 1)],
+            ranges: 2,
+            winners: WinnerOrder::DEFAULT,
+            tier1: vec![owner("record", 1, &[1]), owner("other", 4, &[0])],
             tier2: vec![node("index-1", 2), node("index-2", 3)],
         };
         change(&mut written);
@@ -269,7 +334,8 @@ mod tests {
         let secret = "s".repeat(64);
         written(|_| {}).create(&path, &secret).unwrap();
         let cluster = Cluster::read(&path).unwrap();
-        assert_eq!(cluster.record().unwrap().name.as_str(), "record");
+        assert_eq!(cluster.router().name.as_str(), "other");
+        assert_eq!(cluster.owners(), [[1; 8], [0; 8]].concat());
         let (id, node) = cluster.tier2_node(&"index-2".parse().unwrap()).unwrap();
         assert_eq!((id, node.address.as_str()), (NodeId(1), "127.0.0.1:3"));
         let unknown = cluster.tier2_node(&"index-3".parse().unwrap()).unwrap_err().to_string();
@@ -285,7 +351,11 @@ mod tests {
     fn mistakes_are_named() {
         for (change, says) in [
             ((|w| w.cluster = "x".to_owned()) as fn(&mut Written), "32 hex digits"),
-            (|w| w.tier1.clear(), "tier1: one node"),
+            (|w| w.tier1.clear(), "tier1: 1 to 128"),
+            (|w| w.tier1[0].ranges.clear(), "record: ranges: at least one"),
+            (|w| w.tier1[0].ranges.push(RangeId(0)), "range 0 is at record and at other"),
+            (|w| w.tier1[0].ranges[0] = RangeId(2), "no range 2; they are 0 to 1"),
+            (|w| w.ranges = 3, "no node has range 2"),
             (|w| w.tier2.clear(), "tier2: 1 to 128"),
             (|w| w.tier2[1].name = w.tier1[0].name.clone(), "same name or address"),
             (|w| w.tier2[0].address = "127.0.0.1:1".to_owned(), "same name or address"),

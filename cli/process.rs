@@ -13,6 +13,9 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+/// Threads that calls may block, at most. More than all calls that a process answers at once.
+const BLOCKING_THREADS: usize = 1_024;
+
 /// Which node of which cluster a process is.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
@@ -39,7 +42,9 @@ pub(crate) fn start() -> anyhow::Result<Runtime> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     log.with_ansi(io::stderr().is_terminal()).init();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().max_blocking_threads(BLOCKING_THREADS).build();
+    runtime.context("cannot start the runtime")
 }
 
 /// Takes an address: a port in use is known before anything else is done.

@@ -1,5 +1,7 @@
 //! Puts the roles together on one data directory: the one place that names them all.
 
+pub(crate) mod in_cluster;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,9 +11,8 @@ use doppel_coordinator::ingest::Ingest;
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{ContentSource, IndexOrders, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
-use doppel_tier1::{Retention, Rules, Tier1};
+use doppel_tier1::{OtherRanges, Retention, Rules, Tier1};
 use doppel_tier2::Tier2;
 use prometheus_client::registry::Registry;
 
@@ -32,14 +33,6 @@ struct Purpose {
     /// Whether pages are asked for meanwhile.
     answers: bool,
     rules: Rules,
-}
-
-/// Where the nodes of tier 2 are.
-enum Index {
-    /// So many in this process.
-    Here { nodes: u32 },
-    /// In other processes.
-    Elsewhere(Vec<Arc<dyn IndexNode>>),
 }
 
 /// Both tiers, started.
@@ -101,89 +94,17 @@ impl Engine {
         Self::open_for(dir, args, Purpose { durable: false, answers: true, rules })
     }
 
-    /// The same as a node of a cluster, whose index is on nodes in other processes.
-    ///
-    /// # Errors
-    /// The same.
-    pub(crate) fn open_in_cluster(
-        dir: &Path,
-        wanted: Wanted,
-        args: &TuningArgs,
-        nodes: Vec<Arc<dyn IndexNode>>,
-    ) -> anyhow::Result<Self> {
-        let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
-        Self::open_with(dir, (wanted, Markets::default()), args, purpose, Index::Elsewhere(nodes))
-    }
-
     fn open_for(dir: &Path, args: &EngineArgs, purpose: Purpose) -> anyhow::Result<Self> {
-        Self::open_with(dir, wanted(args)?, &args.tuning, purpose, Index::Here { nodes: args.index_nodes })
-    }
-
-    fn open_with(
-        dir: &Path,
-        (wanted, markets): (Wanted, Markets),
-        args: &TuningArgs,
-        purpose: Purpose,
-        index: Index,
-    ) -> anyhow::Result<Self> {
-        let Purpose { durable, answers, rules } = purpose;
+        let (wanted, markets) = wanted(args)?;
         let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
-        let map = manifest.map()?;
-        let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
-        // Tier 1 is made first. If its files are lost, an empty collection in their place would look sound.
-        let lost = dir.join("tier1");
-        anyhow::ensure!(
-            lost.exists() || !dir.join("tier2").exists(),
-            "{} is missing: restore {} from a backup, or name an empty directory",
-            lost.display(),
-            dir.display()
-        );
-        let config = doppel_tier1::Config {
-            dir: dir.join("tier1"),
-            shards: map.shards(),
-            ranges: map.count() as u16,
-            policy,
-            winners,
-            pending_max: args.pending_max,
-            group_members_max: args.group_members_max,
-            low_cohesion_percent: args.low_cohesion_percent,
-            rules,
-            retention: Retention {
-                dead: args.keep_dead.0,
-                purged: args.keep_purged.0,
-                merged: args.keep_merged.0,
-                audit: args.keep_audit.0,
-            },
-            status_table: answers,
-            snapshot_pause: args.snapshot_every.0,
-            durable,
-            collection: manifest.collection(),
-            manifest: manifest.seal().context("cannot write the manifest down")?,
-        };
-        let tier1 = Tier1::open(&config).with_context(|| format!("cannot open {}", dir.display()))?;
-        // The storage engine takes a file that was overwritten for one that was never written.
-        anyhow::ensure!(
-            tier1.totals()?.counters.submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
-            "{} has lost its pages: restore {} from a backup, or name an empty directory",
-            lost.display(),
-            dir.display()
-        );
-        let config = doppel_tier2::Config {
-            partitions: args.partitions,
-            dimensions: args.dimensions,
-            snapshot_pause: args.snapshot_every.0,
-            ..doppel_tier2::Config::new(dir.join("tier2"), policy)
-        };
+        let tier1 = open_tier1(dir, &manifest, &args.tuning, purpose, OtherRanges::new())?;
+        ensure_not_lost(dir, &tier1)?;
+        let config = doppel_tier2::Config { nodes: args.index_nodes, ..index(dir, &manifest, &args.tuning) };
         let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
-        let tier2 = match index {
-            Index::Here { nodes } => {
-                let config = doppel_tier2::Config { nodes, ..config };
-                Tier2::open_beside(config, source, tier1.stored_signatures().as_ref())
-            }
-            Index::Elsewhere(nodes) => Tier2::open_over(config, source, nodes),
-        };
+        let tier2 = Tier2::open_beside(config, source, tier1.stored_signatures().as_ref());
         let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
         tier1.start(Arc::clone(&tier2) as Arc<dyn IndexOrders>).context("cannot start tier 1")?;
+        let (policy, winners) = (Policy { tau: manifest.policy.tau }, manifest.winners);
         Ok(Self { tier1, tier2, policy, winners, markets, shards: manifest.shards })
     }
 
@@ -209,5 +130,69 @@ impl Engine {
     pub fn stop(self) {
         self.tier1.stop();
         self.tier2.stop();
+    }
+}
+
+/// Opens the ranges of a data directory but for those of other processes.
+fn open_tier1(
+    dir: &Path,
+    manifest: &Manifest,
+    args: &TuningArgs,
+    Purpose { durable, answers, rules }: Purpose,
+    others: OtherRanges,
+) -> anyhow::Result<Arc<Tier1>> {
+    // Tier 1 is made first. If its files are lost, an empty collection in their place would look sound.
+    let lost = dir.join("tier1");
+    anyhow::ensure!(
+        lost.exists() || !dir.join("tier2").exists(),
+        "{} is missing: restore {} from a backup, or name an empty directory",
+        lost.display(),
+        dir.display()
+    );
+    let map = manifest.map()?;
+    let config = doppel_tier1::Config {
+        dir: dir.join("tier1"),
+        shards: map.shards(),
+        ranges: map.count() as u16,
+        policy: Policy { tau: manifest.policy.tau },
+        winners: manifest.winners,
+        pending_max: args.pending_max,
+        group_members_max: args.group_members_max,
+        low_cohesion_percent: args.low_cohesion_percent,
+        rules,
+        retention: Retention {
+            dead: args.keep_dead.0,
+            purged: args.keep_purged.0,
+            merged: args.keep_merged.0,
+            audit: args.keep_audit.0,
+        },
+        status_table: answers,
+        snapshot_pause: args.snapshot_every.0,
+        durable,
+        collection: manifest.collection(),
+        manifest: manifest.seal().context("cannot write the manifest down")?,
+    };
+    Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))
+}
+
+/// Ensures that pages which the index beside them knows are there. The storage engine takes a file that was overwritten for
+/// one that was never written.
+fn ensure_not_lost(dir: &Path, tier1: &Tier1) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        tier1.own_counters().submissions > 0 || doppel_tier2::check::is_empty(&dir.join("tier2")),
+        "{} has lost its pages: restore {} from a backup, or name an empty directory",
+        dir.join("tier1").display(),
+        dir.display()
+    );
+    Ok(())
+}
+
+/// What the index of a data directory is opened with.
+fn index(dir: &Path, manifest: &Manifest, args: &TuningArgs) -> doppel_tier2::Config {
+    doppel_tier2::Config {
+        partitions: args.partitions,
+        dimensions: args.dimensions,
+        snapshot_pause: args.snapshot_every.0,
+        ..doppel_tier2::Config::new(dir.join("tier2"), Policy { tau: manifest.policy.tau })
     }
 }

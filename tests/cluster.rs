@@ -3,6 +3,7 @@
 
 mod harness;
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -88,6 +89,109 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
     assert_eq!(meaning(&restored.export()), expected);
     assert!(cluster.terminate("record"));
     run_ok([Path::new("check"), &cluster.data("record").join("collection")]);
+}
+
+#[test]
+fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
+    let rounds = rounds(5, 60, 7);
+    let expected = of_one_process(&rounds);
+    let records = ["record-0", "record-1", "record-2"];
+    let mut cluster = Cluster::start_spread(&records, 3, &["--shards", "12"], &["--partitions", "6"]);
+    let (first, second) = (cluster.coordinator("front-1"), cluster.coordinator("front-2"));
+    let mut feed = Feed::default();
+    for (round, pages) in rounds.iter().enumerate() {
+        let (begin, end) = pages.split_at(pages.len() / 2);
+        push_by_turns([&first, &second], begin);
+        feed.follow([&second, &first][round % 2]);
+        match round {
+            // The owner of ranges alone, and the one that tells the index what to compare.
+            1 => cluster.kill("record-1"),
+            2 => cluster.kill("record-0"),
+            3 => records.iter().for_each(|node| cluster.kill(node)),
+            4 => ["record-2", "index-1"].iter().for_each(|node| cluster.kill(node)),
+            5 => cluster.signal("record-2", "STOP"),
+            6 => assert!(cluster.terminate("record-0") && cluster.terminate("record-1")),
+            _ => {}
+        }
+        match round {
+            1 => cluster.start_node("record-1"),
+            2 => cluster.start_node("record-0"),
+            3 => records.iter().rev().for_each(|node| cluster.start_node(node)),
+            4 => ["record-2", "index-1"].iter().for_each(|node| cluster.start_node(node)),
+            5 => {
+                thread::sleep(Duration::from_secs(2));
+                cluster.signal("record-2", "CONT");
+            }
+            6 => ["record-1", "record-0"].iter().for_each(|node| cluster.start_node(node)),
+            _ => {}
+        }
+        push_by_turns([&first, &second], end);
+        first.flush();
+    }
+    second.flush();
+    assert_eq!(meaning(&first.export()), expected);
+    assert_eq!(meaning(&second.export()), expected);
+    // What is asked for page by page is the same, and so is what was told meanwhile.
+    feed.follow(&first);
+    for (url, status, _) in expected.0.iter().step_by(7) {
+        assert_eq!(second.status(url)["status"], **status, "{url}");
+        assert_eq!(feed.last[url]["status"], **status, "{url}");
+    }
+    // Any node answers for all, and what is to be done is done where it belongs.
+    let groups = second.ask("/v1/groups", &[("limit", "1000")])["groups"].as_array().unwrap().clone();
+    assert!(groups.len() > 20, "{}", groups.len());
+    for group in groups.iter().take(20) {
+        let id = group["group"].as_str().unwrap();
+        let repaired = first.post_json(&format!("/v1/groups/{id}/repair"), &json!({}));
+        assert_eq!(repaired["components"].as_array().unwrap().len(), 1, "{repaired}");
+    }
+    first.flush();
+    assert_eq!(meaning(&second.export()), expected);
+    let repairs = second.ask("/v1/repairs", &[("limit", "100")])["repairs"].as_array().unwrap().len();
+    assert_eq!(repairs, 20);
+    let purged: Vec<&String> = expected.0.iter().map(|(url, _, _)| url).take(10).collect();
+    for url in &purged {
+        assert_eq!(first.post_json("/v1/purge", &json!({"url": url}))["purged"], 1, "{url}");
+    }
+    second.flush();
+    assert!(purged.iter().all(|url| second.status(url)["status"] == "unknown"));
+    // A backup of all nodes is one of a moment, and restores into one process.
+    let before = meaning(&second.export());
+    let home = tempfile::tempdir().unwrap();
+    let (file, dir) = (home.path().join("file"), home.path().join("dir"));
+    run_ok(["backup", "--server", &first.url, "--out", file.to_str().unwrap()]);
+    run_ok([Path::new("restore"), Path::new("--data"), &dir, &file]);
+    run_ok([Path::new("check"), &dir]);
+    let restored = Server::start(&dir, &[]);
+    restored.flush();
+    assert_eq!(meaning(&restored.export()), before);
+}
+
+/// A consumer of the change feed.
+#[derive(Default)]
+struct Feed {
+    cursor: Option<String>,
+    /// What was last told of every URL.
+    last: HashMap<String, Value>,
+}
+
+impl Feed {
+    /// Reads on to the end.
+    fn follow(&mut self, front: &Server) {
+        loop {
+            let cursor = self.cursor.clone().unwrap_or_default();
+            let query: &[(&str, &str)] = if cursor.is_empty() { &[] } else { &[("cursor", &cursor)] };
+            let answer = front.ask("/v1/changes", query);
+            let changes = answer["changes"].as_array().unwrap();
+            self.cursor = Some(answer["cursor"].as_str().unwrap().to_owned());
+            if changes.is_empty() {
+                return;
+            }
+            for change in changes {
+                self.last.insert(change["url"].as_str().unwrap().to_owned(), change.clone());
+            }
+        }
+    }
 }
 
 /// The nodes of the index know more than a backup, and other plans: what they have been told before does not count.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 14] = [
+const CRATES: [(&str, &str, &[&str]); 15] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),
@@ -21,9 +21,10 @@ const CRATES: [(&str, &str, &[&str]); 14] = [
     ("protocol", "common/protocol", &["model", "partitioning"]),
     ("crawls", "common/crawls", &["model", "protocol"]),
     ("http", "common/http", &[]),
-    ("wire", "common/wire", &["model", "partitioning", "protocol", "http"]),
-    ("tier1", "tier1", &["model", "join", "snapshot", "protocol"]),
-    ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol"]),
+    ("threads", "common/threads", &[]),
+    ("wire", "common/wire", &["model", "partitioning", "protocol", "http", "threads"]),
+    ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "threads"]),
+    ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol", "threads"]),
     ("coordinator", "coordinator", &["model", "text", "crawls", "partitioning", "protocol", "http"]),
     ("baseline", "eval/baseline", &[]),
     (

@@ -12,6 +12,7 @@ use doppel_coordinator::app::{App, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_protocol::{MappingApi, Tier1Api, Tier2Api};
+use doppel_wire::spread::SpreadTier1;
 use doppel_wire::tier1::{Collection, RemoteTier1};
 use doppel_wire::tier2::RemoteTier2;
 use doppel_wire::{NodeName, Runtime};
@@ -28,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Run a coordinator, a front door of a cluster.
 ///
 /// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
-/// with its address when it is ready, which is when the node of tier 1 answers.
+/// with its address when it is ready, which is when all nodes of tier 1 answer.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -73,14 +74,21 @@ impl Coordinator {
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        let record = cluster.record()?;
-        let peer = cluster.peer(&runtime, &own, record)?;
-        let tier1 = RemoteTier1::new(peer.clone());
+        let mut nodes = Vec::new();
+        for node in cluster.tier1_nodes() {
+            nodes.push(RemoteTier1::new(cluster.tier1_peer(&runtime, &own, node)?));
+        }
         let collection = tokio::select! {
-            collection = ask(&tier1) => collection?,
+            collection = ask(&nodes) => collection?,
             () = &mut shutdown => return Ok(()),
         };
-        let tier2 = Arc::new(RemoteTier2::new(peer));
+        let owners = cluster.owners();
+        let names = owners.iter().map(|node| cluster.tier1_nodes()[*node].name.to_string());
+        let shard_map = ShardMap::fixed(names.collect());
+        let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
+        let tier1 = SpreadTier1::new(nodes.collect(), owners);
+        let router = cluster.tier1_peer(&runtime, &own, cluster.router())?;
+        let tier2 = Arc::new(RemoteTier2::new(router));
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
@@ -88,7 +96,7 @@ impl Coordinator {
             policy: collection.policy,
             winners: collection.winners,
             markets,
-            shard_map: ShardMap::single(collection.shards, record.name.as_str()),
+            shard_map,
             ingest: Arc::new(extractors(self.detect_language)?),
             registry: Registry::default(),
             clock: system_clock(),
@@ -103,14 +111,22 @@ impl Coordinator {
     }
 }
 
-/// Asks tier 1 what it has, until it answers.
-async fn ask(tier1: &RemoteTier1) -> anyhow::Result<Collection> {
+/// Asks every node of tier 1 what it has, until all have answered and say the same.
+async fn ask(nodes: &[RemoteTier1]) -> anyhow::Result<Collection> {
     let mut said = String::new();
     loop {
-        let asking = tier1.clone();
-        let answer = tokio::task::spawn_blocking(move || asking.collection());
-        match answer.await.context("asking tier 1 panicked")? {
-            Ok(collection) => return Ok(collection),
+        let asking = nodes.to_vec();
+        let ask = move || asking.iter().map(RemoteTier1::collection).collect::<Result<Vec<_>, _>>();
+        let answers = tokio::task::spawn_blocking(ask);
+        match answers.await.context("asking tier 1 panicked")? {
+            Ok(answers) => {
+                let first = answers.first().copied().context("there is no node of tier 1")?;
+                anyhow::ensure!(
+                    answers.iter().all(|answer| *answer == first),
+                    "the nodes of tier 1 have different collections: {answers:?}; start all with copies of one file"
+                );
+                return Ok(first);
+            }
             Err(error) if error.is_final() => return Err(error.into()),
             Err(error) => {
                 if error.to_string() != said {

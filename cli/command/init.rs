@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use doppel_model::Tau;
+use doppel_model::{RangeId, Tau};
 
-use crate::cluster::{Node, Written};
+use crate::cluster::{Node, Tier1Node, Written};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
+use crate::winners::Winners;
 use crate::wire::DEFAULTS;
 
 /// Write the file of a new cluster, and its secret.
 ///
-/// Every process of the cluster reads a copy of both. The cluster is distributed, not replicated: the node of tier 1 has the
-/// only copy of the pages, so back it up (docs/CLUSTER.md).
+/// Every process of the cluster reads a copy of both. The cluster is distributed, not replicated: each range of pages is on
+/// one node of tier 1 alone, so take backups (docs/CLUSTER.md).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -23,7 +24,8 @@ pub(crate) struct Init {
     /// The file to write; the secret goes beside it, under the same name with the ending `.secret`.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The node of tier 1, the system of record: its name, and the address at which the other nodes reach it.
+    /// A node of tier 1, the system of record: its name, and the address at which the other nodes reach it; given once for
+    /// each. The ranges are dealt out among them in turn.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
     tier1: Vec<Node>,
     /// A node of tier 2, the index; given once for each.
@@ -33,12 +35,16 @@ pub(crate) struct Init {
     /// [default: 0.8].
     #[arg(long)]
     tau: Option<Tau>,
-    /// Tier-1 shards, 1 to 256 [default: 16].
+    /// Tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: Option<u16>,
-    /// Ranges that the shards are cut into, 1 to 64 [default: 1].
+    /// Ranges that the shards are cut into, 1 to 64 [default: one for a single node of tier 1, else two for each].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
+    /// A file with the rules by which winners are elected (docs/WINNERS.md). They are fixed from then on; its markets count at
+    /// each coordinator.
+    #[arg(long, value_name = "FILE")]
+    winners: Option<PathBuf>,
 }
 
 fn node(text: &str) -> Result<Node, String> {
@@ -50,9 +56,18 @@ fn node(text: &str) -> Result<Node, String> {
 
 impl Init {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Self { file, tier1, tier2, tau, shards, ranges } = self;
-        let wanted = Wanted { tau, shards, ranges, ..Wanted::default() };
+        let Self { file, tier1, tier2, tau, shards, ranges, winners } = self;
+        let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
+        let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
+        let wanted = Wanted { tau, shards, ranges: ranges.or(of_nodes), winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
+        let count = tier1.len();
+        let owner = |(at, Node { name, address })| Tier1Node {
+            name,
+            address,
+            ranges: (0..manifest.ranges).skip(at).step_by(count).map(RangeId).collect(),
+        };
+        let tier1 = tier1.into_iter().enumerate().map(owner).collect();
         let secret_name =
             file.file_name().map(PathBuf::from).context("FILE names no file")?.with_extension("secret");
         let written = Written {
@@ -61,6 +76,7 @@ impl Init {
             tau: manifest.policy.tau,
             shards: manifest.shards,
             ranges: manifest.ranges,
+            winners: manifest.winners,
             tier1,
             tier2,
         };

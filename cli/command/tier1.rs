@@ -2,27 +2,28 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
-use doppel_protocol::index_node::IndexNode;
-use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
-use doppel_wire::index_node::RemoteNode;
-use doppel_wire::tier1::Collection;
-use doppel_wire::{Listener, Panics, Runtime, signatures, tier1, tier2};
+use doppel_protocol::range_owner::RangeOwner;
+use doppel_protocol::{IndexOrders, MappingApi, SignatureSource, Tier1Api, Tier2Api};
+use doppel_tier1::OtherRanges;
+use doppel_wire::range_owner::RemoteRanges;
+use doppel_wire::{Identity, Listener, Panics, Runtime, orders, range_owner, signatures, tier1, tier2};
 
 use crate::args::TuningArgs;
 use crate::cluster::{Cluster, node_dir};
-use crate::manifest::Wanted;
 use crate::process::{self, NodeArgs, announce};
-use crate::wire::{Engine, winners};
+use crate::wire::in_cluster::{Index, RecordNode, Router};
+use crate::wire::winners;
 
 /// Calls at once, besides those that wait.
 const CALLS: usize = 64;
 
-/// Run the node of tier 1, the system of record, in a cluster.
+/// Run a node of tier 1, the system of record, in a cluster.
 ///
-/// It has the pages and their groups, and tells the nodes of tier 2 what to compare. The cluster is distributed, not
-/// replicated: this node has the only copy of the pages, so take backups. Prints one line when it is ready.
+/// It has ranges of the pages and their groups. The owner of the first range tells the nodes of tier 2 what to compare, for
+/// all. The cluster is distributed, not replicated: this node has the only copy of its pages, so take backups. Prints one line
+/// when it is ready.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -45,38 +46,59 @@ impl Tier1 {
         let cluster = Cluster::read(&cluster)?;
         let node = cluster.tier1_node(&name)?;
         let own = cluster.identity(&name);
+        let wanted = cluster.wanted();
+        if winners(&tuning)?.order.is_some_and(|order| wanted.winners != Some(order)) {
+            bail!(
+                "the rules of winners are fixed by `doppel init --winners`, and those of --winners are others"
+            );
+        }
         let listener = process::listen_as(listen, &node.address).await?;
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        let mut nodes: Vec<Arc<dyn IndexNode>> = Vec::new();
-        for node in cluster.index_nodes() {
-            nodes.push(Arc::new(RemoteNode::new(cluster.peer(&runtime, &own, node)?)));
+        let mut others = OtherRanges::new();
+        for other in cluster.tier1_nodes().iter().filter(|other| other.name != name) {
+            let owner: Arc<dyn RangeOwner> =
+                Arc::new(RemoteRanges::new(cluster.tier1_peer(&runtime, &own, other)?));
+            others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
         }
-        let wanted = Wanted { winners: winners(&tuning)?.order, ..cluster.wanted() };
+        let router = cluster.router();
+        let router = if router.name == name {
+            let nodes = cluster.index_nodes().iter().map(|node| cluster.peer(&runtime, &own, node));
+            Router::Here(nodes.collect::<Result<_, _>>()?)
+        } else {
+            Router::There(cluster.tier1_peer(&runtime, &own, router)?)
+        };
         let identity = own.clone();
         let opened = tokio::task::spawn_blocking(move || {
             node_dir::claim(&data, &identity, "tier-1")?;
-            Engine::open_in_cluster(&data.join(node_dir::COLLECTION), wanted, &tuning, nodes)
+            RecordNode::open(&data.join(node_dir::COLLECTION), wanted, &tuning, others, router)
         });
-        let engine = opened.await.context("the recovery panicked")??;
-        let collection = Collection { policy: engine.policy, winners: engine.winners, shards: engine.shards };
-        let calls = Listener::new(own, CALLS, Panics::Fail);
-        let calls = tier1::serve(calls, &(Arc::clone(&engine.tier1) as Arc<dyn Tier1Api>), collection);
-        let calls = signatures::serve(calls, &(Arc::clone(&engine.tier1) as Arc<dyn SignatureSource>));
-        let calls = tier2::serve(
-            calls,
-            &(Arc::clone(&engine.tier2) as Arc<dyn Tier2Api>),
-            &(Arc::clone(&engine.tier2) as Arc<dyn MappingApi>),
-        );
+        let node = opened.await.context("the recovery panicked")??;
         tracing::warn!(
-            "the cluster is distributed, not replicated: this node has the only copy of the pages"
+            "the cluster is distributed, not replicated: this node has the only copy of its pages"
         );
         announce("tier 1", &name, &cluster.id, address)?;
-        let served = calls.serve(listener, shutdown).await;
+        let served = calls(own, &node).serve(listener, shutdown).await;
         // A node that does not answer does not keep this one from ending.
         runtime.end();
-        tokio::task::spawn_blocking(move || engine.stop()).await.context("the engine did not end well")?;
+        tokio::task::spawn_blocking(move || node.stop()).await.context("the node did not end well")?;
         served.context("the listener did not end well")
     }
+}
+
+/// What the node answers.
+fn calls(own: Identity, node: &RecordNode) -> Listener {
+    let RecordNode { tier1, index, collection } = node;
+    let calls = Listener::new(own, CALLS, Panics::Fail);
+    let calls = tier1::serve(calls, &(Arc::clone(tier1) as Arc<dyn Tier1Api>), *collection);
+    let calls = signatures::serve(calls, &(Arc::clone(tier1) as Arc<dyn SignatureSource>));
+    let calls = range_owner::serve(calls, &(Arc::clone(tier1) as Arc<dyn RangeOwner>));
+    let Index::Here(tier2) = index else { return calls };
+    let calls = orders::serve(calls, &(Arc::clone(tier2) as Arc<dyn IndexOrders>), tier2.session());
+    tier2::serve(
+        calls,
+        &(Arc::clone(tier2) as Arc<dyn Tier2Api>),
+        &(Arc::clone(tier2) as Arc<dyn MappingApi>),
+    )
 }

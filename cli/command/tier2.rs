@@ -9,6 +9,7 @@ use doppel_protocol::SignatureSource;
 use doppel_protocol::index_node::IndexNode;
 use doppel_tier2::{Node, NodeSettings};
 use doppel_wire::signatures::RemoteSignatures;
+use doppel_wire::spread::SpreadSignatures;
 use doppel_wire::{Listener, Panics, Runtime, index_node};
 
 use crate::cluster::{Cluster, node_dir};
@@ -48,8 +49,11 @@ impl Tier2 {
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        let record = cluster.peer(&runtime, &own, cluster.record()?)?;
-        let source: Arc<dyn SignatureSource> = Arc::new(RemoteSignatures::new(record));
+        let mut records: Vec<Arc<dyn SignatureSource>> = Vec::new();
+        for record in cluster.tier1_nodes() {
+            records.push(Arc::new(RemoteSignatures::new(cluster.tier1_peer(&runtime, &own, record)?)));
+        }
+        let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, cluster.owners()));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = NodeSettings {
             dir: data.join("index"),

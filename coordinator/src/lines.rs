@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::ingest::{Ingested, KeyedBatch, Source};
 use crate::limits::CHUNK_BYTES;
 use crate::problem::Problem;
-use crate::submit::{SubmitError, submit};
+use crate::submit::submit;
 
 /// One line and its place.
 #[derive(Debug, Clone)]
@@ -86,19 +86,19 @@ fn record(
         return Ok(Err(problem));
     }
     let recorded = if submissions.is_empty() { Ok(Vec::new()) } else { submit(app, submissions) };
-    let (outcomes, refused) = match recorded {
-        Ok(outcomes) => (outcomes, None),
-        Err(SubmitError::Tier1Error(refused)) => (Vec::new(), Some(Problem::from(refused))),
-        Err(unpaired @ SubmitError::Unpaired { .. }) => return Err(unpaired.into()),
-    };
+    let outcomes = recorded?;
+    let mut refused = outcomes.first().and_then(|(_, outcome)| outcome.clone().err()).map(Problem::from);
+    if outcomes.iter().any(|(_, outcome)| outcome.is_ok()) {
+        refused = None;
+    }
     let mut outcomes = outcomes.into_iter().peekable();
     for (line, page) in pages {
         let outcome = outcomes.next_if(|(of, _)| *of == line);
-        match (page, outcome, &refused) {
-            (Err(not_taken), ..) => answers.not_taken(not_taken),
-            (Ok(url), Some((_, outcome)), _) => answers.taken(url, outcome),
-            (Ok(url), None, Some(problem)) => answers.retry(line, Some(url), problem),
-            (Ok(url), None, None) => {
+        match (page, outcome) {
+            (Err(not_taken), _) => answers.not_taken(not_taken),
+            (Ok(url), Some((_, Ok(outcome)))) => answers.taken(url, outcome),
+            (Ok(url), Some((_, Err(refused)))) => answers.retry(line, Some(url), &refused.into()),
+            (Ok(url), None) => {
                 tracing::error!(line, url, "a line that was recorded has no outcome");
                 return Err(Problem::internal());
             }

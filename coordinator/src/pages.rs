@@ -107,7 +107,8 @@ fn one(app: &App, submission: Submission) -> Result<Taken, Problem> {
     let url = submission.url.to_string();
     let taken = submit(app, vec![(url, submission)])?.pop();
     // There is one outcome for each submission.
-    taken.map(|(url, outcome)| Taken { url, outcome }).ok_or_else(Problem::internal)
+    let (url, outcome) = taken.ok_or_else(Problem::internal)?;
+    Ok(Taken { url, outcome: outcome? })
 }
 
 /// Extracts one source.

@@ -7,48 +7,38 @@ use doppel_protocol::{Outcome, Submission, Tier1Error};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Why there are no outcomes.
+/// Tier 1 gave too many or too few. All submissions were recorded, and may be sent again.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SubmitError {
-    /// None was recorded.
-    #[error(transparent)]
-    Tier1Error(#[from] Tier1Error),
-    /// Tier 1 gave too many or too few. All submissions were recorded, and may be sent again.
-    #[error("tier 1 gave {outcomes} outcomes for {submissions} submissions")]
-    Unpaired {
-        /// Submissions.
-        submissions: usize,
-        /// Outcomes.
-        outcomes: usize,
-    },
+#[error("tier 1 gave {outcomes} outcomes for {submissions} submissions")]
+pub(crate) struct Unpaired {
+    /// Submissions.
+    submissions: usize,
+    /// Outcomes.
+    outcomes: usize,
 }
 
-/// Records submissions in tier 1, and gives each key back beside the outcome of its submission; blocks.
+/// A submission's key and what came of it.
+type Recorded<K> = (K, Result<Outcome, Tier1Error>);
+
+/// Records submissions in tier 1, and gives each key back beside the outcome of its submission, or the refusal; blocks.
 ///
 /// # Errors
-/// When tier 1 refuses, and nothing was recorded; or when it has not one outcome for each submission.
-pub(crate) fn submit<K>(
-    app: &App,
-    submissions: Vec<(K, Submission)>,
-) -> Result<Vec<(K, Outcome)>, SubmitError> {
+/// When tier 1 has not one answer for each submission.
+pub(crate) fn submit<K>(app: &App, submissions: Vec<(K, Submission)>) -> Result<Vec<Recorded<K>>, Unpaired> {
     let (keys, submissions): (Vec<K>, Vec<Submission>) = submissions.into_iter().unzip();
     let span = tracing::debug_span!("submit", pages = submissions.len());
-    let outcomes = span.in_scope(|| app.tier1().submit(submissions))?;
+    let outcomes = span.in_scope(|| app.tier1().submit_each(submissions));
     if outcomes.len() != keys.len() {
-        return Err(SubmitError::Unpaired { submissions: keys.len(), outcomes: outcomes.len() });
+        return Err(Unpaired { submissions: keys.len(), outcomes: outcomes.len() });
     }
-    app.metrics().recorded(&outcomes);
+    let recorded: Vec<Outcome> = outcomes.iter().flatten().copied().collect();
+    app.metrics().recorded(&recorded);
     Ok(keys.into_iter().zip(outcomes).collect())
 }
 
-impl From<SubmitError> for Problem {
-    fn from(error: SubmitError) -> Self {
-        match error {
-            SubmitError::Tier1Error(refused) => refused.into(),
-            SubmitError::Unpaired { .. } => {
-                tracing::error!(%error, "outcomes do not fit the submissions");
-                Self::internal()
-            }
-        }
+impl From<Unpaired> for Problem {
+    fn from(error: Unpaired) -> Self {
+        tracing::error!(%error, "outcomes do not fit the submissions");
+        Self::internal()
     }
 }

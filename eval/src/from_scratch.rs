@@ -75,7 +75,12 @@ impl SignatureSource for Nobody {
 
 impl ContentSource for Nobody {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
-        Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
+        Ok(vec![PageRange {
+            range: RangeId(0),
+            epoch: Epoch(1),
+            ordered: 0,
+            first: PageId::from_bytes([0; 16]),
+        }])
     }
 
     fn contents(&self, _: RangeId, _: Option<PageId>, _: usize) -> Result<ContentsPage, SourceError> {

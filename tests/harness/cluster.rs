@@ -28,14 +28,21 @@ struct Node {
 impl Cluster {
     /// Makes the files, and starts a node of tier 1, named `record`, and so many of tier 2, named `index-0` and so on.
     pub fn start(index_nodes: usize, init: &[&str], record: &[&str]) -> Self {
+        Self::start_spread(&["record"], index_nodes, init, record)
+    }
+
+    /// The same with nodes of tier 1 of these names.
+    pub fn start_spread(records: &[&str], index_nodes: usize, init: &[&str], options: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("cluster.toml").display().to_string();
         // All ports are taken before any is given back.
         let free: Vec<TcpListener> =
-            (0..=index_nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+            (0..records.len() + index_nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let mut addresses = free.iter().map(|listener| listener.local_addr().unwrap().to_string());
         let mut arguments = vec!["init".to_owned(), file];
-        arguments.extend(["--tier1".to_owned(), format!("record={}", addresses.next().unwrap())]);
+        for name in records {
+            arguments.extend(["--tier1".to_owned(), format!("{name}={}", addresses.next().unwrap())]);
+        }
         for (n, address) in addresses.enumerate() {
             arguments.extend(["--tier2".to_owned(), format!("index-{n}={address}")]);
         }
@@ -43,7 +50,7 @@ impl Cluster {
         run_ok(arguments.iter().map(String::as_str).chain(init.iter().copied()));
         let mut this = Self { home, nodes: Vec::new() };
         let owned = |options: &[&str]| options.iter().map(|&option| option.to_owned()).collect();
-        this.add("tier1", "record", owned(record));
+        records.iter().for_each(|name| this.add("tier1", name, owned(options)));
         for n in 0..index_nodes {
             this.add("tier2", &format!("index-{n}"), Vec::new());
         }

@@ -73,7 +73,7 @@ impl ContentSource for Source {
             page[..4].copy_from_slice(&top.to_be_bytes());
             PageId::from_bytes(page)
         };
-        let range = |range| PageRange { range, epoch: EPOCH, first: first(range) };
+        let range = |range| PageRange { range, epoch: EPOCH, ordered: 0, first: first(range) };
         Ok(self.all.map.ranges().map(range).collect())
     }
 

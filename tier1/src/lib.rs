@@ -37,5 +37,5 @@ mod txn;
 pub use database::Database;
 pub use machine::{Retention, Rules};
 pub use range_map::{RangeMap, RangeMapError};
-pub use service::{Config, Error, Tier1};
+pub use service::{Config, Error, OtherRanges, Tier1};
 pub use store::{Joined, Memory, Store, StoreError, Write};

@@ -1,15 +1,18 @@
 //! The seam between ranges: messages posted to another range, and reads of its rows.
 //!
 //! Every call takes and gives owned values, has a bound, and can fail. None is made while a lock is held, and
-//! the machine makes none. In one process it is a direct call (`service::direct`): a read waits for nothing but the
-//! store, and the answer to a post has a deadline (`service::sender`). Across processes a read has one, too, and fails
-//! as [`PeerError::Unreachable`], which is transient.
+//! the machine makes none. Within a process it is a direct call (`service::ranges`): a read waits for nothing but the
+//! store, and the answer to a post has a deadline (`service::sender`). To another process it goes through
+//! [`RangeOwner`](doppel_protocol::range_owner::RangeOwner); a read has a deadline then, too, and fails as
+//! [`PeerError::Unreachable`], which is transient.
 
 use crossbeam::channel::Receiver;
-use doppel_model::{RangeId, ShardId};
-use doppel_protocol::Tier1Error;
+use doppel_model::RangeId;
+use doppel_protocol::range_owner::EncodedPost;
+pub(crate) use doppel_protocol::range_owner::{AppliedUpTo, PeerError, Receipt};
 
 use crate::machine::Envelope;
+use crate::record::{decode, encode};
 use crate::txn::Row;
 
 /// Messages of a post at most.
@@ -26,38 +29,18 @@ pub(crate) struct Post {
     pub(crate) messages: Vec<Envelope>,
 }
 
-/// What the receiver of a post has applied and settled, by pair of shards.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Receipt {
-    pub(crate) applied: Vec<AppliedUpTo>,
-}
+impl Post {
+    /// For another process.
+    pub(crate) fn encoded(&self) -> Result<EncodedPost, PeerError> {
+        let messages = self.messages.iter().map(encode).collect::<Result<_, _>>()?;
+        Ok(EncodedPost { from: self.from, to: self.to, messages })
+    }
 
-/// The last number of a pair of shards that was applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AppliedUpTo {
-    pub(crate) from: ShardId,
-    pub(crate) to: ShardId,
-    pub(crate) number: u64,
-}
-
-/// Why another range did not do what it was asked for.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum PeerError {
-    /// A message before the first of a post is missing.
-    #[error("message {found} from shard {} to {} came where message {expected} should", .from.0, .to.0)]
-    Gap { from: ShardId, to: ShardId, expected: u64, found: u64 },
-    /// A post of the same range is still being applied.
-    #[error("an earlier post of range {0} is being applied")]
-    Busy(RangeId),
-    /// A message is for a shard that the range does not have, or from one that its sender does not have.
-    #[error("a message from shard {} to {} is not one from range {sender} to range {receiver}", .from.0, .to.0)]
-    Misdirected { from: ShardId, to: ShardId, sender: RangeId, receiver: RangeId },
-    /// It does not answer; later it may.
-    #[error("range {0} does not answer")]
-    Unreachable(RangeId),
-    /// It takes no writes, or a row is damaged.
-    #[error(transparent)]
-    Refused(#[from] Tier1Error),
+    /// From another process.
+    pub(crate) fn decoded(EncodedPost { from, to, messages }: &EncodedPost) -> Result<Self, PeerError> {
+        let messages = messages.iter().map(|message| decode(b"post", message)).collect::<Result<_, _>>()?;
+        Ok(Self { from: *from, to: *to, messages })
+    }
 }
 
 /// The answer to a post, when there is one. Nothing comes from a range that has ended.

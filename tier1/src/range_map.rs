@@ -98,8 +98,8 @@ impl RangeMap {
 }
 
 /// Where the databases of a collection are.
-pub(crate) fn directories(dir: &Path, map: RangeMap) -> Vec<PathBuf> {
-    map.ranges().map(|range| dir.join(format!("range-{}", range.0))).collect()
+pub(crate) fn directories(dir: &Path, map: RangeMap) -> Vec<(RangeId, PathBuf)> {
+    map.ranges().map(|range| (range, dir.join(format!("range-{}", range.0)))).collect()
 }
 
 #[cfg(test)]

@@ -29,10 +29,10 @@ use crate::machine::{COMMIT_ROWS, Command as MachineCommand, Effect as MachineEf
 use crate::range::owed::OwedScan;
 use crate::range::{PostId, Range, Released};
 use crate::range_map::RangeMap;
-pub use crate::service::FeedExtent;
 pub use crate::store::{Intercept, Intercepted};
 use crate::store::{Store, StoreError, Write};
 use crate::{Retention, Rules};
+pub use doppel_protocol::range_owner::FeedExtent;
 
 /// What a cluster is created with.
 #[derive(Debug, Clone, Copy)]
@@ -192,7 +192,7 @@ impl SimRange {
 
     /// An answer to a post has come.
     pub fn confirmed(&mut self, by: RangeId, answer: &PostReply) {
-        self.range.confirmed(by, answer.inner());
+        self.range.confirmed(by, answer.inner()).expect("ranges of one moment");
     }
 
     /// A post of another range has come. The answer, if there is one at once.
@@ -242,7 +242,7 @@ impl SimRange {
     /// How far the feed of a shard goes.
     #[must_use]
     pub fn feed_end(&self, shard: ShardId) -> FeedExtent {
-        FeedExtent::of(&self.range.shards().metas[usize::from(shard.0)])
+        crate::service::extent(&self.range.shards().metas[usize::from(shard.0)])
     }
 }
 

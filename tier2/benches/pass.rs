@@ -153,7 +153,12 @@ impl SignatureSource for Source {
 
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
-        Ok(vec![PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }])
+        Ok(vec![PageRange {
+            range: RangeId(0),
+            epoch: Epoch(1),
+            ordered: 0,
+            first: PageId::from_bytes([0; 16]),
+        }])
     }
 
     fn contents(&self, _: RangeId, after: Option<PageId>, limit: usize) -> Result<ContentsPage, SourceError> {

@@ -1,8 +1,6 @@
 //! Tier 2 in one process: a router, its nodes, and the thread that makes passes. The one place that names both.
 
 use std::fs::{self, File};
-use std::panic::{self, AssertUnwindSafe};
-use std::process;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -135,16 +133,20 @@ impl Tier2 {
         let (messages, received) = mpsc::channel();
         let worker = {
             let router = Arc::clone(&router);
-            let work = move || {
-                // Without this thread nothing is ever decided; a restart makes the index anew.
-                if panic::catch_unwind(AssertUnwindSafe(|| router::work(&router, &received))).is_err() {
-                    process::abort();
-                }
-            };
-            thread::Builder::new().name("tier2".to_owned()).spawn(work)
+            // Without this thread nothing is ever decided; a restart makes the index anew.
+            doppel_threads::spawn_vital("tier2".to_owned(), move || {
+                doppel_threads::give_way();
+                router::work(&router, &received);
+            })
         };
         let worker = Mutex::new(Some(worker.map_err(|e| Error::Threads(e.to_string()))?));
         Ok(Arc::new(Self { router, nodes, messages, worker, _lock: lock }))
+    }
+
+    /// A number that the index of no other process, and of no other life of this one, has.
+    #[must_use]
+    pub fn session(&self) -> u64 {
+        self.router.session()
     }
 
     /// Ends the index's thread and waits for it. A pass that has begun is broken off without an answer and

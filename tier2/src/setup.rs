@@ -35,7 +35,8 @@ pub(crate) fn pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, Err
         return Ok(None);
     }
     let name = |i| format!("tier2-compare-{i}");
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build();
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
+    let pool = builder.start_handler(|_| doppel_threads::give_way()).build();
     pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
 }
 

@@ -23,6 +23,8 @@ pub struct PageRange {
     pub range: RangeId,
     /// The epoch of its present owner.
     pub epoch: Epoch,
+    /// The index of the last order that the owner has made. What is read of the range afterwards is no older.
+    pub ordered: u64,
     /// The smallest page id that belongs to it.
     pub first: PageId,
 }
@@ -71,7 +73,7 @@ pub struct LogPosition {
 }
 
 /// A moment of a range, as tier 1 and tier 2 count it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// A record. What its commit and those before it had to order was handed over.
     pub log: LogPosition,
@@ -194,7 +196,12 @@ mod tests {
     #[test]
     fn a_page_belongs_to_the_last_range_that_begins_before_it() {
         let page = |first: u8| PageId::from_bytes([first; 16]);
-        let range = |range, first| PageRange { range: RangeId(range), epoch: Epoch(1), first: page(first) };
+        let range = |range, first| PageRange {
+            range: RangeId(range),
+            epoch: Epoch(1),
+            ordered: 0,
+            first: page(first),
+        };
         let all = [range(4, 0), range(7, 100), range(9, 200)];
         for (first, expected) in [(0, 4), (99, 4), (100, 7), (199, 7), (200, 9), (255, 9)] {
             assert_eq!(PageRange::of(&all, page(first)), Some(RangeId(expected)), "{first}");

@@ -100,7 +100,8 @@ pub struct Orders {
     pub range: RangeId,
     /// The epoch of the range's present owner.
     pub epoch: Epoch,
-    /// The index of the first command; the others follow without a gap. Indexes begin at 1 and continue across epochs.
+    /// The index of the first command; the others follow without a gap. Those of a later epoch are greater than all of
+    /// an earlier one. Without a command it announces which comes next.
     pub first: u64,
     /// The commands.
     pub commands: Vec<IndexCommand>,
@@ -157,4 +158,11 @@ pub trait IndexOrders: Tier2Api {
     /// # Errors
     /// Gives back what it does not take.
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders>;
+
+    /// Whether orders of the range that were accepted may be lost, because tier 2 was started anew without the range. Says
+    /// so once. The range then has to find out what it is owed.
+    fn has_lost(&self, range: RangeId) -> bool {
+        let _ = range;
+        false
+    }
 }

@@ -20,6 +20,7 @@ mod market;
 mod node_load;
 pub mod page;
 mod page_view;
+pub mod range_owner;
 mod rank;
 mod record;
 mod repair;

@@ -76,6 +76,15 @@ pub trait Tier1Api: Send + Sync {
     /// it is safe to send all of them again.
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
 
+    /// The same where nodes may refuse theirs and not others: for each submission its outcome, or why it has none.
+    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Result<Outcome, Tier1Error>> {
+        let count = submissions.len();
+        match self.submit(submissions) {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(refused) => vec![Err(refused); count],
+        }
+    }
+
     /// The records of pages: exactly one entry for each, in the same order. The entry is `None` if the URL is unknown
     /// or was purged.
     ///

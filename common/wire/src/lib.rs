@@ -12,7 +12,10 @@
 //! | `peer` | the asking side: deadlines, retries with jitter |
 //! | `listener` | the answering side: checks, permits, worker threads |
 //! | `refusal`, `json` | why a request is not carried out; values of the public contract in a body |
-//! | `index_node`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol` over this |
+//! | `pieces` | how much one call brings |
+//! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol` over this |
+//! | `orders` | orders to a router: a queue, and the thread that sends it |
+//! | `spread` | tier 1 on several nodes as one |
 //!
 //! Invariants: every body has a limit on both sides, and every call a deadline; a call is made again by itself only when
 //! that is harmless; no call runs on an async thread; the secret is in no log and no error.
@@ -26,10 +29,14 @@ mod identity;
 pub mod index_node;
 mod json;
 mod listener;
+pub mod orders;
 mod peer;
+mod pieces;
+pub mod range_owner;
 mod refusal;
 mod secret;
 pub mod signatures;
+pub mod spread;
 #[cfg(test)]
 mod tests;
 pub mod tier1;

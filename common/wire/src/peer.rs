@@ -176,27 +176,55 @@ impl Peer {
     /// # Errors
     /// When there is no answer within [`Call::DEADLINE`], or the node refuses.
     pub fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, WireError> {
+        let body = self.encode::<C>(request)?;
+        self.decode::<C>(&self.0.runtime.handle.block_on(self.ask::<C>(body))?)
+    }
+
+    /// Begins a call and returns at once. `done` gets what [`call`](Self::call) would return, on an async thread, so it does not
+    /// block; it is dropped if the runtime ends before. Where the request cannot be sent it gets the reason before the return.
+    pub(crate) fn begin_call<C: Call>(
+        &self,
+        request: &C::Request,
+        done: impl FnOnce(Result<C::Answer, WireError>) + Send + 'static,
+    ) {
+        let body = match self.encode::<C>(request) {
+            Ok(body) => body,
+            Err(error) => return done(Err(error)),
+        };
+        let peer = self.clone();
+        self.0.runtime.handle.spawn(async move {
+            let answer = peer.ask::<C>(body).await;
+            done(answer.and_then(|answer| peer.decode::<C>(&answer)));
+        });
+    }
+
+    fn encode<C: Call>(&self, request: &C::Request) -> Result<Bytes, WireError> {
         let body = postcard::to_allocvec(request).map_err(|error| self.protocol::<C>(&error.to_string()))?;
         if body.len() > C::REQUEST_BYTES_MAX {
             let reason = format!("the request has {} bytes, at most {}", body.len(), C::REQUEST_BYTES_MAX);
             return Err(self.protocol::<C>(&reason));
         }
-        let body = Bytes::from(body);
-        let deadline = Instant::now() + C::DEADLINE;
-        let answer = self.0.runtime.handle.block_on(async {
-            let pauses =
-                ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(RETRIES).with_jitter();
-            let attempts = (|| self.send::<C>(body.clone(), deadline))
-                .retry(pauses)
-                .when(|error: &WireError| error.may_be_repeated(C::REPEATABLE));
-            let mut ends = self.0.runtime.ends.subscribe();
-            tokio::select! {
-                answer = timeout_at(deadline, attempts) => answer.unwrap_or_else(|_| Err(self.late::<C>())),
-                _ = ends.wait_for(|ends| *ends) => Err(self.protocol::<C>("this process is ending")),
-            }
-        })?;
-        postcard::from_bytes(&answer)
+        Ok(body.into())
+    }
+
+    fn decode<C: Call>(&self, answer: &[u8]) -> Result<C::Answer, WireError> {
+        postcard::from_bytes(answer)
             .map_err(|error| self.protocol::<C>(&format!("the answer cannot be read: {error}")))
+    }
+
+    /// Sends a request, again a few times where that is harmless, until there is an answer or its time is over.
+    async fn ask<C: Call>(&self, body: Bytes) -> Result<Bytes, WireError> {
+        let deadline = Instant::now() + C::DEADLINE;
+        let pauses =
+            ExponentialBuilder::default().with_min_delay(PAUSE).with_max_times(RETRIES).with_jitter();
+        let attempts = (|| self.send::<C>(body.clone(), deadline))
+            .retry(pauses)
+            .when(|error: &WireError| error.may_be_repeated(C::REPEATABLE));
+        let mut ends = self.0.runtime.ends.subscribe();
+        tokio::select! {
+            answer = timeout_at(deadline, attempts) => answer.unwrap_or_else(|_| Err(self.late::<C>())),
+            _ = ends.wait_for(|ends| *ends) => Err(self.protocol::<C>("this process is ending")),
+        }
     }
 
     /// Makes a call whose answer is a stream of bytes without an end that is known before. No more than

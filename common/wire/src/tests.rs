@@ -1,5 +1,8 @@
 //! Both sides over real connections.
 
+mod orders;
+mod range_owner;
+
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;

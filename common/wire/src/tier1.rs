@@ -11,7 +11,7 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
+    BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
     Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
     SignatureSource as _, Submission, Tier1Api, Tier1Error, Totals, WinnerOrder,
 };
@@ -22,6 +22,7 @@ use crate::call::{calls, with};
 use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
+use crate::pieces::{SIGNATURES_BYTES_MAX, fewer, in_pieces};
 use crate::signatures::RemoteSignatures;
 
 /// The longest wait of one call.
@@ -32,12 +33,6 @@ const POLLS: usize = 256;
 
 /// Calls at once whose work grows with the collection.
 const LONG_CALLS: usize = 32;
-
-/// The approximate size of the signatures in a call, in bytes. One more is always brought, however long it is.
-const SUBMIT_BYTES: usize = 16 << 20;
-
-/// A body of signatures, in bytes: above [`SUBMIT_BYTES`] and the signature of the largest page.
-const SIGNATURES_BYTES_MAX: usize = 96 << 20;
 
 /// A list of records, in bytes: as many pages as a call may name, with URLs of 8 kB.
 const RECORDS_BYTES_MAX: usize = 128 << 20;
@@ -123,39 +118,9 @@ impl From<WireError> for Tier1Error {
     }
 }
 
-/// How many of the submissions a call brings: at least one.
-fn fitting(submissions: &[Submission]) -> usize {
-    let mut bytes = 0;
-    let fits = |submission: &&Submission| {
-        let before = bytes;
-        if let Body::Content(signature) = &submission.body {
-            bytes += signature.as_bytes().len();
-        }
-        before <= SUBMIT_BYTES
-    };
-    submissions.iter().take_while(fits).count()
-}
-
-/// Asks for fewer where the answer with all is too large for one call.
-fn fewer<T>(mut limit: usize, ask: impl Fn(usize) -> Result<T, WireError>) -> Result<T, WireError> {
-    loop {
-        match ask(limit) {
-            Err(error) if error.is_answer_too_large() && limit > 1 => limit /= 2,
-            answer => return answer,
-        }
-    }
-}
-
 impl Tier1Api for RemoteTier1 {
     fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        let mut outcomes = Vec::with_capacity(submissions.len());
-        let mut left = submissions;
-        while !left.is_empty() {
-            let rest = left.split_off(fitting(&left));
-            outcomes.extend(self.peer.call::<Submit>(&left)??);
-            left = rest;
-        }
-        Ok(outcomes)
+        in_pieces(submissions, |some| self.peer.call::<Submit>(&some)?)
     }
 
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {

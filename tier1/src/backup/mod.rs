@@ -39,6 +39,7 @@ use crate::key;
 use crate::range_map::{RangeMap, directories};
 use crate::record;
 use crate::store::{Joined, Store, StoreError};
+use crate::txn::Row;
 pub(crate) use writer::Writer;
 
 /// "doppel", a backup, and the version of the layout.
@@ -132,8 +133,9 @@ pub fn restore(
     winners: WinnerOrder,
 ) -> Result<(BackupSummary, check::Report), RestoreError> {
     // Flushed once, at the end: nothing relies on it before.
-    let opened =
-        directories(dir, map).into_iter().map(|dir| Database::open_share(&dir, false, map.count() as u16));
+    let opened = directories(dir, map)
+        .into_iter()
+        .map(|(_, dir)| Database::open_share(&dir, false, map.count() as u16));
     let stores = opened.collect::<Result<Vec<_>, _>>()?;
     let store = Joined::new(map, &stores);
     while let Some(mut writes) = backup.writes()? {
@@ -153,10 +155,18 @@ pub(crate) fn copy_piece<W: io::Write>(
     from: &mut Vec<u8>,
     writer: &mut Writer<W>,
 ) -> Result<bool, BackupError> {
-    let rows = piece(store, from).map_err(Tier1Error::from)?;
+    copy_rows(&piece(store, from).map_err(Tier1Error::from)?, from, writer)
+}
+
+/// The same with rows that were read.
+pub(crate) fn copy_rows<W: io::Write>(
+    rows: &[Row],
+    from: &mut Vec<u8>,
+    writer: &mut Writer<W>,
+) -> Result<bool, BackupError> {
     let Some((last, _)) = rows.last() else { return Ok(false) };
     *from = key::after(last);
-    for (key, value) in &rows {
+    for (key, value) in rows {
         // A backup of damaged rows would be found out when it is needed.
         verify(key, value).map_err(Tier1Error::from)?;
         writer.entry(Kind::Rows, key, Some(value))?;

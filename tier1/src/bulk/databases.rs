@@ -41,7 +41,7 @@ impl NewDatabases {
     /// Makes them below `dir`.
     pub(super) fn create(dir: &Path, map: RangeMap) -> Result<Self, StoreError> {
         let dirs = directories(dir, map);
-        let databases = dirs.iter().map(|dir| NewDatabase::create(dir));
+        let databases = dirs.iter().map(|(_, dir)| NewDatabase::create(dir));
         let databases = databases.collect::<Result<_, _>>()?;
         Ok(Self { dir: dir.to_owned(), map, databases, first: Vec::new(), others: HashMap::new() })
     }
@@ -88,8 +88,8 @@ impl NewDatabases {
         let metas: Vec<Meta> = metas.collect::<Result<_, _>>()?;
         let unused = self.unused(rows);
         let Self { dir, map, databases, .. } = self;
-        let each = databases.into_iter().zip(unused).zip(map.ranges()).zip(directories(&dir, map));
-        for (((database, unused), range), dir) in each {
+        let each = databases.into_iter().zip(unused).zip(directories(&dir, map));
+        for ((database, unused), (range, dir)) in each {
             database.finish(unused)?;
             let run = map.run(range);
             let metas = &metas[usize::from(run.start.0)..usize::from(run.end.0)];

@@ -89,7 +89,7 @@ pub fn of_directory(
     let store = Joined::new(map, &stores);
     let mut checker = Checker::new(&store, Some(policy), winners);
     checker.run();
-    for (range, dir) in map.ranges().zip(directories(dir, map)) {
+    for (range, dir) in directories(dir, map) {
         let run = map.run(range);
         let metas = checker.metas.get(usize::from(run.start.0)..usize::from(run.end.0)).unwrap_or_default();
         if metas.iter().all(|meta| !matches!(meta, Found::Unreadable))

@@ -11,7 +11,7 @@ const PIECE_ROWS: usize = 1_000;
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Past every key.
-const END: [u8; 48] = [0xff; 48];
+pub(crate) const END: [u8; 48] = [0xff; 48];
 
 /// What a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

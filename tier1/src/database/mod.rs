@@ -101,9 +101,29 @@ fn id_of(key: &[u8], row: &[u8]) -> Result<SignatureId, StoreError> {
 }
 
 impl Commits {
-    /// Whether this owner has made a commit.
+    /// Whether this owner has said that it begins.
     fn has_begun(&self) -> bool {
         self.last.epoch == self.epoch
+    }
+
+    /// A new owner says so before its first commit.
+    fn begin(&mut self) -> Result<(), StoreError> {
+        if self.has_begun() { Ok(()) } else { self.append(&Payload::TakeOver) }
+    }
+
+    /// Appends to the log, where there is one.
+    fn append(&mut self, payload: &Payload<'_>) -> Result<(), StoreError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        match log.append(self.last, self.epoch, payload)? {
+            Appended::Done(position) => {
+                self.last = position;
+                Ok(())
+            }
+            Appended::Refused(last) => Err(StoreError::Engine(format!(
+                "the log is at record {}, and {} was expected",
+                last.index, self.last.index
+            ))),
+        }
     }
 }
 
@@ -207,19 +227,8 @@ impl Inner {
             }
         }
         self.signatures.write(commits.log.is_some())?;
-        let (expected, epoch, has_begun) = (commits.last, commits.epoch, commits.has_begun());
-        if let Some(log) = &mut commits.log {
-            let mut append = |expected, payload: &Payload<'_>| match log.append(expected, epoch, payload)? {
-                Appended::Done(position) => Ok(position),
-                Appended::Refused(last) => Err(StoreError::Engine(format!(
-                    "the log is at record {}, and {} was expected",
-                    last.index, expected.index
-                ))),
-            };
-            // A new owner says so before its first commit.
-            let expected = if has_begun { expected } else { append(expected, &Payload::TakeOver)? };
-            commits.last = append(expected, &Payload::Rows(Cow::Borrowed(&writes)))?;
-        }
+        commits.begin()?;
+        commits.append(&Payload::Rows(Cow::Borrowed(&writes)))?;
         let mut unmoved = self.unmoved_mut();
         unmoved.insert(writes, commits.last);
         commits.failed = false;
@@ -242,6 +251,23 @@ impl Database {
     pub(crate) fn rest(&self) -> Result<(), StoreError> {
         // What is thrown away with the process is not moved at its end.
         if lock(&self.inner.commits).log.is_some() { self.inner.move_all() } else { Ok(()) }
+    }
+
+    /// Number of the present ownership.
+    pub(crate) fn epoch(&self) -> u64 {
+        lock(&self.inner.commits).epoch
+    }
+
+    /// Says in the log that a new owner begins. Otherwise the first commit says so, and an owner without one leaves no
+    /// trace.
+    pub(crate) fn take_over(&self) -> Result<(), StoreError> {
+        let mut commits = lock(&self.inner.commits);
+        if std::mem::replace(&mut commits.failed, true) {
+            return Err(failed_before());
+        }
+        commits.begin()?;
+        commits.failed = false;
+        Ok(())
     }
 
     /// The id of the signature in a row.

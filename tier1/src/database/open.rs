@@ -99,7 +99,7 @@ impl Database {
     /// # Errors
     /// When one is missing, in use by another process or damaged.
     pub fn open_ranges(dir: &Path, map: RangeMap) -> Result<Vec<Self>, StoreError> {
-        directories(dir, map).iter().map(|dir| Self::open_existing(dir)).collect()
+        directories(dir, map).iter().map(|(_, dir)| Self::open_existing(dir)).collect()
     }
 }
 

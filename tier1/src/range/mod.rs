@@ -20,6 +20,7 @@ use std::collections::VecDeque;
 
 use doppel_model::{RangeId, ShardId};
 use doppel_protocol::Backlog;
+use doppel_protocol::range_owner::Traffic;
 
 pub(crate) use inbox::{Answered, PostId};
 
@@ -145,10 +146,25 @@ impl Range {
     }
 
     /// What became of a post. After an error the same messages go again.
-    pub(crate) fn confirmed(&mut self, by: RangeId, answer: &Result<Receipt, PeerError>) {
+    ///
+    /// # Errors
+    /// When one of the two has lost what the other knows: it was put back to an earlier moment.
+    pub(crate) fn confirmed(
+        &mut self,
+        by: RangeId,
+        answer: &Result<Receipt, PeerError>,
+    ) -> Result<(), StoreError> {
         match answer {
             Ok(receipt) => self.outbox.confirm(by, receipt),
-            Err(_) => self.outbox.give_up(by),
+            Err(PeerError::Gap { from, to, expected, .. })
+                if self.outbox.is_confirmed(by, (*from, *to), *expected) =>
+            {
+                Err(StoreError::Apart { behind: by, ahead: self.id })
+            }
+            Err(_) => {
+                self.outbox.give_up(by);
+                Ok(())
+            }
         }
     }
 
@@ -187,13 +203,6 @@ impl Range {
     pub(crate) fn outbox_mut(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
-}
-
-/// Messages between two ranges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Traffic {
-    pub(crate) sent: u64,
-    pub(crate) applied: u64,
 }
 
 /// A commit that is being built: nothing of it is anywhere but in the range's memory.

@@ -163,10 +163,16 @@ impl Outbox {
     }
 
     /// The receiver has applied and settled what it says; the post is under way no more.
-    pub(super) fn confirm(&mut self, by: RangeId, receipt: &Receipt) {
-        let Some(lane) = self.lanes.get_mut(&by) else { return };
+    ///
+    /// # Errors
+    /// When it has applied what was never sent.
+    pub(super) fn confirm(&mut self, by: RangeId, receipt: &Receipt) -> Result<(), StoreError> {
+        let Some(lane) = self.lanes.get_mut(&by) else { return Ok(()) };
         for applied in &receipt.applied {
             if let Some(numbers) = lane.pairs.get_mut(&(applied.from, applied.to)) {
+                if applied.number > numbers.settled {
+                    return Err(StoreError::Apart { behind: self.own, ahead: by });
+                }
                 numbers.confirmed = numbers.confirmed.max(applied.number.min(numbers.loaded));
             }
         }
@@ -182,6 +188,13 @@ impl Outbox {
         });
         posted.into_iter().rev().for_each(|envelope| lane.waiting.push_front(envelope));
         lane.under_way = 0;
+        Ok(())
+    }
+
+    /// Whether the receiver has said that it has applied a message.
+    pub(super) fn is_confirmed(&self, by: RangeId, pair: Pair, number: u64) -> bool {
+        let numbers = self.lanes.get(&by).and_then(|lane| lane.pairs.get(&pair));
+        numbers.is_some_and(|numbers| number <= numbers.confirmed)
     }
 
     /// The post failed, or its answer is lost: it goes again.

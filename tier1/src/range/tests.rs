@@ -10,6 +10,7 @@ use doppel_protocol::{Body, Submission, WinnerOrder};
 use super::*;
 use crate::key::Kind;
 use crate::machine::{COMMIT_ROWS, Retention, Rules, STEP_ROWS};
+use crate::peers::AppliedUpTo;
 use crate::range::owed::OwedScan;
 use crate::store::{Intercept, Intercepted, Memory, each};
 
@@ -130,7 +131,7 @@ fn a_message_leaves_when_it_is_settled_and_its_row_goes_when_it_is_confirmed() {
     b.store.commit(writes).unwrap();
     let mut answers = b.range.settled().answers;
     let (1, Ok(receipt)) = answers.pop().unwrap() else { panic!("it is applied") };
-    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     assert!(a.range.has_work(), "rows are to be deleted");
     assert_eq!(a.outbox_rows(), 2);
     a.commit(Vec::new());
@@ -154,10 +155,10 @@ fn what_was_not_confirmed_goes_again_and_is_applied_once() {
     let again = a.post(3).unwrap();
     let receipt = b.apply(again).unwrap();
     assert_eq!(b.range.traffic()[0].applied, applied, "repeats are dropped");
-    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     let rest = a.post(3).unwrap();
     let receipt = b.apply(rest).unwrap();
-    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     a.commit(Vec::new());
     assert_eq!((a.outbox_rows(), b.range.traffic()[0].applied), (0, 4));
 }
@@ -176,13 +177,31 @@ fn a_gap_is_refused_and_what_is_before_it_counts() {
     let refused = b.apply(damaged).unwrap_err();
     assert!(matches!(refused, PeerError::Gap { expected: 2, found: 3, .. }), "{refused}");
     assert_eq!(b.range.shards().applied(of.1, of.0), 1);
-    a.range.confirmed(RangeId(1), &Err(refused));
+    a.range.confirmed(RangeId(1), &Err(refused)).unwrap();
     let again = a.post(40).unwrap();
     assert_eq!(again, post);
     let receipt = b.apply(again).unwrap();
-    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     a.commit(Vec::new());
     assert_eq!((a.outbox_rows(), b.range.traffic()[0].applied), (0, 40));
+}
+
+#[test]
+fn a_range_that_was_put_back_alone_is_noticed() {
+    let [mut a, mut b] = Driven::pair();
+    a.commit(redirects(0, 1));
+    let post = a.post(1).unwrap();
+    let Envelope { from, to, .. } = post.messages[0];
+    let receipt = b.apply(post).unwrap();
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
+    // The receiver has forgotten what it has applied.
+    let gap = PeerError::Gap { from, to, expected: 1, found: 2 };
+    let apart = a.range.confirmed(RangeId(1), &Err(gap)).unwrap_err();
+    assert!(matches!(apart, StoreError::Apart { behind: RangeId(1), ahead: RangeId(0) }), "{apart}");
+    // The sender has forgotten what it has sent.
+    let receipt = Receipt { applied: vec![AppliedUpTo { from, to, number: 1_000 }] };
+    let apart = a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap_err();
+    assert!(matches!(apart, StoreError::Apart { behind: RangeId(0), ahead: RangeId(1) }), "{apart}");
 }
 
 #[test]
@@ -198,10 +217,10 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
     let ahead = a.post(100).unwrap();
     assert_eq!(ahead.messages.len(), 3);
     let receipt = b.apply(ahead).unwrap();
-    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     let ahead = a.post(100).unwrap();
     assert_eq!(ahead.messages.len(), 3);
-    a.range.confirmed(RangeId(1), &Err(PeerError::Busy(RangeId(1))));
+    a.range.confirmed(RangeId(1), &Err(PeerError::Busy(RangeId(1)))).unwrap();
     while let Some(post) = a.post(2) {
         assert!(post.messages.len() <= 2);
         posts += 1;
@@ -210,7 +229,7 @@ fn messages_that_do_not_fit_in_memory_are_read_from_their_rows_in_order() {
             a.commit(redirects(70, 5));
         }
         let receipt = b.apply(post).unwrap();
-        a.range.confirmed(RangeId(1), &Ok(receipt));
+        a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     }
     while a.range.has_work() {
         a.commit(Vec::new());
@@ -252,7 +271,7 @@ fn what_is_to_be_posted_is_known_also_after_a_restart() {
     let post = a.post(9).unwrap();
     assert_eq!(state(&a), (false, true));
     let receipt = b.apply(post).unwrap();
-    a.range.confirmed(RangeId(1), &Ok(receipt));
+    a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     assert_eq!(state(&a), (false, false));
     a.commit(Vec::new());
     let extents = |a: &Driven| a.range.outbox().extents().collect::<Vec<_>>();
@@ -333,7 +352,7 @@ fn rows_of_confirmed_messages_have_the_room_that_nothing_else_takes() {
     a.commit(redirects(0, 400));
     while let Some(post) = a.post(200) {
         let receipt = b.apply(post).unwrap();
-        a.range.confirmed(RangeId(1), &Ok(receipt));
+        a.range.confirmed(RangeId(1), &Ok(receipt)).unwrap();
     }
     assert_eq!(a.outbox_rows(), 800);
     a.commit(Vec::new());

@@ -1,12 +1,14 @@
 //! The calls of the coordinator.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doppel_model::signature::Signature;
-use doppel_model::{GroupId, PageId, PageUrl, ShardId};
+use doppel_model::{GroupId, PageId, PageUrl, RangeId, ShardId};
 use doppel_protocol::answer::Advice;
+use doppel_protocol::range_owner::RangeState;
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
     LIST_MAX, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
@@ -40,40 +42,33 @@ impl Tier1 {
         owner.ask(|reply| Task::Apply { commands, may_wait, reply })?.wait()?
     }
 
-    /// Hands submissions to the ranges of their pages, and puts the answers in the order of the submissions.
-    fn submit_to_ranges(&self, submissions: Vec<Hinted>) -> Result<Vec<Outcome>, Tier1Error> {
-        let mut by_range: Vec<(Vec<usize>, Vec<Hinted>)> =
-            self.owners.iter().map(|_| Default::default()).collect();
-        let count = submissions.len();
-        for (at, submission) in submissions.into_iter().enumerate() {
-            let (places, of_range) = &mut by_range[usize::from(self.map.of_page(submission.0.url.id()).0)];
-            places.push(at);
-            of_range.push(submission);
-        }
+    /// Takes submissions of pages of this process. The outcomes are in their order.
+    pub(super) fn submit_here(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        let _arriving = self.admit(&submissions)?;
+        let hints = self.hints(&submissions);
+        let of_range = |(submission, _): &Hinted| self.map.of_page(submission.url.id());
         let mut waiting = Vec::new();
-        for (owner, (places, submissions)) in self.owners.iter().zip(by_range) {
-            if !submissions.is_empty() {
-                waiting.push((places, owner.ask(|reply| Task::Submit { submissions, reply })?));
-            }
+        let count = submissions.len();
+        for (range, (places, submissions)) in by_range(submissions.into_iter().zip(hints), of_range) {
+            waiting.push((places, self.own(range)?.ask(|reply| Task::Submit { submissions, reply })?));
         }
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; count];
-        let mut refused = None;
-        for (places, answer) in waiting {
-            // All are waited for: what was recorded counts as arriving until then.
-            match answer.wait().flatten() {
-                Ok(of_range) => {
-                    for (at, outcome) in places.into_iter().zip(of_range) {
-                        outcomes[at] = Some(outcome);
-                    }
-                }
-                Err(error) => drop(refused.get_or_insert(error)),
-            }
+        // All are waited for: what was recorded counts as arriving until then.
+        let answered = waiting.into_iter().map(|(places, answer)| (places, answer.wait().flatten()));
+        in_order(count, answered.collect())
+    }
+
+    /// The same for pages of all ranges.
+    fn submit_everywhere(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        let count = submissions.len();
+        let of_range = |submission: &Submission| self.map.of_page(submission.url.id());
+        let is_here = |submission: &Submission| self.own(of_range(submission)).is_ok();
+        if submissions.iter().all(is_here) {
+            return self.submit_here(submissions);
         }
-        match (refused, outcomes.into_iter().collect()) {
-            (Some(refused), _) => Err(refused),
-            (None, Some(outcomes)) => Ok(outcomes),
-            (None, None) => Err(Tier1Error::Stopping),
-        }
+        let answered = by_range(submissions, of_range).into_iter().map(|(range, (places, submissions))| {
+            (places, self.at(range).submit(range, submissions).map_err(Tier1Error::from))
+        });
+        in_order(count, answered.collect())
     }
 
     /// Contents take room in the queue of pending pages; everything else is decided at once.
@@ -104,6 +99,35 @@ impl Drop for Arriving<'_> {
     }
 }
 
+/// What belongs to each range, with its places in the whole.
+fn by_range<T>(
+    all: impl IntoIterator<Item = T>,
+    range: impl Fn(&T) -> RangeId,
+) -> BTreeMap<RangeId, (Vec<usize>, Vec<T>)> {
+    let mut by_range: BTreeMap<RangeId, (Vec<usize>, Vec<T>)> = BTreeMap::new();
+    for (at, one) in all.into_iter().enumerate() {
+        let (places, of_range) = by_range.entry(range(&one)).or_default();
+        places.push(at);
+        of_range.push(one);
+    }
+    by_range
+}
+
+/// The places of submissions, and what came of them.
+type Answered = (Vec<usize>, Result<Vec<Outcome>, Tier1Error>);
+
+/// Outcomes in the order of their places. One refusal refuses all: what was recorded nevertheless is found unchanged when it
+/// is submitted again.
+fn in_order(count: usize, answered: Vec<Answered>) -> Result<Vec<Outcome>, Tier1Error> {
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; count];
+    for (places, answer) in answered {
+        for (at, outcome) in places.into_iter().zip(answer?) {
+            outcomes[at] = Some(outcome);
+        }
+    }
+    outcomes.into_iter().collect::<Option<_>>().ok_or(Tier1Error::Stopping)
+}
+
 /// Refuses a list that is too long for one call.
 fn bounded(found: usize) -> Result<(), Tier1Error> {
     if found > BATCH_MAX {
@@ -115,15 +139,15 @@ fn bounded(found: usize) -> Result<(), Tier1Error> {
 impl Tier1Api for Tier1 {
     fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         bounded(submissions.len())?;
-        let _arriving = self.admit(&submissions)?;
-        let hints = self.hints(&submissions);
-        self.submit_to_ranges(submissions.into_iter().zip(hints).collect())
+        self.submit_everywhere(submissions)
     }
 
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         bounded(pages.len())?;
         for page in pages {
-            self.owner_of(self.shard_of(*page)).asked.store(true, Ordering::Relaxed);
+            if let Ok(owner) = self.own(self.map.of_page(*page)) {
+                owner.asked.store(true, Ordering::Relaxed);
+            }
         }
         self.read_pages(pages)
     }
@@ -168,24 +192,27 @@ impl Tier1Api for Tier1 {
     }
 
     fn cursor(&self) -> Result<String, Tier1Error> {
-        Ok(self.cursor_at_end())
+        self.cursor_at_end()
     }
 
     fn totals(&self) -> Result<Totals, Tier1Error> {
-        let (counters, backlog) = totals::add(self.owners.iter().map(|owner| owner.totals()));
+        let states = self.map.ranges().map(|range| self.at(range).state(range));
+        let states: Vec<RangeState> = states.collect::<Result<_, _>>()?;
+        let (counters, backlog) = totals::add(states.iter().map(|state| (state.counters, state.backlog)));
         let status_table_bytes = self.statuses.as_ref().map_or(0, Statuses::bytes);
         Ok(Totals { counters, backlog, pending_limit: self.pending_max, status_table_bytes })
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {
-        self.check()
+        self.map.ranges().try_for_each(|range| self.at(range).state(range)?.refused.map_or(Ok(()), Err))
     }
 
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {
         if group.shard().0 >= self.settings.shards {
             return Ok(None);
         }
-        self.repair_group(group, dry_run, by)
+        let Some(group) = self.surviving_group(group)? else { return Ok(None) };
+        Ok(self.at(self.map.of_shard(group.shard())).repair(group, dry_run, by)?)
     }
 
     fn repairs(
@@ -205,17 +232,11 @@ impl Tier1Api for Tier1 {
         bounded(pages.len())?;
         let found = self.read_pages(pages)?.into_iter().zip(pages);
         let known: Vec<PageId> = found.filter_map(|(view, page)| view.map(|_| *page)).collect();
-        for owner in &self.owners {
-            let of_range = known.iter().filter(|page| self.map.of_page(**page) == owner.id);
-            let commands: Vec<_> = of_range.map(|page| Command::Purge { page: *page }).collect();
-            if !commands.is_empty() {
-                match &owner.database {
-                    Some(database) => database.purge(|| self.apply(owner, commands))??,
-                    None => self.apply(owner, commands)?,
-                };
-            }
+        let count = known.len() as u64;
+        for (range, (_, pages)) in by_range(known, |page| self.map.of_page(*page)) {
+            self.at(range).purge(range, &pages)?;
         }
-        Ok(known.len() as u64)
+        Ok(count)
     }
 
     fn purge_host(&self, host: &str) -> Result<u64, Tier1Error> {

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::Sender;
-use doppel_model::{GroupId, PageId, RangeId};
+use doppel_model::{Epoch, GroupId, PageId, RangeId};
 use doppel_protocol::{IndexCommand, IndexError, IndexOrders, Orders, RefusedOrders};
 
-use super::content_source::EPOCH;
 use super::group_work::{GroupWork, Urgency};
 use super::job::{Job, Verify};
+use super::owner::{Owner, first_order};
 use super::queue::Queue;
 use super::throttle::Throttle;
 use crate::machine::{Command, Effect};
@@ -43,8 +43,9 @@ const GROUPS_MAX: usize = 64;
 pub(super) struct Background {
     tier2: Arc<dyn IndexOrders>,
     jobs: Sender<Job>,
-    /// The range that gives the orders.
+    /// The range that gives the orders, and its epoch.
     range: RangeId,
+    epoch: Epoch,
     /// Orders that tier 2 has not accepted yet, in order.
     orders: Vec<IndexCommand>,
     /// Searches that a page repeats too soon.
@@ -66,14 +67,15 @@ pub(super) struct Background {
 }
 
 impl Background {
-    pub(super) fn new(tier2: Arc<dyn IndexOrders>, jobs: Sender<Job>, range: RangeId, ranges: usize) -> Self {
+    pub(super) fn new(tier2: Arc<dyn IndexOrders>, owner: &Owner, ranges: usize) -> Self {
         let this = Self {
             tier2,
-            jobs,
-            range,
+            jobs: owner.jobs.clone(),
+            range: owner.id,
+            epoch: owner.epoch,
             orders: Vec::new(),
             throttle: Throttle::default(),
-            accepted: 0,
+            accepted: first_order(owner.epoch) - 1,
             dropped: false,
             verify: Vec::new(),
             ranges,
@@ -84,9 +86,32 @@ impl Background {
             next_sweep: Instant::now().checked_add(SWEEP_PAUSE),
             flushing: false,
         };
+        this.announce();
         // The worker outlives the writer; otherwise the work is found at the next start.
         let _ = this.jobs.send(Job::FindOwed);
         this
+    }
+
+    /// Tells tier 2 which order comes next, so that nodes that lack one before it are told anew what they have.
+    fn announce(&self) {
+        let first = self.accepted + 1;
+        let orders = Orders { range: self.range, epoch: self.epoch, first, commands: Vec::new() };
+        if let Err(refused) = self.tier2.submit(orders) {
+            tracing::debug!(%refused, range = %self.range, "the next order says it, too");
+        }
+    }
+
+    /// Tier 2 was started anew without this process: what it had accepted is lost. The nodes are told what they have, and
+    /// searches that were not answered are asked for again.
+    fn begin_again(&self) {
+        tracing::info!(range = %self.range, "tier 2 was started anew; what is owed is found again");
+        self.announce();
+        let _ = self.jobs.send(Job::FindOwedAgain);
+    }
+
+    /// Index of the last order that was made.
+    pub(super) fn ordered(&self) -> u64 {
+        self.accepted + self.orders.len() as u64
     }
 
     /// Takes what a piece of the rows owes, and asks for the next; the searches are commands for the machine.
@@ -127,7 +152,7 @@ impl Background {
         if !self.orders.is_empty() {
             let commands = std::mem::take(&mut self.orders);
             let count = commands.len() as u64;
-            let orders = Orders { range: self.range, epoch: EPOCH, first: self.accepted + 1, commands };
+            let orders = Orders { range: self.range, epoch: self.epoch, first: self.accepted + 1, commands };
             match self.tier2.submit(orders) {
                 Ok(()) => self.accepted += count,
                 // The next start finds all of it, and so did the owner that took over.
@@ -197,6 +222,9 @@ impl Background {
     /// tickets.
     pub(super) fn schedule(&mut self, pending: u64, quiet: bool) -> Vec<Command> {
         let now = Instant::now();
+        if self.tier2.has_lost(self.range) {
+            self.begin_again();
+        }
         if self.next_sweep.is_some_and(|due| due <= now) {
             self.next_sweep = None;
             let _ = self.jobs.send(Job::Sweep);

@@ -11,42 +11,45 @@
 //!
 //! The changes are kept on disk (`changes`), so the writer never waits for the caller.
 
+pub(super) mod range_source;
+
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::BufReader;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use crossbeam::channel::{Sender, bounded};
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Tier1Error};
 
 use super::Tier1;
-use super::changes::{Changes, FollowCommits, copy_changes};
-use super::owner::Owner;
-use super::task::Task;
-use crate::backup::{Writer, copy_piece};
+use super::changes::copy_changes;
+use crate::backup::Writer;
+use range_source::{Following, RangeSource, Remote};
 
-/// A range that is backed up. Its writer follows with the changes until this is dropped at the latest.
-struct Following {
-    owner: Arc<Owner>,
-    changes: Arc<Changes>,
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        let (reply, _) = bounded(1);
-        let follow = FollowCommits { changes: Arc::clone(&self.changes), on: false, reply };
-        let _ = self.owner.tasks.send(Task::FollowCommits(follow));
-    }
+/// A number that no other backup has.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Messages between ranges stay where they are until this is dropped.
-struct Held<'t>(Vec<&'t Owner>);
+struct Held<'s>(Vec<&'s RangeSource>);
+
+impl Held<'_> {
+    /// Lets messages go. Whether none went meanwhile.
+    fn release(mut self) -> Result<bool, Tier1Error> {
+        let mut all = true;
+        while let Some(source) = self.0.pop() {
+            all &= source.release()?;
+        }
+        Ok(all)
+    }
+}
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        for owner in &self.0 {
-            let _ = owner.tasks.send(Task::Release);
+        for source in &self.0 {
+            // Another process lets them go by itself after a while.
+            let _ = source.release();
         }
     }
 }
@@ -58,14 +61,14 @@ enum Step {
     /// Ends the changes.
     Cut,
     /// Copies the changes of a range.
-    Changes { range: usize, changes: BufReader<File> },
+    Changes { range: usize, changes: Box<dyn Read + Send> },
     /// Gives the pieces that are left.
     Ended,
 }
 
 /// A backup on its way. It advances only while it is asked for a piece.
 struct Backup {
-    ranges: Vec<Following>,
+    ranges: Vec<RangeSource>,
     broken: Arc<OnceLock<Tier1Error>>,
     /// Where the changes are kept.
     dir: PathBuf,
@@ -80,27 +83,21 @@ impl Backup {
         self.broken.get().map_or(Ok(()), |refused| Err(refused.clone()))
     }
 
-    /// Asks a writer and waits for its answer.
-    fn ask(&self, owner: &Owner, task: impl FnOnce(Sender<()>) -> Task) -> Result<(), Tier1Error> {
+    /// Does something with a range, unless the service has failed.
+    fn with(&self, act: impl FnOnce() -> Result<(), Tier1Error>) -> Result<(), Tier1Error> {
         self.check()?;
-        let answered = owner.ask(task)?.wait();
+        let acted = act();
         self.check()?;
-        answered
-    }
-
-    /// Begins or ends with the changes of a range.
-    fn follow(&self, range: &Following, on: bool) -> Result<(), Tier1Error> {
-        let changes = Arc::clone(&range.changes);
-        self.ask(&range.owner, |reply| Task::FollowCommits(FollowCommits { changes, on, reply }))
+        acted
     }
 
     /// Holds messages between ranges back, and returns when none is under way.
     fn hold(&self) -> Result<Held<'_>, Tier1Error> {
         let mut held = Held(Vec::new());
         if self.ranges.len() > 1 {
-            for Following { owner, .. } in &self.ranges {
-                held.0.push(owner);
-                self.ask(owner, |reply| Task::Hold { reply })?;
+            for source in &self.ranges {
+                held.0.push(source);
+                self.with(|| source.hold())?;
             }
         }
         Ok(held)
@@ -108,23 +105,26 @@ impl Backup {
 
     /// Whether all changes were kept so far.
     fn check_changes(&self) -> Result<(), BackupError> {
-        self.ranges.iter().try_for_each(|range| range.changes.check(&self.dir))
+        self.ranges.iter().try_for_each(|range| range.check(&self.dir))
     }
 
     /// Ends the changes of all ranges at one moment.
     fn cut(&self) -> Result<(), BackupError> {
         let held = self.hold()?;
         for range in &self.ranges {
-            self.follow(range, false)?;
+            self.with(|| range.cut())?;
         }
-        drop(held);
+        if !held.release()? {
+            let why = "messages between ranges were not held back until all ranges were cut";
+            return Err(Tier1Error::Unavailable(why.to_owned()).into());
+        }
         self.check_changes()
     }
 
     /// The changes of a range; the end after the last range.
     fn changes_of(&mut self, range: usize) -> Result<Step, BackupError> {
-        if let Some(following) = self.ranges.get(range) {
-            let changes = following.changes.read();
+        if let Some(source) = self.ranges.get(range) {
+            let changes = source.changes();
             let changes = changes.map_err(|source| BackupError::Spill { dir: self.dir.clone(), source })?;
             return Ok(Step::Changes { range, changes });
         }
@@ -139,8 +139,8 @@ impl Backup {
         let next = match step {
             Step::Rows { range, mut from } => match self.ranges.get(range) {
                 None => Step::Cut,
-                Some(Following { owner, .. }) => {
-                    let more = copy_piece(&*owner.store, &mut from, &mut self.writer)?;
+                Some(source) => {
+                    let more = source.copy_piece(&mut from, &mut self.writer)?;
                     self.check_changes()?;
                     if more {
                         Step::Rows { range, from }
@@ -155,6 +155,7 @@ impl Backup {
             }
             Step::Changes { range, mut changes } => {
                 if copy_changes(&mut changes, &mut self.writer, &self.dir)? {
+                    self.check_changes()?;
                     Step::Changes { range, changes }
                 } else {
                     self.changes_of(range + 1)?
@@ -206,12 +207,16 @@ impl Tier1 {
             step: Step::Rows { range: 0, from: Vec::new() },
             pieces: VecDeque::new(),
         };
-        for owner in &self.owners {
-            let changes = Changes::new(&self.dir);
-            let changes = changes.map_err(|source| BackupError::Spill { dir: self.dir.clone(), source })?;
-            let following = Following { owner: Arc::clone(owner), changes: Arc::new(changes) };
-            backup.follow(&following, true)?;
-            backup.ranges.push(following);
+        let id = random();
+        for range in self.map.ranges() {
+            backup.check()?;
+            backup.ranges.push(match self.ranges.other(range) {
+                Some(node) => RangeSource::There(Remote::begin(node, range, id).map_err(Tier1Error::from)?),
+                None => {
+                    let owner = self.own(range).map_err(Tier1Error::from)?;
+                    RangeSource::Here(Following::begin(owner, &self.dir)?)
+                }
+            });
         }
         Ok(Box::new(backup))
     }

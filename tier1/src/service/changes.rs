@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -101,6 +102,16 @@ impl Changes {
         }
     }
 
+    /// Bytes from a place on, at most so many; none at the end.
+    pub(super) fn read_at(&self, from: u64, most: usize) -> io::Result<Vec<u8>> {
+        let mut kept = self.lock();
+        kept.file.flush()?;
+        let mut bytes = vec![0; most];
+        let read = kept.file.get_ref().read_at(&mut bytes, from)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
     /// All of them, to read from the beginning. The writer must not follow with them any more.
     pub(super) fn read(&self) -> io::Result<BufReader<File>> {
         let mut kept = self.lock();
@@ -113,7 +124,7 @@ impl Changes {
 
 /// Adds some of the changes to a backup; false when there are no more.
 pub(super) fn copy_changes<W: io::Write>(
-    changes: &mut BufReader<File>,
+    changes: &mut impl io::Read,
     writer: &mut Writer<W>,
     dir: &Path,
 ) -> Result<bool, BackupError> {

@@ -1,32 +1,20 @@
 //! Tier 1 as tier 2 sees it: the contents of every range, their signatures, and where results go.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, Epoch, PageId, RangeId};
+use doppel_model::{ContentHash, PageId, RangeId};
+use doppel_protocol::range_owner::{RangeOwner, RangeState};
 use doppel_protocol::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
-    Search, SearchResult, SignatureSource, SourceError, Tier1Error,
+    SearchResult, SignatureSource, SourceError, Tier1Error,
 };
 
 use super::Tier1;
-use super::owner::Owner;
 use super::rows::PIECE_ROWS;
-use super::task::Task;
-use crate::database::Reader;
 use crate::key::{self, Kind};
-use crate::machine::Command;
 use crate::record::{PageRecord, decode};
-
-/// The only epoch of the ranges of a process: tier 2 forgets their orders when a process begins.
-pub(super) const EPOCH: Epoch = Epoch(1);
-
-impl Tier1 {
-    fn owner(&self, range: RangeId) -> Result<&Arc<Owner>, SourceError> {
-        let owner = self.owners.get(usize::from(range.0));
-        owner.ok_or_else(|| SourceError::Unavailable(format!("there is no range {range}")))
-    }
-}
 
 impl SignatureSource for Tier1 {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
@@ -39,9 +27,10 @@ impl ContentSource for Tier1 {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         let page_range = |range| {
             let first = PageId::first_of(self.map.run(range).start, self.settings.shards);
-            PageRange { range, epoch: EPOCH, first }
+            let RangeState { epoch, ordered, .. } = self.at(range).state(range)?;
+            Ok(PageRange { range, epoch, ordered, first })
         };
-        Ok(self.map.ranges().map(page_range).collect())
+        self.map.ranges().map(page_range).collect()
     }
 
     fn contents(
@@ -88,41 +77,33 @@ impl ContentSource for Tier1 {
     }
 
     fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {
-        let owner = self.owner(range)?;
-        Ok(*owner.moment.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.at(range).state(range)?.moment)
     }
 
     fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
-        let Some(database) = &self.owner(range)?.database else { return Ok(None) };
-        Ok(database.changed_since(since).map_err(Tier1Error::from)?)
+        Ok(self.at(range).changed_since(range, since)?)
     }
 
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), SourceError> {
-        if let Some(database) = &self.owner(range)?.database {
-            database.keep_log(Reader::Index, after);
-        }
-        Ok(())
+        Ok(self.at(range).keep_log(range, after)?)
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
-        let mut by_range: Vec<Vec<Command>> = self.owners.iter().map(|_| Vec::new()).collect();
+        let mut by_range: BTreeMap<RangeId, Vec<SearchResult>> = BTreeMap::new();
         for result in results {
-            by_range[usize::from(self.map.of_page(result.page).0)].push(Command::Searched(result));
+            by_range.entry(self.map.of_page(result.page)).or_default().push(result);
         }
-        for (owner, commands) in self.owners.iter().zip(by_range) {
-            if !commands.is_empty() {
-                owner.tasks.send(Task::Commands(commands)).map_err(|_| Tier1Error::Stopping)?;
+        for (range, results) in by_range {
+            if self.own(range).is_ok() {
+                RangeOwner::deliver(self, range, results)?;
+            } else {
+                self.deliveries.put(range, results)?;
             }
         }
         Ok(())
     }
 
-    /// Returns after the commit that owes the searches.
     fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), SourceError> {
-        let again = |Repeat { page, content, .. }| {
-            Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })
-        };
-        let owner = self.owner(range)?;
-        Ok(self.apply_at_once(owner, repeats.into_iter().map(again).collect())?)
+        Ok(self.at(range).repeat(range, repeats)?)
     }
 }

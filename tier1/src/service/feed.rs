@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use doppel_model::{PageId, ShardId};
+use doppel_model::{PageId, ShardId, stable_hash64};
+use doppel_protocol::range_owner::{FeedExtent, RangeState};
 use doppel_protocol::{Change, Changes, Tier1Error};
 
 use super::Tier1;
@@ -17,15 +18,9 @@ use super::read::line;
 use crate::key;
 use crate::record::Meta;
 
-/// How far a shard's feed goes.
-#[allow(unreachable_pub, reason = "the simulation hands it about")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
-    /// The number of its newest event.
-    end: u64,
-    /// The greatest number of an event that retention has dropped.
-    dropped: u64,
-}
+/// While a consumer waits, it looks so often whether something new is there, and asks other processes so often.
+const LOOK: Duration = Duration::from_secs(1);
+const OTHERS: Duration = Duration::from_millis(100);
 
 /// How far a consumer has read a shard's feed.
 #[derive(Debug, Clone, Copy)]
@@ -36,54 +31,59 @@ struct Position {
     began: u64,
 }
 
-impl Extent {
-    pub(crate) fn of(meta: &Meta) -> Self {
-        Self { end: meta.events, dropped: meta.events_dropped }
-    }
+/// What other processes have said of their feeds.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    asked: Option<Instant>,
+    /// The collections that all ranges began from, in one number.
+    collection: u64,
+}
+
+/// How far the feed of every shard goes.
+struct Feeds {
+    /// Names the collection.
+    collection: u64,
+    extents: Vec<FeedExtent>,
+}
+
+/// How far the feed of a shard goes.
+pub(crate) fn extent(meta: &Meta) -> FeedExtent {
+    FeedExtent { end: meta.events, dropped: meta.events_dropped }
 }
 
 impl Tier1 {
-    fn feed_extents(&self) -> Vec<Extent> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// How far the feed of every shard goes. What other processes have said is at most so old.
+    fn feed_extents(&self, age: Duration) -> Result<Feeds, Tier1Error> {
+        let mut collection = self.collection;
+        if self.owners.len() < self.map.count() {
+            // Meanwhile others wait for the answers, and do not ask for the same.
+            let mut others = self.other_feeds.lock().unwrap_or_else(PoisonError::into_inner);
+            if others.asked.is_none_or(|asked| asked.elapsed() >= age) {
+                let began = Instant::now();
+                let mut collections = Vec::with_capacity(self.map.count());
+                for range in self.map.ranges() {
+                    let RangeState { collection, feeds, .. } = self.at(range).state(range)?;
+                    collections.extend(collection.to_le_bytes());
+                    if self.own(range).is_err() {
+                        let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+                        for (shard, extent) in self.map.shards_of(range).zip(feeds) {
+                            feed[usize::from(shard.0)] = extent;
+                        }
+                    }
+                }
+                *others = Others { asked: Some(began), collection: stable_hash64(&collections) };
+            }
+            collection = others.collection;
+        }
+        let extents = self.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Feeds { collection, extents })
     }
 
     /// The cursor to read on from now.
-    pub(super) fn cursor_at_end(&self) -> String {
-        let ends = self.feed_extents().into_iter();
-        self.format_cursor(ends.map(|extent| Position { number: extent.end, began: extent.end }))
-    }
-
-    fn format_cursor(&self, positions: impl Iterator<Item = Position>) -> String {
-        let mut text = format!("{:x}", self.collection);
-        for Position { number, began } in positions {
-            // Writing to a String cannot fail.
-            let _ = write!(text, ".{number:x}");
-            if number < began {
-                let _ = write!(text, "-{began:x}");
-            }
-        }
-        text
-    }
-
-    fn parse_cursor(&self, text: &str, extents: &[Extent]) -> Option<Vec<Position>> {
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let mut parts = text.split('.');
-        if parts.next().and_then(number) != Some(self.collection) {
-            return None;
-        }
-        let positions: Vec<Position> = parts
-            .map(|part| match part.split_once('-') {
-                Some((at, began)) => Some(Position { number: number(at)?, began: number(began)? }),
-                None => number(part).map(|number| Position { number, began: number }),
-            })
-            .collect::<Option<_>>()?;
-        // A number that was never given is of a later state than this, which was restored.
-        let sound = |(position, extent): (&Position, &Extent)| {
-            position.number.max(position.began) <= extent.end
-                && extent.dropped <= position.number.max(position.began)
-        };
-        let fits = positions.len() == extents.len() && positions.iter().zip(extents).all(sound);
-        fits.then_some(positions)
+    pub(super) fn cursor_at_end(&self) -> Result<String, Tier1Error> {
+        let Feeds { collection, extents } = self.feed_extents(Duration::ZERO)?;
+        let ends = extents.into_iter().map(|extent| Position { number: extent.end, began: extent.end });
+        Ok(format_cursor(collection, ends))
     }
 
     pub(super) fn read_changes(
@@ -92,25 +92,26 @@ impl Tier1 {
         limit: usize,
         wait: Duration,
     ) -> Result<Changes, Tier1Error> {
-        let extents = self.feed_extents();
+        let Feeds { collection, extents } = self.feed_extents(Duration::ZERO)?;
         let mut positions = match cursor {
-            Some(text) => self.parse_cursor(text, &extents).ok_or(Tier1Error::CursorGone)?,
+            Some(text) => parse_cursor(text, collection, &extents).ok_or(Tier1Error::CursorGone)?,
             None => extents.iter().map(|extent| Position { number: 0, began: extent.end }).collect(),
         };
         let deadline = Instant::now() + wait;
         loop {
-            let extents = self.feed_extents();
+            let Feeds { collection, extents } = self.feed_extents(OTHERS)?;
             let changes = self.collect(&mut positions, &extents, limit)?;
             if !changes.is_empty() || Instant::now() >= deadline {
                 let at_end =
                     positions.iter().zip(&extents).all(|(position, extent)| position.number >= extent.end);
-                let cursor = self.format_cursor(positions.into_iter());
+                let cursor = format_cursor(collection, positions.into_iter());
                 return Ok(Changes { changes, cursor, at_end });
             }
             self.check()?;
             let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
             if *feed == extents {
-                let left = deadline.saturating_duration_since(Instant::now()).min(Duration::from_secs(1));
+                let look = if self.owners.len() < self.map.count() { OTHERS } else { LOOK };
+                let left = deadline.saturating_duration_since(Instant::now()).min(look);
                 drop(self.feed_grew.wait_timeout(feed, left));
             }
         }
@@ -120,7 +121,7 @@ impl Tier1 {
     fn collect(
         &self,
         positions: &mut [Position],
-        extents: &[Extent],
+        extents: &[FeedExtent],
         limit: usize,
     ) -> Result<Vec<Change>, Tier1Error> {
         let mut changes = Vec::new();
@@ -162,4 +163,37 @@ impl Tier1 {
         }
         Ok(changes)
     }
+}
+
+fn format_cursor(collection: u64, positions: impl Iterator<Item = Position>) -> String {
+    let mut text = format!("{collection:x}");
+    for Position { number, began } in positions {
+        // Writing to a String cannot fail.
+        let _ = write!(text, ".{number:x}");
+        if number < began {
+            let _ = write!(text, "-{began:x}");
+        }
+    }
+    text
+}
+
+fn parse_cursor(text: &str, collection: u64, extents: &[FeedExtent]) -> Option<Vec<Position>> {
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let mut parts = text.split('.');
+    if parts.next().and_then(number) != Some(collection) {
+        return None;
+    }
+    let positions: Vec<Position> = parts
+        .map(|part| match part.split_once('-') {
+            Some((at, began)) => Some(Position { number: number(at)?, began: number(began)? }),
+            None => number(part).map(|number| Position { number, began: number }),
+        })
+        .collect::<Option<_>>()?;
+    // A number that was never given is of a later state than this, which was restored.
+    let sound = |(position, extent): (&Position, &FeedExtent)| {
+        position.number.max(position.began) <= extent.end
+            && extent.dropped <= position.number.max(position.began)
+    };
+    let fits = positions.len() == extents.len() && positions.iter().zip(extents).all(sound);
+    fits.then_some(positions)
 }

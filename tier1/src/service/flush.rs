@@ -7,10 +7,9 @@
 use std::time::{Duration, Instant};
 
 use doppel_protocol::Tier1Error;
+use doppel_protocol::range_owner::RangeReport;
 
 use super::Tier1;
-use super::job::Job;
-use super::task::{Report, Task};
 
 /// How often it is looked whether everything is decided.
 const POLL: Duration = Duration::from_millis(5);
@@ -21,13 +20,19 @@ const COMMIT: Duration = Duration::from_secs(1);
 impl Tier1 {
     pub(super) fn decide_all(&self, limit: Duration) -> Result<bool, Tier1Error> {
         let deadline = Instant::now() + limit;
-        let failures: Vec<u64> = self.owners.iter().map(|owner| owner.stuck.failures()).collect();
-        for owner in self.owners.iter().filter(|owner| owner.stuck.since(0).is_some()) {
-            owner.jobs.send(Job::Retry).map_err(|_| Tier1Error::Stopping)?;
-        }
-        let mut before: Option<Vec<Report>> = None;
+        let failures = |range| self.at(range).state(range).map_or(u64::MAX, |state| state.failures);
+        let failures: Vec<u64> = self.map.ranges().map(failures).collect();
+        self.hurry_all(true)?;
+        let mut before: Option<Vec<RangeReport>> = None;
         loop {
-            let Some(now) = self.reports(deadline)? else { return Ok(false) };
+            let Some(now) = self.reports(deadline)? else {
+                before = None;
+                if Instant::now() >= deadline {
+                    return Ok(false);
+                }
+                std::thread::sleep(POLL);
+                continue;
+            };
             if is_at_rest(&now) {
                 // One range has no other that could have been busy when it was asked.
                 if now.len() == 1 || before.as_ref() == Some(&now) {
@@ -41,28 +46,36 @@ impl Tier1 {
                 continue;
             }
             before = None;
-            for (owner, failures) in self.owners.iter().zip(&failures) {
-                if let Some(refused) = owner.stuck.since(*failures) {
+            for (report, failures) in now.into_iter().zip(&failures) {
+                if let Some(refused) = report.refused.filter(|_| report.failures > *failures) {
                     return Err(refused);
                 }
             }
             if Instant::now() >= deadline {
                 return Ok(false);
             }
-            for owner in &self.owners {
-                owner.tasks.send(Task::FlushBatch).map_err(|_| Tier1Error::Stopping)?;
-            }
+            self.hurry_all(false)?;
             std::thread::sleep(POLL);
         }
     }
 
+    fn hurry_all(&self, again: bool) -> Result<(), Tier1Error> {
+        for range in self.map.ranges() {
+            match self.at(range).hurry(range, again).map_err(Tier1Error::from) {
+                // It is waited for.
+                Err(Tier1Error::Unavailable(_)) | Ok(()) => {}
+                Err(refused) => return Err(refused),
+            }
+        }
+        Ok(())
+    }
+
     /// How far every range is when all that was handed in before is committed; none when one has not answered in time.
-    fn reports(&self, deadline: Instant) -> Result<Option<Vec<Report>>, Tier1Error> {
-        self.check()?;
-        let until = deadline.max(Instant::now() + COMMIT);
+    fn reports(&self, deadline: Instant) -> Result<Option<Vec<RangeReport>>, Tier1Error> {
         let mut reports = Vec::new();
-        for owner in &self.owners {
-            match owner.ask(|reply| Task::Report { reply })?.wait_until(until).flatten() {
+        for range in self.map.ranges() {
+            let limit = deadline.saturating_duration_since(Instant::now()).max(COMMIT);
+            match self.at(range).report(range, limit).map_err(Tier1Error::from) {
                 Err(Tier1Error::Unavailable(_)) => return Ok(None),
                 report => reports.push(report?),
             }
@@ -72,7 +85,7 @@ impl Tier1 {
 }
 
 /// Whether nothing is owed, and every message that was sent is applied.
-fn is_at_rest(reports: &[Report]) -> bool {
+fn is_at_rest(reports: &[RangeReport]) -> bool {
     let all_applied = reports.iter().enumerate().all(|(own, report)| {
         let mut others = reports.iter().enumerate().filter(|(other, _)| *other != own);
         others.all(|(other, receiver)| report.traffic[other].sent == receiver.traffic[own].applied)
@@ -82,14 +95,16 @@ fn is_at_rest(reports: &[Report]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use doppel_model::Epoch;
     use doppel_protocol::Backlog;
+    use doppel_protocol::range_owner::Traffic;
 
     use super::*;
-    use crate::range::Traffic;
 
-    fn report(sent: u64, applied: u64, pending: u64) -> Report {
+    fn report(sent: u64, applied: u64, pending: u64) -> RangeReport {
         let backlog = Backlog { pending, ..Backlog::default() };
-        Report { backlog, traffic: vec![Traffic { sent, applied }; 2] }
+        let traffic = vec![Traffic { sent, applied }; 2];
+        RangeReport { epoch: Epoch(1), backlog, traffic, failures: 0, refused: None }
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) enum Job {
     Cover(GroupId),
     /// Find what the next piece of the rows owes.
     FindOwed,
+    /// Go through all rows again for what they owe.
+    FindOwedAgain,
     /// Look for rows that have ended.
     Sweep,
     /// Try what has failed again.

@@ -10,7 +10,7 @@ mod backup;
 mod changes;
 mod content_source;
 pub(crate) mod cover;
-mod direct;
+mod deliveries;
 mod feed;
 mod flush;
 mod group_work;
@@ -21,6 +21,9 @@ mod members;
 mod open;
 mod owner;
 mod queue;
+mod range_backups;
+mod range_owner;
+mod ranges;
 mod read;
 pub(crate) mod repair;
 mod rows;
@@ -38,9 +41,9 @@ pub(crate) mod worker;
 mod writer;
 
 #[cfg(feature = "simulation")]
-pub use feed::Extent as FeedExtent;
-
+pub(crate) use feed::extent;
 pub use open::{Config, Error};
+pub use ranges::OtherRanges;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,26 +52,35 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossbeam::channel::unbounded;
-use doppel_model::{PageId, ShardId, Timestamp};
-use doppel_protocol::{Backlog, IndexOrders, Tier1Error};
+use doppel_model::{PageId, RangeId, ShardId, Timestamp};
+use doppel_protocol::range_owner::{FeedExtent, PeerError, RangeOwner};
+use doppel_protocol::{Backlog, Counters, IndexOrders, Tier1Error};
 
 use crate::machine::Settings;
 use crate::peers::Peers;
 use crate::range_map::RangeMap;
 use crate::statuses::Statuses;
 use crate::store::StoreError;
+use crate::totals;
+use deliveries::Deliveries;
 use job::Job;
 use owner::{Owner, Start};
+use range_backups::RangeBackups;
+use ranges::Ranges;
 use rows::Rows;
 use task::Task;
 use winner_signatures::WinnerSignatures;
 
-/// Tier 1 of one process: all ranges of a collection.
+/// Tier 1 of one process: ranges of a collection, all of them or some. Those of other processes are reached through
+/// [`RangeOwner`], so that every question may be asked of every process.
 pub struct Tier1 {
     settings: Settings,
     map: RangeMap,
-    /// By range.
+    /// The ranges that it owns.
     owners: Vec<Arc<Owner>>,
+    ranges: Arc<Ranges>,
+    deliveries: Deliveries,
+    range_backups: RangeBackups,
     peers: Arc<dyn Peers>,
     /// What is mostly asked of pages; none where nobody asks.
     pub(crate) statuses: Option<Statuses>,
@@ -83,9 +95,11 @@ pub struct Tier1 {
     winner_signatures: WinnerSignatures,
     /// Pages handed in and not yet committed.
     arriving: AtomicU64,
-    /// Feed numbers given so far, per shard, and news of their growth.
-    pub(crate) feed: Mutex<Vec<feed::Extent>>,
+    /// How far the feed of every shard goes, and news of its growth.
+    pub(crate) feed: Mutex<Vec<FeedExtent>>,
     feed_grew: Condvar,
+    /// What other processes have said of theirs.
+    other_feeds: Mutex<feed::Others>,
     broken: Arc<OnceLock<Tier1Error>>,
     stopping: AtomicBool,
     start: Mutex<Vec<Start>>,
@@ -102,14 +116,8 @@ impl Tier1 {
         let starts = std::mem::take(&mut *self.start.lock().unwrap_or_else(PoisonError::into_inner));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let mut spawn = |name: String, run: Box<dyn FnOnce() + Send>| {
-            let run = || {
-                // Half a group of commands may be in memory: nothing but a restart is safe now.
-                if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
-                    std::process::abort();
-                }
-            };
-            let thread = std::thread::Builder::new().name(name).spawn(run).map_err(Error::Thread)?;
-            threads.push(thread);
+            // Half a group of commands may be in memory after a panic: nothing but a restart is safe then.
+            threads.push(doppel_threads::spawn_vital(name, run).map_err(Error::Thread)?);
             Ok::<(), Error>(())
         };
         for (owner, start) in self.owners.iter().zip(starts) {
@@ -130,6 +138,11 @@ impl Tier1 {
                 spawn(format!("tier1-sender-{number}"), Box::new(move || sender::run(&tier1, &of, &posts)))?;
             }
         }
+        for (range, results) in self.deliveries.begin() {
+            let tier1 = Arc::clone(self);
+            let deliver = move || deliveries::run(&tier1, range, &results);
+            spawn(format!("tier1-results-{range}"), Box::new(deliver))?;
+        }
         Ok(())
     }
 
@@ -140,6 +153,7 @@ impl Tier1 {
             let _ = owner.tasks.send(Task::Stop);
             let _ = owner.jobs.send(Job::Stop);
         }
+        self.deliveries.end();
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             thread.thread().unpark();
@@ -156,6 +170,12 @@ impl Tier1 {
         self.feed_grew.notify_all();
     }
 
+    /// What the ranges of this process have counted.
+    #[must_use]
+    pub fn own_counters(&self) -> Counters {
+        totals::add(self.owners.iter().map(|owner| owner.totals())).0
+    }
+
     /// Bytes of the databases on disk.
     #[must_use]
     pub fn bytes_on_disk(&self) -> u64 {
@@ -170,17 +190,22 @@ impl Tier1 {
         page.shard(self.settings.shards)
     }
 
-    /// The range that has a shard.
-    fn owner_of(&self, shard: ShardId) -> &Arc<Owner> {
-        &self.owners[usize::from(self.map.of_shard(shard).0)]
+    /// A range that this process owns.
+    fn own(&self, range: RangeId) -> Result<&Arc<Owner>, PeerError> {
+        self.ranges.own(range)
     }
 
-    /// Pages pending in all ranges.
+    /// Whoever owns a range.
+    fn at(&self, range: RangeId) -> &dyn RangeOwner {
+        self.ranges.other(range).map_or(self, |other| &**other)
+    }
+
+    /// Pages pending in the ranges of this process.
     fn pending(&self) -> u64 {
         self.owners.iter().map(|owner| owner.totals().1.pending).sum()
     }
 
-    /// Whether nothing is on its way to any group: no page is to be decided or searched for, no message waits.
+    /// Whether nothing is on its way from these ranges to any group: no page is to be decided or searched for, no message waits.
     fn is_quiet(&self) -> bool {
         self.owners.iter().all(|owner| {
             let Backlog { pending, deferred_searches, messages, .. } = owner.totals().1;

@@ -12,11 +12,14 @@ use std::time::Duration;
 use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
+use doppel_protocol::range_owner::FeedExtent;
 
 use super::Tier1;
-use super::direct::Direct;
-use super::feed::Extent;
+use super::deliveries::Deliveries;
+use super::feed::extent;
 use super::owner::{Opened, Owner};
+use super::range_backups::RangeBackups;
+use super::ranges::{OtherRanges, Ranges};
 use super::rows::Rows;
 use super::winner_signatures::WinnerSignatures;
 use crate::database::{Database, Reader};
@@ -74,6 +77,9 @@ pub enum Error {
     /// The number of shards or ranges.
     #[error(transparent)]
     Ranges(#[from] RangeMapError),
+    /// All ranges belong to other nodes.
+    #[error("this node has no range")]
+    NoRange,
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
@@ -85,22 +91,41 @@ impl Tier1 {
     /// # Errors
     /// When the directory is in use or damaged, or a database is missing or of an earlier moment than the others.
     pub fn open(config: &Config) -> Result<Arc<Self>, Error> {
+        Self::open_some(config, OtherRanges::new())
+    }
+
+    /// The same for a node that has all ranges but these. It says in the log of each that it is the owner now.
+    ///
+    /// # Errors
+    /// The same, and when no range is left.
+    pub fn open_some(config: &Config, others: OtherRanges) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, config.ranges)?;
-        let dirs = directories(&config.dir, map);
+        let mut dirs = directories(&config.dir, map);
+        dirs.retain(|(id, _)| !others.contains_key(id));
+        if dirs.is_empty() {
+            return Err(Error::NoRange);
+        }
         let mut opened: Vec<Option<(Opened, Range)>> = Vec::new();
-        for (id, dir) in map.ranges().zip(&dirs) {
+        for (id, dir) in &dirs {
             let is_there = Database::is_in(dir);
-            opened.push(is_there.then(|| open(config, map, id, dir)).transpose()?);
+            opened.push(is_there.then(|| open(config, map, *id, dir)).transpose()?);
         }
         let begun = opened.iter().flatten().any(|(_, range)| progress::of(&range.shards().metas) > 0);
-        if let Some((_, missing)) = opened.iter().zip(&dirs).find(|(opened, _)| opened.is_none() && begun) {
+        if let Some((_, (_, missing))) =
+            opened.iter().zip(&dirs).find(|(opened, _)| opened.is_none() && begun)
+        {
             return Err(StoreError::Missing(missing.clone()).into());
         }
         let mut all = Vec::new();
-        for ((opened, id), dir) in opened.into_iter().zip(map.ranges()).zip(&dirs) {
-            all.push(opened.map_or_else(|| open(config, map, id, dir), Ok)?);
+        for (opened, (id, dir)) in opened.into_iter().zip(&dirs) {
+            all.push(opened.map_or_else(|| open(config, map, *id, dir), Ok)?);
         }
-        Self::over_databases(all, map, config, |peers| peers)
+        if !others.is_empty() {
+            for (opened, _) in &all {
+                opened.database.iter().try_for_each(|database| database.take_over())?;
+            }
+        }
+        Self::over_databases(all, (map, others), config, |peers| peers)
     }
 
     /// The same over given stores, one for each range. `durable` of the configuration is not used, and `dir` for
@@ -126,7 +151,7 @@ impl Tier1 {
             let database = Opened::over(store, None);
             all.push((database, range));
         }
-        Self::over_databases(all, map, config, between)
+        Self::over_databases(all, (map, OtherRanges::new()), config, between)
     }
 
     /// One range over a given store that notes in `dir` how far it has come.
@@ -139,21 +164,23 @@ impl Tier1 {
         let map = RangeMap::new(config.shards, 1)?;
         let range = Range::open(&*store, settings(config), RangeId(0), map)?;
         let database = Opened::over(store, Some(dir));
-        Self::over_databases(vec![(database, range)], map, config, |peers| peers)
+        Self::over_databases(vec![(database, range)], (map, OtherRanges::new()), config, |peers| peers)
     }
 
     fn over_databases(
         all: Vec<(Opened, Range)>,
-        map: RangeMap,
+        (map, others): (RangeMap, OtherRanges),
         config: &Config,
         between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
     ) -> Result<Arc<Self>, Error> {
         let (databases, ranges): (Vec<Opened>, Vec<Range>) = all.into_iter().unzip();
         fit_together(&ranges, map)?;
-        let feed = ranges.iter().flat_map(|range| {
-            range.shards().run().map(|shard| Extent::of(&range.shards().metas[usize::from(shard.0)]))
-        });
-        let feed = Mutex::new(feed.collect());
+        let mut feed = vec![FeedExtent::default(); usize::from(map.shards())];
+        for range in &ranges {
+            for shard in range.shards().run().map(|shard| usize::from(shard.0)) {
+                feed[shard] = extent(&range.shards().metas[shard]);
+            }
+        }
         let key = databases.iter().find_map(|opened| opened.saved_statuses.as_ref().map(|saved| saved.key));
         let key = key.unwrap_or_else(SecretKey::random);
         let statuses = config.status_table.then(|| Statuses::new(map, config.winners, key));
@@ -168,11 +195,20 @@ impl Tier1 {
             owners.push(owner);
             starts.push(start);
         }
-        let peers = between(Arc::new(Direct::new(owners.clone())));
+        let mut by_range: Vec<Option<Arc<Owner>>> = vec![None; map.count()];
+        for owner in &owners {
+            by_range[usize::from(owner.id.0)] = Some(Arc::clone(owner));
+        }
+        let deliveries = Deliveries::new(others.keys().copied());
+        let ranges = Arc::new(Ranges::new(by_range, others));
+        let peers = between(Arc::clone(&ranges) as Arc<dyn Peers>);
         Ok(Arc::new(Self {
             settings: settings(config),
             map,
             owners,
+            ranges,
+            deliveries,
+            range_backups: RangeBackups::default(),
             statuses,
             rows: Rows::new(map, Arc::clone(&peers)),
             peers,
@@ -183,8 +219,9 @@ impl Tier1 {
             dir: config.dir.clone(),
             snapshot_pause: config.snapshot_pause,
             arriving: AtomicU64::new(0),
-            feed,
+            feed: Mutex::new(feed),
             feed_grew: Condvar::new(),
+            other_feeds: Mutex::default(),
             broken: Arc::default(),
             stopping: AtomicBool::new(false),
             start: Mutex::new(starts),
@@ -233,22 +270,25 @@ fn saved_statuses(dir: &Path, run: std::ops::Range<ShardId>) -> Option<Snapshot>
     }
 }
 
-/// Whether the databases are of one collection at one moment, as far as messages tell.
+/// Whether the databases are of one collection at one moment, as far as messages tell. Between two nodes the receipts of
+/// messages say it.
 fn fit_together(ranges: &[Range], map: RangeMap) -> Result<(), StoreError> {
-    let of = |shard: ShardId| &ranges[usize::from(map.of_shard(shard).0)];
+    let of = |shard: ShardId| ranges.iter().find(|range| range.id() == map.of_shard(shard));
     for receiver in ranges {
         for to in receiver.shards().run() {
             for from in (0..map.shards()).map(ShardId).filter(|from| map.of_shard(*from) != receiver.id()) {
-                if receiver.shards().applied(to, from) > of(from).shards().sent(from, to) {
-                    return Err(StoreError::Apart { behind: of(from).id(), ahead: receiver.id() });
+                let Some(sender) = of(from) else { continue };
+                if receiver.shards().applied(to, from) > sender.shards().sent(from, to) {
+                    return Err(StoreError::Apart { behind: sender.id(), ahead: receiver.id() });
                 }
             }
         }
     }
     for sender in ranges {
         for (from, to, confirmed, _) in sender.outbox().extents() {
-            if confirmed > of(to).shards().applied(to, from) {
-                return Err(StoreError::Apart { behind: of(to).id(), ahead: sender.id() });
+            let Some(receiver) = of(to) else { continue };
+            if confirmed > receiver.shards().applied(to, from) {
+                return Err(StoreError::Apart { behind: receiver.id(), ahead: sender.id() });
             }
         }
     }

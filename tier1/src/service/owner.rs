@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use doppel_model::RangeId;
+use doppel_model::{Epoch, RangeId};
 use doppel_protocol::{Backlog, Counters, LogPosition, Moment, Tier1Error};
 
 use super::job::Job;
@@ -22,6 +22,9 @@ use crate::totals;
 /// How long a caller waits for the writer: longer than the largest commit takes on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Bits of the index of an order below the epoch.
+const ORDER_BITS: u32 = 40;
+
 /// A range: its rows, its queues, its totals.
 pub(crate) struct Owner {
     pub(super) id: RangeId,
@@ -30,6 +33,10 @@ pub(crate) struct Owner {
     pub(super) uncached_store: Arc<dyn Store>,
     /// None where the rows are somewhere else.
     pub(super) database: Option<Arc<Database>>,
+    /// Number of this ownership.
+    pub(super) epoch: Epoch,
+    /// Index of the last order to tier 2, handed over or not, as of the last commit.
+    pub(super) ordered: AtomicU64,
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
     totals: RwLock<(Counters, Backlog)>,
@@ -77,7 +84,9 @@ impl<T> PendingReply<T> {
     /// Waits for it. What was asked for may be done all the same when none comes in time.
     pub(super) fn wait(self) -> Result<T, Tier1Error> {
         self.answer.recv_deadline(self.deadline).map_err(|failed| match failed {
-            RecvTimeoutError::Timeout => PeerError::Unreachable(self.range).into(),
+            RecvTimeoutError::Timeout => {
+                PeerError::unreachable(self.range, "its writer has not answered in time").into()
+            }
             RecvTimeoutError::Disconnected => Tier1Error::Stopping,
         })
     }
@@ -100,12 +109,15 @@ impl Owner {
         range: Range,
         Opened { store, uncached_store, database, dir, saved_statuses }: Opened,
     ) -> (Arc<Self>, Start) {
+        let epoch = Epoch(database.as_ref().map_or(1, |database| database.epoch()));
         let ((task_sender, tasks), (job_sender, jobs)) = (unbounded(), unbounded());
         let this = Self {
             id: range.id(),
             store,
             uncached_store,
             database,
+            epoch,
+            ordered: AtomicU64::new(first_order(epoch) - 1),
             tasks: task_sender,
             jobs: job_sender,
             totals: RwLock::new(totals_of(&range)),
@@ -144,6 +156,11 @@ impl Owner {
     pub(super) fn set_totals(&self, range: &Range) {
         *self.totals.write().unwrap_or_else(PoisonError::into_inner) = totals_of(range);
     }
+}
+
+/// The index of the first order of an owner. Those of a later owner are greater, and none has so many that they meet.
+pub(super) fn first_order(epoch: Epoch) -> u64 {
+    (epoch.0 << ORDER_BITS) + 1
 }
 
 fn totals_of(range: &Range) -> (Counters, Backlog) {

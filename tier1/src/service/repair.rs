@@ -4,6 +4,7 @@ use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
 use doppel_protocol::{REPAIR_URLS_KEPT, RepairReport, Tier1Error, within};
 
 use super::members::{ReadAhead, by_content};
+use super::owner::Owner;
 use super::{Tier1, now};
 use crate::key;
 use crate::machine::{Command, Regrouped, STEP_ROWS};
@@ -113,19 +114,19 @@ impl Tier1 {
         Ok(Some(Recomputed { group, changes, losses, members, components }))
     }
 
-    /// The operator's repair; see [`Tier1Api::repair`](doppel_protocol::Tier1Api::repair).
+    /// The operator's repair of a group of this process; see
+    /// [`Tier1Api::repair`](doppel_protocol::Tier1Api::repair).
     pub(super) fn repair_group(
         &self,
+        owner: &Owner,
         group: GroupId,
         dry_run: bool,
         by: &str,
     ) -> Result<Option<RepairReport>, Tier1Error> {
-        let Some(group) = self.surviving_group(group)? else { return Ok(None) };
         let Some(found) = self.recompute(group, Wanted::Always)? else { return Ok(None) };
         let mut applied = false;
         if !dry_run {
             let audit = found.audit(now(), by);
-            let owner = self.owner_of(group.shard());
             self.apply(owner, found.regrouped(STEP_ROWS, Some(audit)).map(Command::Regrouped).collect())?;
             // A group that has merged meanwhile was not there to be repaired.
             let now = self.rows.record(key::group(group))?;

@@ -55,7 +55,7 @@ impl Rows {
             while read < keys.len() {
                 let rows = self.peers.rows(range, &keys[read..])?;
                 if rows.is_empty() {
-                    return Err(PeerError::Unreachable(range).into());
+                    return Err(PeerError::unreachable(range, "its answer has no rows").into());
                 }
                 for row in rows {
                     found[places[read]] = row;
@@ -95,7 +95,7 @@ impl Rows {
         let keys: Vec<Vec<u8>> = of_range.map(|page| key::signature(self.owner(*page), *page)).collect();
         let rows = self.peers.rows(range, &keys)?;
         if rows.is_empty() {
-            return Err(PeerError::Unreachable(range).into());
+            return Err(PeerError::unreachable(range, "its answer has no rows").into());
         }
         Ok(pages.iter().zip(rows).map(signature_of).collect())
     }
@@ -140,14 +140,4 @@ fn signature_of((page, row): (&PageId, Option<Vec<u8>>)) -> ReadSignature {
     Signature::from_bytes(&bytes)
         .map(|signature| Some(Arc::new(signature)))
         .map_err(|error| Tier1Error::Damaged(format!("the signature of page {page:?}: {error}")))
-}
-
-impl From<PeerError> for Tier1Error {
-    fn from(error: PeerError) -> Self {
-        match error {
-            PeerError::Refused(refused) => refused,
-            PeerError::Unreachable(_) | PeerError::Busy(_) => Self::Unavailable(error.to_string()),
-            PeerError::Gap { .. } | PeerError::Misdirected { .. } => Self::Damaged(error.to_string()),
-        }
-    }
 }

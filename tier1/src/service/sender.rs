@@ -85,9 +85,10 @@ fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
         Some(ready) => {
             let UnderWay { to, state, .. } = under_way.swap_remove(answering[ready - 1]);
             match state {
-                State::Posted(answer) => {
-                    Next::Answer(to, answer.try_recv().unwrap_or(Err(PeerError::Unreachable(to))))
-                }
+                State::Posted(answer) => Next::Answer(
+                    to,
+                    answer.try_recv().unwrap_or(Err(PeerError::unreachable(to, "it has ended"))),
+                ),
                 State::Failed(error) => Next::Failed(to, error),
             }
         }
@@ -97,7 +98,7 @@ fn next(posts: &Receiver<Post>, under_way: &mut Vec<UnderWay>) -> Next {
             match over.map(|at| under_way.swap_remove(at)) {
                 Some(UnderWay { to, state: State::Failed(error), .. }) => Next::Failed(to, error),
                 Some(UnderWay { to, state: State::Posted(_), .. }) => {
-                    Next::Failed(to, PeerError::Unreachable(to))
+                    Next::Failed(to, PeerError::unreachable(to, "no answer came in time"))
                 }
                 None => next(posts, under_way),
             }

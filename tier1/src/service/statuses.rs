@@ -98,7 +98,7 @@ impl Tier1 {
 impl Tier1 {
     /// The rows of a range, to write past the range.
     pub(crate) fn store_of(&self, range: doppel_model::RangeId) -> &dyn crate::store::Store {
-        &*self.owners[usize::from(range.0)].store
+        &*self.own(range).expect("a range of this process").store
     }
 }
 

@@ -23,9 +23,12 @@ struct Stored {
 }
 
 impl Tier1 {
-    /// The signatures on this machine; none where a range has no database.
+    /// The signatures on this machine; none where a range has no database, or is not of this process.
     #[must_use]
     pub fn stored_signatures(&self) -> Option<Arc<dyn StoredSignatures>> {
+        if self.owners.len() < self.map.count() {
+            return None;
+        }
         let databases = self.owners.iter().map(|owner| owner.database.clone()).collect::<Option<Vec<_>>>()?;
         Some(Arc::new(Stored { map: self.map, databases }))
     }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crossbeam::channel::Sender;
 use doppel_model::{GroupId, RangeId};
+use doppel_protocol::range_owner::{PostDone, Traffic};
 use doppel_protocol::{Backlog, Outcome, Submission, Tier1Error};
 
 use super::changes::FollowCommits;
 use crate::machine::{Command, Hint};
 use crate::peers::{PeerError, Post, Receipt};
-use crate::range::Traffic;
 use crate::range::owed::Owed;
 
 /// A task for the writer.
@@ -34,7 +34,7 @@ pub(crate) enum Task {
     /// Messages of another range.
     Posted {
         post: Post,
-        reply: Sender<Result<Receipt, PeerError>>,
+        done: PostDone,
     },
     /// What became of a post to another range.
     Receipt {

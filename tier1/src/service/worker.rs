@@ -56,6 +56,7 @@ enum Go {
 }
 
 pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
+    doppel_threads::give_way();
     // Where the totals say that nothing is owed, the rows need not be gone through for it.
     let Backlog { pending, deferred_searches, dirty_groups, uncovered_groups, unverified, .. } =
         owner.totals().1;
@@ -160,7 +161,14 @@ impl Worker<'_> {
                 self.tell(Task::Covered { group, took: began.elapsed() });
             }
             Job::FindOwed => self.find_owed(),
+            Job::FindOwedAgain => {
+                let was_under_way = self.scan.replace(OwedScan::new(self.tier1.map.run(self.owner.id)));
+                if was_under_way.is_none() {
+                    self.tell(Task::Owed(Some(Owed::default())));
+                }
+            }
             Job::Sweep => {
+                self.tier1.range_backups.tend();
                 match self.sweep.piece(self.tier1, &*self.owner.store) {
                     Ok(commands) if commands.is_empty() => {}
                     Ok(commands) => self.tell(Task::Commands(commands)),

@@ -12,16 +12,17 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, Sender};
+use doppel_protocol::range_owner::PostDone;
 use doppel_protocol::{IndexOrders, Tier1Error};
 
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
 use super::changes::Backups;
-use super::feed::Extent;
+use super::feed::extent;
 use super::owner::Owner;
 use super::task::Task;
 use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect};
-use crate::peers::{POST_MESSAGES, PeerError, Post, Receipt};
+use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, Released};
 use waiting::Waiting;
@@ -45,7 +46,7 @@ struct Writer<'t> {
     progress: Progress,
     waiting: VecDeque<Waiting>,
     /// Posts of other ranges, and where their answers go.
-    posts: HashMap<PostId, Sender<Result<Receipt, PeerError>>>,
+    posts: HashMap<PostId, PostDone>,
     last_post: PostId,
     sender: Sender<Post>,
     sending: Sending,
@@ -71,7 +72,7 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
     sender: Sender<Post>,
 ) {
-    let background = Background::new(Arc::clone(tier2), owner.jobs.clone(), owner.id, tier1.map.count());
+    let background = Background::new(Arc::clone(tier2), owner, tier1.map.count());
     let mut writer = Writer {
         tier1,
         owner,
@@ -103,7 +104,7 @@ impl Writer<'_> {
             if !self.range.holds_back() {
                 let searches = self.background.schedule(self.tier1.pending(), self.tier1.is_quiet());
                 if !searches.is_empty() {
-                    self.take(Task::Commands(searches));
+                    self.take(Task::Commands(searches))?;
                 }
             }
             if !self.has_commands() && !self.range.has_work() {
@@ -113,11 +114,11 @@ impl Writer<'_> {
                 }
                 let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
                 let Ok(task) = self.tasks.recv_timeout(pause) else { continue };
-                self.take(task);
+                self.take(task)?;
             }
             // So that posts and receipts of all ranges share a commit.
             for task in self.tasks.try_iter().take(TASKS_MAX) {
-                self.take(task);
+                self.take(task)?;
             }
             self.commit()?;
         }
@@ -130,25 +131,27 @@ impl Writer<'_> {
             || self.waiting.iter().any(|entry| entry.is_due(holds_back))
     }
 
-    fn take(&mut self, task: Task) {
+    fn take(&mut self, task: Task) -> Result<(), Tier1Error> {
         let task = match Waiting::new(task) {
-            Ok(waiting) => return self.waiting.push_back(waiting),
+            Ok(waiting) => {
+                self.waiting.push_back(waiting);
+                return Ok(());
+            }
             Err(task) => task,
         };
         match task {
-            Task::Posted { post, reply } => {
+            Task::Posted { post, done } => {
                 self.last_post += 1;
                 match self.range.take_in(self.last_post, post) {
-                    Ok(()) => drop(self.posts.insert(self.last_post, reply)),
-                    // A sender that has gone away does not want the answer any more.
-                    Err(error) => drop(reply.send(Err(error))),
+                    Ok(()) => drop(self.posts.insert(self.last_post, done)),
+                    Err(error) => done(Err(error)),
                 }
             }
             Task::Receipt { by, answer } => {
                 if let Err(error) = &answer {
                     tracing::warn!(%error, from = %self.owner.id, to = %by, "messages are sent again");
                 }
-                self.range.confirmed(by, &answer);
+                self.range.confirmed(by, &answer)?;
                 self.sending.answer(&self.range);
             }
             Task::Hold { reply } => {
@@ -163,7 +166,7 @@ impl Writer<'_> {
             Task::Owed(found) => {
                 let searches = self.background.found(found);
                 if !searches.is_empty() {
-                    self.take(Task::Commands(searches));
+                    self.take(Task::Commands(searches))?;
                 }
             }
             Task::FlushBatch => self.background.flush_batch(),
@@ -176,6 +179,7 @@ impl Writer<'_> {
                 self.stopping = true;
             }
         }
+        Ok(())
     }
 
     /// Whether pages are asked for at present.
@@ -253,12 +257,14 @@ impl Writer<'_> {
                 other => self.background.take(other),
             }
         }
+        // What this commit has changed is to be read already.
+        self.owner.ordered.store(self.background.ordered(), Ordering::Release);
         self.background.send();
         self.note_handed_over();
         self.owner.waiting_orders.store(self.background.orders_on_their_way(), Ordering::Relaxed);
         for (id, answer) in answers {
-            if let Some(reply) = self.posts.remove(&id) {
-                drop(reply.send(answer));
+            if let Some(done) = self.posts.remove(&id) {
+                done(answer);
             }
         }
         self.send()?;
@@ -266,7 +272,7 @@ impl Writer<'_> {
             entry.finish(&self.range);
         }
         if let Some(task) = set_aside {
-            self.take(task);
+            self.take(task)?;
         }
         Ok(())
     }
@@ -295,7 +301,7 @@ impl Writer<'_> {
         if effects.iter().any(|effect| matches!(effect, Effect::Changed)) {
             let mut feed = self.tier1.feed.lock().unwrap_or_else(PoisonError::into_inner);
             for shard in self.range.shards().run().map(|shard| usize::from(shard.0)) {
-                feed[shard] = Extent::of(&self.range.shards().metas[shard]);
+                feed[shard] = extent(&self.range.shards().metas[shard]);
             }
             self.tier1.feed_grew.notify_all();
         }
@@ -307,15 +313,15 @@ impl Writer<'_> {
         for entry in self.waiting {
             entry.refuse(&refused);
         }
-        for reply in self.posts.into_values() {
-            drop(reply.send(Err(refused.clone().into())));
+        for done in self.posts.into_values() {
+            done(Err(refused.clone().into()));
         }
         // The order to stop, when it was taken before, comes no second time.
         let next = || if self.stopping { self.tasks.try_recv().ok() } else { self.tasks.recv().ok() };
         while let Some(task) = next() {
             match Waiting::new(task) {
                 Ok(waiting) => waiting.refuse(&refused),
-                Err(Task::Posted { reply, .. }) => drop(reply.send(Err(refused.clone().into()))),
+                Err(Task::Posted { done, .. }) => done(Err(refused.clone().into())),
                 Err(Task::Stop) => return,
                 Err(_) => {}
             }

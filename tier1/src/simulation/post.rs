@@ -62,7 +62,7 @@ impl PostReply {
     /// No answer has come in time.
     #[must_use]
     pub fn none(by: RangeId) -> Self {
-        Self(Err(PeerError::Unreachable(by)))
+        Self(Err(PeerError::unreachable(by, "no answer came in time")))
     }
 
     /// Says that all of a post was applied: a mistake, unless it was.

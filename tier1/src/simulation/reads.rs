@@ -68,7 +68,7 @@ impl Peers for FaultyReads {
         match self.fate() {
             Fate::Whole => self.peers.rows(range, keys),
             Fate::Short => self.peers.rows(range, &keys[..keys.len().min(1)]),
-            Fate::Lost => Err(PeerError::Unreachable(range)),
+            Fate::Lost => Err(PeerError::unreachable(range, "the read is lost")),
         }
     }
 
@@ -76,7 +76,7 @@ impl Peers for FaultyReads {
         match self.fate() {
             Fate::Whole => self.peers.scan(range, from, to, limit),
             Fate::Short => self.peers.scan(range, from, to, limit.min(1)),
-            Fate::Lost => Err(PeerError::Unreachable(range)),
+            Fate::Lost => Err(PeerError::unreachable(range, "the read is lost")),
         }
     }
 }

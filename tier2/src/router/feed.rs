@@ -55,9 +55,9 @@ impl Router {
             handle.drops.store(true, Ordering::Relaxed);
             told.push(Told { node, incarnation, unfed_ranges });
         }
-        for PageRange { range, epoch, .. } in &ranges {
+        for PageRange { range, epoch, ordered, .. } in &ranges {
             if told.iter().any(|node| node.unfed_ranges.contains_key(range)) {
-                self.feed_range(*range, *epoch, &told)?;
+                self.feed_range(*range, (*epoch, *ordered), &told)?;
             }
         }
         for Told { node, incarnation, .. } in told {
@@ -87,8 +87,13 @@ impl Router {
     }
 
     /// Feeds the nodes that need it what a range has.
-    fn feed_range(&self, range: RangeId, epoch: Epoch, told: &[Told]) -> Result<(), RouterError> {
-        let index = self.fed_index(range, epoch);
+    fn feed_range(
+        &self,
+        range: RangeId,
+        (epoch, ordered): (Epoch, u64),
+        told: &[Told],
+    ) -> Result<(), RouterError> {
+        let index = self.fed_index(range, epoch, ordered);
         let unfed = || told.iter().filter(|node| node.unfed_ranges.contains_key(&range));
         let changed = self.changed(range, unfed())?;
         for Told { node, incarnation, .. } in unfed() {

@@ -168,6 +168,11 @@ impl Router {
         })
     }
 
+    /// A number that no other router has.
+    pub(crate) fn session(&self) -> u64 {
+        self.session
+    }
+
     /// The plan that is served.
     pub(crate) fn plan(&self) -> Arc<Plan> {
         Arc::clone(&self.plan.read().unwrap_or_else(PoisonError::into_inner))
@@ -226,13 +231,13 @@ impl Router {
         })
     }
 
-    /// Marks the nodes that were started anew.
+    /// Marks the nodes that were started anew, and those that lack orders which are not sent any more.
     pub(crate) fn check_nodes(&self) {
         let ranges = self.ranges();
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
             let known = *lock(&handle.incarnation);
             let (Some(known), Ok(applied)) = (known, handle.node.applied(range)) else { continue };
-            if applied.incarnation != known || applied.position.is_none() {
+            if applied.incarnation != known || self.needs_feeding(range, &applied) {
                 *lock(&handle.incarnation) = None;
             }
         }
@@ -266,15 +271,23 @@ impl Router {
     pub(crate) fn take_repeats(&self) -> Result<(), RouterError> {
         let plan = self.plan();
         let ranges = self.ranges();
+        let mut failed = Ok(());
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
-            loop {
-                let repeats = self.call(handle.id, &plan, |node, call| node.repeats(call, range, 0))?;
-                let Some(last) = repeats.last().map(|repeat| repeat.number) else { break };
-                self.source.repeat(range, repeats)?;
-                self.call(handle.id, &plan, |node, call| node.acknowledge_repeats(call, range, last))?;
+            // A range that is away does not keep the others waiting.
+            if let Err(error) = self.take_repeats_of(range, handle, &plan) {
+                failed = Err(error);
             }
         }
-        Ok(())
+        failed
+    }
+
+    fn take_repeats_of(&self, range: RangeId, handle: &Handle, plan: &Plan) -> Result<(), RouterError> {
+        loop {
+            let repeats = self.call(handle.id, plan, |node, call| node.repeats(call, range, 0))?;
+            let Some(last) = repeats.last().map(|repeat| repeat.number) else { return Ok(()) };
+            self.source.repeat(range, repeats)?;
+            self.call(handle.id, plan, |node, call| node.acknowledge_repeats(call, range, last))?;
+        }
     }
 }
 

@@ -27,7 +27,7 @@ impl Router {
     /// Takes orders in their order: what was handed over before is left out.
     ///
     /// The first orders of an epoch, and the first after a start of the router, may begin anywhere: what was handed to
-    /// another router, or by another owner, cannot be asked for again.
+    /// another router, or by another owner, cannot be asked for again. An announcement says so before there are any.
     pub(crate) fn accept(&self, mut orders: Orders) -> Result<Option<Orders>, RefusedOrders> {
         let refused = |orders, error| Err(RefusedOrders { orders, error });
         if self.is_stopping() {
@@ -39,6 +39,12 @@ impl Router {
             return refused(orders, IndexError::StaleEpoch { present: position.epoch });
         }
         if orders.commands.is_empty() {
+            let before = orders.first.saturating_sub(1);
+            if position.submitted.is_none_or(|(_, index)| index < before) {
+                position.submitted = Some((orders.epoch, before));
+                position.released = position.released.max(before);
+            }
+            position.epoch = orders.epoch;
             return Ok(None);
         }
         let submitted = position.submitted.map_or(0, |(_, index)| index);
@@ -70,12 +76,13 @@ impl Router {
         position.released = position.released.max(through);
     }
 
-    /// The index after which a range in this epoch sends its orders to a node that is fed now.
-    pub(super) fn fed_index(&self, range: RangeId, epoch: Epoch) -> u64 {
+    /// The index after which a range sends its orders to a node that is fed from now on, with what the range has after
+    /// `ordered` in this epoch. Orders that are here already are sent nevertheless.
+    pub(super) fn fed_index(&self, range: RangeId, epoch: Epoch, ordered: u64) -> u64 {
         let mut positions = lock(&self.positions);
         let position = positions.entry(range).or_default();
         position.epoch = position.epoch.max(epoch);
-        position.released
+        if position.submitted.is_none() { position.released.max(ordered) } else { position.released }
     }
 
     /// Whether a node has to be fed by a range before it can follow the orders that are left.

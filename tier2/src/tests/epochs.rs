@@ -105,6 +105,7 @@ impl World {
             .map(|(first, range)| PageRange {
                 range: RangeId(range),
                 epoch: Epoch(1),
+                ordered: 0,
                 first: PageId::from_bytes([first; 16]),
             })
             .collect();

@@ -47,7 +47,8 @@ impl Alone {
         let dir = TempDir::new().unwrap();
         let map = PartitionMap::one(3, Policy::default().tau).unwrap();
         let call = CallContext { plan: PlanVersion(4), incarnation: Incarnation(7) };
-        let ranges = vec![PageRange { range: RANGE, epoch: Epoch(1), first: PageId::from_bytes([0; 16]) }];
+        let ranges =
+            vec![PageRange { range: RANGE, epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([0; 16]) }];
         let source = Source::new(&Pages::default(), drop);
         let this = Self { node: open(&dir, 7, &source), map, dir, call, ranges, source };
         assert_eq!(this.node.host(this.hosting(4)), Ok(Incarnation(7)));
@@ -175,8 +176,8 @@ fn an_order_is_applied_once_and_none_is_missing() {
 fn a_range_that_feeds_a_node_again_takes_back_what_it_does_not_name() {
     let mut alone = Alone::new();
     alone.ranges = vec![
-        PageRange { range: RANGE, epoch: Epoch(1), first: PageId::from_bytes([0; 16]) },
-        PageRange { range: RangeId(1), epoch: Epoch(1), first: PageId::from_bytes([128; 16]) },
+        PageRange { range: RANGE, epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([0; 16]) },
+        PageRange { range: RangeId(1), epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([128; 16]) },
     ];
     alone.node.host(alone.hosting(4)).unwrap();
     let low = (0..).filter(|number| page(*number) < PageId::from_bytes([128; 16]));

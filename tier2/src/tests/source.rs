@@ -36,7 +36,8 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(pages: &Pages, take: impl Fn(Vec<SearchResult>) + Send + Sync + 'static) -> Arc<Self> {
-        let only = PageRange { range: RangeId(0), epoch: Epoch(1), first: PageId::from_bytes([0; 16]) };
+        let only =
+            PageRange { range: RangeId(0), epoch: Epoch(1), ordered: 0, first: PageId::from_bytes([0; 16]) };
         Arc::new(Self {
             pages: Arc::clone(pages),
             take: Box::new(take),

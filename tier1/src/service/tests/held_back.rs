@@ -21,7 +21,7 @@ struct Silent {
 impl Peers for Silent {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         if self.is_silent.load(Ordering::Relaxed) {
-            return Err(PeerError::Unreachable(post.to));
+            return Err(PeerError::unreachable(post.to, "it is silent"));
         }
         self.peers.post(post)
     }

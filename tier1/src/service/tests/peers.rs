@@ -31,14 +31,18 @@ impl Unreliable {
     }
 
     fn check(&self, range: RangeId) -> Result<(), PeerError> {
-        if self.is_down.load(Ordering::Relaxed) { Err(PeerError::Unreachable(range)) } else { Ok(()) }
+        if self.is_down.load(Ordering::Relaxed) {
+            Err(PeerError::unreachable(range, "it is down"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 impl Peers for Unreliable {
     fn post(&self, post: Post) -> Result<PostAnswer, PeerError> {
         match self.posts.fetch_add(1, Ordering::Relaxed) % 4 {
-            0 if self.loses => Err(PeerError::Unreachable(post.to)),
+            0 if self.loses => Err(PeerError::unreachable(post.to, "it is lost")),
             // It arrives and is applied, and the answer is lost.
             1 if self.loses => {
                 drop(self.peers.post(post)?);

@@ -1,0 +1,120 @@
+//! The thread that sends the queue.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use doppel_model::RangeId;
+use doppel_protocol::{IndexError, Orders, RefusedOrders};
+
+use super::queue::Queue;
+use super::{OrdersAnswer, OrdersRequest};
+use crate::peer::WireError;
+
+/// The queue, and the thread that sends it.
+pub(super) struct Courier {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There may be something to send, or it ends.
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: Queue,
+    stops: bool,
+}
+
+impl Courier {
+    /// Starts the thread. `send` is the way to the router.
+    pub(super) fn start(
+        send: impl Fn(&OrdersRequest) -> Result<OrdersAnswer, WireError> + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::<Shared>::default();
+        let run = {
+            let shared = Arc::clone(&shared);
+            move || shared.run(send)
+        };
+        // Without this thread tier 2 learns of nothing, and its queue may be half changed.
+        let thread = doppel_threads::spawn_vital("tier2-orders".to_owned(), run)?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
+        let mut state = self.shared.lock();
+        if state.stops {
+            return Err(RefusedOrders { orders, error: IndexError::Stopping });
+        }
+        state.queue.push(orders)?;
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    pub(super) fn flush(&self) -> Result<(), IndexError> {
+        let mut state = self.shared.lock();
+        if state.stops {
+            return Err(IndexError::Stopping);
+        }
+        state.queue.flush();
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    pub(super) fn waiting(&self) -> Result<usize, IndexError> {
+        self.shared.lock().queue.waiting(Instant::now())
+    }
+
+    pub(super) fn has_lost(&self, range: RangeId) -> bool {
+        self.shared.lock().queue.has_lost(range)
+    }
+
+    /// Ends the thread, and waits for it.
+    pub(super) fn stop(&self) {
+        self.shared.lock().stops = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // It does not panic.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, send: impl Fn(&OrdersRequest) -> Result<OrdersAnswer, WireError>) {
+        let mut state = self.lock();
+        while !state.stops {
+            let now = Instant::now();
+            let wait = state.queue.due(now).saturating_duration_since(now);
+            if !wait.is_zero() {
+                state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            let (request, sent) = state.queue.next_call(now);
+            drop(state);
+            let answer = send(&request);
+            drop(request);
+            state = self.lock();
+            let now = Instant::now();
+            match answer {
+                Ok(answer) => state.queue.answered(&sent, answer, now),
+                Err(error) => state.queue.failed(&sent, &error, now),
+            }
+        }
+    }
+}

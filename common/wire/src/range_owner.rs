@@ -1,0 +1,266 @@
+//! A node of tier 1 as the others see it: the owner of ranges in another process.
+//!
+//! [`RemoteRanges`] is the asking side, [`serve`] the other. A call that fails on its way is [`PeerError::Unreachable`].
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use doppel_model::{GroupId, PageId, RangeId};
+use doppel_protocol::range_owner::{
+    BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt, Row,
+};
+use doppel_protocol::{
+    BACKUP_PIECE_BYTES, LogPosition, Outcome, Pair, RepairReport, Repeat, SearchResult, Submission,
+    Tier1Error,
+};
+
+use crate::call::{Call, calls, with};
+use crate::listener::Listener;
+use crate::peer::{Peer, WireError};
+use crate::pieces::{SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, fewer, fitting, in_pieces};
+
+/// Calls at once, of each kind: reads, posts, which wait until they are applied, and others.
+const CALLS: usize = 64;
+
+/// Calls at once whose work grows with the range.
+const LONG_CALLS: usize = 8;
+
+/// Keys of one call.
+const KEYS_MAX: usize = 4_096;
+
+/// Results of one call.
+const RESULTS_MAX: usize = 1_000;
+
+/// How long a node waits for a post to be applied.
+const POST_TIME: Duration = Duration::from_secs(30);
+
+/// The longest wait of one call for a report.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Rows, in bytes: above the longest row.
+const ROWS_BYTES_MAX: usize = 96 << 20;
+
+/// A list of short entries, in bytes.
+const LIST_BYTES_MAX: usize = 16 << 20;
+
+/// The pages of a range, in bytes: 16 for each.
+const PAGES_BYTES_MAX: usize = 512 << 20;
+
+/// The URLs of a group, in bytes.
+const GROUP_BYTES_MAX: usize = 128 << 20;
+
+/// The time of a call that waits for the store.
+const STORE: Duration = Duration::from_secs(130);
+
+/// The time of a call whose work grows with the range.
+const LONG: Duration = Duration::from_secs(3_600);
+
+type Answer<T> = Result<T, PeerError>;
+
+calls! {
+    Post = "range-owner/post": EncodedPost => Answer<Receipt>
+        { REQUEST_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(40) };
+    Rows = "range-owner/rows": (RangeId, Vec<Vec<u8>>) => Answer<Vec<Option<Vec<u8>>>>
+        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX };
+    Scan = "range-owner/scan": (RangeId, Vec<u8>, Vec<u8>, u64) => Answer<Vec<Row>>
+        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX };
+    State = "range-owner/state": RangeId => Answer<RangeState>
+        { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX };
+    Report = "range-owner/report": (RangeId, Duration) => Answer<RangeReport>
+        { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(50) };
+    Hurry = "range-owner/hurry": (RangeId, bool) => Answer<()>;
+    Submit = "range-owner/submit": (RangeId, Vec<Submission>) => Answer<Vec<Outcome>>
+        { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = STORE };
+    Purge = "range-owner/purge": (RangeId, Vec<PageId>) => Answer<()>
+        { REQUEST_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = STORE, REPEATABLE: bool = false };
+    Repair = "range-owner/repair": (GroupId, bool, String) => Answer<Option<RepairReport>>
+        { ANSWER_BYTES_MAX: usize = GROUP_BYTES_MAX, DEADLINE: Duration = LONG, REPEATABLE: bool = false };
+    Deliver = "range-owner/deliver": (RangeId, Vec<SearchResult>) => Answer<()>
+        { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX };
+    RepeatCall = "range-owner/repeat": (RangeId, Vec<Repeat>) => Answer<()>
+        { REQUEST_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = STORE };
+    ChangedSince = "range-owner/changed-since": (RangeId, LogPosition) => Answer<Option<Vec<PageId>>>
+        { ANSWER_BYTES_MAX: usize = PAGES_BYTES_MAX, DEADLINE: Duration = LONG };
+    KeepLog = "range-owner/keep-log": (RangeId, Option<u64>) => Answer<()>;
+    Follow = "range-owner/follow": (RangeId, BackupId) => Answer<()>
+        { DEADLINE: Duration = STORE };
+    Hold = "range-owner/hold": (RangeId, BackupId) => Answer<()>
+        { DEADLINE: Duration = STORE };
+    /// One that is carried out again when messages go again would take too much into the backup.
+    Cut = "range-owner/cut": (RangeId, BackupId) => Answer<()>
+        { DEADLINE: Duration = STORE, REPEATABLE: bool = false };
+    Release = "range-owner/release": (RangeId, BackupId) => Answer<bool>
+        { DEADLINE: Duration = STORE };
+    Kept = "range-owner/kept": (RangeId, BackupId, u64) => Answer<Vec<u8>>
+        { ANSWER_BYTES_MAX: usize = 2 * BACKUP_PIECE_BYTES };
+    Forget = "range-owner/forget": (RangeId, BackupId) => Answer<()>;
+}
+
+/// The ranges of a node in another process.
+#[derive(Debug, Clone)]
+pub struct RemoteRanges(Peer);
+
+impl RemoteRanges {
+    /// Those of the node that answers there.
+    #[must_use]
+    pub fn new(peer: Peer) -> Self {
+        Self(peer)
+    }
+
+    fn ask<C: Call<Answer = Answer<T>>, T>(&self, range: RangeId, request: &C::Request) -> Answer<T> {
+        told(range, self.0.call::<C>(request))
+    }
+}
+
+fn told<T>(range: RangeId, answer: Result<Answer<T>, WireError>) -> Answer<T> {
+    answer.unwrap_or_else(|error| Err(PeerError::unreachable(range, error.to_string())))
+}
+
+impl RangeOwner for RemoteRanges {
+    /// `done` is called on an async thread, so it does not block. It is dropped if the process ends before.
+    fn post(&self, post: EncodedPost, done: PostDone) {
+        let range = post.to;
+        self.0.begin_call::<Post>(&post, move |answer| done(told(range, answer)));
+    }
+
+    fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Answer<Vec<Option<Vec<u8>>>> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ask = |count| self.0.call::<Rows>(&(range, keys[..count].to_vec()));
+        let rows = told(range, fewer(keys.len().min(KEYS_MAX), ask))?;
+        if rows.is_empty() || rows.len() > keys.len() {
+            let why = format!("{} rows for {} keys", rows.len(), keys.len());
+            return Err(PeerError::unreachable(range, why));
+        }
+        Ok(rows)
+    }
+
+    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Answer<Vec<Row>> {
+        let ask = |limit| self.0.call::<Scan>(&(range, from.to_vec(), to.to_vec(), limit as u64));
+        told(range, fewer(limit, ask))
+    }
+
+    fn state(&self, range: RangeId) -> Answer<RangeState> {
+        self.ask::<State, _>(range, &range)
+    }
+
+    fn report(&self, range: RangeId, limit: Duration) -> Answer<RangeReport> {
+        self.ask::<Report, _>(range, &(range, limit.min(PATIENCE)))
+    }
+
+    fn hurry(&self, range: RangeId, again: bool) -> Answer<()> {
+        self.ask::<Hurry, _>(range, &(range, again))
+    }
+
+    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        in_pieces(submissions, |some| self.ask::<Submit, _>(range, &(range, some)))
+    }
+
+    fn purge(&self, range: RangeId, pages: &[PageId]) -> Answer<()> {
+        self.ask::<Purge, _>(range, &(range, pages.to_vec()))
+    }
+
+    /// A call that fails on its way is [`PeerError::Refused`]: which range has the group is not known here.
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Answer<Option<RepairReport>> {
+        self.0.call::<Repair>(&(group, dry_run, by.to_owned())).map_err(Tier1Error::from)?
+    }
+
+    fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Answer<()> {
+        let bytes = |result: &SearchResult| result.pairs.len() * size_of::<Pair>();
+        let mut left = results;
+        while !left.is_empty() {
+            let sizes = left.iter().take(RESULTS_MAX).map(bytes);
+            let rest = left.split_off(fitting(sizes, SIGNATURES_BYTES));
+            self.ask::<Deliver, _>(range, &(range, left))?;
+            left = rest;
+        }
+        Ok(())
+    }
+
+    fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Answer<()> {
+        self.ask::<RepeatCall, _>(range, &(range, repeats))
+    }
+
+    /// None, too, when there are more pages than one answer has room for.
+    fn changed_since(&self, range: RangeId, since: LogPosition) -> Answer<Option<Vec<PageId>>> {
+        match self.0.call::<ChangedSince>(&(range, since)) {
+            Err(error) if error.is_answer_too_large() => Ok(None),
+            answer => told(range, answer),
+        }
+    }
+
+    fn keep_log(&self, range: RangeId, after: Option<u64>) -> Answer<()> {
+        self.ask::<KeepLog, _>(range, &(range, after))
+    }
+
+    fn follow(&self, range: RangeId, backup: BackupId) -> Answer<()> {
+        self.ask::<Follow, _>(range, &(range, backup))
+    }
+
+    fn hold(&self, range: RangeId, backup: BackupId) -> Answer<()> {
+        self.ask::<Hold, _>(range, &(range, backup))
+    }
+
+    fn cut(&self, range: RangeId, backup: BackupId) -> Answer<()> {
+        self.ask::<Cut, _>(range, &(range, backup))
+    }
+
+    fn release(&self, range: RangeId, backup: BackupId) -> Answer<bool> {
+        self.ask::<Release, _>(range, &(range, backup))
+    }
+
+    fn kept(&self, range: RangeId, backup: BackupId, from: u64) -> Answer<Vec<u8>> {
+        self.ask::<Kept, _>(range, &(range, backup, from))
+    }
+
+    fn forget(&self, range: RangeId, backup: BackupId) -> Answer<()> {
+        self.ask::<Forget, _>(range, &(range, backup))
+    }
+}
+
+/// Adds the calls of the owner of ranges to a listener. Those that wait for others do not keep reads waiting.
+#[must_use]
+pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
+    listener
+        .at_once(CALLS)
+        .answer::<Rows>(with!(owner, |owner, (range, keys)| owner.rows(range, &keys)))
+        .answer::<Scan>(with!(owner, |owner, (range, from, to, limit)| {
+            owner.scan(range, &from, &to, usize::try_from(limit).unwrap_or(usize::MAX))
+        }))
+        .answer::<State>(with!(owner, |owner, range| owner.state(range)))
+        .at_once(CALLS)
+        .answer::<Post>(with!(owner, |owner, post| applied(&*owner, post)))
+        .at_once(CALLS)
+        .answer::<Report>(with!(owner, |owner, (range, limit)| owner.report(range, limit.min(PATIENCE))))
+        .answer::<Hurry>(with!(owner, |owner, (range, again)| owner.hurry(range, again)))
+        .answer::<Submit>(with!(owner, |owner, (range, submissions)| owner.submit(range, submissions)))
+        .answer::<Deliver>(with!(owner, |owner, (range, results)| owner.deliver(range, results)))
+        .answer::<RepeatCall>(with!(owner, |owner, (range, repeats)| owner.repeat(range, repeats)))
+        .answer::<KeepLog>(with!(owner, |owner, (range, after)| owner.keep_log(range, after)))
+        .answer::<Follow>(with!(owner, |owner, (range, backup)| owner.follow(range, backup)))
+        .answer::<Hold>(with!(owner, |owner, (range, backup)| owner.hold(range, backup)))
+        .answer::<Cut>(with!(owner, |owner, (range, backup)| owner.cut(range, backup)))
+        .answer::<Release>(with!(owner, |owner, (range, backup)| owner.release(range, backup)))
+        .answer::<Kept>(with!(owner, |owner, (range, backup, from)| owner.kept(range, backup, from)))
+        .answer::<Forget>(with!(owner, |owner, (range, backup)| owner.forget(range, backup)))
+        .at_once(LONG_CALLS)
+        .answer::<Purge>(with!(owner, |owner, (range, pages)| owner.purge(range, &pages)))
+        .answer::<Repair>(with!(owner, |owner, (group, dry_run, by)| owner.repair(group, dry_run, &by)))
+        .answer::<ChangedSince>(with!(owner, |owner, (range, since)| owner.changed_since(range, since)))
+}
+
+/// Posts, and waits until that is done.
+fn applied(owner: &dyn RangeOwner, post: EncodedPost) -> Answer<Receipt> {
+    let range = post.to;
+    let (sender, receiver) = mpsc::channel();
+    owner.post(post, Box::new(move |answer| drop(sender.send(answer))));
+    receiver.recv_timeout(POST_TIME).unwrap_or_else(|failed| {
+        let why = match failed {
+            RecvTimeoutError::Timeout => "the post is not applied in time",
+            RecvTimeoutError::Disconnected => "it has ended",
+        };
+        Err(PeerError::unreachable(range, why))
+    })
+}

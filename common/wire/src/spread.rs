@@ -1,0 +1,200 @@
+//! Tier 1 spread over several nodes, as a front door or a node of tier 2 sees it: as one.
+//!
+//! What is about a page or a group goes to the node that has its shard, and lists are split. Each node can answer what is about
+//! the whole collection, so another is asked when one cannot be reached.
+
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doppel_model::signature::Signature;
+use doppel_model::{GroupId, PageId, PageUrl, ShardId};
+use doppel_protocol::answer::Advice;
+use doppel_protocol::{
+    BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
+    LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
+    SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api, Tier1Error, Totals,
+};
+
+use parts::Nodes;
+
+type Answer<T> = Result<T, Tier1Error>;
+
+/// Tier 1 on several nodes.
+pub struct SpreadTier1(Nodes<dyn Tier1Api, Tier1Error>);
+
+impl SpreadTier1 {
+    /// These nodes. `of_shard` has the place of each shard's node in `nodes`, and is as long as there are shards.
+    #[must_use]
+    pub fn new(nodes: Vec<Arc<dyn Tier1Api>>, of_shard: Vec<usize>) -> Self {
+        Self(Nodes::new(nodes, of_shard, Tier1Error::Unavailable))
+    }
+
+    fn any<'a, R>(&'a self, ask: impl Fn(&'a dyn Tier1Api) -> Answer<R>) -> Answer<R> {
+        self.0.any(ask, is_away)
+    }
+
+    fn of(&self, shard: ShardId) -> Answer<&dyn Tier1Api> {
+        self.0.of_shard(shard)
+    }
+}
+
+fn is_away(error: &Tier1Error) -> bool {
+    matches!(error, Tier1Error::Unavailable(_))
+}
+
+/// A list that is too long is refused as a whole, before any node has done its part.
+fn check(found: usize) -> Answer<()> {
+    if found > BATCH_MAX { Err(Tier1Error::BatchTooLarge { found, limit: BATCH_MAX }) } else { Ok(()) }
+}
+
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
+impl Tier1Api for SpreadTier1 {
+    /// Those of one node are recorded in order. If a node fails, the others have recorded theirs nevertheless, and there is
+    /// its error and no outcome: all are to be sent again, and those that are on record change nothing.
+    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        check(submissions.len())?;
+        self.0.each_in_order(submissions, |one| one.url.id(), Tier1Api::submit)
+    }
+
+    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
+        let count = submissions.len();
+        if let Err(refused) = check(count) {
+            return vec![Err(refused); count];
+        }
+        let mut answers = vec![Err(Tier1Error::Stopping); count];
+        let parts = self.0.each(submissions, |one| one.url.id(), |node, some| Ok(node.submit_each(some)));
+        match parts {
+            Ok(parts) => {
+                for (place, answer) in
+                    parts.into_iter().flat_map(|(places, some)| places.into_iter().zip(some))
+                {
+                    answers[place] = answer;
+                }
+            }
+            Err(refused) => answers.fill(Err(refused)),
+        }
+        answers
+    }
+
+    fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
+        check(pages.len())?;
+        self.0.each_in_order(pages.to_vec(), |page| *page, |node, some| node.pages(&some))
+    }
+
+    fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
+        self.0.of_page(page.id()).ok()?.known_advice(page)
+    }
+
+    fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
+        check(pages.len())?;
+        self.0.each_in_order(pages.to_vec(), PageUrl::id, |node, some| node.known_advices(&some))
+    }
+
+    fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
+        self.0.of_page(page)?.signature(page)
+    }
+
+    fn group_summary(&self, group: GroupId) -> Answer<Option<GroupSummary>> {
+        self.of(group.shard())?.group_summary(group)
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Answer<Option<GroupView>> {
+        self.of(group.shard())?.group(group, after, limit, redirects)
+    }
+
+    fn groups(&self, filter: GroupFilter, after: Option<GroupId>, limit: usize) -> Answer<Vec<GroupSummary>> {
+        self.any(|node| node.groups(filter, after, limit))
+    }
+
+    fn changes(&self, cursor: Option<&str>, limit: usize, wait: Duration) -> Answer<Changes> {
+        let until = Instant::now() + wait;
+        self.any(|node| node.changes(cursor, limit, left(until)))
+    }
+
+    fn scan(&self, after: Option<ScanPosition>, limit: usize) -> Answer<LinesPage> {
+        self.any(|node| node.scan(after, limit))
+    }
+
+    fn cursor(&self) -> Answer<String> {
+        self.any(Tier1Api::cursor)
+    }
+
+    fn totals(&self) -> Answer<Totals> {
+        self.any(Tier1Api::totals)
+    }
+
+    fn writable(&self) -> Answer<()> {
+        self.any(Tier1Api::writable)
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Answer<Option<RepairReport>> {
+        self.of(group.shard())?.repair(group, dry_run, by)
+    }
+
+    fn repairs(
+        &self,
+        group: Option<GroupId>,
+        before: Option<&RepairPosition>,
+        limit: usize,
+    ) -> Answer<RepairTrail> {
+        self.any(|node| node.repairs(group, before, limit))
+    }
+
+    fn repair_details(&self, id: RepairId) -> Answer<Option<RepairDetails>> {
+        self.of(id.shard)?.repair_details(id)
+    }
+
+    /// If a node fails, the others have purged theirs nevertheless.
+    fn purge(&self, pages: &[PageId]) -> Answer<u64> {
+        check(pages.len())?;
+        let purged = self.0.each(pages.to_vec(), |page| *page, |node, some| node.purge(&some))?;
+        Ok(purged.into_iter().map(|(_, purged)| purged).sum())
+    }
+
+    /// Asks one node once, after a question has shown that it answers.
+    fn purge_host(&self, host: &str) -> Answer<u64> {
+        self.any(|node| node.cursor().map(|_| node))?.purge_host(host)
+    }
+
+    fn backup(&self) -> Result<BackupStream, BackupError> {
+        let cannot_begin =
+            |error: &BackupError| matches!(error, BackupError::Tier1Error(error) if is_away(error));
+        self.0.any(Tier1Api::backup, cannot_begin)
+    }
+
+    fn flush(&self, limit: Duration) -> Answer<bool> {
+        let until = Instant::now() + limit;
+        self.any(|node| node.flush(left(until)))
+    }
+}
+
+/// The signatures of tier 1 on several nodes.
+pub struct SpreadSignatures(Nodes<dyn SignatureSource, SourceError>);
+
+impl SpreadSignatures {
+    /// Those of these nodes. `of_shard` has the place of each shard's node in `nodes`, and is as long as there are shards.
+    #[must_use]
+    pub fn new(nodes: Vec<Arc<dyn SignatureSource>>, of_shard: Vec<usize>) -> Self {
+        Self(Nodes::new(nodes, of_shard, SourceError::Unavailable))
+    }
+}
+
+impl SignatureSource for SpreadSignatures {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        let pages = pages[..pages.len().min(SIGNATURES_MAX)].to_vec();
+        self.0.each_in_order(pages, |page| *page, |node, some| node.signatures(&some))
+    }
+}

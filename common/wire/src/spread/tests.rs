@@ -1,0 +1,316 @@
+//! Nodes in memory.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
+
+use doppel_model::Timestamp;
+use doppel_model::signature::Builder;
+use doppel_protocol::{BackupPiece, BackupSummary, Body};
+
+use super::*;
+
+/// A node that has some of the pages, and notes what it is asked.
+#[derive(Default)]
+struct Node {
+    /// Its place.
+    place: usize,
+    asked: Mutex<Vec<(&'static str, usize)>>,
+    /// What it answers to everything, if it does.
+    fails: Mutex<Option<Tier1Error>>,
+    /// Answers one too many.
+    miscounts: bool,
+    /// Waits for others within `submit`.
+    meets: Option<Arc<Barrier>>,
+}
+
+impl Node {
+    fn ask(&self, call: &'static str, items: usize) -> Answer<()> {
+        self.asked.lock().unwrap().push((call, items));
+        self.fails.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+
+    fn asked(&self) -> Vec<(&'static str, usize)> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+
+    fn fail(&self, error: Option<Tier1Error>) {
+        *self.fails.lock().unwrap() = error;
+    }
+}
+
+fn away() -> Tier1Error {
+    Tier1Error::Unavailable("as it should".to_owned())
+}
+
+impl Tier1Api for Node {
+    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        if let Some(meets) = &self.meets {
+            meets.wait();
+        }
+        self.ask("submit", submissions.len())?;
+        // The outcome tells which one it was.
+        let outcome = |one: Submission| match one.body {
+            Body::Dead => Outcome::Confirmed,
+            _ => Outcome::Pending,
+        };
+        let more = self.miscounts.then_some(Outcome::Stale);
+        Ok(submissions.into_iter().map(outcome).chain(more).collect())
+    }
+
+    fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
+        self.ask("pages", pages.len())?;
+        Ok(vec![None; pages.len()])
+    }
+
+    fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
+        self.ask("known_advices", pages.len())?;
+        let advice = |page: &PageUrl| Some(Advice::unknown(format!("{} of {}", page.as_str(), self.place)));
+        Ok(pages.iter().map(advice).collect())
+    }
+
+    fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
+        self.ask("signature", usize::from(page.bytes()[0]))?;
+        Ok(None)
+    }
+
+    fn group_summary(&self, _: GroupId) -> Answer<Option<GroupSummary>> {
+        self.ask("group_summary", 1)?;
+        Ok(None)
+    }
+
+    fn group(&self, _: GroupId, _: Option<GroupPosition>, _: usize, _: bool) -> Answer<Option<GroupView>> {
+        self.ask("group", 1)?;
+        Ok(None)
+    }
+
+    fn groups(&self, _: GroupFilter, _: Option<GroupId>, _: usize) -> Answer<Vec<GroupSummary>> {
+        self.ask("groups", 0)?;
+        Ok(Vec::new())
+    }
+
+    fn changes(&self, _: Option<&str>, _: usize, wait: Duration) -> Answer<Changes> {
+        assert!(wait <= Duration::from_secs(1));
+        self.ask("changes", 0)?;
+        Ok(Changes { changes: Vec::new(), cursor: self.place.to_string(), at_end: true })
+    }
+
+    fn scan(&self, _: Option<ScanPosition>, _: usize) -> Answer<LinesPage> {
+        self.ask("scan", 0)?;
+        Ok(LinesPage::default())
+    }
+
+    fn cursor(&self) -> Answer<String> {
+        self.ask("cursor", 0)?;
+        Ok(self.place.to_string())
+    }
+
+    fn totals(&self) -> Answer<Totals> {
+        unreachable!("nobody asks")
+    }
+
+    fn writable(&self) -> Answer<()> {
+        self.ask("writable", 0)
+    }
+
+    fn repair(&self, _: GroupId, _: bool, _: &str) -> Answer<Option<RepairReport>> {
+        self.ask("repair", 1)?;
+        Ok(None)
+    }
+
+    fn repairs(&self, _: Option<GroupId>, _: Option<&RepairPosition>, _: usize) -> Answer<RepairTrail> {
+        unreachable!("nobody asks")
+    }
+
+    fn repair_details(&self, _: RepairId) -> Answer<Option<RepairDetails>> {
+        self.ask("repair_details", 1)?;
+        Ok(None)
+    }
+
+    fn purge(&self, pages: &[PageId]) -> Answer<u64> {
+        self.ask("purge", pages.len())?;
+        Ok(pages.len() as u64)
+    }
+
+    fn purge_host(&self, _: &str) -> Answer<u64> {
+        self.asked.lock().unwrap().push(("purge_host", 0));
+        Err(away())
+    }
+
+    fn backup(&self) -> Result<BackupStream, BackupError> {
+        self.ask("backup", 0)?;
+        Ok(Box::new(std::iter::once(Ok(BackupPiece::End(BackupSummary::default())))))
+    }
+
+    fn flush(&self, limit: Duration) -> Answer<bool> {
+        assert!(limit <= Duration::from_secs(1));
+        self.ask("flush", 0)?;
+        Ok(true)
+    }
+}
+
+/// Three nodes with the shards 0 and 1, 2, and 3.
+const OF_SHARD: [usize; 4] = [0, 0, 1, 2];
+
+fn nodes(change: impl Fn(&mut Node)) -> (SpreadTier1, Vec<Arc<Node>>) {
+    let node = |place| {
+        let mut node = Node { place, ..Node::default() };
+        change(&mut node);
+        Arc::new(node)
+    };
+    let nodes: Vec<_> = (0..3).map(node).collect();
+    let spread = nodes.iter().map(|node| Arc::clone(node) as Arc<dyn Tier1Api>).collect();
+    (SpreadTier1::new(spread, OF_SHARD.to_vec()), nodes)
+}
+
+/// URLs of all nodes, mixed, and the node of each.
+fn urls(count: usize) -> Vec<(PageUrl, usize)> {
+    let url = |n: usize| PageUrl::parse(&format!("http://a.example/{n}")).unwrap();
+    let of = |url: &PageUrl| OF_SHARD[usize::from(url.id().shard(4).0)];
+    (0..count).map(url).map(|url| (url.clone(), of(&url))).collect()
+}
+
+fn submission(url: PageUrl, body: Body) -> Submission {
+    let fetched_at = Timestamp::from_millis(1);
+    Submission { url, fetched_at, popularity: None, language: None, canonical: None, body }
+}
+
+/// Every third page is gone.
+fn submissions() -> Vec<Submission> {
+    let body =
+        |n: usize, url: &PageUrl| if n.is_multiple_of(3) { Body::Dead } else { Body::Redirect(url.clone()) };
+    urls(40).into_iter().enumerate().map(|(n, (url, _))| submission(url.clone(), body(n, &url))).collect()
+}
+
+#[test]
+fn lists_are_split_and_put_together_in_order() {
+    // All of them are asked at the same time, or none would answer.
+    let meets = Arc::new(Barrier::new(3));
+    let (spread, nodes) = nodes(|node| node.meets = Some(Arc::clone(&meets)));
+    let outcomes = spread.submit(submissions()).unwrap();
+    let expected = |n: usize| if n.is_multiple_of(3) { Outcome::Confirmed } else { Outcome::Pending };
+    assert_eq!(outcomes, (0..40).map(expected).collect::<Vec<_>>());
+    let urls = urls(40);
+    for (place, node) in nodes.iter().enumerate() {
+        let count = urls.iter().filter(|(_, of)| *of == place).count();
+        assert_eq!(node.asked(), [("submit", count)]);
+    }
+    let pages: Vec<PageUrl> = urls.iter().map(|(url, _)| url.clone()).collect();
+    let expected =
+        |(url, place): &(PageUrl, usize)| Some(Advice::unknown(format!("{} of {place}", url.as_str())));
+    assert_eq!(spread.known_advices(&pages).unwrap(), urls.iter().map(expected).collect::<Vec<_>>());
+    let ids: Vec<PageId> = pages.iter().map(PageUrl::id).collect();
+    assert_eq!(spread.pages(&ids).unwrap().len(), 40);
+    assert_eq!(spread.purge(&ids).unwrap(), 40);
+    nodes.iter().for_each(|node| drop(node.asked()));
+    // Those of one node go there alone.
+    let own: Vec<PageId> = urls.iter().filter(|(_, of)| *of == 1).map(|(url, _)| url.id()).collect();
+    assert_eq!(spread.pages(&own).unwrap().len(), own.len());
+    assert_eq!(spread.pages(&[]).unwrap().len(), 0);
+    assert_eq!((nodes[0].asked(), nodes[1].asked()), (vec![], vec![("pages", own.len())]));
+    let too_many = vec![ids[0]; BATCH_MAX + 1];
+    assert!(matches!(spread.purge(&too_many), Err(Tier1Error::BatchTooLarge { .. })));
+    assert!(nodes[0].asked().is_empty());
+}
+
+#[test]
+fn a_part_that_fails_fails_the_whole_after_the_others_are_done() {
+    let (spread, all) = nodes(|_| ());
+    all[1].fail(Some(Tier1Error::Full { pending: 2, limit: 1 }));
+    assert_eq!(spread.submit(submissions()), Err(Tier1Error::Full { pending: 2, limit: 1 }));
+    assert!(all.iter().all(|node| node.asked().len() == 1), "each was asked once");
+    let (spread, _) = nodes(|node| node.miscounts = node.place == 2);
+    let Err(Tier1Error::Unavailable(why)) = spread.submit(submissions()) else { panic!("it has counted") };
+    assert!(why.contains("answers about"), "{why}");
+}
+
+#[test]
+fn what_has_a_shard_goes_to_its_node_and_to_no_other() {
+    let (spread, nodes) = nodes(|_| ());
+    for (shard, place) in OF_SHARD.into_iter().enumerate() {
+        let group = GroupId::new(7, ShardId(shard as u16));
+        let shard = ShardId(shard as u16);
+        let page = PageId::first_of(shard, 4);
+        spread.signature(page).unwrap();
+        spread.group_summary(group).unwrap();
+        spread.group(group, None, 1, false).unwrap();
+        spread.repair(group, true, "me").unwrap();
+        spread.repair_details(RepairId { shard, number: 1 }).unwrap();
+        for node in &nodes {
+            assert_eq!(node.asked().len(), if node.place == place { 5 } else { 0 });
+        }
+    }
+    // There is no such shard: the first node says that there is no such group.
+    assert_eq!(spread.group_summary(GroupId::new(7, ShardId(900))), Ok(None));
+    assert_eq!(nodes[0].asked(), [("group_summary", 1)]);
+    nodes[1].fail(Some(away()));
+    assert_eq!(spread.group_summary(GroupId::new(7, ShardId(2))), Err(away()));
+}
+
+#[test]
+fn what_is_about_the_whole_is_asked_where_there_is_an_answer() {
+    let (spread, nodes) = nodes(|_| ());
+    assert_eq!(spread.cursor().unwrap(), "0");
+    nodes[0].fail(Some(away()));
+    nodes[1].fail(Some(away()));
+    let second = Duration::from_secs(1);
+    assert_eq!(spread.changes(None, 1, second).unwrap().cursor, "2");
+    assert_eq!((nodes[0].asked().len(), nodes[1].asked().len()), (2, 1));
+    // The one that has answered is asked first from then on.
+    spread.scan(None, 1).unwrap();
+    assert!(spread.flush(second).unwrap());
+    spread.writable().unwrap();
+    assert_eq!(spread.backup().unwrap().count(), 1);
+    assert!(nodes[0].asked().is_empty() && nodes[1].asked().is_empty());
+    // Any other failure is an answer.
+    nodes[2].fail(Some(Tier1Error::CursorGone));
+    assert_eq!(spread.changes(None, 1, second), Err(Tier1Error::CursorGone));
+    assert!(nodes[0].asked().is_empty());
+    nodes.iter().for_each(|node| node.fail(Some(away())));
+    assert_eq!(spread.cursor(), Err(away()));
+    assert!(matches!(spread.backup(), Err(BackupError::Tier1Error(Tier1Error::Unavailable(_)))));
+    assert!(SpreadTier1::new(Vec::new(), OF_SHARD.to_vec()).cursor().is_err());
+}
+
+#[test]
+fn a_host_is_purged_by_one_node_that_answers() {
+    let (spread, nodes) = nodes(|_| ());
+    nodes[0].fail(Some(away()));
+    assert_eq!(spread.purge_host("a.example"), Err(away()));
+    let asked: Vec<_> = nodes.iter().map(|node| node.asked()).collect();
+    assert_eq!(asked, [vec![("cursor", 0)], vec![("cursor", 0), ("purge_host", 0)], vec![]]);
+}
+
+/// Signatures whose number of tokens tells the page and the node.
+struct Signatures {
+    place: usize,
+    asked: AtomicUsize,
+}
+
+impl SignatureSource for Signatures {
+    fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        self.asked.fetch_add(pages.len(), Ordering::Relaxed);
+        let tokens = |page: &PageId| vec![1; 10 * usize::from(page.bytes()[1]) + self.place];
+        Ok(pages.iter().map(|page| Some(Arc::new(Builder::new().build(&tokens(page))))).collect())
+    }
+}
+
+#[test]
+fn signatures_come_from_the_nodes_of_their_pages() {
+    let sources: Vec<_> =
+        (0..3).map(|place| Arc::new(Signatures { place, asked: AtomicUsize::new(0) })).collect();
+    let nodes = sources.iter().map(|source| Arc::clone(source) as Arc<dyn SignatureSource>).collect();
+    let spread = SpreadSignatures::new(nodes, OF_SHARD.to_vec());
+    let mut pages = Vec::new();
+    let mut expected = Vec::new();
+    for n in 0..12_u8 {
+        let shard = n % 4;
+        let mut bytes = [0; 16];
+        (bytes[0], bytes[1]) = (shard * 64, n);
+        pages.push(PageId::from_bytes(bytes));
+        expected.push(10 * u32::from(n) + OF_SHARD[usize::from(shard)] as u32);
+    }
+    let found = spread.signatures(&pages).unwrap();
+    assert_eq!(found.iter().map(|one| one.as_ref().unwrap().tokens()).collect::<Vec<_>>(), expected);
+    assert_eq!(spread.signatures(&vec![pages[0]; SIGNATURES_MAX + 1]).unwrap().len(), SIGNATURES_MAX);
+    assert_eq!(sources[1].asked.load(Ordering::Relaxed), 3);
+}

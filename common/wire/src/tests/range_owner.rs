@@ -1,0 +1,282 @@
+//! The owner of ranges in another process.
+
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+use doppel_model::{ContentHash, Epoch, GroupId, PageUrl, RangeId, ShardId, Timestamp};
+use doppel_protocol::range_owner::{
+    AppliedUpTo, BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt,
+    Row,
+};
+use doppel_protocol::{
+    BACKUP_PIECE_BYTES, Backlog, Body, Counters, LogPosition, Outcome, Pair, RepairReport, Repeat,
+    SearchResult, Submission, Tier1Error,
+};
+
+use super::*;
+use crate::range_owner::{RemoteRanges, serve};
+
+const RANGE: RangeId = RangeId(3);
+
+const SINCE: LogPosition = LogPosition { log: 1, epoch: 2, index: 3, hash: 4 };
+
+/// Notes what it is asked. A post is answered by a thread of its own.
+#[derive(Default)]
+struct Owner {
+    asked: Mutex<Vec<String>>,
+    /// The length of each row, in bytes.
+    row_bytes: usize,
+    changed: usize,
+}
+
+impl Owner {
+    fn note(&self, asked: impl Into<String>) {
+        self.asked.lock().unwrap().push(asked.into());
+    }
+
+    fn check(range: RangeId) -> Result<(), PeerError> {
+        if range == RANGE { Ok(()) } else { Err(PeerError::NotOwner(range)) }
+    }
+}
+
+impl RangeOwner for Owner {
+    fn post(&self, post: EncodedPost, done: PostDone) {
+        let answer = Self::check(post.to).map(|()| Receipt {
+            applied: vec![AppliedUpTo {
+                from: ShardId(1),
+                to: ShardId(2),
+                number: post.messages.len() as u64,
+            }],
+        });
+        if post.messages.is_empty() {
+            // It has ended: nobody will say anything.
+            return;
+        }
+        std::thread::spawn(move || done(answer));
+    }
+
+    fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
+        Self::check(range)?;
+        self.note(format!("{} rows", keys.len()));
+        Ok(keys.iter().map(|key| (key[0] > 0).then(|| vec![key[0]; self.row_bytes])).collect())
+    }
+
+    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+        Self::check(range)?;
+        self.note(format!("scan from {from:?} to {to:?}: {limit}"));
+        Ok(vec![(from.to_vec(), vec![0; self.row_bytes]); limit.min(100)])
+    }
+
+    fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {
+        Self::check(range)?;
+        let (counters, backlog) = (Counters::default(), Backlog::default());
+        let refused = Some(Tier1Error::Stopping);
+        Ok(RangeState {
+            collection: 4,
+            failures: 0,
+            epoch: Epoch(2),
+            ordered: 9,
+            counters,
+            backlog,
+            feeds: vec![],
+            moment: None,
+            refused,
+        })
+    }
+
+    fn report(&self, range: RangeId, limit: Duration) -> Result<RangeReport, PeerError> {
+        Self::check(range)?;
+        self.note(format!("report in {} s", limit.as_secs()));
+        let backlog = Backlog::default();
+        Ok(RangeReport { epoch: Epoch(2), backlog, traffic: vec![], failures: 0, refused: None })
+    }
+
+    fn hurry(&self, range: RangeId, again: bool) -> Result<(), PeerError> {
+        self.note(format!("hurry {again}"));
+        Self::check(range)
+    }
+
+    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError> {
+        Self::check(range)?;
+        self.note(format!("submit {}", submissions.len()));
+        Ok(vec![Outcome::Pending; submissions.len()])
+    }
+
+    fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError> {
+        self.note(format!("purge {}", pages.len()));
+        Self::check(range)
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, PeerError> {
+        self.note(format!("repair {dry_run} {by}"));
+        Ok(Some(RepairReport { group, before: vec![], components: vec![], applied: !dry_run }))
+    }
+
+    fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Result<(), PeerError> {
+        self.note(format!("deliver {}", results.len()));
+        Self::check(range)
+    }
+
+    fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), PeerError> {
+        self.note(format!("repeat {}", repeats.len()));
+        Self::check(range)
+    }
+
+    fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, PeerError> {
+        Self::check(range)?;
+        Ok((since == SINCE).then(|| vec![PageId::from_bytes([5; 16]); self.changed]))
+    }
+
+    fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), PeerError> {
+        self.note(format!("keep {after:?}"));
+        Self::check(range)
+    }
+
+    fn follow(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.note(format!("follow {backup}"));
+        Self::check(range)
+    }
+
+    fn hold(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.note(format!("hold {backup}"));
+        Self::check(range)
+    }
+
+    fn cut(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.note(format!("cut {backup}"));
+        Self::check(range)
+    }
+
+    fn release(&self, range: RangeId, backup: BackupId) -> Result<bool, PeerError> {
+        self.note(format!("release {backup}"));
+        Self::check(range).map(|()| true)
+    }
+
+    fn kept(&self, range: RangeId, backup: BackupId, from: u64) -> Result<Vec<u8>, PeerError> {
+        self.note(format!("kept {backup} from {from}"));
+        Self::check(range).map(|()| vec![7; BACKUP_PIECE_BYTES])
+    }
+
+    fn forget(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.note(format!("forget {backup}"));
+        Self::check(range)
+    }
+}
+
+fn start(owner: Owner) -> (Node, RemoteRanges, Arc<Owner>) {
+    let owner = Arc::new(owner);
+    let served: Arc<dyn RangeOwner> = owner.clone();
+    let node = Node::start(|listener| serve(listener, &served));
+    let remote = RemoteRanges::new(node.peer());
+    (node, remote, owner)
+}
+
+fn asked(owner: &Owner) -> Vec<String> {
+    std::mem::take(&mut *owner.asked.lock().unwrap())
+}
+
+#[test]
+fn calls_reach_the_owner_and_its_answers_come_back() {
+    let (_node, remote, owner) = start(Owner { row_bytes: 2, changed: 3, ..Owner::default() });
+    assert_eq!(remote.rows(RANGE, &[vec![1], vec![0]]), Ok(vec![Some(vec![1, 1]), None]));
+    assert_eq!(remote.rows(RANGE, &[]), Ok(vec![]));
+    // The first keys alone: an answer may end early.
+    assert_eq!(remote.rows(RANGE, &vec![vec![1]; 5_000]).unwrap().len(), 4_096);
+    assert_eq!(remote.scan(RANGE, &[1], &[2], 2).unwrap(), vec![(vec![1], vec![0, 0]); 2]);
+    assert_eq!(remote.state(RANGE).unwrap().refused, Some(Tier1Error::Stopping));
+    assert_eq!(remote.state(RangeId(8)), Err(PeerError::NotOwner(RangeId(8))));
+    remote.report(RANGE, Duration::from_secs(600)).unwrap();
+    remote.report(RANGE, Duration::from_secs(2)).unwrap();
+    remote.hurry(RANGE, true).unwrap();
+    let url = PageUrl::parse("http://a.example/").unwrap();
+    let submission = Submission {
+        url,
+        fetched_at: Timestamp::from_millis(1),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body: Body::Dead,
+    };
+    assert_eq!(remote.submit(RANGE, vec![submission; 2]), Ok(vec![Outcome::Pending; 2]));
+    let page = PageId::from_bytes([5; 16]);
+    let content = ContentHash([2; 16]);
+    remote.purge(RANGE, &[page]).unwrap();
+    assert!(remote.repair(GroupId::new(1, ShardId(1)), false, "me").unwrap().unwrap().applied);
+    remote.repeat(RANGE, vec![Repeat { number: 1, page, content }]).unwrap();
+    assert_eq!(remote.changed_since(RANGE, SINCE), Ok(Some(vec![page; 3])));
+    assert_eq!(remote.changed_since(RANGE, LogPosition { log: 2, ..SINCE }), Ok(None));
+    remote.keep_log(RANGE, Some(4)).unwrap();
+    remote.follow(RANGE, 6).unwrap();
+    remote.hold(RANGE, 6).unwrap();
+    remote.cut(RANGE, 6).unwrap();
+    assert_eq!(remote.release(RANGE, 6), Ok(true));
+    assert_eq!(remote.kept(RANGE, 6, 9), Ok(vec![7; BACKUP_PIECE_BYTES]));
+    remote.forget(RANGE, 6).unwrap();
+    let expected = [
+        "2 rows",
+        "4096 rows",
+        "scan from [1] to [2]: 2",
+        "report in 20 s",
+        "report in 2 s",
+        "hurry true",
+        "submit 2",
+        "purge 1",
+        "repair false me",
+        "repeat 1",
+        "keep Some(4)",
+        "follow 6",
+        "hold 6",
+        "cut 6",
+        "release 6",
+        "kept 6 from 9",
+        "forget 6",
+    ];
+    assert_eq!(asked(&owner), expected);
+}
+
+#[test]
+fn posts_are_answered_later() {
+    let (node, remote, _) = start(Owner::default());
+    let post = |remote: &RemoteRanges, to, messages| {
+        let (sender, receiver) = mpsc::channel();
+        let post = EncodedPost { from: RangeId(0), to, messages: vec![vec![1, 2]; messages] };
+        remote.post(post, Box::new(move |answer| sender.send(answer).unwrap()));
+        receiver.recv().unwrap()
+    };
+    let applied = vec![AppliedUpTo { from: ShardId(1), to: ShardId(2), number: 256 }];
+    assert_eq!(post(&remote, RANGE, 256), Ok(Receipt { applied }));
+    assert_eq!(post(&remote, RangeId(9), 1), Err(PeerError::NotOwner(RangeId(9))));
+    assert_eq!(post(&remote, RANGE, 0), Err(PeerError::unreachable(RANGE, "it has ended")));
+    // Nobody listens there.
+    let free = StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = RemoteRanges::new(node.peer_at(&identity("one", "front", SECRET), "index-1", free));
+    assert!(matches!(post(&nobody, RANGE, 1), Err(PeerError::Unreachable { range: RANGE, .. })));
+    assert!(matches!(nobody.hurry(RANGE, true), Err(PeerError::Unreachable { range: RANGE, .. })));
+    let repair = nobody.repair(GroupId::new(1, ShardId(1)), true, "me");
+    assert!(matches!(repair, Err(PeerError::Refused(Tier1Error::Unavailable(_)))));
+    // Larger than a call.
+    let (sender, receiver) = mpsc::channel();
+    let large = EncodedPost { from: RangeId(0), to: RANGE, messages: vec![vec![0; 25 << 20]; 4] };
+    remote.post(large, Box::new(move |answer| sender.send(answer).unwrap()));
+    let PeerError::Unreachable { why, .. } = receiver.recv().unwrap().unwrap_err() else {
+        panic!("it was sent")
+    };
+    assert!(why.contains("bytes, at most"), "{why}");
+}
+
+#[test]
+fn what_is_too_large_for_a_call_comes_in_parts() {
+    let (_node, remote, owner) = start(Owner { row_bytes: 30 << 20, ..Owner::default() });
+    assert_eq!(remote.rows(RANGE, &vec![vec![1]; 5]).unwrap().len(), 2);
+    assert_eq!(remote.scan(RANGE, &[1], &[2], 5).unwrap().len(), 2);
+    asked(&owner);
+    let result = |pairs| {
+        let (page, content) = (PageId::from_bytes([5; 16]), ContentHash([2; 16]));
+        let pair = Pair { page, content, shared: 1, shingles: 1 };
+        SearchResult { page, content, ticket: 1, pairs: vec![pair; pairs] }
+    };
+    remote.deliver(RANGE, vec![result(1); 2_500]).unwrap();
+    remote.deliver(RANGE, vec![result(300_000); 3]).unwrap();
+    remote.deliver(RANGE, Vec::new()).unwrap();
+    assert_eq!(asked(&owner), ["deliver 1000", "deliver 1000", "deliver 500", "deliver 2", "deliver 1"]);
+}

@@ -1,0 +1,187 @@
+//! A range that is backed up: of this process, or of another one.
+
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam::channel::bounded;
+use doppel_model::RangeId;
+use doppel_protocol::range_owner::{BackupId, PeerError, RangeOwner};
+use doppel_protocol::{BackupError, Tier1Error};
+
+use crate::backup::{Writer, copy_piece, copy_rows};
+use crate::check::rows::END;
+use crate::service::changes::{Changes, FollowCommits};
+use crate::service::owner::Owner;
+use crate::service::rows::PIECE_ROWS;
+use crate::service::task::Task;
+
+/// Another process is told so often that the backup goes on.
+const TOUCH: Duration = Duration::from_secs(30);
+
+/// A range of this process. Its writer follows with the changes until this is dropped at the latest.
+pub(in crate::service) struct Following {
+    pub(in crate::service) owner: Arc<Owner>,
+    pub(in crate::service) changes: Arc<Changes>,
+}
+
+/// A range of another process. It forgets the backup when this is dropped.
+pub(super) struct Remote {
+    node: Arc<dyn RangeOwner>,
+    range: RangeId,
+    backup: BackupId,
+    touched: Mutex<Instant>,
+}
+
+/// A range.
+pub(super) enum RangeSource {
+    Here(Following),
+    There(Remote),
+}
+
+impl Following {
+    /// Begins with the changes of a range, which are kept in `dir`.
+    pub(in crate::service) fn begin(owner: &Arc<Owner>, dir: &Path) -> Result<Self, BackupError> {
+        let changes = Changes::new(dir);
+        let changes = changes.map_err(|source| BackupError::Spill { dir: dir.to_owned(), source })?;
+        let this = Self { owner: Arc::clone(owner), changes: Arc::new(changes) };
+        this.follow(true)?;
+        Ok(this)
+    }
+
+    fn follow(&self, on: bool) -> Result<(), Tier1Error> {
+        let changes = Arc::clone(&self.changes);
+        self.owner.ask(|reply| Task::FollowCommits(FollowCommits { changes, on, reply }))?.wait()
+    }
+
+    /// Ends with the changes.
+    pub(in crate::service) fn cut(&self) -> Result<(), Tier1Error> {
+        self.follow(false)
+    }
+
+    /// Holds messages to other ranges back, and returns when none is under way.
+    pub(in crate::service) fn hold(&self) -> Result<(), Tier1Error> {
+        self.owner.ask(|reply| Task::Hold { reply })?.wait()
+    }
+
+    pub(in crate::service) fn release(&self) {
+        // A writer that has ended holds nothing back.
+        let _ = self.owner.tasks.send(Task::Release);
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        let (reply, _) = bounded(1);
+        let follow = FollowCommits { changes: Arc::clone(&self.changes), on: false, reply };
+        let _ = self.owner.tasks.send(Task::FollowCommits(follow));
+    }
+}
+
+impl Remote {
+    /// Has another process begin with the changes of a range.
+    pub(super) fn begin(
+        node: &Arc<dyn RangeOwner>,
+        range: RangeId,
+        backup: BackupId,
+    ) -> Result<Self, PeerError> {
+        node.follow(range, backup)?;
+        Ok(Self { node: Arc::clone(node), range, backup, touched: Mutex::new(Instant::now()) })
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // It forgets it by itself after a while.
+        let _ = self.node.forget(self.range, self.backup);
+    }
+}
+
+impl RangeSource {
+    /// Copies a piece of the rows from `from` on, and moves `from` behind it; false when there are no more.
+    pub(super) fn copy_piece<W: io::Write>(
+        &self,
+        from: &mut Vec<u8>,
+        writer: &mut Writer<W>,
+    ) -> Result<bool, BackupError> {
+        match self {
+            Self::Here(following) => copy_piece(&*following.owner.store, from, writer),
+            Self::There(remote) => {
+                let rows = remote.node.scan(remote.range, from, &END, PIECE_ROWS);
+                copy_rows(&rows.map_err(Tier1Error::from)?, from, writer)
+            }
+        }
+    }
+
+    /// See [`Following::hold`].
+    pub(super) fn hold(&self) -> Result<(), Tier1Error> {
+        match self {
+            Self::Here(following) => following.hold(),
+            Self::There(remote) => Ok(remote.node.hold(remote.range, remote.backup)?),
+        }
+    }
+
+    /// Lets messages go. Whether they were held back all the time.
+    pub(super) fn release(&self) -> Result<bool, Tier1Error> {
+        match self {
+            Self::Here(following) => {
+                following.release();
+                Ok(true)
+            }
+            Self::There(remote) => Ok(remote.node.release(remote.range, remote.backup)?),
+        }
+    }
+
+    /// See [`Following::cut`].
+    pub(super) fn cut(&self) -> Result<(), Tier1Error> {
+        match self {
+            Self::Here(following) => following.cut(),
+            Self::There(remote) => Ok(remote.node.cut(remote.range, remote.backup)?),
+        }
+    }
+
+    /// Ensures that all changes were kept so far.
+    pub(super) fn check(&self, dir: &Path) -> Result<(), BackupError> {
+        match self {
+            Self::Here(following) => following.changes.check(dir),
+            Self::There(remote) => {
+                let mut touched = remote.touched.lock().unwrap_or_else(PoisonError::into_inner);
+                if touched.elapsed() >= TOUCH {
+                    remote.node.kept(remote.range, remote.backup, 0).map_err(Tier1Error::from)?;
+                    *touched = Instant::now();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The changes after the cut.
+    pub(super) fn changes(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::Here(following) => Box::new(following.changes.read()?),
+            Self::There(Remote { node, range, backup, .. }) => {
+                let kept = KeptThere { node: Arc::clone(node), range: *range, backup: *backup, read: 0 };
+                Box::new(BufReader::new(kept))
+            }
+        })
+    }
+}
+
+/// The changes that another process has kept.
+struct KeptThere {
+    node: Arc<dyn RangeOwner>,
+    range: RangeId,
+    backup: BackupId,
+    read: u64,
+}
+
+impl Read for KeptThere {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let piece = self.node.kept(self.range, self.backup, self.read).map_err(io::Error::other)?;
+        let bytes = piece.len().min(out.len());
+        out[..bytes].copy_from_slice(&piece[..bytes]);
+        self.read += bytes as u64;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,138 @@
+//! Ranges of this process in backups that other processes make. One that is not heard of any more is forgotten, and holds
+//! nothing up meanwhile.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use doppel_model::RangeId;
+use doppel_protocol::range_owner::{BackupId, PeerError};
+use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, Tier1Error};
+
+use super::Tier1;
+use super::backup::range_source::Following;
+
+/// A backup without a call for so long is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
+/// Messages are held back no longer.
+const HELD: Duration = Duration::from_secs(30);
+
+/// The backups that are under way.
+#[derive(Default)]
+pub(super) struct RangeBackups(Mutex<HashMap<(RangeId, BackupId), Arc<RangeBackup>>>);
+
+struct RangeBackup {
+    following: Following,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Since when messages are held back.
+    held: Option<Instant>,
+    used: Instant,
+}
+
+impl RangeBackup {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets messages go. Whether they were held back.
+    fn release(&self) -> bool {
+        let was_held = self.state().held.take().is_some();
+        if was_held {
+            self.following.release();
+        }
+        was_held
+    }
+}
+
+impl Drop for RangeBackup {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+fn refused(error: BackupError) -> PeerError {
+    match error {
+        BackupError::Tier1Error(refused) => refused.into(),
+        other => Tier1Error::Unavailable(other.to_string()).into(),
+    }
+}
+
+impl RangeBackups {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(RangeId, BackupId), Arc<RangeBackup>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, range: RangeId, backup: BackupId) -> Result<Arc<RangeBackup>, PeerError> {
+        let found = self.lock().get(&(range, backup)).cloned();
+        let unknown = || Tier1Error::Unavailable(format!("range {range} does not know this backup any more"));
+        let found = found.ok_or_else(unknown)?;
+        found.state().used = Instant::now();
+        Ok(found)
+    }
+
+    /// Forgets what is not asked for any more.
+    pub(super) fn tend(&self) {
+        let all: Vec<Arc<RangeBackup>> = self.lock().values().cloned().collect();
+        for backup in all {
+            if backup.state().held.is_some_and(|since| since.elapsed() >= HELD) {
+                tracing::warn!(range = %backup.following.owner.id, "a backup has held messages back for too long");
+                backup.release();
+            }
+        }
+        let forgotten: Vec<_> =
+            self.lock().extract_if(|_, backup| backup.state().used.elapsed() >= FORGOTTEN).collect();
+        // Not under the lock.
+        drop(forgotten);
+    }
+}
+
+impl Tier1 {
+    pub(super) fn follow_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        let following = Following::begin(self.own(range)?, &self.dir).map_err(refused)?;
+        let state = Mutex::new(State { held: None, used: Instant::now() });
+        let earlier =
+            self.range_backups.lock().insert((range, backup), Arc::new(RangeBackup { following, state }));
+        drop(earlier);
+        Ok(())
+    }
+
+    pub(super) fn hold_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        let found = self.range_backups.get(range, backup)?;
+        let is_repeated = found.state().held.replace(Instant::now()).is_some();
+        found.following.hold()?;
+        // A call that is made again waits as the first one does, and holds nothing twice.
+        if is_repeated {
+            found.following.release();
+        }
+        Ok(())
+    }
+
+    pub(super) fn cut_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        Ok(self.range_backups.get(range, backup)?.following.cut()?)
+    }
+
+    pub(super) fn release_range(&self, range: RangeId, backup: BackupId) -> Result<bool, PeerError> {
+        Ok(self.range_backups.get(range, backup)?.release())
+    }
+
+    pub(super) fn kept_of_range(
+        &self,
+        range: RangeId,
+        backup: BackupId,
+        from: u64,
+    ) -> Result<Vec<u8>, PeerError> {
+        let changes = &self.range_backups.get(range, backup)?.following.changes;
+        changes.check(&self.dir).map_err(refused)?;
+        let read = changes.read_at(from, BACKUP_PIECE_BYTES);
+        read.map_err(|source| refused(BackupError::Spill { dir: self.dir.clone(), source }))
+    }
+
+    pub(super) fn forget_range(&self, range: RangeId, backup: BackupId) {
+        let forgotten = self.range_backups.lock().remove(&(range, backup));
+        drop(forgotten);
+    }
+}

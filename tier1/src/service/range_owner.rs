@@ -1,0 +1,164 @@
+//! The ranges of this process, as other nodes of tier 1 see them.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use doppel_model::{GroupId, PageId, RangeId};
+use doppel_protocol::range_owner::{
+    BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Row,
+};
+use doppel_protocol::{
+    LogPosition, Outcome, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error,
+};
+
+use super::Tier1;
+use super::job::Job;
+use super::task::{Report, Task};
+use crate::database::Reader;
+use crate::machine::Command;
+use crate::peers::{Peers as _, Post};
+
+impl Tier1 {
+    /// Ensures that pages belong to a range of this process.
+    fn check_pages<'p>(
+        &self,
+        range: RangeId,
+        mut pages: impl Iterator<Item = &'p PageId>,
+    ) -> Result<(), PeerError> {
+        self.own(range)?;
+        let other = pages.find(|page| self.map.of_page(**page) != range);
+        other.map_or(Ok(()), |page| Err(PeerError::NotOwner(self.map.of_page(*page))))
+    }
+}
+
+impl RangeOwner for Tier1 {
+    fn post(&self, post: EncodedPost, done: PostDone) {
+        let decoded = self.own(post.to).and_then(|owner| Ok((owner, Post::decoded(&post)?)));
+        match decoded {
+            // A writer that has ended drops it: whoever waits is told so by that.
+            Ok((owner, post)) => drop(owner.tasks.send(Task::Posted { post, done })),
+            Err(error) => done(Err(error)),
+        }
+    }
+
+    fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
+        self.own(range)?;
+        self.ranges.rows(range, keys)
+    }
+
+    fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+        self.own(range)?;
+        self.ranges.scan(range, from, to, limit)
+    }
+
+    fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {
+        let owner = self.own(range)?;
+        let (counters, backlog) = owner.totals();
+        let feeds = {
+            let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+            self.map.shards_of(range).map(|shard| feed[usize::from(shard.0)]).collect()
+        };
+        Ok(RangeState {
+            collection: self.collection,
+            epoch: owner.epoch,
+            ordered: owner.ordered.load(Ordering::Acquire),
+            counters,
+            backlog,
+            feeds,
+            moment: *owner.moment.lock().unwrap_or_else(PoisonError::into_inner),
+            failures: owner.stuck.failures(),
+            refused: self.check().err(),
+        })
+    }
+
+    fn report(&self, range: RangeId, limit: Duration) -> Result<RangeReport, PeerError> {
+        self.check()?;
+        let owner = self.own(range)?;
+        let asked = owner.ask(|reply| Task::Report { reply })?;
+        let Report { backlog, traffic } = asked.wait_until(Instant::now() + limit).flatten()?;
+        let (failures, refused) = (owner.stuck.failures(), owner.stuck.since(0));
+        Ok(RangeReport { epoch: owner.epoch, backlog, traffic, failures, refused })
+    }
+
+    fn hurry(&self, range: RangeId, again: bool) -> Result<(), PeerError> {
+        let owner = self.own(range)?;
+        if again && owner.stuck.since(0).is_some() {
+            owner.jobs.send(Job::Retry).map_err(|_| Tier1Error::Stopping)?;
+        }
+        Ok(owner.tasks.send(Task::FlushBatch).map_err(|_| Tier1Error::Stopping)?)
+    }
+
+    fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError> {
+        let pages: Vec<PageId> = submissions.iter().map(|submission| submission.url.id()).collect();
+        self.check_pages(range, pages.iter())?;
+        Ok(self.submit_here(submissions)?)
+    }
+
+    fn purge(&self, range: RangeId, pages: &[PageId]) -> Result<(), PeerError> {
+        self.check_pages(range, pages.iter())?;
+        let owner = self.own(range)?;
+        let commands = pages.iter().map(|page| Command::Purge { page: *page }).collect();
+        match &owner.database {
+            Some(database) => database.purge(|| self.apply(owner, commands)).map_err(Tier1Error::from)??,
+            None => self.apply(owner, commands)?,
+        }
+        Ok(())
+    }
+
+    fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, PeerError> {
+        let owner = self.own(self.map.of_shard(group.shard()))?;
+        Ok(self.repair_group(owner, group, dry_run, by)?)
+    }
+
+    fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Result<(), PeerError> {
+        let commands = results.into_iter().map(Command::Searched).collect();
+        Ok(self.own(range)?.tasks.send(Task::Commands(commands)).map_err(|_| Tier1Error::Stopping)?)
+    }
+
+    /// Returns after the commit that owes the searches.
+    fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), PeerError> {
+        let again = |Repeat { page, content, .. }| {
+            Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })
+        };
+        let owner = self.own(range)?;
+        Ok(self.apply_at_once(owner, repeats.into_iter().map(again).collect())?)
+    }
+
+    fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, PeerError> {
+        let Some(database) = &self.own(range)?.database else { return Ok(None) };
+        Ok(database.changed_since(since)?)
+    }
+
+    fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), PeerError> {
+        if let Some(database) = &self.own(range)?.database {
+            database.keep_log(Reader::Index, after);
+        }
+        Ok(())
+    }
+
+    fn follow(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.follow_range(range, backup)
+    }
+
+    fn hold(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.hold_range(range, backup)
+    }
+
+    fn cut(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.cut_range(range, backup)
+    }
+
+    fn release(&self, range: RangeId, backup: BackupId) -> Result<bool, PeerError> {
+        self.release_range(range, backup)
+    }
+
+    fn kept(&self, range: RangeId, backup: BackupId, from: u64) -> Result<Vec<u8>, PeerError> {
+        self.kept_of_range(range, backup, from)
+    }
+
+    fn forget(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
+        self.forget_range(range, backup);
+        Ok(())
+    }
+}
