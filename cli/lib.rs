@@ -24,6 +24,7 @@ mod cluster;
 mod command;
 pub mod crawl;
 pub mod destination;
+mod dev_cluster;
 mod directory;
 pub mod exit;
 mod extracted;

@@ -1,5 +1,6 @@
 //! Puts the roles together on one data directory: the one place that names them all.
 
+pub(crate) mod cluster_status;
 pub(crate) mod in_cluster;
 
 use std::path::{Path, PathBuf};
@@ -114,6 +115,7 @@ impl Engine {
             tier1: Arc::clone(&self.tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&self.tier2) as Arc<dyn Tier2Api>,
             mapping: Some(Arc::clone(&self.tier2) as Arc<dyn MappingApi>),
+            cluster: None,
             policy: self.policy,
             winners: self.winners,
             markets: self.markets.clone(),

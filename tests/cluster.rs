@@ -5,7 +5,9 @@ mod harness;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -165,6 +167,142 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
     let restored = Server::start(&dir, &[]);
     restored.flush();
     assert_eq!(meaning(&restored.export()), before);
+    // And in place of all nodes, of which each uses its own ranges.
+    first.push_all(&[json!({"url": "http://later.example/", "text": "what comes after the backup is lost"})]);
+    for node in records {
+        cluster.kill(node);
+        fs::remove_dir_all(cluster.data(node)).unwrap();
+        let data = cluster.data(node).join("collection");
+        run_ok([Path::new("restore"), Path::new("--data"), &data, &file]);
+        cluster.start_node(node);
+    }
+    first.flush();
+    assert_eq!(meaning(&first.export()), before);
+    let gone = second.query("/v1/changes", &[("cursor", &feed.cursor.unwrap())]);
+    assert_eq!(gone.status(), 410, "a cursor of before");
+}
+
+#[test]
+fn a_node_of_tier_1_that_is_away_keeps_nothing_but_its_own_pages_from_being_taken() {
+    let page = |n: usize| format!("http://p{n}.example/");
+    let pages: Vec<Value> =
+        (0..60).map(|n| json!({"url": page(n), "text": format!("page {n} has words of its own")})).collect();
+    let mut cluster = Cluster::start_spread(&["record-0", "record-1"], 1, &[], &[]);
+    let front = cluster.coordinator("front");
+    front.push_all(&pages);
+    front.flush();
+    cluster.kill("record-1");
+    let again: Vec<Value> =
+        (0..60).map(|n| json!({"url": page(n), "text": format!("another text of page {n} comes")})).collect();
+    let answers = front.push(&again);
+    let (taken, refused): (Vec<usize>, Vec<usize>) =
+        (0..60).partition(|n| answers[*n]["outcome"].is_string());
+    assert!(taken.len() > 10 && refused.len() > 10, "{answers:?}");
+    assert!(refused.iter().all(|n| answers[*n]["error"]["code"] == "retry"), "{answers:?}");
+    for n in &taken {
+        assert!(front.status(&page(*n))["status"].is_string());
+    }
+    let away = front.query("/v1/status", &[("url", &page(refused[0]))]);
+    assert_eq!((away.status().as_u16(), away.headers().contains_key("retry-after")), (503, true));
+    cluster.start_node("record-1");
+    front.push_all(&again);
+    front.flush();
+    for n in 0..60 {
+        assert_eq!(front.status(&page(n))["status"], "unique");
+    }
+}
+
+#[test]
+fn a_cluster_to_try_is_started_broken_mended_and_ended() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("try");
+    let dir = dir.to_str().unwrap();
+    let start = |tier1: &str| {
+        let mut command = harness::doppel();
+        command.args([
+            "dev-cluster",
+            "--dir",
+            dir,
+            "--tier1",
+            tier1,
+            "--tier2",
+            "2",
+            "--coordinators",
+            "1",
+            "--json",
+        ]);
+        Trial(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    };
+    let ready = |trial: &mut Trial| -> Value {
+        let mut line = String::new();
+        BufReader::new(trial.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let mut running = start("2");
+    let processes = ready(&mut running);
+    let named = |role: &str, at: usize| processes[role][at]["name"].as_str().unwrap().to_owned();
+    assert_eq!((named("tier1", 1), named("tier2", 1)), ("record-2".to_owned(), "index-2".to_owned()));
+    let url = processes["coordinators"][0]["url"].as_str().unwrap();
+    let front = Server::at(url);
+    front.push_all(&[json!({"url": "http://a.example/", "text": "one page"})]);
+    front.flush();
+    let status = || front.ask("/v1/cluster", &[]);
+    let whole = wait_until("every node to be told what it has", PATIENCE, || {
+        let status = status();
+        (status["attention"] == json!([])).then_some(status)
+    });
+    assert_eq!((whole["nodes"].as_array().unwrap().len(), whole["ranges"].as_array().unwrap().len()), (4, 4));
+    assert!(whole["ranges"].as_array().unwrap().iter().all(|range| range["served"] == true), "{whole}");
+    assert_eq!(whole["nodes"][2]["lag"], 0, "{whole}");
+
+    // One is killed from outside, is missed, and comes back.
+    run_ok(["dev-cluster", "kill", "record-2", "--dir", dir]);
+    let broken = wait_until("the loss to be noticed", PATIENCE, || {
+        let status = status();
+        (status["attention"] != json!([])).then_some(status)
+    });
+    assert_eq!(
+        (&broken["nodes"][1]["answers"], &broken["ranges"][1]["served"]),
+        (&json!(false), &json!(false))
+    );
+    assert!(broken["attention"][0]["remedy"].as_str().unwrap().contains("--name record-2"), "{broken}");
+    let shown = run(["cluster", "status", "--server", url]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("record-2  1") && shown.contains("not served"), "{shown}");
+    let refused = run(["dev-cluster", "kill", "record-2", "--dir", dir]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("record-2 does not run"));
+    run_ok(["dev-cluster", "start", "record-2", "--dir", dir]);
+    wait_until("all to be well", PATIENCE, || (status()["attention"] == json!([])).then_some(()));
+    assert!(!start("2").0.wait().unwrap().success(), "another one on the same directory");
+    assert!(running.end());
+    assert!(reqwest::blocking::get(format!("{url}/healthz")).is_err(), "all have ended");
+
+    // The directory keeps the cluster.
+    assert!(!start("1").0.wait().unwrap().success(), "a cluster of other counts");
+    let mut running = start("2");
+    ready(&mut running);
+    assert_eq!(front.status("http://a.example/")["status"], "unique");
+    assert!(running.end());
+}
+
+/// A cluster to try. Ended when it is dropped.
+struct Trial(Child);
+
+impl Trial {
+    /// Ends it as Ctrl-C does. Whether it exited with 0.
+    fn end(&mut self) -> bool {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+        self.0.wait().unwrap().success()
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if self.0.try_wait().unwrap().is_none() {
+            self.end();
+        }
+    }
 }
 
 /// A consumer of the change feed.

@@ -25,7 +25,11 @@ const CRATES: [(&str, &str, &[&str]); 15] = [
     ("wire", "common/wire", &["model", "partitioning", "protocol", "http", "threads"]),
     ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "threads"]),
     ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol", "threads"]),
-    ("coordinator", "coordinator", &["model", "text", "crawls", "partitioning", "protocol", "http"]),
+    (
+        "coordinator",
+        "coordinator",
+        &["model", "text", "crawls", "partitioning", "protocol", "http", "threads"],
+    ),
     ("baseline", "eval/baseline", &[]),
     (
         "eval",

@@ -11,7 +11,7 @@ use clap::Args;
 use doppel_coordinator::app::{App, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
-use doppel_protocol::{MappingApi, Tier1Api, Tier2Api};
+use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
 use doppel_wire::spread::SpreadTier1;
 use doppel_wire::tier1::{Collection, RemoteTier1};
 use doppel_wire::tier2::RemoteTier2;
@@ -45,7 +45,7 @@ pub(crate) struct Coordinator {
     /// reaches it may write.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
-    /// A file that names markets (docs/WINNERS.md). Its rules count at the node of tier 1 alone.
+    /// A file that names markets (docs/WINNERS.md). Its rules are not used: `doppel init --winners` fixes those.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
     /// Detect the language of a page whose record gives none.
@@ -89,10 +89,12 @@ impl Coordinator {
         let tier1 = SpreadTier1::new(nodes.collect(), owners);
         let router = cluster.tier1_peer(&runtime, &own, cluster.router())?;
         let tier2 = Arc::new(RemoteTier2::new(router));
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, RemoteTier2::clone(&tier2))?);
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
             mapping: Some(tier2 as Arc<dyn MappingApi>),
+            cluster: Some(nodes as Arc<dyn ClusterApi>),
             policy: collection.policy,
             winners: collection.winners,
             markets,

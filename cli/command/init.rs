@@ -55,7 +55,16 @@ fn node(text: &str) -> Result<Node, String> {
 }
 
 impl Init {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// The cluster of these nodes, with defaults in all else.
+    pub(crate) fn of(file: PathBuf, tier1: Vec<Node>, tier2: Vec<Node>) -> Self {
+        Self { file, tier1, tier2, tau: None, shards: None, ranges: None, winners: None }
+    }
+
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// When one is there already or cannot be written, or the nodes do not go together.
+    pub(crate) fn create(self) -> anyhow::Result<(PathBuf, Written)> {
         let Self { file, tier1, tier2, tau, shards, ranges, winners } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
         let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
@@ -94,6 +103,11 @@ impl Init {
             ),
             _ => anyhow::Error::new(error).context(format!("cannot write {}", file.display())),
         })?;
+        Ok((file, written))
+    }
+
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let (file, written) = self.create()?;
         let file = file.display();
         println!("wrote {file} and its secret; copy both to every machine of the cluster, then start there:");
         for node in &written.tier1 {

@@ -3,12 +3,14 @@
 mod backup;
 mod changes;
 mod check;
+mod cluster;
 mod coordinator;
 mod dedup;
+mod dev_cluster;
 mod explain;
 mod export;
 mod group;
-mod init;
+pub(crate) mod init;
 mod load;
 mod plan;
 mod rebalance;
@@ -45,6 +47,8 @@ pub(crate) enum Command {
     Tier1(tier1::Tier1),
     Tier2(tier2::Tier2),
     Coordinator(coordinator::Coordinator),
+    Cluster(cluster::Cluster),
+    DevCluster(dev_cluster::DevCluster),
     Load(load::Load),
     Dedup(dedup::Dedup),
     Status(status::Status),
@@ -73,6 +77,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Tier1(tier1) => tier1.run(),
         Command::Tier2(tier2) => tier2.run(),
         Command::Coordinator(coordinator) => coordinator.run(),
+        Command::Cluster(cluster) => cluster.run(),
+        Command::DevCluster(cluster) => cluster.run(),
         Command::Load(load) => load.run(),
         Command::Dedup(dedup) => dedup.run(),
         Command::Status(status) => status.run(),

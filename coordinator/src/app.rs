@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{MappingApi, Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ClusterApi, MappingApi, Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -38,6 +38,8 @@ pub struct Services {
     pub tier2: Arc<dyn Tier2Api>,
     /// The index's mapping, if there is one that can be changed.
     pub mapping: Option<Arc<dyn MappingApi>>,
+    /// The cluster; none for a single process.
+    pub cluster: Option<Arc<dyn ClusterApi>>,
     /// F, as in the collection's manifest.
     pub policy: Policy,
     /// By which rules winners are elected, as in the collection's manifest.
@@ -66,6 +68,7 @@ struct Inner {
     tier1: Arc<dyn Tier1Api>,
     tier2: Arc<dyn Tier2Api>,
     mapping: Option<Arc<dyn MappingApi>>,
+    cluster: Option<Arc<dyn ClusterApi>>,
     policy: Policy,
     winners: WinnerOrder,
     markets: Markets,
@@ -109,6 +112,7 @@ impl App {
             tier1,
             tier2,
             mapping,
+            cluster,
             policy,
             winners,
             markets,
@@ -125,6 +129,7 @@ impl App {
             tier1,
             tier2,
             mapping,
+            cluster,
             policy,
             winners,
             markets,
@@ -230,6 +235,10 @@ impl App {
 
     pub(crate) fn markets(&self) -> &Markets {
         &self.0.markets
+    }
+
+    pub(crate) fn cluster(&self) -> Option<&dyn ClusterApi> {
+        self.0.cluster.as_deref()
     }
 
     pub(crate) fn shard_map(&self) -> &ShardMap {

@@ -16,6 +16,7 @@ use doppel_model::Timestamp;
 use doppel_protocol::page::{ItemError, LINE_BYTES_MAX, PageBody, PageItem};
 use doppel_protocol::{Body, Submission};
 use doppel_text::{Extracted, Extractor};
+use doppel_threads::{GiveWay, give_way};
 
 /// Jobs waiting for a thread: some chunks of a request, so that extraction goes on while a chunk is being stored.
 const QUEUE: usize = 1_024;
@@ -195,6 +196,7 @@ impl Batch {
 }
 
 fn work(queue: &Receiver<Job>, new: fn() -> Extractor) {
+    give_way(GiveWay::ToAnswers);
     let mut extractor = new();
     for Job { sources, now, position, answers } in queue {
         std::thread::yield_now();

@@ -20,6 +20,7 @@ mod backup;
 mod body;
 mod calls;
 mod changes;
+mod cluster;
 mod explain;
 pub mod export;
 mod extract;

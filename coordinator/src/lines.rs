@@ -2,8 +2,10 @@
 //!
 //! Invariants: chunks reach tier 1 in the order of their lines, each in one call; while one is being
 //! made durable the next is being extracted; every line that is not blank has exactly one answer. Once
-//! a chunk is refused no later line is recorded, so what a caller sends again keeps its order.
+//! a chunk is refused no later line is recorded, and once a line is refused no later one of the same page is, so
+//! what a caller sends again keeps its order.
 
+use std::collections::HashMap;
 use std::iter::Peekable;
 
 use axum::body::Bytes;
@@ -44,10 +46,11 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
         };
         app.ingest().start_keyed(lines.into_iter().map(keyed).collect(), app.now())
     };
+    let mut refused = HashMap::new();
     let mut next = chunk(&mut rest, limits.chunk_lines).map(start);
     while let Some(batch) = next {
         next = chunk(&mut rest, limits.chunk_lines).map(start);
-        let Err(problem) = record(app, batch.wait(), &mut answers)? else { continue };
+        let Err(problem) = record(app, batch.wait(), &mut refused, &mut answers)? else { continue };
         if !answers.any_taken() {
             return Err(problem);
         }
@@ -64,6 +67,7 @@ pub(crate) fn take(app: &App, body: &Bytes) -> Result<Bytes, Problem> {
 fn record(
     app: &App,
     extracted: Vec<(Line, Ingested)>,
+    refused_pages: &mut HashMap<String, Problem>,
     answers: &mut Answers<'_>,
 ) -> Result<Result<(), Problem>, Problem> {
     let mut submissions = Vec::with_capacity(extracted.len());
@@ -72,7 +76,9 @@ fn record(
         let page = match one {
             Ok(submission) => {
                 let url = submission.url.to_string();
-                submissions.push((line.number, submission));
+                if !refused_pages.contains_key(&url) {
+                    submissions.push((line.number, submission));
+                }
                 Ok(url)
             }
             Err(error) => Err(not_taken(line.number, line.url(), &error)),
@@ -97,7 +103,15 @@ fn record(
         match (page, outcome) {
             (Err(not_taken), _) => answers.not_taken(not_taken),
             (Ok(url), Some((_, Ok(outcome)))) => answers.taken(url, outcome),
-            (Ok(url), Some((_, Err(refused)))) => answers.retry(line, Some(url), &refused.into()),
+            (Ok(url), Some((_, Err(refused)))) => {
+                let problem = Problem::from(refused);
+                answers.retry(line, Some(url.clone()), &problem);
+                refused_pages.insert(url, problem);
+            }
+            (Ok(url), None) if refused_pages.contains_key(&url) => {
+                let problem = &refused_pages[&url];
+                answers.retry(line, Some(url), problem);
+            }
             (Ok(url), None) => {
                 tracing::error!(line, url, "a line that was recorded has no outcome");
                 return Err(Problem::internal());

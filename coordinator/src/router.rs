@@ -13,8 +13,8 @@ use crate::front::Front;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
-    backup, changes, explain, groups, load, mapping, middleware, operations, pages, repair, repairs, reports,
-    sample, status, winners,
+    backup, changes, cluster, explain, groups, load, mapping, middleware, operations, pages, repair, repairs,
+    reports, sample, status, winners,
 };
 
 /// The public contract.
@@ -54,6 +54,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(repairs::list))
         .routes(routes!(repairs::get))
         .routes(routes!(load::load_balance))
+        .routes(routes!(cluster::cluster))
         .routes(routes!(mapping::what_if))
         .routes(routes!(sample::sample))
         .routes(routes!(reports::quality))

@@ -70,10 +70,11 @@ fn log_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}.log", std::process::id()))
 }
 
-/// A running `doppel serve`. Killed when it is dropped.
+/// A running `doppel serve` or coordinator. Killed when it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    child: Child,
+    /// None where another process has started it.
+    child: Option<Child>,
     /// The base URL, such as `http://127.0.0.1:41234`.
     pub url: String,
     log: PathBuf,
@@ -101,7 +102,7 @@ impl Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let http = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
-        let mut server = Self { child, url: String::new(), log, http };
+        let mut server = Self { child: Some(child), url: String::new(), log, http };
         match line.split_whitespace().find(|word| word.starts_with("http://")) {
             Some(url) => url.clone_into(&mut server.url),
             None => panic!("doppel serve gave no address but {line:?}; its log:\n{}", server.log()),
@@ -112,6 +113,12 @@ impl Server {
         server
     }
 
+    /// One that another process has started.
+    pub fn at(url: &str) -> Self {
+        let http = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
+        Self { child: None, url: url.to_owned(), log: log_file("none"), http }
+    }
+
     /// What the server has written to stderr.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
@@ -119,8 +126,9 @@ impl Server {
 
     /// Kills the process immediately, as `kill -9` does.
     pub fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        let child = self.child.as_mut().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     /// Sends SIGTERM and waits. Returns whether the process exited with 0.
@@ -131,19 +139,21 @@ impl Server {
 
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
+        let id = self.child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
     /// Waits until the process exits. Returns whether it exited with 0.
     pub fn wait(&mut self) -> bool {
-        let status = wait_until("the server to end", PATIENCE, || self.child.try_wait().unwrap());
+        let status =
+            wait_until("the server to end", PATIENCE, || self.child.as_mut().unwrap().try_wait().unwrap());
         status.success()
     }
 
     /// The peak memory of the process in bytes; `None` if the system does not provide it.
     pub fn peak_memory(&self) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let id = self.child.as_ref()?.id();
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(peak.trim().strip_suffix(" kB")?.parse::<u64>().unwrap() << 10)
     }
@@ -198,7 +208,7 @@ impl Server {
         let mut left = pages.to_vec();
         while !left.is_empty() {
             let answers = self.push(&left);
-            let refused = |answer: &Value| answer["retry"] == true;
+            let refused = |answer: &Value| answer["error"]["code"] == "retry";
             left = left.into_iter().zip(answers).filter(|(_, a)| refused(a)).map(|(page, _)| page).collect();
         }
     }
@@ -239,8 +249,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
         if thread::panicking() {
             let log = self.log();
             let lines: Vec<&str> = log.lines().collect();

@@ -18,6 +18,9 @@ use crate::txn::Row;
 /// Messages of a post at most.
 pub(crate) const POST_MESSAGES: usize = 256;
 
+/// Bytes of messages past which a post to another process ends early. One message is always posted, however long it is.
+const POST_BYTES: usize = 32 << 20;
+
 /// Bytes of rows past which an answer ends early. One row is always given, however long it is.
 pub(crate) const READ_BYTES: usize = 4 << 20;
 
@@ -30,9 +33,17 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// For another process.
+    /// For another process: the first messages, as many as go together. The others go with the next post.
     pub(crate) fn encoded(&self) -> Result<EncodedPost, PeerError> {
-        let messages = self.messages.iter().map(encode).collect::<Result<_, _>>()?;
+        let (mut messages, mut bytes) = (Vec::with_capacity(self.messages.len()), 0);
+        for message in &self.messages {
+            let message: Vec<u8> = encode(message)?;
+            bytes += message.len();
+            messages.push(message);
+            if bytes >= POST_BYTES {
+                break;
+            }
+        }
         Ok(EncodedPost { from: self.from, to: self.to, messages })
     }
 

@@ -15,6 +15,8 @@ use doppel_protocol::{
     StoredSignatures, Tier2Api,
 };
 
+use doppel_threads::{GiveWay, give_way};
+
 use crate::config::Config;
 use crate::error::Error;
 use crate::node::{LocalNode, NodeConfig};
@@ -135,7 +137,7 @@ impl Tier2 {
             let router = Arc::clone(&router);
             // Without this thread nothing is ever decided; a restart makes the index anew.
             doppel_threads::spawn_vital("tier2".to_owned(), move || {
-                doppel_threads::give_way();
+                give_way(GiveWay::ToAnswers);
                 router::work(&router, &received);
             })
         };
@@ -194,7 +196,14 @@ impl Drop for Tier2 {
 
 impl IndexOrders for Tier2 {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
-        let Some(orders) = self.router.accept(orders)? else { return Ok(()) };
+        let announces = orders.commands.is_empty();
+        let Some(orders) = self.router.accept(orders)? else {
+            if announces {
+                // It fails when the index is stopping.
+                let _ = self.messages.send(Message::Announced);
+            }
+            return Ok(());
+        };
         match self.messages.send(Message::Orders(orders)) {
             // The channel gives back what it could not send.
             Err(mpsc::SendError(Message::Orders(orders))) => {

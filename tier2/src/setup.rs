@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use doppel_model::{Incarnation, NodeId};
+use doppel_threads::{GiveWay, give_way};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -36,7 +37,7 @@ pub(crate) fn pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, Err
     }
     let name = |i| format!("tier2-compare-{i}");
     let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name);
-    let pool = builder.start_handler(|_| doppel_threads::give_way()).build();
+    let pool = builder.start_handler(|_| give_way(GiveWay::ToAnswers)).build();
     pool.map(|pool| Some(Arc::new(pool))).map_err(|e| Error::Threads(e.to_string()))
 }
 

@@ -10,6 +10,7 @@ mod backup;
 mod call_limits;
 #[cfg(feature = "client")]
 pub mod client;
+mod cluster;
 mod content_source;
 mod group_view;
 mod index;
@@ -35,6 +36,7 @@ mod winner_order;
 pub mod words;
 
 pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
+pub use cluster::ClusterApi;
 pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
     SignatureSource, SourceError,

@@ -17,19 +17,24 @@ pub fn spawn_vital(name: String, work: impl FnOnce() + Send + 'static) -> io::Re
     })
 }
 
-/// The niceness of a thread that gives way. With it a thread has about a tenth of the weight of one with none.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
+/// For whom a thread gives way where all processors are busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GiveWay {
+    /// Those that answer questions come first; it gets about half of the time that one of them gets.
+    ToAnswers = 3,
+    /// All others come first; it gets about a tenth. For work that nobody waits for from one millisecond to the next.
+    ToAll = 10,
+}
 
-/// Has the calling thread give way to those of the usual priority: where all processors are busy, it gets about a tenth
-/// of the time that one of them gets. For work that nobody waits for from one millisecond to the next. Does nothing but on
-/// Linux, where alone a thread has a niceness of its own.
-pub fn give_way() {
+/// Has the calling thread give way from now on. Does nothing but on Linux, where alone a thread has a niceness of its own.
+pub fn give_way(way: GiveWay) {
     #[cfg(target_os = "linux")]
     // Without a process it is the calling thread: setpriority(2), "C library/kernel differences".
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+    if let Err(error) = rustix::process::setpriority_process(None, way as i32) {
         tracing::debug!(%error, "a thread keeps its priority");
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = way;
 }
 
 #[cfg(test)]
@@ -39,12 +44,14 @@ mod tests {
     fn a_thread_gives_way_alone() {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let own = niceness();
-        let other = std::thread::spawn(move || {
-            super::give_way();
-            niceness()
-        });
-        // One that was started with more keeps it.
-        assert_eq!(other.join().unwrap(), own.max(super::NICENESS));
+        for way in [super::GiveWay::ToAnswers, super::GiveWay::ToAll] {
+            let other = std::thread::spawn(move || {
+                super::give_way(way);
+                niceness()
+            });
+            // One that was started with more keeps it.
+            assert_eq!(other.join().unwrap(), own.max(way as i32));
+        }
         assert_eq!(niceness(), own);
     }
 }

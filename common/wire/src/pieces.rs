@@ -48,14 +48,23 @@ fn bytes(submission: &Submission) -> usize {
     url(&submission.url) + submission.canonical.as_ref().map_or(0, url) + body
 }
 
+/// Why there is no answer.
+pub(crate) trait NoAnswer {
+    /// Whether it is too large for one call.
+    fn is_too_large(&self) -> bool;
+}
+
+impl NoAnswer for WireError {
+    fn is_too_large(&self) -> bool {
+        self.is_answer_too_large()
+    }
+}
+
 /// Asks for fewer where the answer with all is too large for one call.
-pub(crate) fn fewer<T>(
-    mut limit: usize,
-    ask: impl Fn(usize) -> Result<T, WireError>,
-) -> Result<T, WireError> {
+pub(crate) fn fewer<T, E: NoAnswer>(mut limit: usize, ask: impl Fn(usize) -> Result<T, E>) -> Result<T, E> {
     loop {
         match ask(limit) {
-            Err(error) if error.is_answer_too_large() && limit > 1 => limit /= 2,
+            Err(error) if error.is_too_large() && limit > 1 => limit /= 2,
             answer => return answer,
         }
     }

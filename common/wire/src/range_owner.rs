@@ -2,9 +2,9 @@
 //!
 //! [`RemoteRanges`] is the asking side, [`serve`] the other. A call that fails on its way is [`PeerError::Unreachable`].
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use doppel_model::{GroupId, PageId, RangeId};
 use doppel_protocol::range_owner::{
@@ -18,7 +18,7 @@ use doppel_protocol::{
 use crate::call::{Call, calls, with};
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
-use crate::pieces::{SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, fewer, fitting, in_pieces};
+use crate::pieces::{NoAnswer, SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, fewer, fitting, in_pieces};
 
 /// Calls at once, of each kind: reads, posts, which wait until they are applied, and others.
 const CALLS: usize = 64;
@@ -50,6 +50,18 @@ const PAGES_BYTES_MAX: usize = 512 << 20;
 /// The URLs of a group, in bytes.
 const GROUP_BYTES_MAX: usize = 128 << 20;
 
+/// The time of a read of rows, and of a question that waits for nothing.
+const READ: Duration = Duration::from_secs(15);
+const SHORT: Duration = Duration::from_secs(5);
+
+/// The time in which messages are held back for a backup.
+const HOLD: Duration = Duration::from_secs(30);
+
+/// A node that has not answered in time, or could not be reached, is not asked again for so long: whoever waits for it
+/// would only wait longer.
+const LATE: Duration = Duration::from_secs(5);
+const UNREACHABLE: Duration = Duration::from_millis(500);
+
 /// The time of a call that waits for the store.
 const STORE: Duration = Duration::from_secs(130);
 
@@ -62,14 +74,14 @@ calls! {
     Post = "range-owner/post": EncodedPost => Answer<Receipt>
         { REQUEST_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(40) };
     Rows = "range-owner/rows": (RangeId, Vec<Vec<u8>>) => Answer<Vec<Option<Vec<u8>>>>
-        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX };
+        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
     Scan = "range-owner/scan": (RangeId, Vec<u8>, Vec<u8>, u64) => Answer<Vec<Row>>
-        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX };
+        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
     State = "range-owner/state": RangeId => Answer<RangeState>
-        { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX };
+        { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = SHORT };
     Report = "range-owner/report": (RangeId, Duration) => Answer<RangeReport>
         { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(50) };
-    Hurry = "range-owner/hurry": (RangeId, bool) => Answer<()>;
+    Hurry = "range-owner/hurry": (RangeId, bool) => Answer<()> { DEADLINE: Duration = SHORT };
     Submit = "range-owner/submit": (RangeId, Vec<Submission>) => Answer<Vec<Outcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = STORE };
     Purge = "range-owner/purge": (RangeId, Vec<PageId>) => Answer<()>
@@ -86,12 +98,12 @@ calls! {
     Follow = "range-owner/follow": (RangeId, BackupId) => Answer<()>
         { DEADLINE: Duration = STORE };
     Hold = "range-owner/hold": (RangeId, BackupId) => Answer<()>
-        { DEADLINE: Duration = STORE };
+        { DEADLINE: Duration = HOLD };
     /// One that is carried out again when messages go again would take too much into the backup.
     Cut = "range-owner/cut": (RangeId, BackupId) => Answer<()>
-        { DEADLINE: Duration = STORE, REPEATABLE: bool = false };
+        { DEADLINE: Duration = HOLD, REPEATABLE: bool = false };
     Release = "range-owner/release": (RangeId, BackupId) => Answer<bool>
-        { DEADLINE: Duration = STORE };
+        { DEADLINE: Duration = HOLD };
     Kept = "range-owner/kept": (RangeId, BackupId, u64) => Answer<Vec<u8>>
         { ANSWER_BYTES_MAX: usize = 2 * BACKUP_PIECE_BYTES };
     Forget = "range-owner/forget": (RangeId, BackupId) => Answer<()>;
@@ -99,21 +111,65 @@ calls! {
 
 /// The ranges of a node in another process.
 #[derive(Debug, Clone)]
-pub struct RemoteRanges(Peer);
+pub struct RemoteRanges {
+    peer: Peer,
+    /// Until when it is not asked, and why.
+    away: Arc<Mutex<Option<(Instant, String)>>>,
+}
 
 impl RemoteRanges {
     /// Those of the node that answers there.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
-        Self(peer)
+        Self { peer, away: Arc::default() }
+    }
+
+    /// Calls, unless the node was away a moment ago.
+    fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, Unanswered> {
+        let lock = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((until, why)) = &*lock()
+            && Instant::now() < *until
+        {
+            return Err(Unanswered::Away(why.clone()));
+        }
+        let answer = self.peer.call::<C>(request);
+        let pause = match &answer {
+            Err(WireError::Late { .. }) => Some(LATE),
+            Err(WireError::Unreachable { .. }) => Some(UNREACHABLE),
+            _ => None,
+        };
+        *lock() =
+            pause.zip(answer.as_ref().err()).map(|(pause, why)| (Instant::now() + pause, why.to_string()));
+        answer.map_err(Unanswered::Wire)
     }
 
     fn ask<C: Call<Answer = Answer<T>>, T>(&self, range: RangeId, request: &C::Request) -> Answer<T> {
-        told(range, self.0.call::<C>(request))
+        told(range, self.call::<C>(request))
     }
 }
 
-fn told<T>(range: RangeId, answer: Result<Answer<T>, WireError>) -> Answer<T> {
+/// Why there is no answer.
+enum Unanswered {
+    Wire(WireError),
+    Away(String),
+}
+
+impl NoAnswer for Unanswered {
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Wire(error) if error.is_answer_too_large())
+    }
+}
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Wire(error) => error.fmt(f),
+            Self::Away(why) => f.write_str(why),
+        }
+    }
+}
+
+fn told<T>(range: RangeId, answer: Result<Answer<T>, Unanswered>) -> Answer<T> {
     answer.unwrap_or_else(|error| Err(PeerError::unreachable(range, error.to_string())))
 }
 
@@ -121,14 +177,15 @@ impl RangeOwner for RemoteRanges {
     /// `done` is called on an async thread, so it does not block. It is dropped if the process ends before.
     fn post(&self, post: EncodedPost, done: PostDone) {
         let range = post.to;
-        self.0.begin_call::<Post>(&post, move |answer| done(told(range, answer)));
+        self.peer
+            .begin_call::<Post>(&post, move |answer| done(told(range, answer.map_err(Unanswered::Wire))));
     }
 
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Answer<Vec<Option<Vec<u8>>>> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let ask = |count| self.0.call::<Rows>(&(range, keys[..count].to_vec()));
+        let ask = |count| self.call::<Rows>(&(range, keys[..count].to_vec()));
         let rows = told(range, fewer(keys.len().min(KEYS_MAX), ask))?;
         if rows.is_empty() || rows.len() > keys.len() {
             let why = format!("{} rows for {} keys", rows.len(), keys.len());
@@ -138,7 +195,7 @@ impl RangeOwner for RemoteRanges {
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Answer<Vec<Row>> {
-        let ask = |limit| self.0.call::<Scan>(&(range, from.to_vec(), to.to_vec(), limit as u64));
+        let ask = |limit| self.call::<Scan>(&(range, from.to_vec(), to.to_vec(), limit as u64));
         told(range, fewer(limit, ask))
     }
 
@@ -164,7 +221,8 @@ impl RangeOwner for RemoteRanges {
 
     /// A call that fails on its way is [`PeerError::Refused`]: which range has the group is not known here.
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Answer<Option<RepairReport>> {
-        self.0.call::<Repair>(&(group, dry_run, by.to_owned())).map_err(Tier1Error::from)?
+        let answer = self.call::<Repair>(&(group, dry_run, by.to_owned()));
+        answer.map_err(|error| Tier1Error::Unavailable(error.to_string()))?
     }
 
     fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Answer<()> {
@@ -185,8 +243,8 @@ impl RangeOwner for RemoteRanges {
 
     /// None, too, when there are more pages than one answer has room for.
     fn changed_since(&self, range: RangeId, since: LogPosition) -> Answer<Option<Vec<PageId>>> {
-        match self.0.call::<ChangedSince>(&(range, since)) {
-            Err(error) if error.is_answer_too_large() => Ok(None),
+        match self.call::<ChangedSince>(&(range, since)) {
+            Err(error) if error.is_too_large() => Ok(None),
             answer => told(range, answer),
         }
     }

@@ -81,6 +81,7 @@ impl Door {
             tier1: Arc::clone(&tiers) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
             mapping: has_mapping.then(|| Arc::clone(&tiers) as Arc<dyn MappingApi>),
+            cluster: None,
             policy: Policy::default(),
             winners,
             markets,

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::position::Applied;
 use super::{Inner, failed_before, id_of, is_signature, lock};
+use doppel_threads::{GiveWay, give_way};
+
 use crate::log::{Log as _, LogId};
 use crate::signatures::{Closed, Replaced, Used};
 use crate::store::{StoreError, Write};
@@ -144,6 +146,7 @@ impl Drop for Mover {
 }
 
 fn run(inner: &Inner, signal: &Signal) {
+    give_way(GiveWay::ToAnswers);
     let (mut learned, mut last_moved) = (None, Instant::now());
     loop {
         // Whoever only reads has nothing to share, and the index reads the same files at a start.

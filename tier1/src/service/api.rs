@@ -204,7 +204,7 @@ impl Tier1Api for Tier1 {
     }
 
     fn writable(&self) -> Result<(), Tier1Error> {
-        self.map.ranges().try_for_each(|range| self.at(range).state(range)?.refused.map_or(Ok(()), Err))
+        self.check()
     }
 
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, Tier1Error> {

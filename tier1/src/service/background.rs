@@ -52,6 +52,8 @@ pub(super) struct Background {
     throttle: Throttle,
     /// Index of the last order that it has.
     accepted: u64,
+    /// Tier 2 has not taken the last orders, and that was said.
+    is_refused: bool,
     /// Orders were dropped: the next start finds what they were for.
     dropped: bool,
     verify: Vec<Job>,
@@ -76,6 +78,7 @@ impl Background {
             orders: Vec::new(),
             throttle: Throttle::default(),
             accepted: first_order(owner.epoch) - 1,
+            is_refused: false,
             dropped: false,
             verify: Vec::new(),
             ranges,
@@ -154,13 +157,18 @@ impl Background {
             let count = commands.len() as u64;
             let orders = Orders { range: self.range, epoch: self.epoch, first: self.accepted + 1, commands };
             match self.tier2.submit(orders) {
-                Ok(()) => self.accepted += count,
+                Ok(()) => {
+                    self.accepted += count;
+                    self.is_refused = false;
+                }
                 // The next start finds all of it, and so did the owner that took over.
                 Err(RefusedOrders {
                     error: IndexError::Stopping | IndexError::StaleEpoch { .. }, ..
                 }) => self.dropped = true,
                 Err(RefusedOrders { orders, error }) => {
-                    tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept");
+                    if !std::mem::replace(&mut self.is_refused, true) {
+                        tracing::warn!(%error, orders = count, "tier 2 takes no orders; they are kept");
+                    }
                     self.orders = orders.commands;
                 }
             }

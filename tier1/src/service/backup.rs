@@ -37,6 +37,8 @@ struct Held<'s>(Vec<&'s RangeSource>);
 impl Held<'_> {
     /// Lets messages go. Whether none went meanwhile.
     fn release(mut self) -> Result<bool, Tier1Error> {
+        // Those of this process do not wait for others.
+        self.0.sort_by_key(|source| matches!(source, RangeSource::Here(_)));
         let mut all = true;
         while let Some(source) = self.0.pop() {
             all &= source.release()?;

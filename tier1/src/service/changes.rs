@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam::channel::Sender;
-use doppel_protocol::BackupError;
+use doppel_protocol::range_owner::PeerError;
+use doppel_protocol::{BackupError, Tier1Error};
 
 use crate::backup::{Kind, Writer, entry};
 use crate::peers::READ_BYTES;
@@ -92,12 +93,16 @@ impl Changes {
 
     /// Whether all of them were kept so far.
     pub(super) fn check(&self, dir: &Path) -> Result<(), BackupError> {
-        let mut kept = self.lock();
+        let kept = self.lock();
         if kept.bytes > CHANGES_BYTES_MAX {
             return Err(BackupError::TooMuch(CHANGES_BYTES_MAX));
         }
-        match kept.failed.take() {
-            Some(source) => Err(BackupError::Spill { dir: dir.to_owned(), source }),
+        // It stays: whoever asks again is told again.
+        match &kept.failed {
+            Some(error) => {
+                let source = io::Error::new(error.kind(), error.to_string());
+                Err(BackupError::Spill { dir: dir.to_owned(), source })
+            }
             None => Ok(()),
         }
     }
@@ -131,7 +136,10 @@ pub(super) fn copy_changes<W: io::Write>(
     let mut bytes = 0;
     while bytes < READ_BYTES {
         let read = entry::read(changes, usize::MAX);
-        let read = read.map_err(|source| BackupError::Spill { dir: dir.to_owned(), source })?;
+        let read = read.map_err(|source| match source.get_ref().and_then(|cause| cause.downcast_ref()) {
+            Some(away) => Tier1Error::from(PeerError::clone(away)).into(),
+            None => BackupError::Spill { dir: dir.to_owned(), source },
+        })?;
         let Some((key, value)) = read else { return Ok(false) };
         bytes += key.len() + value.as_ref().map_or(0, Vec::len);
         writer.entry(Kind::Changes, &key, value.as_deref())?;

@@ -55,10 +55,11 @@ impl Tier1 {
     /// How far the feed of every shard goes. What other processes have said is at most so old.
     fn feed_extents(&self, age: Duration) -> Result<Feeds, Tier1Error> {
         let mut collection = self.collection;
+        let fresh = Instant::now().checked_sub(age);
         if self.owners.len() < self.map.count() {
-            // Meanwhile others wait for the answers, and do not ask for the same.
+            // Those that wait here meanwhile do not ask for the same again.
             let mut others = self.other_feeds.lock().unwrap_or_else(PoisonError::into_inner);
-            if others.asked.is_none_or(|asked| asked.elapsed() >= age) {
+            if others.asked.zip(fresh).is_none_or(|(asked, fresh)| asked < fresh) {
                 let began = Instant::now();
                 let mut collections = Vec::with_capacity(self.map.count());
                 for range in self.map.ranges() {
@@ -99,7 +100,11 @@ impl Tier1 {
         };
         let deadline = Instant::now() + wait;
         loop {
-            let Feeds { collection, extents } = self.feed_extents(OTHERS)?;
+            let now = self.feed_extents(OTHERS)?;
+            if now.collection != collection {
+                return Err(Tier1Error::CursorGone);
+            }
+            let extents = now.extents;
             let changes = self.collect(&mut positions, &extents, limit)?;
             if !changes.is_empty() || Instant::now() >= deadline {
                 let at_end =

@@ -32,11 +32,16 @@ impl Tier1 {
     /// so a damaged signature can be replaced.
     pub(crate) fn hints(&self, submissions: &[Submission]) -> Vec<Option<Hint>> {
         let mut hints = Vec::with_capacity(submissions.len());
+        let mut is_away = false;
         for submissions in submissions.chunks(TOGETHER) {
             let mut of_these = vec![None; submissions.len()];
-            let made = self.make_hints(submissions, &mut |at, hint| of_these[at] = Some(hint));
-            if let Err(refused) = made {
-                tracing::warn!(%refused, "updates are not confirmed");
+            // A node that is away would be waited for again with each piece.
+            if !is_away {
+                let made = self.make_hints(submissions, &mut |at, hint| of_these[at] = Some(hint));
+                if let Err(refused) = made {
+                    tracing::warn!(%refused, "updates are not confirmed");
+                    is_away = matches!(refused, Tier1Error::Unavailable(_));
+                }
             }
             hints.append(&mut of_these);
         }

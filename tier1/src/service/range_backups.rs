@@ -2,6 +2,7 @@
 //! nothing up meanwhile.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -77,6 +78,9 @@ impl RangeBackups {
     /// Forgets what is not asked for any more.
     pub(super) fn tend(&self) {
         let all: Vec<Arc<RangeBackup>> = self.lock().values().cloned().collect();
+        if all.is_empty() {
+            return;
+        }
         for backup in all {
             if backup.state().held.is_some_and(|since| since.elapsed() >= HELD) {
                 tracing::warn!(range = %backup.following.owner.id, "a backup has held messages back for too long");
@@ -94,21 +98,31 @@ impl Tier1 {
     pub(super) fn follow_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
         let following = Following::begin(self.own(range)?, &self.dir).map_err(refused)?;
         let state = Mutex::new(State { held: None, used: Instant::now() });
-        let earlier =
-            self.range_backups.lock().insert((range, backup), Arc::new(RangeBackup { following, state }));
-        drop(earlier);
+        // A call that is made again finds the first one, which goes on.
+        let unused = {
+            let mut backups = self.range_backups.lock();
+            let new = Arc::new(RangeBackup { following, state });
+            match backups.entry((range, backup)) {
+                Entry::Occupied(_) => Some(new),
+                Entry::Vacant(place) => {
+                    place.insert(new);
+                    None
+                }
+            }
+        };
+        drop(unused);
         Ok(())
     }
 
     pub(super) fn hold_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
         let found = self.range_backups.get(range, backup)?;
         let is_repeated = found.state().held.replace(Instant::now()).is_some();
-        found.following.hold()?;
+        let held = found.following.hold();
         // A call that is made again waits as the first one does, and holds nothing twice.
         if is_repeated {
             found.following.release();
         }
-        Ok(())
+        Ok(held?)
     }
 
     pub(super) fn cut_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use doppel_snapshot::{LOOK, is_due};
+use doppel_threads::{GiveWay, give_way};
 
 use super::Tier1;
 use super::owner::Owner;
@@ -21,6 +22,7 @@ impl Tier1 {
     /// Fills the table of a range, and writes it to disk when that is due, until the service stops.
     pub(super) fn tend_statuses(&self, owner: &Owner) {
         let Some(statuses) = &self.statuses else { return };
+        give_way(GiveWay::ToAll);
         let fill = statuses.fill(owner.id);
         if !self.fill_statuses(owner, fill) {
             return;

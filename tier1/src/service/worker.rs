@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError};
 use doppel_protocol::{Backlog, Tier1Error};
+use doppel_threads::{GiveWay, give_way};
 
 use super::Tier1;
 use super::job::{Job, Verify};
@@ -56,7 +57,7 @@ enum Go {
 }
 
 pub(super) fn run(tier1: &Tier1, owner: &Owner, jobs: &Receiver<Job>) {
-    doppel_threads::give_way();
+    give_way(GiveWay::ToAll);
     // Where the totals say that nothing is owed, the rows need not be gone through for it.
     let Backlog { pending, deferred_searches, dirty_groups, uncovered_groups, unverified, .. } =
         owner.totals().1;
@@ -168,7 +169,6 @@ impl Worker<'_> {
                 }
             }
             Job::Sweep => {
-                self.tier1.range_backups.tend();
                 match self.sweep.piece(self.tier1, &*self.owner.store) {
                     Ok(commands) if commands.is_empty() => {}
                     Ok(commands) => self.tell(Task::Commands(commands)),
@@ -223,6 +223,10 @@ impl Worker<'_> {
             self.failed.insert(job);
         } else {
             self.incomplete = true;
+        }
+        // A node that is away comes back; damage stays.
+        if matches!(refused, Tier1Error::Unavailable(_)) {
+            self.pause = RETRY;
         }
         self.retry_at.get_or_insert_with(|| Instant::now() + self.pause);
         self.owner.stuck.failed(refused);

@@ -15,6 +15,8 @@ use crossbeam::channel::{Receiver, Sender};
 use doppel_protocol::range_owner::PostDone;
 use doppel_protocol::{IndexOrders, Tier1Error};
 
+use doppel_threads::{GiveWay, give_way};
+
 use super::Tier1;
 use super::background::{Background, SWEEP_PAUSE};
 use super::changes::Backups;
@@ -72,6 +74,7 @@ pub(super) fn run(
     tasks: &Receiver<Task>,
     sender: Sender<Post>,
 ) {
+    give_way(GiveWay::ToAnswers);
     let background = Background::new(Arc::clone(tier2), owner, tier1.map.count());
     let mut writer = Writer {
         tier1,
@@ -99,6 +102,7 @@ impl Writer<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
         self.note_handed_over();
         loop {
+            self.tier1.range_backups.tend();
             // A hold may be over, or a post that failed may go again.
             self.send()?;
             if !self.range.holds_back() {

@@ -20,6 +20,7 @@ use doppel_model::{PlanVersion, RangeId, stable_hash64};
 use doppel_protocol::LogPosition;
 use doppel_protocol::index_node::{HostedPartition, NodeError};
 use doppel_snapshot::{Reader, Unreadable, Writer};
+use doppel_threads::{GiveWay, give_way};
 use serde::{Deserialize, Serialize};
 
 use super::partition::Partition;
@@ -159,11 +160,14 @@ impl LocalNode {
         };
         let own = if own_bytes.is_some() { Some(self.config.dir.join(super::SIGNATURES)) } else { None };
         let path = self.config.dir.join(SNAPSHOT);
-        let finish = move || match put(&file, own.as_deref(), &new, &path) {
-            Ok(()) => Some(moments),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "a snapshot is not on disk; the one before is used");
-                None
+        let finish = move || {
+            give_way(GiveWay::ToAll);
+            match put(&file, own.as_deref(), &new, &path) {
+                Ok(()) => Some(moments),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "a snapshot is not on disk; the one before is used");
+                    None
+                }
             }
         };
         let thread = std::thread::Builder::new().name("tier2-snapshot".to_owned()).spawn(finish);

@@ -46,8 +46,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId};
 use doppel_partitioning::{PartitionIndex, Plan};
-use doppel_protocol::ContentSource;
 use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
+use doppel_protocol::{ContentSource, SourceError};
 
 pub(crate) use error::RouterError;
 pub(crate) use pass::Pass;
@@ -82,6 +82,10 @@ pub(crate) struct Router {
     snapshots: Mutex<Snapshots>,
     /// Orders handed over and not yet carried out.
     waiting: AtomicUsize,
+    /// Orders carried out since the start.
+    done: AtomicU64,
+    /// A range was not there to take what nodes have for it.
+    owes_repeats: AtomicBool,
     /// Steps that failed, since the last one that was made.
     failures: AtomicUsize,
     /// The thread has nothing to do.
@@ -162,6 +166,8 @@ impl Router {
             positions: Mutex::default(),
             snapshots: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            done: AtomicU64::new(0),
+            owes_repeats: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
             resting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -271,14 +277,27 @@ impl Router {
     pub(crate) fn take_repeats(&self) -> Result<(), RouterError> {
         let plan = self.plan();
         let ranges = self.ranges();
-        let mut failed = Ok(());
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
-            // A range that is away does not keep the others waiting.
-            if let Err(error) = self.take_repeats_of(range, handle, &plan) {
-                failed = Err(error);
+            match self.take_repeats_of(range, handle, &plan) {
+                // The node keeps them, and no other range waits for this one.
+                Err(RouterError::Source(SourceError::Unavailable(why))) => {
+                    tracing::debug!(%range, why, "a range takes its pages later");
+                    self.owes_repeats.store(true, Ordering::Relaxed);
+                }
+                taken => taken?,
             }
         }
-        failed
+        Ok(())
+    }
+
+    /// Tries again what a range was not there to take.
+    pub(super) fn take_owed_repeats(&self) {
+        if self.owes_repeats.swap(false, Ordering::Relaxed)
+            && let Err(error) = self.take_repeats()
+        {
+            self.owes_repeats.store(true, Ordering::Relaxed);
+            tracing::debug!(%error, "pages to be searched for again stay with their nodes");
+        }
     }
 
     fn take_repeats_of(&self, range: RangeId, handle: &Handle, plan: &Plan) -> Result<(), RouterError> {

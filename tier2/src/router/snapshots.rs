@@ -5,6 +5,7 @@
 //! is asked to keep the records after the one before, so that a start finds in the log what has changed since.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use doppel_model::{PlanVersion, RangeId};
@@ -80,17 +81,22 @@ impl Router {
     fn watch(&self, snapshots: &mut Snapshots) -> Result<(), RouterError> {
         for range in self.ranges() {
             let watched = snapshots.ranges.entry(range).or_default();
-            let done = self.acknowledged(range);
             if watched.awaited.is_none() {
                 watched.awaited = self.source.moment(range)?;
             }
-            if let Some(reached) = watched.awaited.take_if(|moment| moment.order <= done) {
-                watched.reached = Some(reached.log);
-            }
             let mut saved: Vec<Option<LogPosition>> = Vec::with_capacity(self.nodes.len());
+            let mut done: Option<u64> = Some(u64::MAX);
             for handle in &self.nodes {
-                let applied = handle.node.applied(range).map_err(|error| RouterError::Node(handle.id, error));
-                saved.push(applied?.saved);
+                let applied =
+                    handle.node.applied(range).map_err(|error| RouterError::Node(handle.id, error))?;
+                saved.push(applied.saved);
+                done = done.zip(applied.position).map(|(done, (_, index))| done.min(index));
+            }
+            // What is not sent any more may never have been: only what every node has counts.
+            if let Some(reached) =
+                watched.awaited.take_if(|moment| done.is_some_and(|done| moment.order <= done))
+            {
+                watched.reached = Some(reached.log);
             }
             // After a start there may be one of an earlier life.
             if let (None, [Some(first), others @ ..]) = (watched.written, &*saved)
@@ -148,6 +154,6 @@ impl Router {
     }
 
     fn orders_done(&self) -> u64 {
-        self.ranges().into_iter().map(|range| self.acknowledged(range)).sum()
+        self.done.load(Ordering::Relaxed)
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Message {
     Flush,
     /// There is something to do between passes.
     Wake,
+    /// Nodes may lack orders that will not come any more.
+    Announced,
     Stop,
 }
 
@@ -65,6 +67,7 @@ impl Router {
                 }
             }
         }
+        self.done.fetch_add(pass.orders() as u64, Ordering::Relaxed);
         self.waiting.fetch_sub(pass.orders(), Ordering::Relaxed);
     }
 }
@@ -141,6 +144,7 @@ fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting)
                         router.resting.store(false, Ordering::Relaxed);
                         if matches!(message, Err(RecvTimeoutError::Timeout)) {
                             router.check_nodes();
+                            router.take_owed_repeats();
                             router.tend_snapshots();
                             continue;
                         }
@@ -158,6 +162,7 @@ fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting)
                 deadline = deadline.or_else(|| Instant::now().checked_add(batch_age));
             }
             Ok(Message::Wake) => {}
+            Ok(Message::Announced) => router.check_nodes(),
             Ok(Message::Flush) if waiting.count == 0 => (),
             Ok(Message::Flush) | Err(RecvTimeoutError::Timeout) => return true,
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return false,

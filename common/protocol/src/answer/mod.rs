@@ -5,6 +5,7 @@
 //! unknown fields, so it understands a newer server. A field that may be absent is optional or has a default.
 
 mod advice;
+mod cluster;
 mod explanation;
 mod feed;
 mod flushed;
@@ -20,6 +21,7 @@ mod tests;
 mod winners;
 
 pub use advice::{Advice, StatusAnswer, StatusAnswers};
+pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole};
 pub use explanation::{Content, Examples, Explanation, KeptBefore, Measures, Side};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;

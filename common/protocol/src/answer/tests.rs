@@ -114,6 +114,16 @@ fn intake() {
 }
 
 #[test]
+fn the_cluster() {
+    let node = r#"{"name":"index-1","role":"tier2","address":"10.0.0.3:7802","answers":true,"reason":null,"router":false,"partitions":[0,3],"contents":5,"lag":0}"#;
+    let range = r#"{"range":1,"first_shard":8,"last_shard":15,"owner":"record-2","served":true,"epoch":3,"live":9,"pending":0}"#;
+    let attention = r#"{"what":"it is away","remedy":"start it"}"#;
+    pinned::<ClusterStatus>(&format!(
+        r#"{{"cluster":"0f","replicated":false,"nodes":[{node}],"ranges":[{range}],"orders_waiting":2,"attention":[{attention}]}}"#
+    ));
+}
+
+#[test]
 fn the_load() {
     let partition = r#"{"partition":0,"node":1,"box":{"lo":[null,-3],"hi":[9,null]},"contents":5,"pages":6,"received":7,"comparisons":8,"bytes":9}"#;
     let report = format!(

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::bounded;
 use doppel_model::RangeId;
 use doppel_protocol::range_owner::{BackupId, PeerError, RangeOwner};
-use doppel_protocol::{BackupError, Tier1Error};
+use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, Tier1Error};
 
 use crate::backup::{Writer, copy_piece, copy_rows};
 use crate::check::rows::END;
@@ -162,7 +162,7 @@ impl RangeSource {
             Self::Here(following) => Box::new(following.changes.read()?),
             Self::There(Remote { node, range, backup, .. }) => {
                 let kept = KeptThere { node: Arc::clone(node), range: *range, backup: *backup, read: 0 };
-                Box::new(BufReader::new(kept))
+                Box::new(BufReader::with_capacity(BACKUP_PIECE_BYTES, kept))
             }
         })
     }

@@ -1,0 +1,183 @@
+//! `doppel dev-cluster`: a cluster on this machine, to try and to break.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use rustix::process::Pid;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::dev_cluster::{self, Counts, Process, Role};
+
+/// Run a cluster on this machine, to try it and to break it.
+///
+/// Starts all processes on loopback ports, with their files in one directory, and stays until Ctrl-C, which ends all of them.
+/// It restarts nothing by itself. On a directory that has a cluster it goes on with that. From another terminal, `kill NAME`
+/// kills a process at once, and `start NAME` starts it again.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  doppel dev-cluster --dir try --tier1 3 --tier2 4 --coordinators 2
+  doppel dev-cluster kill record-2 --dir try
+  doppel dev-cluster start record-2 --dir try"
+)]
+pub(crate) struct DevCluster {
+    #[command(subcommand)]
+    act: Option<Act>,
+    #[command(flatten)]
+    run: Run,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// The directory of the cluster; made if it is not there.
+    #[arg(long, value_name = "DIR", required = true)]
+    dir: Option<PathBuf>,
+    /// Nodes of tier 1, the system of record, with two ranges each.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
+    tier1: u16,
+    /// Nodes of tier 2, the index.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=128))]
+    tier2: u16,
+    /// Coordinators, the front doors.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
+    coordinators: u16,
+    /// Print one line of JSON when all are ready.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Kill a process of a running cluster at once, as `kill -9` does.
+    Kill(Named),
+    /// Start a process of a running cluster again, and wait until it is ready.
+    Start(Named),
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// Its name, such as record-2.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The directory of the cluster.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl DevCluster {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.act {
+            None => self.run.run(),
+            Some(Act::Kill(Named { name, dir })) => {
+                let cluster = dev_cluster::DevCluster::open(&dir)?;
+                let pid = cluster.kill(cluster.named(&name)?)?;
+                println!("killed {name}, process {}", pid.as_raw_nonzero());
+                Ok(())
+            }
+            Some(Act::Start(Named { name, dir })) => {
+                let cluster = dev_cluster::DevCluster::open(&dir)?;
+                let pid = cluster.start(cluster.named(&name)?)?;
+                println!("started {name}, process {}", pid.as_raw_nonzero());
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Run {
+    fn run(self) -> anyhow::Result<()> {
+        let Self { dir, tier1, tier2, coordinators, json } = self;
+        let dir = dir.context("--dir is missing")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        // A signal during the start ends what was started by then.
+        let (mut interrupt, mut terminate) = {
+            let _inside = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        let cluster = dev_cluster::DevCluster::open_or_create(&dir, Counts { tier1, tier2, coordinators })?;
+        let _lock = cluster.lock()?;
+        let ending = Ending(&cluster);
+        let mut pids = Vec::new();
+        for process in &cluster.processes {
+            if !json {
+                eprintln!("starting {}", process.name);
+            }
+            pids.push((process, cluster.start(process)?));
+        }
+        let mut out = io::stdout().lock();
+        if json {
+            writeln!(out, "{}", ready(&pids))?;
+        } else {
+            guide(&cluster, &dir.display().to_string(), &mut out)?;
+        }
+        out.flush()?;
+        drop(out);
+        runtime.block_on(async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        });
+        eprintln!("ending all processes");
+        drop(ending);
+        Ok(())
+    }
+}
+
+/// Ends all processes when it is dropped, whatever the reason.
+struct Ending<'c>(&'c dev_cluster::DevCluster);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The processes as JSON.
+fn ready(pids: &[(&Process, Pid)]) -> Value {
+    let of = |role: Role| -> Vec<Value> {
+        let of_role = pids.iter().filter(|(process, _)| process.role == role);
+        of_role
+            .map(|(process, pid)| {
+                let mut one = json!({"name": process.name, "pid": pid.as_raw_nonzero().get()});
+                if role == Role::Coordinator {
+                    one["url"] = json!(process.url());
+                }
+                one
+            })
+            .collect()
+    };
+    json!({
+        "coordinators": of(Role::Coordinator),
+        "tier1": of(Role::Tier1),
+        "tier2": of(Role::Tier2),
+        "engine": [],
+    })
+}
+
+/// What to try next.
+fn guide(cluster: &dev_cluster::DevCluster, dir: &str, out: &mut dyn Write) -> io::Result<()> {
+    let named =
+        |role: Role| cluster.of(role).map(|process| process.name.clone()).collect::<Vec<_>>().join(", ");
+    writeln!(out, "the cluster is ready; it is distributed, not replicated, and all of it is in {dir}")?;
+    writeln!(out, "  tier 1        {}", named(Role::Tier1))?;
+    writeln!(out, "  tier 2        {}", named(Role::Tier2))?;
+    for front in cluster.of(Role::Coordinator) {
+        writeln!(out, "  coordinator   {}  {}", front.name, front.url())?;
+    }
+    let front = cluster.of(Role::Coordinator).next().map(Process::url).unwrap_or_default();
+    let node = cluster.of(Role::Tier1).last().map(|process| process.name.clone()).unwrap_or_default();
+    writeln!(out)?;
+    writeln!(out, "from another terminal:")?;
+    writeln!(out, "  doppel load CRAWL --flush --server {front}")?;
+    writeln!(out, "  doppel cluster status --server {front}")?;
+    writeln!(out, "  doppel dev-cluster kill {node} --dir {dir}")?;
+    writeln!(out, "  doppel dev-cluster start {node} --dir {dir}")?;
+    writeln!(out, "Ctrl-C ends all of it; the same command goes on with it")
+}

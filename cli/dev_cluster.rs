@@ -1,0 +1,276 @@
+//! The processes of a cluster on one machine, in one directory.
+//!
+//! | in the directory | what |
+//! |---|---|
+//! | `cluster.toml`, `cluster.secret` | the cluster |
+//! | `processes.json` | the name, role and port of every process |
+//! | `NAME/`, `NAME.log`, `NAME.pid` | the data of a process, what it says, and its number |
+//!
+//! Whoever has the directory can end and start a process, so its number is in a file. A number is believed only while the
+//! process that has it is one of the directory, for the system gives numbers again.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Node;
+use crate::command::init::Init;
+
+const FILE: &str = "cluster.toml";
+const PROCESSES: &str = "processes.json";
+const LOCK: &str = "lock";
+
+/// What every process says when it is ready.
+const READY: &str = "is listening";
+
+/// A process that is not ready by then has failed.
+const START: Duration = Duration::from_secs(120);
+
+/// A process that has not ended by then is killed.
+const END: Duration = Duration::from_secs(30);
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// A kind of process, as the command that runs it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    Tier1,
+    Tier2,
+    Coordinator,
+}
+
+/// A process of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    port: u16,
+}
+
+/// How many processes a new cluster has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
+    pub(crate) tier1: u16,
+    pub(crate) tier2: u16,
+    pub(crate) coordinators: u16,
+}
+
+/// A directory with a cluster.
+pub(crate) struct DevCluster {
+    dir: PathBuf,
+    pub(crate) processes: Vec<Process>,
+}
+
+impl DevCluster {
+    /// Opens the cluster of a directory.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn open(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join(PROCESSES);
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!("{} has no cluster; `doppel dev-cluster --dir DIR` makes one", dir.display())
+        })?;
+        let processes =
+            serde_json::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self { dir: dir.canonicalize()?, processes })
+    }
+
+    /// Opens the cluster of a directory, or makes one of so many processes on free ports of this machine.
+    ///
+    /// # Errors
+    /// When the directory cannot be used, or has a cluster of other counts.
+    pub(crate) fn open_or_create(dir: &Path, counts: Counts) -> anyhow::Result<Self> {
+        let Counts { tier1, tier2, coordinators } = counts;
+        if dir.join(PROCESSES).exists() {
+            let this = Self::open(dir)?;
+            let count = |role| this.of(role).count();
+            let found = [Role::Tier1, Role::Tier2, Role::Coordinator].map(count);
+            ensure!(
+                found == [tier1, tier2, coordinators].map(usize::from),
+                "{} has a cluster of --tier1 {} --tier2 {} --coordinators {}; give these, or another directory",
+                dir.display(),
+                found[0],
+                found[1],
+                found[2]
+            );
+            return Ok(this);
+        }
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let names =
+            |prefix: &'static str, role, count| (1..=count).map(move |n| (format!("{prefix}-{n}"), role));
+        let all = names("record", Role::Tier1, tier1).chain(names("index", Role::Tier2, tier2)).chain(names(
+            "front",
+            Role::Coordinator,
+            coordinators,
+        ));
+        // All ports are taken before any is given back.
+        let mut taken = Vec::new();
+        let mut processes = Vec::new();
+        for (name, role) in all {
+            let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port is free")?;
+            processes.push(Process { name, role, port: listener.local_addr()?.port() });
+            taken.push(listener);
+        }
+        drop(taken);
+        let nodes = |role| -> anyhow::Result<Vec<Node>> {
+            let of_role = processes.iter().filter(|process| process.role == role);
+            of_role
+                .map(|process| Ok(Node { name: process.name.parse()?, address: process.address() }))
+                .collect()
+        };
+        Init::of(dir.join(FILE), nodes(Role::Tier1)?, nodes(Role::Tier2)?).create()?;
+        // The last file: with it the directory has a cluster.
+        fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&processes)?)?;
+        Self::open(dir)
+    }
+
+    /// Takes the directory for this process.
+    ///
+    /// # Errors
+    /// When another process has it.
+    pub(crate) fn lock(&self) -> anyhow::Result<File> {
+        let file = File::create(self.dir.join(LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => {
+                bail!("another `doppel dev-cluster` runs in {}", self.dir.display())
+            }
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
+    }
+
+    /// The processes of a role.
+    pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(move |process| process.role == role)
+    }
+
+    /// A process by its name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn named(&self, name: &str) -> anyhow::Result<&Process> {
+        self.processes.iter().find(|process| process.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.processes.iter().map(|process| &*process.name).collect();
+            anyhow!("there is no process {name}; there are {}", known.join(", "))
+        })
+    }
+
+    fn file(&self, process: &Process, ending: &str) -> PathBuf {
+        self.dir.join(format!("{}.{ending}", process.name))
+    }
+
+    /// The number of a process that runs.
+    pub(crate) fn pid(&self, process: &Process) -> Option<Pid> {
+        let text = fs::read_to_string(self.file(process, "pid")).ok()?;
+        let pid = Pid::from_raw(text.trim().parse().ok()?)?;
+        let arguments = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
+        let has = |text: &str| arguments.split(|byte| *byte == 0).any(|argument| argument == text.as_bytes());
+        // One that has ended and was not waited for has no arguments.
+        (has(&self.dir.join(FILE).to_string_lossy()) && has(&process.name)).then_some(pid)
+    }
+
+    /// Starts a process, and waits until it is ready or has ended.
+    ///
+    /// # Errors
+    /// When it runs already, or does not start; with the end of what it says.
+    pub(crate) fn start(&self, process: &Process) -> anyhow::Result<Pid> {
+        let Process { name, role, .. } = process;
+        if let Some(pid) = self.pid(process) {
+            bail!("{name} runs already, as process {}", pid.as_raw_nonzero());
+        }
+        let path = self.file(process, "log");
+        let mut log = File::options().create(true).append(true).read(true).open(&path)?;
+        let said = log.seek(SeekFrom::End(0))?;
+        let role = match role {
+            Role::Tier1 => "tier1",
+            Role::Tier2 => "tier2",
+            Role::Coordinator => "coordinator",
+        };
+        let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
+        command.arg(role).arg("--cluster").arg(self.dir.join(FILE)).args(["--name", name]);
+        match process.role {
+            Role::Coordinator => command.args(["--listen", &process.address()]),
+            Role::Tier1 | Role::Tier2 => command.arg("--data").arg(self.dir.join(name)),
+        };
+        // A Ctrl-C in the terminal is for the one who ends all in order.
+        command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        fs::write(self.file(process, "pid"), child.id().to_string())?;
+        let until = Instant::now() + START;
+        loop {
+            let text = read_from(&mut log, said)?;
+            if text.contains(READY) {
+                return Ok(Pid::from_child(&child));
+            }
+            let ended = child.try_wait()?;
+            if ended.is_some() || Instant::now() >= until {
+                let last: Vec<&str> = text.lines().rev().take(5).collect();
+                let last: Vec<&str> = last.into_iter().rev().collect();
+                bail!("{name} is not ready; the end of {}:\n{}", path.display(), last.join("\n"));
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Kills a process at once, as `kill -9` does.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub(crate) fn kill(&self, process: &Process) -> anyhow::Result<Pid> {
+        let pid = self.pid(process).with_context(|| format!("{} does not run", process.name))?;
+        kill_process(pid, Signal::KILL)?;
+        while self.pid(process).is_some() {
+            thread::sleep(POLL);
+        }
+        Ok(pid)
+    }
+
+    /// Ends all processes, front doors first.
+    pub(crate) fn end(&self) {
+        for role in [Role::Coordinator, Role::Tier1, Role::Tier2] {
+            let running = || self.of(role).filter_map(|process| self.pid(process));
+            running().for_each(|pid| tell(pid, Signal::TERM));
+            let until = Instant::now() + END;
+            while running().next().is_some() && Instant::now() < until {
+                thread::sleep(POLL);
+            }
+            running().for_each(|pid| tell(pid, Signal::KILL));
+        }
+    }
+}
+
+impl Process {
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Where a coordinator is asked.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+}
+
+/// One that has ended in this moment needs no signal.
+fn tell(pid: Pid, signal: Signal) {
+    if let Err(error) = kill_process(pid, signal) {
+        tracing::debug!(%error, "a process is gone");
+    }
+}
+
+fn read_from(log: &mut File, from: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    log.seek(SeekFrom::Start(from))?;
+    log.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
