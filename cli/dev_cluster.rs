@@ -150,6 +150,27 @@ impl DevCluster {
         }
     }
 
+    /// Ensures that somebody runs the cluster, who will end what is started.
+    ///
+    /// # Errors
+    /// When nobody does.
+    pub(crate) fn is_run(&self) -> anyhow::Result<()> {
+        let free = self.lock().is_ok();
+        let dir = self.dir.display();
+        ensure!(!free, "no cluster runs in {dir}; `doppel dev-cluster --dir {dir}` starts it");
+        Ok(())
+    }
+
+    /// Ends what an earlier run has left running; the names.
+    pub(crate) fn end_leftovers(&self) -> Vec<&str> {
+        let left = self.processes.iter().filter(|process| self.pid(process).is_some());
+        let left: Vec<&str> = left.map(|process| &*process.name).collect();
+        if !left.is_empty() {
+            self.end();
+        }
+        left
+    }
+
     /// The processes of a role.
     pub(crate) fn of(&self, role: Role) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(move |process| process.role == role)
@@ -246,6 +267,10 @@ impl DevCluster {
                 thread::sleep(POLL);
             }
             running().for_each(|pid| tell(pid, Signal::KILL));
+        }
+        for process in &self.processes {
+            // Without its process the number says nothing.
+            let _ = fs::remove_file(self.file(process, "pid"));
         }
     }
 }

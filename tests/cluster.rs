@@ -278,6 +278,8 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
     assert!(reqwest::blocking::get(format!("{url}/healthz")).is_err(), "all have ended");
 
     // The directory keeps the cluster.
+    let refused = run(["dev-cluster", "start", "record-2", "--dir", dir]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no cluster runs in"), "{refused:?}");
     assert!(!start("1").0.wait().unwrap().success(), "a cluster of other counts");
     let mut running = start("2");
     ready(&mut running);

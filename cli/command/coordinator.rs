@@ -78,10 +78,7 @@ impl Coordinator {
         for node in cluster.tier1_nodes() {
             nodes.push(RemoteTier1::new(cluster.tier1_peer(&runtime, &own, node)?));
         }
-        let collection = tokio::select! {
-            collection = ask(&nodes) => collection?,
-            () = &mut shutdown => return Ok(()),
-        };
+        let Some(collection) = ask(&nodes, &runtime, &mut shutdown).await? else { return Ok(()) };
         let owners = cluster.owners();
         let names = owners.iter().map(|node| cluster.tier1_nodes()[*node].name.to_string());
         let shard_map = ShardMap::fixed(names.collect());
@@ -113,21 +110,34 @@ impl Coordinator {
     }
 }
 
-/// Asks every node of tier 1 what it has, until all have answered and say the same.
-async fn ask(nodes: &[RemoteTier1]) -> anyhow::Result<Collection> {
+/// Asks every node of tier 1 what it has, until all have answered and say the same. None when the process is to end.
+async fn ask(
+    nodes: &[RemoteTier1],
+    runtime: &Runtime,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> anyhow::Result<Option<Collection>> {
     let mut said = String::new();
     loop {
         let asking = nodes.to_vec();
         let ask = move || asking.iter().map(RemoteTier1::collection).collect::<Result<Vec<_>, _>>();
-        let answers = tokio::task::spawn_blocking(ask);
-        match answers.await.context("asking tier 1 panicked")? {
+        let mut answers = tokio::task::spawn_blocking(ask);
+        let answers = tokio::select! {
+            answers = &mut answers => answers,
+            () = &mut shutdown => {
+                // The calls break off, and end while there is a runtime.
+                runtime.end();
+                drop(answers.await);
+                return Ok(None);
+            }
+        };
+        match answers.context("asking tier 1 panicked")? {
             Ok(answers) => {
                 let first = answers.first().copied().context("there is no node of tier 1")?;
                 anyhow::ensure!(
                     answers.iter().all(|answer| *answer == first),
                     "the nodes of tier 1 have different collections: {answers:?}; start all with copies of one file"
                 );
-                return Ok(first);
+                return Ok(Some(first));
             }
             Err(error) if error.is_final() => return Err(error.into()),
             Err(error) => {
@@ -135,7 +145,10 @@ async fn ask(nodes: &[RemoteTier1]) -> anyhow::Result<Collection> {
                     said = error.to_string();
                     tracing::warn!(%error, "waiting for tier 1");
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::select! {
+                    () = tokio::time::sleep(PAUSE) => {}
+                    () = &mut shutdown => return Ok(None),
+                }
             }
         }
     }

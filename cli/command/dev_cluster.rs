@@ -82,6 +82,7 @@ impl DevCluster {
             }
             Some(Act::Start(Named { name, dir })) => {
                 let cluster = dev_cluster::DevCluster::open(&dir)?;
+                cluster.is_run()?;
                 let pid = cluster.start(cluster.named(&name)?)?;
                 println!("started {name}, process {}", pid.as_raw_nonzero());
                 Ok(())
@@ -102,6 +103,10 @@ impl Run {
         };
         let cluster = dev_cluster::DevCluster::open_or_create(&dir, Counts { tier1, tier2, coordinators })?;
         let _lock = cluster.lock()?;
+        let left = cluster.end_leftovers();
+        if !left.is_empty() {
+            eprintln!("ended what an earlier run had left: {}", left.join(", "));
+        }
         let ending = Ending(&cluster);
         let mut pids = Vec::new();
         for process in &cluster.processes {

@@ -71,6 +71,13 @@ impl Init {
         let wanted = Wanted { tau, shards, ranges: ranges.or(of_nodes), winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let count = tier1.len();
+        if count > usize::from(manifest.ranges) {
+            let reason = format!(
+                "{count} nodes of tier 1 need at least as many ranges; --ranges is {}",
+                manifest.ranges
+            );
+            return Err(Failure::Usage(reason).into());
+        }
         let owner = |(at, Node { name, address })| Tier1Node {
             name,
             address,

@@ -19,7 +19,7 @@ use doppel_wire::tier2::RemoteTier2;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// An answer is given again for so long.
-const AGE: Duration = Duration::from_secs(1);
+const AGE: Duration = Duration::from_millis(100);
 
 /// The nodes of a cluster.
 pub(crate) struct ClusterNodes {
@@ -88,19 +88,22 @@ impl ClusterNodes {
             })
             .collect();
         let router = self.router.clone();
-        let load = begin(move || Ok((router.load().map_err(text)?, router.waiting().map_err(text)?)));
+        let load = begin(move || router.load().map_err(text));
+        let router = self.router.clone();
+        let waiting = begin(move || router.waiting().map_err(text));
         let states: Vec<Said<BTreeMap<RangeId, RangeState>>> =
             states.into_iter().map(|answer| answer.wait(until)).collect();
         let applied: Vec<Said<BTreeMap<RangeId, Applied>>> =
             applied.into_iter().map(|answer| answer.wait(until)).collect();
-        self.report(&states, &applied, load.wait(until).ok())
+        self.report(&states, &applied, load.wait(until).ok().as_ref(), waiting.wait(until).ok())
     }
 
     fn report(
         &self,
         states: &[Said<BTreeMap<RangeId, RangeState>>],
         applied: &[Said<BTreeMap<RangeId, Applied>>],
-        load: Option<(LoadReport, usize)>,
+        load: Option<&LoadReport>,
+        waiting: Option<usize>,
     ) -> ClusterStatus {
         let mut attention = Vec::new();
         let all_states: BTreeMap<RangeId, &RangeState> =
@@ -159,7 +162,7 @@ impl ClusterNodes {
                 answers: said.is_ok(),
                 reason: said.as_ref().err().cloned(),
                 router: false,
-                partitions: load.as_ref().map(|(load, _)| partitions(load, id)),
+                partitions: load.map(|load| partitions(load, id)),
                 contents: said
                     .as_ref()
                     .ok()
@@ -173,11 +176,11 @@ impl ClusterNodes {
             if let Some(refused) = &state.refused {
                 attention.push(Attention {
                     what: format!("range {range} takes no writes: {refused}"),
-                    remedy: "mend the cause, and start its node anew".to_owned(),
+                    remedy: "do what the reason says; the node takes writes again after a start".to_owned(),
                 });
             }
         }
-        let orders_waiting = load.map(|(_, waiting)| waiting as u64);
+        let orders_waiting = waiting.map(|waiting| waiting as u64);
         ClusterStatus {
             cluster: Some(self.cluster.to_string()),
             replicated: false,

@@ -2,7 +2,7 @@
 //! [`RangeOwner`].
 //!
 //! Every call passes owned, bounded data and can fail. After a failure the caller does not know whether the call was
-//! carried out. Nothing is called while a lock is held.
+//! carried out. No node calls another while it holds a lock that its own answers need.
 
 use std::time::Duration;
 

@@ -39,4 +39,14 @@ mod tests {
             Json(RebalanceRequest::Balance)
         );
     }
+
+    #[test]
+    fn a_figure_comes_back_to_its_last_digit() {
+        for (shared, union) in (2..200_u32).flat_map(|union| (1..union).map(move |shared| (shared, union))) {
+            let figure = f64::from(shared) / f64::from(union);
+            let bytes = postcard::to_allocvec(&Json(figure)).unwrap();
+            let Json(back) = postcard::from_bytes::<Json<f64>>(&bytes).unwrap();
+            assert_eq!(figure.to_bits(), back.to_bits(), "{shared} of {union}");
+        }
+    }
 }

@@ -37,6 +37,9 @@ const LONG_CALLS: usize = 32;
 /// A list of records, in bytes: as many pages as a call may name, with URLs of 8 kB.
 const RECORDS_BYTES_MAX: usize = 128 << 20;
 
+/// The time of a question about pages.
+const READ: Duration = Duration::from_secs(15);
+
 /// The time of a call whose work grows with the collection.
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -47,9 +50,13 @@ calls! {
     Submit = "tier1/submit": Vec<Submission> => Answer<Vec<Outcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(130) };
     Pages = "tier1/pages": Vec<PageId> => Answer<Vec<Option<PageView>>>
-        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+        { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = READ };
     KnownAdvices = "tier1/known-advices": Vec<PageUrl> => Answer<Vec<Option<Json<Advice>>>>
-        { REQUEST_BYTES_MAX: usize = RECORDS_BYTES_MAX, ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
+        {
+            REQUEST_BYTES_MAX: usize = RECORDS_BYTES_MAX,
+            ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX,
+            DEADLINE: Duration = READ,
+        };
     Summary = "tier1/group-summary": GroupId => Answer<Option<GroupSummary>>;
     Group = "tier1/group": (GroupId, Option<GroupPosition>, u64, bool) => Answer<Option<GroupView>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };

@@ -15,6 +15,7 @@ const CONTRACT: &[&str] = &[
     "GET /readyz",
     "GET /v1/backup",
     "GET /v1/changes",
+    "GET /v1/cluster",
     "GET /v1/explain",
     "GET /v1/export",
     "GET /v1/groups",
