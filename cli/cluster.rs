@@ -194,12 +194,13 @@ impl Cluster {
                 name: node.name.to_string(),
                 address: node.address.clone(),
                 ranges: node.ranges.clone(),
-                owner: RemoteRanges::new(self.tier1_peer(runtime, own, node)?),
+                owner: RemoteRanges::new(self.peer(runtime, own, &node.name, &node.address)?),
             })
         };
         let index = |node: &Node| {
             let (name, address) = (node.name.to_string(), node.address.clone());
-            Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(self.peer(runtime, own, node)?)) })
+            let peer = self.peer(runtime, own, &node.name, &node.address)?;
+            Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(peer)) })
         };
         Ok(ClusterNodes {
             cluster: Arc::clone(&self.id),
@@ -215,21 +216,14 @@ impl Cluster {
     ///
     /// # Errors
     /// When the cluster's name cannot be sent.
-    pub(crate) fn peer(&self, runtime: &Runtime, own: &Identity, node: &Node) -> Result<Peer, ClusterError> {
-        Ok(Peer::new(runtime, own, &node.name, &node.address)?)
-    }
-
-    /// The same for a node of tier 1.
-    ///
-    /// # Errors
-    /// The same.
-    pub(crate) fn tier1_peer(
+    pub(crate) fn peer(
         &self,
         runtime: &Runtime,
         own: &Identity,
-        node: &Tier1Node,
+        name: &NodeName,
+        address: &str,
     ) -> Result<Peer, ClusterError> {
-        Ok(Peer::new(runtime, own, &node.name, &node.address)?)
+        Ok(Peer::new(runtime, own, name, address)?)
     }
 }
 

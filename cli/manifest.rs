@@ -10,12 +10,11 @@ mod error;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use doppel_model::{Tau, stable_hash64};
+use doppel_model::{Tau, random_number, stable_hash64};
 use doppel_protocol::WinnerOrder;
 use doppel_text::TOKENISER_VERSION;
 use doppel_tier1::RangeMap;
@@ -127,7 +126,7 @@ impl Manifest {
         let map = RangeMap::new(wanted.shards.unwrap_or(defaults.shards.max(ranges)), ranges)?;
         Ok(Self {
             format: FORMAT,
-            collection: format!("{:016x}", random()),
+            collection: format!("{:016x}", random_number()),
             policy: PolicyRecord::current(wanted.tau.unwrap_or(Tau::DEFAULT)),
             shards: map.shards(),
             ranges,
@@ -320,11 +319,6 @@ impl std::fmt::Display for PolicyRecord {
 
 fn checksum(manifest: &serde_json::Value) -> String {
     format!("{:016x}", stable_hash64(manifest.to_string().as_bytes()))
-}
-
-/// 64 random bits: the keys of a fresh standard hasher.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ impl Engine {
             policy: self.policy,
             winners: self.winners,
             markets: self.markets.clone(),
-            shard_map: ShardMap::single(self.shards, NODE),
+            shard_map: ShardMap::fixed(vec![NODE.to_owned(); usize::from(self.shards)]),
             ingest: Arc::new(ingest),
             registry: Registry::default(),
             clock: system_clock(),

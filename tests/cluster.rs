@@ -6,7 +6,7 @@ mod harness;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +25,18 @@ fn of_one_process(rounds: &[Vec<Value>]) -> Meaning {
     }
     server.flush();
     meaning(&server.export())
+}
+
+/// The file of a backup by way of a coordinator, in a folder. It restores into one process with this export.
+fn back_up(front: &Server, home: &Path, expected: &Meaning) -> PathBuf {
+    let (file, dir) = (home.join("file"), home.join("dir"));
+    run_ok(["backup", "--server", &front.url, "--out", file.to_str().unwrap()]);
+    run_ok([Path::new("restore"), Path::new("--data"), &dir, &file]);
+    run_ok([Path::new("check"), &dir]);
+    let restored = Server::start(&dir, &[]);
+    restored.flush();
+    assert_eq!(meaning(&restored.export()), *expected);
+    file
 }
 
 /// The same pages in batches, by two coordinators in turn.
@@ -82,13 +94,7 @@ fn whatever_dies_the_groups_are_those_of_one_process() {
     }
     // A backup by way of a coordinator restores into one process.
     let home = tempfile::tempdir().unwrap();
-    let (file, dir) = (home.path().join("file"), home.path().join("dir"));
-    run_ok(["backup", "--server", &first.url, "--out", file.to_str().unwrap()]);
-    run_ok([Path::new("restore"), Path::new("--data"), &dir, &file]);
-    run_ok([Path::new("check"), &dir]);
-    let restored = Server::start(&dir, &[]);
-    restored.flush();
-    assert_eq!(meaning(&restored.export()), expected);
+    back_up(&first, home.path(), &expected);
     assert!(cluster.terminate("record"));
     run_ok([Path::new("check"), &cluster.data("record").join("collection")]);
 }
@@ -160,13 +166,7 @@ fn ranges_on_several_nodes_come_to_the_groups_of_one_process() {
     // A backup of all nodes is one of a moment, and restores into one process.
     let before = meaning(&second.export());
     let home = tempfile::tempdir().unwrap();
-    let (file, dir) = (home.path().join("file"), home.path().join("dir"));
-    run_ok(["backup", "--server", &first.url, "--out", file.to_str().unwrap()]);
-    run_ok([Path::new("restore"), Path::new("--data"), &dir, &file]);
-    run_ok([Path::new("check"), &dir]);
-    let restored = Server::start(&dir, &[]);
-    restored.flush();
-    assert_eq!(meaning(&restored.export()), before);
+    let file = back_up(&first, home.path(), &before);
     // And in place of all nodes, of which each uses its own ranges.
     first.push_all(&[json!({"url": "http://later.example/", "text": "what comes after the backup is lost"})]);
     for node in records {

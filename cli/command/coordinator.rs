@@ -76,7 +76,7 @@ impl Coordinator {
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
         let mut nodes = Vec::new();
         for node in cluster.tier1_nodes() {
-            nodes.push(RemoteTier1::new(cluster.tier1_peer(&runtime, &own, node)?));
+            nodes.push(RemoteTier1::new(cluster.peer(&runtime, &own, &node.name, &node.address)?));
         }
         let Some(collection) = ask(&nodes, &runtime, &mut shutdown).await? else { return Ok(()) };
         let owners = cluster.owners();
@@ -84,7 +84,8 @@ impl Coordinator {
         let shard_map = ShardMap::fixed(names.collect());
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
         let tier1 = SpreadTier1::new(nodes.collect(), owners);
-        let router = cluster.tier1_peer(&runtime, &own, cluster.router())?;
+        let router = cluster.router();
+        let router = cluster.peer(&runtime, &own, &router.name, &router.address)?;
         let tier2 = Arc::new(RemoteTier2::new(router));
         let nodes = Arc::new(cluster.nodes(&runtime, &own, RemoteTier2::clone(&tier2))?);
         let app = App::new(Services {

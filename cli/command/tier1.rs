@@ -59,15 +59,16 @@ impl Tier1 {
         let mut others = OtherRanges::new();
         for other in cluster.tier1_nodes().iter().filter(|other| other.name != name) {
             let owner: Arc<dyn RangeOwner> =
-                Arc::new(RemoteRanges::new(cluster.tier1_peer(&runtime, &own, other)?));
+                Arc::new(RemoteRanges::new(cluster.peer(&runtime, &own, &other.name, &other.address)?));
             others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
         }
         let router = cluster.router();
         let router = if router.name == name {
-            let nodes = cluster.index_nodes().iter().map(|node| cluster.peer(&runtime, &own, node));
+            let nodes = cluster.index_nodes().iter();
+            let nodes = nodes.map(|node| cluster.peer(&runtime, &own, &node.name, &node.address));
             Router::Here(nodes.collect::<Result<_, _>>()?)
         } else {
-            Router::There(cluster.tier1_peer(&runtime, &own, router)?)
+            Router::There(cluster.peer(&runtime, &own, &router.name, &router.address)?)
         };
         let identity = own.clone();
         let opened = tokio::task::spawn_blocking(move || {

@@ -51,7 +51,8 @@ impl Tier2 {
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
         let mut records: Vec<Arc<dyn SignatureSource>> = Vec::new();
         for record in cluster.tier1_nodes() {
-            records.push(Arc::new(RemoteSignatures::new(cluster.tier1_peer(&runtime, &own, record)?)));
+            let peer = cluster.peer(&runtime, &own, &record.name, &record.address)?;
+            records.push(Arc::new(RemoteSignatures::new(peer)));
         }
         let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, cluster.owners()));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

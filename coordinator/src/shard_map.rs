@@ -66,12 +66,6 @@ impl ShardMap {
         Ok(Self { version, nodes })
     }
 
-    /// The table of a single process: one node of this name owns every shard.
-    #[must_use]
-    pub fn single(shards: u16, node: &str) -> Self {
-        Self { version: 1, nodes: vec![node.to_owned(); usize::from(shards)] }
-    }
-
     /// A table that does not change: the owner of each shard, in order.
     #[must_use]
     pub fn fixed(nodes: Vec<String>) -> Self {
@@ -193,7 +187,7 @@ mod tests {
 
     #[test]
     fn one_node_owns_everything() {
-        let table = ShardMap::single(4, "local");
+        let table = ShardMap::fixed(names(&["local"; 4]));
         assert_eq!(table, ShardMap::propose(1, 4, &names(&["local"])).unwrap());
     }
 }

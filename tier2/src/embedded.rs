@@ -14,7 +14,6 @@ use doppel_protocol::{
     RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders,
     StoredSignatures, Tier2Api,
 };
-
 use doppel_threads::{GiveWay, give_way};
 
 use crate::config::Config;

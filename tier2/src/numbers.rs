@@ -1,15 +1,9 @@
 //! Numbers that nobody else has.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doppel_model::Incarnation;
-
-/// A random number.
-pub(crate) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
 
 /// A number that no earlier incarnation had, in this process or before it.
 pub(crate) fn incarnation() -> Incarnation {

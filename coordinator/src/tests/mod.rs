@@ -85,7 +85,7 @@ impl Door {
             policy: Policy::default(),
             winners,
             markets,
-            shard_map: ShardMap::single(2, "local"),
+            shard_map: ShardMap::fixed(vec!["local".to_owned(); 2]),
             ingest: Arc::new(Ingest::new(2).unwrap()),
             registry: Registry::default(),
             clock: Arc::new(|| NOW),

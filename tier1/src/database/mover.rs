@@ -10,10 +10,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::position::Applied;
-use super::{Inner, failed_before, id_of, is_signature, lock};
+use doppel_model::random_number;
 use doppel_threads::{GiveWay, give_way};
 
+use super::position::Applied;
+use super::{Inner, failed_before, id_of, is_signature, lock};
 use crate::log::{Log as _, LogId};
 use crate::signatures::{Closed, Replaced, Used};
 use crate::store::{StoreError, Write};
@@ -363,6 +364,5 @@ impl Inner {
 
 /// The first position of a new log.
 pub(super) fn new_log() -> LogId {
-    use std::hash::{BuildHasher as _, Hasher as _};
-    LogId(std::hash::RandomState::new().build_hasher().finish())
+    LogId(random_number())
 }

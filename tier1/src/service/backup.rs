@@ -14,22 +14,17 @@
 pub(super) mod range_source;
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use doppel_model::random_number;
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Tier1Error};
 
 use super::Tier1;
 use super::changes::copy_changes;
 use crate::backup::Writer;
 use range_source::{Following, RangeSource, Remote};
-
-/// A number that no other backup has.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
 
 /// Messages between ranges stay where they are until this is dropped.
 struct Held<'s>(Vec<&'s RangeSource>);
@@ -209,7 +204,8 @@ impl Tier1 {
             step: Step::Rows { range: 0, from: Vec::new() },
             pieces: VecDeque::new(),
         };
-        let id = random();
+        // No other backup has it.
+        let id = random_number();
         for range in self.map.ranges() {
             backup.check()?;
             backup.ranges.push(match self.ranges.other(range) {

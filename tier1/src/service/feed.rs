@@ -56,7 +56,7 @@ impl Tier1 {
     fn feed_extents(&self, age: Duration) -> Result<Feeds, Tier1Error> {
         let mut collection = self.collection;
         let fresh = Instant::now().checked_sub(age);
-        if self.owners.len() < self.map.count() {
+        if !self.owns_all() {
             // Those that wait here meanwhile do not ask for the same again.
             let mut others = self.other_feeds.lock().unwrap_or_else(PoisonError::into_inner);
             if others.asked.zip(fresh).is_none_or(|(asked, fresh)| asked < fresh) {
@@ -115,7 +115,7 @@ impl Tier1 {
             self.check()?;
             let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
             if *feed == extents {
-                let look = if self.owners.len() < self.map.count() { OTHERS } else { LOOK };
+                let look = if self.owns_all() { LOOK } else { OTHERS };
                 let left = deadline.saturating_duration_since(Instant::now()).min(look);
                 drop(self.feed_grew.wait_timeout(feed, left));
             }

@@ -195,6 +195,11 @@ impl Tier1 {
         self.ranges.own(range)
     }
 
+    /// Whether all ranges are of this process.
+    fn owns_all(&self) -> bool {
+        self.owners.len() == self.map.count()
+    }
+
     /// Whoever owns a range.
     fn at(&self, range: RangeId) -> &dyn RangeOwner {
         self.ranges.other(range).map_or(self, |other| &**other)

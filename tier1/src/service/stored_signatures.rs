@@ -26,7 +26,7 @@ impl Tier1 {
     /// The signatures on this machine; none where a range has no database, or is not of this process.
     #[must_use]
     pub fn stored_signatures(&self) -> Option<Arc<dyn StoredSignatures>> {
-        if self.owners.len() < self.map.count() {
+        if !self.owns_all() {
             return None;
         }
         let databases = self.owners.iter().map(|owner| owner.database.clone()).collect::<Option<Vec<_>>>()?;

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, Sender};
 use doppel_protocol::range_owner::PostDone;
 use doppel_protocol::{IndexOrders, Tier1Error};
-
 use doppel_threads::{GiveWay, give_way};
 
 use super::Tier1;

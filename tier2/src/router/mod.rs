@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId};
+use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId, random_number};
 use doppel_partitioning::{PartitionIndex, Plan};
 use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
 use doppel_protocol::{ContentSource, SourceError};
@@ -156,7 +156,7 @@ impl Router {
         Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
             config,
-            session: crate::numbers::random(),
+            session: random_number(),
             source,
             plan: RwLock::new(Arc::new(plan)),
             mapped: Mutex::new(Mapped { learned, ..Mapped::default() }),

@@ -97,6 +97,7 @@ impl Router {
     }
 
     /// Index up to which orders of a range are not sent any more.
+    #[cfg(any(test, feature = "simulation"))]
     pub(crate) fn acknowledged(&self, range: RangeId) -> u64 {
         lock(&self.positions).get(&range).map_or(0, |position| position.released)
     }
