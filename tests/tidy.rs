@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tidy::{imports, source};
 
 /// Every crate below the root package, its folder, and the crates of the workspace that it may name outside its tests.
-const CRATES: [(&str, &str, &[&str]); 15] = [
+const CRATES: [(&str, &str, &[&str]); 16] = [
     ("model", "common/model", &[]),
     ("text", "common/text", &["model"]),
     ("join", "common/join", &["model"]),
@@ -22,6 +22,7 @@ const CRATES: [(&str, &str, &[&str]); 15] = [
     ("crawls", "common/crawls", &["model", "protocol"]),
     ("http", "common/http", &[]),
     ("threads", "common/threads", &[]),
+    ("shared_log", "common/shared_log", &[]),
     ("wire", "common/wire", &["model", "partitioning", "protocol", "http", "threads"]),
     ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "threads"]),
     ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol", "threads"]),

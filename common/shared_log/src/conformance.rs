@@ -1,0 +1,176 @@
+//! What every log keeps, as a suite of tests. It panics where a log does not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+
+/// How long a log that answers again and again that it is away is asked.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the whole suite; each part has a log of its own, which is empty.
+#[expect(clippy::missing_panics_doc, reason = "the suite is a test")]
+pub fn run<L: SharedLog + 'static>(new: &mut dyn FnMut() -> L) {
+    an_append_names_the_last_entry(&new());
+    entries_are_read_in_pieces(&new());
+    entries_that_are_trimmed_are_said_to_be(&new());
+    a_long_entry_comes_back_whole(&new());
+    of_two_in_one_place_one_succeeds(&Arc::new(new()));
+    a_deposed_writer_may_land_behind_the_one_that_deposed_it(&new());
+    a_reader_waits_for_what_comes(&Arc::new(new()));
+}
+
+fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+/// Asks again while the log does not answer.
+fn patiently<T>(mut ask: impl FnMut() -> Result<T, LogError>) -> T {
+    let began = Instant::now();
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(LogError::Unavailable { .. }) if began.elapsed() < PATIENCE => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn append(log: &dyn SharedLog, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
+    append_surely(log, expected, entry, PATIENCE)
+}
+
+fn all(log: &dyn SharedLog) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(Sequence(0), |last| last.sequence);
+        let more = patiently(|| log.read(after, 1 << 20));
+        if more.is_empty() {
+            return entries;
+        }
+        entries.extend(more);
+    }
+}
+
+fn an_append_names_the_last_entry(log: &dyn SharedLog) {
+    assert_eq!(patiently(|| log.end()), Sequence(0));
+    assert_eq!(patiently(|| log.read(Sequence(0), 100)), Vec::new());
+    assert_eq!(append(log, Sequence(0), &bytes("a")), Ok(Sequence(1)));
+    for wrong in [0, 2, 7] {
+        let refused = patiently(|| match log.append(Sequence(wrong), &bytes("b")) {
+            Err(AppendError::Unknown(error) | AppendError::Failed(error)) => Err(error),
+            other => Ok(other),
+        });
+        assert_eq!(refused, Err(AppendError::Refused), "{wrong}");
+    }
+    assert_eq!(append(log, Sequence(1), &bytes("")), Ok(Sequence(2)), "an entry may be empty");
+    // The same content is not taken for the same entry.
+    assert_eq!(append(log, Sequence(2), &bytes("a")), Ok(Sequence(3)));
+    assert_eq!(patiently(|| log.end()), Sequence(3));
+    let texts: Vec<Bytes> = all(log).into_iter().map(|entry| entry.bytes).collect();
+    assert_eq!(texts, [bytes("a"), bytes(""), bytes("a")]);
+}
+
+fn entries_are_read_in_pieces(log: &dyn SharedLog) {
+    for place in 0..10 {
+        append(log, Sequence(place), &bytes(&format!("entry {place}"))).expect("an append");
+    }
+    let two = patiently(|| log.read(Sequence(3), 10));
+    assert!((1..=2).contains(&two.len()) && two[0].sequence == Sequence(4), "{two:?}");
+    assert_eq!(two[0].bytes, bytes("entry 3"));
+    assert_eq!(patiently(|| log.read(Sequence(10), 100)), Vec::new());
+    let sequences: Vec<u64> = all(log).iter().map(|entry| entry.sequence.0).collect();
+    assert_eq!(sequences, Vec::from_iter(1..=10));
+}
+
+fn entries_that_are_trimmed_are_said_to_be(log: &dyn SharedLog) {
+    for place in 0..6 {
+        append(log, Sequence(place), &bytes(&format!("{place}"))).expect("an append");
+    }
+    patiently(|| log.trim(Sequence(4)));
+    let trimmed = || match log.read(Sequence(2), 100) {
+        Err(error @ LogError::Unavailable { .. }) => Err(error),
+        other => Ok(other),
+    };
+    let trimmed = patiently(trimmed);
+    let is_said = matches!(&trimmed, Err(LogError::Trimmed { after, first, .. })
+        if *after == Sequence(2) && *first == Sequence(5));
+    assert!(is_said, "{trimmed:?}");
+    assert_eq!(patiently(|| log.read(Sequence(4), 100)).len(), 2);
+    assert_eq!(patiently(|| log.end()), Sequence(6));
+    // The last entry stays, so that the end is known for ever.
+    patiently(|| log.trim(Sequence(60)));
+    assert_eq!(patiently(|| log.end()), Sequence(6));
+    assert_eq!(append(log, Sequence(6), &bytes("on")), Ok(Sequence(7)));
+    assert_eq!(patiently(|| log.read(Sequence(6), 100)).len(), 1);
+}
+
+fn a_long_entry_comes_back_whole(log: &dyn SharedLog) {
+    let long = Bytes::from_iter((0..600_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8));
+    assert_eq!(append(log, Sequence(0), &long), Ok(Sequence(1)));
+    assert_eq!(append(log, Sequence(1), &bytes("short")), Ok(Sequence(2)));
+    assert!(patiently(|| log.read(Sequence(0), 1))[0].bytes == long);
+}
+
+fn of_two_in_one_place_one_succeeds<L: SharedLog + 'static>(log: &Arc<L>) {
+    const PLACES: u64 = 40;
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let log = Arc::clone(log);
+            thread::spawn(move || {
+                let mut own = BTreeSet::new();
+                for place in 0..PLACES {
+                    let entry = bytes(&format!("{place} by {writer}"));
+                    match append(&*log, Sequence(place), &entry) {
+                        Ok(sequence) => drop(own.insert((sequence, entry))),
+                        Err(AppendError::Refused) => assert!(patiently(|| log.end()) > Sequence(place)),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                own
+            })
+        })
+        .collect();
+    let succeeded: Vec<_> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
+    let mut succeeded = succeeded;
+    succeeded.sort();
+    let there: Vec<_> = all(&**log).into_iter().map(|entry| (entry.sequence, entry.bytes)).collect();
+    assert_eq!(succeeded, there);
+    assert_eq!(there.len() as u64, PLACES);
+}
+
+/// Two appends under way, and the place of the first is taken: the second may succeed. A log alone is no fence, and whoever
+/// reads it has to tell by the entries which of them count.
+fn a_deposed_writer_may_land_behind_the_one_that_deposed_it(log: &dyn SharedLog) {
+    append(log, Sequence(0), &bytes("by the old owner")).expect("an append");
+    append(log, Sequence(1), &bytes("by the new owner")).expect("an append");
+    assert_eq!(append(log, Sequence(1), &bytes("first under way")), Err(AppendError::Refused));
+    assert_eq!(append(log, Sequence(2), &bytes("second under way")), Ok(Sequence(3)));
+}
+
+fn a_reader_waits_for_what_comes<L: SharedLog + 'static>(log: &Arc<L>) {
+    append(&**log, Sequence(0), &bytes("before")).expect("an append");
+    log.wait(Sequence(0), PATIENCE);
+    let reader = {
+        let log = Arc::clone(log);
+        thread::spawn(move || {
+            let began = Instant::now();
+            while began.elapsed() < PATIENCE {
+                log.wait(Sequence(1), Duration::from_secs(1));
+                let found = patiently(|| log.read(Sequence(1), 100));
+                if !found.is_empty() {
+                    return found;
+                }
+            }
+            Vec::new()
+        })
+    };
+    thread::sleep(Duration::from_millis(100));
+    append(&**log, Sequence(1), &bytes("then")).expect("an append");
+    let found = reader.join().expect("a reader");
+    assert_eq!(found.first().map(|entry| entry.bytes.clone()), Some(bytes("then")));
+}

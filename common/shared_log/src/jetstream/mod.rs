@@ -1,0 +1,175 @@
+//! The log as a stream of NATS JetStream: a publication that names the last sequence of the stream is refused by the leader of
+//! the stream when that is another one.
+//!
+//! Only what nats-server 2.9 has is used. What was measured with 2.9.10 and 2.15.1:
+//! - reads go to the leader (`STREAM.MSG.GET`): others, and direct reads, may be behind;
+//! - message ids do not make an append safe to repeat: the versions answer a duplicate differently;
+//! - for some seconds without a leader nobody takes publications, which looks as if there were no stream; only the answer to
+//!   `STREAM.INFO` tells.
+
+mod engine;
+mod hints;
+
+use std::time::Duration;
+
+use async_nats::jetstream::context::{GetStreamErrorKind, PublishError, PublishErrorKind};
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::stream::{RawMessageErrorKind, State};
+use async_nats::jetstream::{Context, Error, ErrorCode};
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+use crate::{AppendError, Entry, LogError, Sequence, SharedLog};
+pub use engine::{Engine, EngineError, Server, StreamSettings};
+use hints::Hints;
+
+/// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Bytes of a message that are not the entry: the head that names the expected sequence.
+const HEAD_BYTES: usize = 256;
+
+/// A log that is a stream.
+pub struct JetStreamLog {
+    name: String,
+    context: Context,
+    handle: Handle,
+    hints: Hints,
+}
+
+impl JetStreamLog {
+    fn new(name: String, context: Context, handle: Handle) -> Self {
+        let hints = Hints::start(&handle, context.client(), &name);
+        Self { name, context, handle, hints }
+    }
+
+    /// The name of the stream, which is its subject, too.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn unavailable(&self, why: impl ToString) -> LogError {
+        LogError::Unavailable { log: self.name.clone(), why: why.to_string() }
+    }
+
+    /// What an answer of the engine says that is no success.
+    fn refused(&self, error: &Error) -> LogError {
+        let log = self.name.clone();
+        match error.error_code() {
+            ErrorCode::STREAM_NOT_FOUND => LogError::Missing { log },
+            ErrorCode::STREAM_STORE_FAILED
+            | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+            | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+            | ErrorCode::INSUFFICIENT_RESOURCES => LogError::Full { log, why: error.to_string() },
+            _ => self.unavailable(error),
+        }
+    }
+
+    fn not_appended(&self, error: &PublishError, entry: &Bytes) -> AppendError {
+        match error.kind() {
+            PublishErrorKind::WrongLastSequence => AppendError::Refused,
+            PublishErrorKind::MaxPayloadExceeded => AppendError::Failed(LogError::TooLong {
+                log: self.name.clone(),
+                bytes: entry.len(),
+                limit: self.context.client().max_payload().saturating_sub(HEAD_BYTES),
+            }),
+            // Without a leader nobody takes it.
+            PublishErrorKind::StreamNotFound => {
+                AppendError::Failed(self.unavailable("the stream has no leader, or is not there"))
+            }
+            _ => {
+                let source = std::error::Error::source(error);
+                match source.and_then(|source| source.downcast_ref::<Error>()) {
+                    Some(refusal) => match self.refused(refusal) {
+                        full @ LogError::Full { .. } => AppendError::Failed(full),
+                        other => AppendError::Unknown(other),
+                    },
+                    None => AppendError::Unknown(self.unavailable(error)),
+                }
+            }
+        }
+    }
+
+    /// The first entry from a place on.
+    async fn from(&self, first: Sequence) -> Result<Option<StreamMessage>, LogError> {
+        let stream = self.context.get_stream_no_info(&self.name).await;
+        let stream = stream.map_err(|error| self.unavailable(error))?;
+        let request = stream.raw_message_builder().sequence(first.0).next_by_subject(&self.name);
+        match request.send().await {
+            Ok(message) => Ok(Some(message)),
+            Err(error) => match error.kind() {
+                RawMessageErrorKind::NoMessageFound => Ok(None),
+                RawMessageErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
+                _ => Err(self.unavailable(error)),
+            },
+        }
+    }
+
+    async fn state(&self) -> Result<State, LogError> {
+        match self.context.get_stream(&self.name).await {
+            Ok(stream) => Ok(stream.cached_info().state.clone()),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
+                _ => Err(self.unavailable(error)),
+            },
+        }
+    }
+}
+
+impl SharedLog for JetStreamLog {
+    fn append(&self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
+        let message = PublishMessage::build().payload(entry.clone()).expected_last_sequence(expected.0);
+        let appended = self.handle.block_on(async {
+            let sent = self.context.send_publish(self.name.clone(), message).await?;
+            sent.await
+        });
+        let appended = appended.map_err(|error| self.not_appended(&error, entry))?;
+        self.hints.tell(appended.sequence);
+        Ok(Sequence(appended.sequence))
+    }
+
+    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+        self.handle.block_on(async {
+            let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
+            while entries.is_empty() || read < bytes {
+                let wanted = entries.last().map_or(after, |last| last.sequence).next();
+                let Some(StreamMessage { sequence, payload, .. }) = self.from(wanted).await? else { break };
+                if sequence != wanted.0 {
+                    let (log, first) = (self.name.clone(), Sequence(sequence));
+                    return Err(LogError::Trimmed { log, after: Sequence(wanted.0 - 1), first });
+                }
+                read += payload.len();
+                entries.push(Entry { sequence: wanted, bytes: payload });
+            }
+            Ok(entries)
+        })
+    }
+
+    fn end(&self) -> Result<Sequence, LogError> {
+        Ok(Sequence(self.handle.block_on(self.state())?.last_sequence))
+    }
+
+    fn wait(&self, after: Sequence, limit: Duration) {
+        self.hints.wait(after.0, limit);
+    }
+
+    fn trim(&self, through: Sequence) -> Result<(), LogError> {
+        self.handle.block_on(async {
+            let State { first_sequence, last_sequence, .. } = self.state().await?;
+            let first = through.next().0.min(last_sequence);
+            if first <= first_sequence {
+                return Ok(());
+            }
+            let stream = self.context.get_stream_no_info(&self.name).await;
+            let stream = stream.map_err(|error| self.unavailable(error))?;
+            stream.purge().sequence(first).await.map(drop).map_err(|error| self.unavailable(error))
+        })
+    }
+}
+
+impl std::fmt::Debug for JetStreamLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JetStreamLog").field("name", &self.name).finish_non_exhaustive()
+    }
+}

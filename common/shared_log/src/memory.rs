@@ -1,0 +1,215 @@
+//! A log in memory, with the faults that a real one has: it refuses, does not answer, answers too late, and loses its tail.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{AppendError, Entry, LogError, Sequence, SharedLog};
+
+/// What becomes of the next calls, one after another. A call without one succeeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// An append is carried out, and its answer is lost.
+    AnswerLost,
+    /// An append is lost on its way.
+    CallLost,
+    /// An append is on its way until another call has been carried out; there is no answer.
+    CallLate,
+    /// An append or a read fails before it is sent.
+    Away,
+}
+
+/// The log. Clones are one log.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryLog(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    grew: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The place before the first entry that is left.
+    trimmed: u64,
+    entries: VecDeque<Bytes>,
+    faults: VecDeque<Fault>,
+    /// Appends that arrive after the next call.
+    late: Vec<(Sequence, Bytes)>,
+    is_missing: bool,
+}
+
+/// The name in errors.
+const NAME: &str = "memory";
+
+impl State {
+    fn end(&self) -> Sequence {
+        Sequence(self.trimmed + self.entries.len() as u64)
+    }
+
+    fn append(&mut self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
+        if expected != self.end() {
+            return Err(AppendError::Refused);
+        }
+        self.entries.push_back(entry.clone());
+        Ok(self.end())
+    }
+
+    fn check(&self) -> Result<(), LogError> {
+        if self.is_missing { Err(LogError::Missing { log: NAME.to_owned() }) } else { Ok(()) }
+    }
+
+    /// What was late arrives.
+    fn arrive(&mut self) {
+        for (expected, entry) in std::mem::take(&mut self.late) {
+            // Nobody waits for the answer.
+            let _ = self.append(expected, &entry);
+        }
+    }
+}
+
+fn unavailable(why: &str) -> LogError {
+    LogError::Unavailable { log: NAME.to_owned(), why: why.to_owned() }
+}
+
+impl MemoryLog {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the next calls fail so, behind those that were planned before.
+    pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.state().faults.extend(faults);
+    }
+
+    /// Forgets what was planned; what is late arrives.
+    pub fn heal(&self) {
+        let mut state = self.state();
+        state.faults.clear();
+        state.arrive();
+        self.0.grew.notify_all();
+    }
+
+    /// Loses the entries behind a place, as servers do that acknowledge before their disks have it, and lose their power.
+    pub fn lose_tail(&self, after: Sequence) {
+        let mut state = self.state();
+        let kept = after.0.saturating_sub(state.trimmed);
+        state.entries.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+    }
+
+    /// The log is gone, or there again.
+    pub fn set_missing(&self, is_missing: bool) {
+        self.state().is_missing = is_missing;
+    }
+}
+
+impl SharedLog for MemoryLog {
+    fn append(&self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
+        let mut state = self.state();
+        state.check()?;
+        let fault = state.faults.pop_front();
+        let answer = match fault {
+            Some(Fault::Away) => Err(AppendError::Failed(unavailable("it is away"))),
+            Some(Fault::CallLost) => Err(AppendError::Unknown(unavailable("no answer came"))),
+            Some(Fault::CallLate) => {
+                state.arrive();
+                state.late.push((expected, entry.clone()));
+                return Err(AppendError::Unknown(unavailable("no answer came")));
+            }
+            Some(Fault::AnswerLost) => {
+                let _ = state.append(expected, entry);
+                Err(AppendError::Unknown(unavailable("no answer came")))
+            }
+            None => state.append(expected, entry),
+        };
+        state.arrive();
+        self.0.grew.notify_all();
+        answer
+    }
+
+    fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+        let mut state = self.state();
+        state.check()?;
+        if state.faults.pop_front_if(|fault| *fault == Fault::Away).is_some() {
+            return Err(unavailable("it is away"));
+        }
+        if after.0 < state.trimmed {
+            let (log, first) = (NAME.to_owned(), Sequence(state.trimmed + 1));
+            return Err(LogError::Trimmed { log, after, first });
+        }
+        let (mut entries, mut read) = (Vec::new(), 0);
+        let skipped = usize::try_from(after.0 - state.trimmed).unwrap_or(usize::MAX);
+        for (sequence, bytes_of) in (after.0 + 1..).zip(state.entries.iter().skip(skipped)) {
+            if read >= bytes && !entries.is_empty() {
+                break;
+            }
+            read += bytes_of.len();
+            entries.push(Entry { sequence: Sequence(sequence), bytes: bytes_of.clone() });
+        }
+        state.arrive();
+        Ok(entries)
+    }
+
+    fn end(&self) -> Result<Sequence, LogError> {
+        let state = self.state();
+        state.check()?;
+        Ok(state.end())
+    }
+
+    fn wait(&self, after: Sequence, limit: Duration) {
+        let state = self.state();
+        drop(self.0.grew.wait_timeout_while(state, limit, |state| state.end() <= after));
+    }
+
+    fn trim(&self, through: Sequence) -> Result<(), LogError> {
+        let mut state = self.state();
+        state.check()?;
+        while state.trimmed < through.0 && state.entries.len() > 1 {
+            state.entries.pop_front();
+            state.trimmed += 1;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_conforms() {
+        crate::conformance::run(&mut || MemoryLog::default());
+    }
+
+    #[test]
+    fn an_append_that_is_late_arrives_after_the_next_call_if_its_place_is_free() {
+        let log = MemoryLog::default();
+        let [a, b] = ["a", "b"].map(|text| Bytes::from_static(text.as_bytes()));
+        log.plan([Fault::CallLate]);
+        assert!(matches!(log.append(Sequence(0), &a), Err(AppendError::Unknown(_))));
+        assert_eq!(log.read(Sequence(0), 100), Ok(Vec::new()));
+        assert_eq!(log.end(), Ok(Sequence(1)));
+        log.plan([Fault::CallLate]);
+        assert!(log.append(Sequence(1), &a).is_err());
+        assert_eq!(log.append(Sequence(1), &b), Ok(Sequence(2)));
+        assert_eq!(log.end(), Ok(Sequence(2)));
+        let texts: Vec<Bytes> = log.read(Sequence(0), 100).unwrap().into_iter().map(|e| e.bytes).collect();
+        assert_eq!(texts, [a, b]);
+    }
+
+    #[test]
+    fn it_loses_its_tail() {
+        let log = MemoryLog::default();
+        for place in 0..4 {
+            log.append(Sequence(place), &Bytes::from(vec![place as u8])).unwrap();
+        }
+        log.trim(Sequence(1)).unwrap();
+        log.lose_tail(Sequence(3));
+        assert_eq!(log.end(), Ok(Sequence(3)));
+        log.set_missing(true);
+        assert_eq!(log.end(), Err(LogError::Missing { log: NAME.to_owned() }));
+    }
+}

@@ -1,0 +1,144 @@
+//! The log on real servers of the engine: every program that `DOPPEL_NATS_SERVERS` names, one server and three.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod servers;
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use doppel_shared_log::{
+    AppendError, Engine, EngineError, JetStreamLog, LogError, Sequence, SharedLog as _, StreamSettings,
+    append_surely, conformance,
+};
+use servers::{Servers, patiently, programs};
+
+fn settings(replicas: usize) -> StreamSettings {
+    StreamSettings { replicas, max_bytes: 64 << 20 }
+}
+
+fn create(engine: &Engine, name: &str, replicas: usize) -> JetStreamLog {
+    patiently(|| engine.create(name, settings(replicas)).map_err(|error| error.to_string()))
+}
+
+/// Runs a test with every program, one after another.
+fn with_each(test: impl Fn(&Path)) {
+    programs().iter().for_each(|program| test(program));
+}
+
+#[test]
+fn one_server_conforms() {
+    with_each(|program| {
+        let servers = Servers::start(program, 1);
+        let engine = servers.connect();
+        let mut number = 0;
+        conformance::run(&mut || {
+            number += 1;
+            create(&engine, &format!("log-{number}"), 1)
+        });
+    });
+}
+
+#[test]
+fn three_servers_conform() {
+    with_each(|program| {
+        let servers = Servers::start(program, 3);
+        let engine = servers.connect();
+        let mut number = 0;
+        conformance::run(&mut || {
+            number += 1;
+            create(&engine, &format!("log-{number}"), 3)
+        });
+    });
+}
+
+#[test]
+fn a_stream_is_made_once_and_opened_as_it_was_made() {
+    with_each(|program| {
+        let servers = Servers::start(program, 1);
+        let engine = servers.connect();
+        assert!(matches!(engine.open("log", 1), Err(EngineError::Log(LogError::Missing { .. }))));
+        create(&engine, "log", 1).append(Sequence(0), &Bytes::from_static(b"a")).unwrap();
+        assert!(matches!(engine.create("log", settings(1)), Err(EngineError::Exists(_))));
+        let opened = servers.connect().open("log", 1).unwrap();
+        assert_eq!(opened.end(), Ok(Sequence(1)));
+        let refused = engine.open("log", 3).unwrap_err();
+        assert!(refused.to_string().contains("fewer replicas"), "{refused}");
+        // Three are not to be had of one server.
+        assert!(matches!(engine.create("more", settings(3)), Err(EngineError::NotMade { .. })));
+    });
+}
+
+#[test]
+fn a_full_log_and_a_long_entry_are_refused_and_harm_nothing() {
+    with_each(|program| {
+        let servers = Servers::start(program, 1);
+        let engine = servers.connect();
+        let small = StreamSettings { max_bytes: 100_000, ..settings(1) };
+        let log = engine.create("small", small).unwrap();
+        let entry = Bytes::from(vec![7; 30_000]);
+        let mut last = Sequence(0);
+        let full = loop {
+            match append_surely(&log, last, &entry, Duration::from_secs(10)) {
+                Ok(sequence) => last = sequence,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, AppendError::Failed(LogError::Full { .. })), "{full}");
+        assert_eq!(last, Sequence(3));
+        log.trim(Sequence(2)).unwrap();
+        assert_eq!(log.append(last, &entry), Ok(Sequence(4)));
+        let long = Bytes::from(vec![7; engine.server().unwrap().message_bytes_max + 1]);
+        let refused = log.append(Sequence(4), &long).unwrap_err();
+        assert!(matches!(refused, AppendError::Failed(LogError::TooLong { .. })), "{refused}");
+        assert_eq!(log.end(), Ok(Sequence(4)));
+    });
+}
+
+/// Appends go on while servers are killed, one after another and then all of them, and what was acknowledged is there.
+#[test]
+fn what_was_acknowledged_survives_the_servers() {
+    with_each(|program| {
+        let mut servers = Servers::start(program, 3);
+        let engine = servers.connect();
+        let log = create(&engine, "log", 3);
+        let writer = thread::spawn(move || {
+            let began = Instant::now();
+            let mut last = Sequence(0);
+            while began.elapsed() < Duration::from_secs(20) || last.0 < 100 {
+                let entry = Bytes::from(format!("entry {}", last.0));
+                match append_surely(&log, last, &entry, Duration::from_secs(60)) {
+                    Ok(sequence) => {
+                        assert_eq!(sequence, last.next());
+                        last = sequence;
+                    }
+                    // Just after a start servers may not know their streams yet.
+                    Err(
+                        AppendError::Failed(LogError::Missing { .. })
+                        | AppendError::Unknown(LogError::Missing { .. }),
+                    ) => {
+                        thread::sleep(Duration::from_millis(500));
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            (log, last)
+        });
+        for at in 0..3 {
+            thread::sleep(Duration::from_secs(2));
+            servers.kill(at);
+            thread::sleep(Duration::from_secs(1));
+            servers.start_one(at);
+        }
+        thread::sleep(Duration::from_secs(2));
+        (0..3).for_each(|at| servers.kill(at));
+        (0..3).for_each(|at| servers.start_one(at));
+        let (log, last) = writer.join().unwrap();
+        let entries = patiently(|| log.read(Sequence(0), usize::MAX).map_err(|error| error.to_string()));
+        assert_eq!(entries.len() as u64, last.0);
+        for (place, entry) in entries.iter().enumerate() {
+            assert_eq!(entry.bytes, format!("entry {place}"));
+        }
+    });
+}

@@ -1,0 +1,120 @@
+//! Real servers of the engine on loopback ports, each with a directory of its own. They end with the test.
+
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use doppel_shared_log::Engine;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// Paths of `nats-server` programs, separated by colons. Without it, the one on the path is taken.
+const PROGRAMS: &str = "DOPPEL_NATS_SERVERS";
+
+/// The programs to test with. Where there is none, the test is skipped, but in CI it fails.
+pub(crate) fn programs() -> Vec<PathBuf> {
+    let named = env::var_os(PROGRAMS).map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
+    let found = named.unwrap_or_else(|| {
+        let on_path =
+            env::var_os("PATH").into_iter().flat_map(|path| env::split_paths(&path).collect::<Vec<_>>());
+        on_path.map(|dir| dir.join("nats-server")).filter(|program| program.is_file()).take(1).collect()
+    });
+    for program in &found {
+        assert!(program.is_file(), "{PROGRAMS}: {} is not there", program.display());
+    }
+    if found.is_empty() {
+        assert!(env::var_os("CI").is_none(), "in CI a nats-server is needed: set {PROGRAMS}");
+        eprintln!("skipped: no nats-server is on the path, and {PROGRAMS} names none");
+    }
+    found
+}
+
+/// Some servers that are one engine.
+pub(crate) struct Servers {
+    program: PathBuf,
+    dir: TempDir,
+    ports: Vec<u16>,
+    running: Vec<Option<Child>>,
+    runtime: Runtime,
+}
+
+impl Servers {
+    /// Starts so many.
+    pub(crate) fn start(program: &Path, count: usize) -> Self {
+        let dir = TempDir::new().unwrap();
+        // Held together, so that none comes twice.
+        let held: Vec<TcpListener> =
+            (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let mut ports: Vec<u16> = held.iter().map(|held| held.local_addr().unwrap().port()).collect();
+        drop(held);
+        let routes = ports.split_off(count);
+        for (at, (port, route)) in ports.iter().zip(&routes).enumerate() {
+            let mut config = format!(
+                "server_name: s{at}\nlisten: 127.0.0.1:{port}\njetstream {{ store_dir: {:?} }}\n",
+                dir.path().join(format!("s{at}"))
+            );
+            if count > 1 {
+                let all: Vec<String> =
+                    routes.iter().map(|route| format!("nats://127.0.0.1:{route}")).collect();
+                writeln!(config, "cluster {{ name: c, listen: 127.0.0.1:{route}, routes: {all:?} }}")
+                    .unwrap();
+            }
+            fs::write(dir.path().join(format!("s{at}.conf")), config).unwrap();
+        }
+        let runtime = Runtime::new().unwrap();
+        let running = ports.iter().map(|_| None).collect();
+        let mut this = Self { program: program.to_owned(), dir, ports, running, runtime };
+        (0..count).for_each(|at| this.start_one(at));
+        this
+    }
+
+    /// Starts a server that does not run.
+    pub(crate) fn start_one(&mut self, at: usize) {
+        let file = |ending: &str| self.dir.path().join(format!("s{at}.{ending}"));
+        let out = fs::File::create(file("log")).unwrap();
+        let child = Command::new(&self.program)
+            .args(["-c".as_ref(), file("conf").as_os_str()])
+            .stdout(Stdio::null())
+            .stderr(out)
+            .spawn()
+            .unwrap();
+        self.running[at] = Some(child);
+    }
+
+    /// `kill -9` of a server.
+    pub(crate) fn kill(&mut self, at: usize) {
+        if let Some(mut child) = self.running[at].take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// A connection of its own, when the servers answer.
+    pub(crate) fn connect(&self) -> Engine {
+        let urls: Vec<String> = self.ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        patiently(|| {
+            Engine::connect(self.runtime.handle().clone(), &urls, "test").map_err(|error| error.to_string())
+        })
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        (0..self.running.len()).for_each(|at| self.kill(at));
+    }
+}
+
+/// Asks again for a while.
+pub(crate) fn patiently<T>(mut ask: impl FnMut() -> Result<T, String>) -> T {
+    let began = Instant::now();
+    loop {
+        match ask() {
+            Ok(answer) => return answer,
+            Err(why) => assert!(began.elapsed() < Duration::from_secs(60), "{why}"),
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
