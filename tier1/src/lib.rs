@@ -24,6 +24,7 @@ mod range;
 mod range_map;
 mod record;
 mod regroup;
+mod replica;
 mod service;
 mod signatures;
 #[cfg(feature = "simulation")]

@@ -14,6 +14,7 @@
 //! | `open` | a start: the log is read from there on |
 //! | `changes` | what has changed since a record |
 //! | `new` | a database that is made at once, for [`bulk`](crate::bulk) |
+//! | `copies` | a database that follows a shared log, for [`replica`](crate::replica) |
 //!
 //! Invariants:
 //! - neither the store of rows nor a row names what is not in the log and among the signatures on disk;
@@ -21,13 +22,14 @@
 //! - what is in memory is bounded: a commit waits while there is too much of it.
 
 mod changes;
+mod copies;
 mod erasure;
 mod mover;
 mod new;
 mod open;
 mod position;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unmoved;
 
 use std::borrow::Cow;
@@ -77,6 +79,8 @@ struct Commits {
     log: Option<Local>,
     epoch: u64,
     last: Position,
+    /// The log has copies of a shared log's records: nothing else is written to it.
+    is_replica: bool,
     /// A commit failed: what is on disk of it is not known. Nothing is written any more.
     failed: bool,
 }
@@ -212,9 +216,24 @@ impl Inner {
     }
 
     fn commit_as(&self, commits: &mut Commits, mut writes: Vec<Write>) -> Result<bool, StoreError> {
+        if commits.is_replica {
+            return Err(StoreError::Engine("this database follows a shared log".to_owned()));
+        }
         if std::mem::replace(&mut commits.failed, true) {
             return Err(failed_before());
         }
+        self.name_signatures(&mut writes)?;
+        self.signatures.write(commits.log.is_some())?;
+        commits.begin()?;
+        commits.append(&Payload::Rows(Cow::Borrowed(&writes)))?;
+        let mut unmoved = self.unmoved_mut();
+        unmoved.insert(writes, commits.last);
+        commits.failed = false;
+        Ok(unmoved.is_large())
+    }
+
+    /// Takes the signatures of a commit in, and puts their ids in the place of their bytes.
+    fn name_signatures(&self, writes: &mut [Write]) -> Result<(), StoreError> {
         for (key, value) in writes.iter_mut().filter(|(key, _)| is_signature(key)) {
             if let Some(bytes) = value {
                 let id = self.signatures.add(bytes).map_err(|error| match error {
@@ -226,13 +245,7 @@ impl Inner {
                 *bytes = id.to_bytes().to_vec();
             }
         }
-        self.signatures.write(commits.log.is_some())?;
-        commits.begin()?;
-        commits.append(&Payload::Rows(Cow::Borrowed(&writes)))?;
-        let mut unmoved = self.unmoved_mut();
-        unmoved.insert(writes, commits.last);
-        commits.failed = false;
-        Ok(unmoved.is_large())
+        Ok(())
     }
 
     fn bytes_on_disk(&self) -> u64 {

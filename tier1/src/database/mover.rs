@@ -308,7 +308,7 @@ impl Inner {
             Ok(true)
         })?;
         if !small.is_empty() && in_small.len() <= REWRITTEN_MAX {
-            in_small.chunks(BATCH_ROWS).try_for_each(|keys| self.rewrite(keys, &small))?;
+            self.rewrite(&in_small, &small)?;
             // The rows on disk name nothing in them then.
             self.move_rows()?;
             small.iter().for_each(|segment| used.forget(*segment));
@@ -316,19 +316,39 @@ impl Inner {
         Ok(used)
     }
 
-    /// Writes signatures anew that are in these segments, which are closed, for the rows that still name them.
+    /// Writes signatures anew that are in these segments, which are closed, for the rows that still name them. The log does not
+    /// say so: other replicas have other segments.
     fn rewrite(&self, keys: &[Vec<u8>], segments: &BTreeSet<u32>) -> Result<(), StoreError> {
-        self.go_on()?;
-        let mut commits = lock(&self.commits);
-        let mut writes: Vec<Write> = Vec::new();
-        for key in keys {
+        let mut rewritten = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            if at % BATCH_ROWS == 0 {
+                self.go_on()?;
+            }
             let id = self.row(key, false)?.map(|row| id_of(key, &row)).transpose()?;
             if let Some(id) = id.filter(|id| segments.contains(&id.segment)) {
-                writes.push((key.clone(), Some(self.signatures.read(id)?)));
+                rewritten.push((key, id, self.signatures.add(&self.signatures.read(id)?)?));
             }
         }
-        if !writes.is_empty() {
-            self.commit_as(&mut commits, writes)?;
+        if rewritten.is_empty() {
+            return Ok(());
+        }
+        self.signatures.write(true)?;
+        // A start cuts off what is neither noted nor named by the log, so it is noted before a row names it.
+        self.let_go(Replaced::default())?;
+        for some in rewritten.chunks(BATCH_ROWS) {
+            // No commit gives the pages other contents meanwhile.
+            let commits = lock(&self.commits);
+            if commits.failed {
+                return Err(failed_before());
+            }
+            let mut writes: Vec<Write> = Vec::new();
+            for (key, old, new) in some {
+                let now = self.row(key, false)?.map(|row| id_of(key, &row)).transpose()?;
+                if now == Some(*old) {
+                    writes.push(((*key).clone(), Some(new.to_bytes().to_vec())));
+                }
+            }
+            self.unmoved_mut().insert(writes, commits.last);
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::position::Applied;
 use super::unmoved::Unmoved;
 use super::{Commits, Database, Inner, id_of, is_signature, lock};
 use crate::files::{Directory, OnDisk, sync_directory};
-use crate::log::{Local, Log, Payload, Position, Record};
+use crate::log::{Local, Log, LogId, Payload, Position, Record};
 use crate::range_map::{RangeMap, directories};
 use crate::signatures::{Replaced, SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Recent, Sled, Store, StoreError};
@@ -24,6 +24,8 @@ pub(super) const SIGNATURES: &str = "signatures";
 pub(super) struct Parts {
     pub(super) rows: Arc<dyn Store>,
     pub(super) recent: Recent,
+    /// The shared log of which the records are copies.
+    pub(super) copies: Option<LogId>,
     /// None where nothing is to survive.
     pub(super) log: Option<Box<dyn Directory>>,
     pub(super) signatures: Box<dyn Directory>,
@@ -51,7 +53,20 @@ impl Database {
     /// # Errors
     /// The same.
     pub fn open_share(dir: &Path, durable: bool, databases: u16) -> Result<Self, StoreError> {
+        Self::open_as(dir, durable, None, databases)
+    }
+
+    /// The same for a replica of what a shared log has.
+    ///
+    /// # Errors
+    /// The same, and when the database is that of another log.
+    pub(crate) fn open_replica(dir: &Path, log: LogId, databases: u16) -> Result<Self, StoreError> {
+        Self::open_as(dir, true, Some(log), databases)
+    }
+
+    fn open_as(dir: &Path, durable: bool, copies: Option<LogId>, databases: u16) -> Result<Self, StoreError> {
         let parts = Parts {
+            copies,
             rows: Arc::new(Sled::open_share(dir, databases)?),
             recent: Recent::new(databases),
             log: if durable { Some(Box::new(directory(dir, LOG)?)) } else { None },
@@ -105,12 +120,12 @@ impl Database {
 
 impl Inner {
     pub(super) fn open(dir: &Path, parts: Parts) -> Result<Self, StoreError> {
-        let Parts { rows, recent, log, signatures, segment_bytes } = parts;
+        let Parts { rows, recent, copies, log, signatures, segment_bytes } = parts;
         let applied = match Applied::read(&*rows)? {
             Some(applied) => applied,
             None => {
                 let begun = Applied {
-                    log: new_log(),
+                    log: copies.unwrap_or_else(new_log),
                     position: Position::default(),
                     signatures: Vec::new(),
                     compacted_bytes: 0,
@@ -121,6 +136,10 @@ impl Inner {
                 begun
             }
         };
+        if copies.is_some_and(|copies| copies != applied.log) {
+            let what = "it follows another log: it is of another cluster or range, or was made without one";
+            return Err(StoreError::damaged_file(dir, what.to_owned()));
+        }
         let mut unmoved = Unmoved::default();
         let mut named: Option<SignatureId> = None;
         let log = log.map(|log| {
@@ -139,12 +158,15 @@ impl Inner {
             let noted = (&*applied.signatures, applied.compacted_bytes);
             Signatures::open(signatures, noted, named, segment_bytes)?
         };
+        let is_replica = copies.is_some();
+        // The shared log says who begins.
+        let epoch = if is_replica { last.epoch } else { last.epoch + 1 };
         Ok(Self {
             dir: dir.to_owned(),
             rows,
             recent,
             signatures,
-            commits: Mutex::new(Commits { log, epoch: last.epoch + 1, last, failed: false }),
+            commits: Mutex::new(Commits { log, epoch, last, is_replica, failed: false }),
             unmoved: RwLock::new(unmoved),
             erasure: Mutex::new(Erasure::new(applied.erasing)),
             stopping: AtomicBool::new(false),

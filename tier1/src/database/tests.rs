@@ -11,18 +11,20 @@ use std::sync::Arc;
 use doppel_model::{PageId, Random, ShardId};
 use doppel_protocol::LogPosition;
 
+use super::mover::Mover;
 use super::open::Parts;
-use super::{Inner, Reader, is_signature, lock};
+use super::{Database, Inner, Reader, is_signature, lock};
 use crate::files::tests::simulated::Simulated;
 use crate::key;
+use crate::log::LogId;
 use crate::store::{Recent, Store, StoreError, Write};
 use volatile::Volatile;
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What is left of a database when no process has it.
 #[derive(Clone)]
-struct Disk {
+pub(crate) struct Disk {
     rows: Arc<Volatile>,
     log: Simulated,
     signatures: Simulated,
@@ -30,16 +32,28 @@ struct Disk {
 }
 
 impl Disk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (log, signatures) = (Simulated::default(), Simulated::default());
         Self { rows: Arc::default(), log, signatures, segment_bytes: 400 }
     }
 
     fn open(&self) -> Result<Inner, StoreError> {
+        self.open_as(None)
+    }
+
+    /// A replica of what a shared log has.
+    pub(crate) fn open_replica(&self, log: LogId) -> Result<Database, StoreError> {
+        let inner = Arc::new(self.open_as(Some(log))?);
+        let mover = Mover::start(Arc::clone(&inner))?;
+        Ok(Database { inner, mover })
+    }
+
+    fn open_as(&self, copies: Option<LogId>) -> Result<Inner, StoreError> {
         let rows: Arc<dyn Store> = Arc::clone(&self.rows) as Arc<dyn Store>;
         let parts = Parts {
             rows,
             recent: Recent::new(1),
+            copies,
             log: Some(Box::new(self.log.clone())),
             signatures: Box::new(self.signatures.clone()),
             segment_bytes: self.segment_bytes,
@@ -57,14 +71,14 @@ impl Disk {
         self.signatures.allow(calls.map(|(_, calls)| calls));
     }
 
-    fn crash(&self, random: &mut Random) -> Self {
+    pub(crate) fn crash(&self, random: &mut Random) -> Self {
         let rows = Arc::new(self.rows.crash(random));
         let (log, signatures) = (self.log.crash(random), self.signatures.crash(random));
         Self { rows, log, signatures, ..*self }
     }
 }
 
-fn page(number: u64) -> PageId {
+pub(crate) fn page(number: u64) -> PageId {
     doppel_model::PageUrl::parse(&format!("http://a.example/{number}")).unwrap().id()
 }
 
@@ -75,7 +89,7 @@ fn signature(content: u64) -> Vec<u8> {
     (0..length).map(|_| random.number() as u8).collect()
 }
 
-fn writes(random: &mut Random) -> Vec<Write> {
+pub(crate) fn writes(random: &mut Random) -> Vec<Write> {
     let mut writes = BTreeMap::new();
     for _ in 0..=random.below(6) {
         let (shard, page) = (ShardId(random.below(2) as u16), page(random.below(12)));
@@ -89,7 +103,7 @@ fn writes(random: &mut Random) -> Vec<Write> {
     writes.into_iter().collect()
 }
 
-fn apply(model: &mut Model, writes: &[Write]) {
+pub(crate) fn apply(model: &mut Model, writes: &[Write]) {
     for (key, row) in writes {
         match row {
             Some(row) => drop(model.insert(key.clone(), row.clone())),

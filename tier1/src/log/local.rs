@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use super::{Appended, Log, LogId, Payload, Position, record};
+use super::{Appended, Copied, Log, LogId, Origin, Payload, Position, record};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
@@ -31,6 +31,8 @@ pub(crate) struct Local {
     pub(super) files: VecDeque<(u64, u64)>,
     pub(super) active: Arc<dyn File>,
     pub(super) last: Position,
+    /// Where the last record is in the shared log; 0 before the first copy.
+    pub(super) sequence: u64,
     file_bytes: u64,
     /// Its share of [`KEPT_BYTES`].
     kept_bytes: u64,
@@ -58,10 +60,10 @@ impl Local {
         id: LogId,
         files: VecDeque<(u64, u64)>,
         active: Arc<dyn File>,
-        last: Position,
+        (last, sequence): (Position, u64),
     ) -> Self {
         let (file_bytes, kept_bytes, buffer) = (FILE_BYTES, KEPT_BYTES, Vec::new());
-        Self { directory, id, files, active, last, file_bytes, kept_bytes, buffer, failed: false }
+        Self { directory, id, files, active, last, sequence, file_bytes, kept_bytes, buffer, failed: false }
     }
 
     /// Begins a log whose first record comes behind `last`.
@@ -71,7 +73,7 @@ impl Local {
         last: Position,
     ) -> Result<Self, StoreError> {
         let active = create(&*directory, last.index + 1)?;
-        Ok(Self::over(directory, id, VecDeque::from([(last.index + 1, 0)]), active, last))
+        Ok(Self::over(directory, id, VecDeque::from([(last.index + 1, 0)]), active, (last, 0)))
     }
 
     /// It is one of so many logs of the process.
@@ -88,6 +90,39 @@ impl Local {
     /// Which log it is.
     pub(crate) fn id(&self) -> LogId {
         self.id
+    }
+
+    /// Where the last record is in the shared log of which these are copies; 0 before the first.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Appends a record behind the last one.
+    fn append_next(
+        &mut self,
+        epoch: u64,
+        origin: Option<Origin>,
+        payload: &Payload<'_>,
+    ) -> Result<Position, StoreError> {
+        self.buffer.clear();
+        let position = record::encode(&mut self.buffer, self.id, (self.last, epoch), origin, payload)
+            .map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+        self.failed = true;
+        if self.files.back().is_none_or(|(_, length)| *length >= self.file_bytes) {
+            self.active = create(&*self.directory, position.index)?;
+            self.files.push_back((position.index, 0));
+        }
+        self.write().map_err(|error| StoreError::of_file("write the log", self.directory.path(), &error))?;
+        self.failed = false;
+        self.last = position;
+        Ok(position)
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Engine("the log takes nothing more after a failed write".to_owned()));
+        }
+        Ok(())
     }
 
     fn write(&mut self) -> io::Result<()> {
@@ -122,24 +157,26 @@ impl Log for Local {
         epoch: u64,
         payload: &Payload<'_>,
     ) -> Result<Appended, StoreError> {
-        if self.failed {
-            return Err(StoreError::Engine("the log takes nothing more after a failed write".to_owned()));
-        }
+        self.check()?;
         if expected != self.last || epoch < expected.epoch {
             return Ok(Appended::Refused(self.last));
         }
-        self.buffer.clear();
-        let position = record::encode(&mut self.buffer, self.id, (expected, epoch), payload)
-            .map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
-        self.failed = true;
-        if self.files.back().is_none_or(|(_, length)| *length >= self.file_bytes) {
-            self.active = create(&*self.directory, position.index)?;
-            self.files.push_back((position.index, 0));
+        self.append_next(epoch, None, payload).map(Appended::Done)
+    }
+
+    fn copy(&mut self, copied: &Copied<'_>) -> Result<bool, StoreError> {
+        self.check()?;
+        let Copied { position, previous, sequence, payload } = copied;
+        let continues = *previous == self.last.hash
+            && position.index == self.last.index + 1
+            && position.epoch >= self.last.epoch
+            && *sequence > self.sequence;
+        if continues {
+            let origin = Origin { hash: position.hash, sequence: *sequence };
+            self.append_next(position.epoch, Some(origin), payload)?;
+            self.sequence = *sequence;
         }
-        self.write().map_err(|error| StoreError::of_file("write the log", self.directory.path(), &error))?;
-        self.failed = false;
-        self.last = position;
-        Ok(Appended::Done(position))
+        Ok(continues)
     }
 
     fn trim(&mut self, through: u64, kept: u64) -> Result<(), StoreError> {

@@ -1,23 +1,25 @@
 //! The log of a range: what each commit changed, in order, durable before anybody is answered.
 //!
 //! A record counts only if it continues the chain: its index is the next, and it names the hash of the record before
-//! it. [`Local`] keeps the log in files beside the database of the range.
+//! it. [`Local`] keeps the log in files beside the database of the range. Where the range is [replicated](crate::replica), its
+//! records are copies of those of a shared log, with their positions, so that every replica has the same.
 //!
 //! | module | what |
 //! |---|---|
-//! | `record` | a record as bytes |
+//! | `record`, `rows` | a record as bytes |
 //! | `local`, `replay` | the log in files; reading it at a start |
 //! | `since` | reading it again while it goes on |
 
 mod local;
 mod record;
 mod replay;
+pub(crate) mod rows;
 mod since;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use local::Local;
-pub(crate) use record::{Payload, Record};
+pub(crate) use record::{Origin, Payload, Record};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +38,17 @@ pub(crate) struct Position {
     pub(crate) index: u64,
     /// Of its bytes.
     pub(crate) hash: u128,
+}
+
+/// A record of a shared log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Copied<'r> {
+    pub(crate) position: Position,
+    /// The hash of the record before it.
+    pub(crate) previous: u128,
+    /// Its place in the shared log.
+    pub(crate) sequence: u64,
+    pub(crate) payload: Payload<'r>,
 }
 
 /// What became of an append.
@@ -62,6 +75,12 @@ pub(crate) trait Log: Send {
         epoch: u64,
         payload: &Payload<'_>,
     ) -> Result<Appended, StoreError>;
+
+    /// Appends the copy of a record behind the last one; false where it does not continue that.
+    ///
+    /// # Errors
+    /// The same.
+    fn copy(&mut self, copied: &Copied<'_>) -> Result<bool, StoreError>;
 
     /// Lets go of records up to an index, as far as that is easy. Those after `kept` stay as long as there is room.
     ///

@@ -12,13 +12,14 @@
 //! | 53 | n | payload |
 //! | 53 + n | 8 | XXH3-64 of all bytes before |
 //!
-//! Integers are little-endian. The payload of a commit has its rows one after another: the length of the key in 2
-//! bytes, the key, the length of the value in 4 bytes ([`DELETED`] for none), the value.
+//! Integers are little-endian. The payload of a commit has its [rows](super::rows). A record that is a copy of one of a shared
+//! log has 24 bytes before them: the hash of that one, in place of its own, and its sequence there.
 
 use std::borrow::Cow;
 
 use doppel_model::{stable_hash64, stable_hash128};
 
+use super::rows::{self, Fields};
 use super::{LogId, Position};
 use crate::store::Write;
 
@@ -34,11 +35,11 @@ pub(super) const SUM_BYTES: usize = 8;
 /// A longer payload is taken for damage. A commit is far below: its signatures are not in it.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1 << 28;
 
-/// The length of a value that is none.
-const DELETED: u32 = u32::MAX;
-
 const ROWS: u8 = 1;
 const TAKE_OVER: u8 = 2;
+
+/// Added to the kind of a copy.
+const COPY: u8 = 16;
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +50,15 @@ pub(crate) enum Payload<'r> {
     TakeOver,
 }
 
+/// The record of a shared log of which one is a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Of its bytes there.
+    pub(crate) hash: u128,
+    /// Its place there.
+    pub(crate) sequence: u64,
+}
+
 /// A record that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -56,6 +66,8 @@ pub(crate) struct Record {
     pub(crate) position: Position,
     /// The hash of the one before.
     pub(crate) previous: u128,
+    /// Of a copy.
+    pub(crate) origin: Option<Origin>,
     pub(crate) payload: Payload<'static>,
 }
 
@@ -73,6 +85,7 @@ pub(super) fn encode(
     out: &mut Vec<u8>,
     log: LogId,
     (previous, epoch): (Position, u64),
+    origin: Option<Origin>,
     payload: &Payload<'_>,
 ) -> Result<Position, &'static str> {
     let start = out.len();
@@ -80,6 +93,7 @@ pub(super) fn encode(
         Payload::Rows(_) => ROWS,
         Payload::TakeOver => TAKE_OVER,
     };
+    let kind = if origin.is_some() { kind + COPY } else { kind };
     let index = previous.index + 1;
     out.extend(MARK);
     out.extend([0; 4]);
@@ -88,14 +102,12 @@ pub(super) fn encode(
     out.extend(epoch.to_le_bytes());
     out.extend(index.to_le_bytes());
     out.extend(previous.hash.to_le_bytes());
+    if let Some(Origin { hash, sequence }) = origin {
+        out.extend(hash.to_le_bytes());
+        out.extend(sequence.to_le_bytes());
+    }
     if let Payload::Rows(writes) = payload {
-        for (key, value) in &**writes {
-            out.extend(u16::try_from(key.len()).map_err(|_| "a key is too long")?.to_le_bytes());
-            out.extend(key);
-            let length = value.as_ref().map_or(Ok(DELETED), |value| u32::try_from(value.len()));
-            out.extend(length.map_err(|_| "a row is too long")?.to_le_bytes());
-            out.extend(value.iter().flatten());
-        }
+        rows::encode(out, writes)?;
     }
     let length = out.len() - start - HEAD_BYTES;
     if length > PAYLOAD_BYTES_MAX {
@@ -103,7 +115,8 @@ pub(super) fn encode(
     }
     out[start + 8..start + 12].copy_from_slice(&(length as u32).to_le_bytes());
     out.extend(stable_hash64(&out[start..]).to_le_bytes());
-    Ok(Position { epoch, index, hash: stable_hash128(&out[start..]) })
+    let hash = origin.map_or_else(|| stable_hash128(&out[start..]), |origin| origin.hash);
+    Ok(Position { epoch, index, hash })
 }
 
 /// The length of the record of which these are the first [`HEAD_BYTES`].
@@ -134,48 +147,20 @@ pub(super) fn decode(bytes: &[u8], log: LogId) -> Result<Record, Unreadable> {
     }
     let (epoch, index) = (fields.u64().ok_or(damaged)?, fields.u64().ok_or(damaged)?);
     let previous = u128::from_le_bytes(fields.array().ok_or(damaged)?);
+    let mut payload = Fields(payload);
+    let [kind] = kind;
+    let (kind, origin) = match kind.checked_sub(COPY) {
+        Some(kind) => {
+            let (hash, sequence) = (payload.u128().ok_or(damaged)?, payload.u64().ok_or(damaged)?);
+            (kind, Some(Origin { hash, sequence }))
+        }
+        None => (kind, None),
+    };
     let payload = match kind {
-        [ROWS] => Payload::Rows(Cow::Owned(rows(payload).ok_or(damaged)?)),
-        [TAKE_OVER] if payload.is_empty() => Payload::TakeOver,
+        ROWS => Payload::Rows(Cow::Owned(rows::decode(payload.0).ok_or(damaged)?)),
+        TAKE_OVER if payload.0.is_empty() => Payload::TakeOver,
         _ => return Err(damaged),
     };
-    let hash = stable_hash128(bytes);
-    Ok(Record { position: Position { epoch, index, hash }, previous, payload })
-}
-
-fn rows(payload: &[u8]) -> Option<Vec<Write>> {
-    let mut fields = Fields(payload);
-    let mut rows = Vec::new();
-    while !fields.0.is_empty() {
-        let length = fields.array().map(u16::from_le_bytes)?;
-        let key = fields.take(usize::from(length))?.to_vec();
-        let value = match fields.u32()? {
-            DELETED => None,
-            length => Some(fields.take(length as usize)?.to_vec()),
-        };
-        rows.push((key, value));
-    }
-    Some(rows)
-}
-
-struct Fields<'b>(&'b [u8]);
-
-impl<'b> Fields<'b> {
-    fn take(&mut self, bytes: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(bytes)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.first_chunk().copied()
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
+    let hash = origin.map_or_else(|| stable_hash128(bytes), |origin| origin.hash);
+    Ok(Record { position: Position { epoch, index, hash }, previous, origin, payload })
 }

@@ -48,7 +48,7 @@ impl Local {
                 files[0] - 1
             )));
         };
-        let mut chain = Chain { id, from, last: None, each };
+        let mut chain = Chain { id, from, last: None, sequence: 0, each };
         let mut kept: VecDeque<(u64, u64)> = VecDeque::new();
         for first in &files[..begin] {
             let length = directory.open(&name(*first)).and_then(|file| file.length());
@@ -76,7 +76,7 @@ impl Local {
         }
         let last = chain.last.unwrap_or(from);
         let Some(active) = active else { return Err(damaged("it has no file".to_owned())) };
-        let log = Self::over(directory, id, kept, active, last);
+        let log = Self::over(directory, id, kept, active, (last, chain.sequence));
         log.cut()?;
         Ok(log)
     }
@@ -130,6 +130,8 @@ pub(super) struct Chain<'e, 'f> {
     /// Records up to this one are checked, and not given.
     pub(super) from: Position,
     pub(super) last: Option<Position>,
+    /// Where the last one is in a shared log; 0 where it is no copy.
+    pub(super) sequence: u64,
     pub(super) each: &'e mut Each<'f>,
 }
 
@@ -197,6 +199,7 @@ impl Chain<'_, '_> {
             return Err(Problem::Damaged(format!("record {index} is not the one that the rows have")));
         }
         self.last = Some(record.position);
+        self.sequence = record.origin.map_or(0, |origin| origin.sequence);
         if index > self.from.index { (self.each)(record).map_err(Problem::Store) } else { Ok(()) }
     }
 }

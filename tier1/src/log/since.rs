@@ -47,7 +47,7 @@ impl Since {
     /// Gives the records in order; false where they do not continue `from`, which is of another history then, or cannot
     /// all be read.
     pub(crate) fn read(&self, each: &mut Each<'_>) -> bool {
-        let mut chain = Chain { id: self.id, from: self.from, last: None, each };
+        let mut chain = Chain { id: self.id, from: self.from, last: None, sequence: 0, each };
         for (first, length, file) in &self.files {
             if let Err(error) = chain.read(file, *first, *length, false) {
                 let error = error.of(&self.directory, *first);

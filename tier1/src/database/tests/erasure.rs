@@ -177,10 +177,10 @@ fn a_damaged_segment_does_not_keep_the_others() {
 #[test]
 fn nobody_who_only_reads_waits_for_it() {
     let dir = tempfile::tempdir().unwrap();
-    let database = super::super::Database::open(dir.path(), true).unwrap();
+    let database = Database::open(dir.path(), true).unwrap();
     database.purge(|| ()).unwrap();
     drop(database);
-    let database = super::super::Database::open_existing(dir.path()).unwrap();
+    let database = Database::open_existing(dir.path()).unwrap();
     database.inner.erase_if_owed().unwrap();
     assert!(lock(&database.inner.moving).applied.erasing);
 }

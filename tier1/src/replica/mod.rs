@@ -1,0 +1,360 @@
+//! A replica of a range: its database, and the shared log from which all replicas of the range have the same records.
+//!
+//! One of them owns the range, which is to say that it has said so in the log ([`Replica::take_over`]) and nobody after it.
+//! [`OwnedRows`] are the rows of the owner: a commit is a record of the shared log before it is anything else. The others
+//! [follow](Replica::follow): they copy each record that counts. A replica has no thread and decides nothing by a clock.
+//!
+//! | module | what |
+//! |---|---|
+//! | `entry` | a record of the shared log as bytes, in parts |
+//! | `chain` | which entries count |
+//! | `owned` | the rows of the owner |
+//!
+//! Invariants:
+//! - the database never holds what does not count in the shared log, so a deposed owner has nothing to take back;
+//! - one append is under way at a time, in the place behind the last entry that was read;
+//! - whoever takes over has read the log to its end, and has every record of it.
+
+mod chain;
+mod entry;
+mod owned;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use doppel_model::{Epoch, RangeId, stable_hash64};
+use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+
+use crate::database::Database;
+use crate::log::{Copied, LogId, Payload};
+use crate::store::{StoreError, Write};
+use chain::{Chain, Folded};
+use entry::{PART_BYTES, Said, encode};
+pub(crate) use owned::OwnedRows;
+
+/// Bytes of entries that are read at a time.
+const READ_BYTES: usize = 4 << 20;
+
+/// How long an append is made again before it is looked whether it is still wanted.
+const APPEND: Duration = Duration::from_secs(2);
+
+/// The pause after a log has refused to take more, or is not there.
+const TROUBLE: Duration = Duration::from_millis(500);
+
+/// Why a replica cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicaError {
+    /// The shared log. Where it does not answer, it may later.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The database of the replica.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log ends before what the replica has copied from it.
+    #[error(
+        "range {range} has copied its log up to entry {copied}, and the log ends with entry {end}: its servers have lost \
+         what they had acknowledged"
+    )]
+    LostTail {
+        /// The range.
+        range: RangeId,
+        /// Where the last record is that was copied.
+        copied: u64,
+        /// Where the log ends.
+        end: u64,
+    },
+    /// The log has another record where the replica has copied one.
+    #[error(
+        "what range {range} has copied contradicts its log at entry {at}: the log was made anew, or the directory is of \
+         another one. Remove the directory of the range, and it is copied anew"
+    )]
+    Contradicts {
+        /// The range.
+        range: RangeId,
+        /// The entry.
+        at: u64,
+    },
+    /// Another node was first.
+    #[error("{owner} has taken range {range} over")]
+    Outrun {
+        /// The range.
+        range: RangeId,
+        /// The node.
+        owner: String,
+    },
+}
+
+/// The number of a range's shared log in a cluster, which its replicas' logs have, too.
+pub(crate) fn log_id(cluster: &str, range: RangeId) -> LogId {
+    LogId(stable_hash64(format!("{cluster}/{}", range.0).as_bytes()))
+}
+
+/// A replica of a range.
+pub(crate) struct Replica {
+    range: RangeId,
+    /// The name of this node.
+    node: String,
+    id: LogId,
+    log: Arc<dyn SharedLog>,
+    database: Arc<Database>,
+    state: Mutex<State>,
+    /// When the last request was sent that the log has answered.
+    contact: Mutex<Option<Instant>>,
+    /// Calls that wait for the log are given up.
+    stopping: AtomicBool,
+}
+
+/// How far the log is copied.
+struct State {
+    chain: Chain,
+    /// The node that has taken over last; none before this process has seen it.
+    owner: Option<String>,
+    /// The database has failed: what it has is not known any more.
+    failed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Replica {
+    /// The replica of a node, with what its database has copied so far. Ensures that this is what the log has there.
+    ///
+    /// # Errors
+    /// When the log does not answer, or does not have what was copied from it.
+    pub(crate) fn open(
+        (range, id): (RangeId, LogId),
+        node: String,
+        log: Arc<dyn SharedLog>,
+        database: Arc<Database>,
+    ) -> Result<Self, ReplicaError> {
+        let (position, at) = database.copied();
+        let chain = Chain::behind(id, position, Sequence(at));
+        if at > 0 {
+            let end = log.end()?;
+            if end.0 < at {
+                return Err(ReplicaError::LostTail { range, copied: at, end: end.0 });
+            }
+            match log.read(Sequence(at - 1), 1) {
+                Ok(entries) if entries.first().is_some_and(|entry| chain.is_last(&entry.bytes)) => {}
+                // It was trimmed: what comes behind it is checked all the same, by its hash of this one.
+                Err(LogError::Trimmed { .. }) => {}
+                Ok(_) => return Err(ReplicaError::Contradicts { range, at }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let state = Mutex::new(State { chain, owner: None, failed: false });
+        let (contact, stopping) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self { range, node, id, log, database, state, contact, stopping })
+    }
+
+    /// The range.
+    pub(crate) fn range(&self) -> RangeId {
+        self.range
+    }
+
+    /// The rows, as far as they are copied.
+    pub(crate) fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Number of the ownership as of the last record that was read, and the owner where this process has seen it take over.
+    pub(crate) fn owner(&self) -> (Epoch, Option<String>) {
+        let state = lock(&self.state);
+        (Epoch(state.chain.last().epoch), state.owner.clone())
+    }
+
+    /// The index of the last record that was copied.
+    pub(crate) fn index(&self) -> u64 {
+        self.database.copied().0.index
+    }
+
+    /// Whether the log has answered a request that was sent no longer ago than this.
+    pub(crate) fn has_contact(&self, within: Duration) -> bool {
+        lock(&self.contact).is_some_and(|contact| contact.elapsed() <= within)
+    }
+
+    /// Has calls that wait for the log end soon, and all later ones fail.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until there may be more to follow, no longer than `limit`.
+    pub(crate) fn wait(&self, limit: Duration) {
+        let seen = lock(&self.state).chain.seen();
+        self.log.wait(seen, limit);
+    }
+
+    /// Copies what is new up to the end of the log. Whether there was anything.
+    ///
+    /// # Errors
+    /// When the log does not answer or was trimmed too far, or the database fails.
+    pub(crate) fn follow(&self) -> Result<bool, ReplicaError> {
+        let mut state = lock(&self.state);
+        let before = state.chain.seen();
+        while self.read_more(&mut state)? {}
+        Ok(state.chain.seen() > before)
+    }
+
+    /// Looks whether the log has grown by others, unless an append is under way, which shows it, too.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn look(&self) -> Result<(), ReplicaError> {
+        match self.state.try_lock() {
+            Ok(mut state) => self.read_more(&mut state).map(drop),
+            Err(TryLockError::Poisoned(poisoned)) => self.read_more(&mut poisoned.into_inner()).map(drop),
+            Err(TryLockError::WouldBlock) => Ok(()),
+        }
+    }
+
+    /// Says in the log that this node owns the range; its epoch.
+    ///
+    /// # Errors
+    /// When another node was first, the log does not answer, or the database fails.
+    pub(crate) fn take_over(&self) -> Result<Epoch, ReplicaError> {
+        let mut state = lock(&self.state);
+        loop {
+            while self.read_more(&mut state)? {}
+            let begun = state.chain.last();
+            let epoch = begun.epoch + 1;
+            let said = Said::TakeOver { owner: self.node.clone() };
+            let encoded = encode(self.id, (begun, epoch), &said, PART_BYTES);
+            let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+            for entry in &encoded.parts {
+                self.append(&mut state, entry)??;
+            }
+            let last = state.chain.last();
+            if last == encoded.position {
+                return Ok(Epoch(epoch));
+            }
+            if last.epoch > begun.epoch {
+                let owner = state.owner.clone().unwrap_or_default();
+                return Err(ReplicaError::Outrun { range: self.range, owner });
+            }
+        }
+    }
+
+    /// Makes a commit as the owner of an epoch; on return it counts, and the database has it.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when another node has taken over, or this process stops. Waits while the log does not answer.
+    fn commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
+        let mut state = lock(&self.state);
+        let begun = state.chain.last();
+        if begun.epoch != epoch.0 {
+            return Err(StoreError::Deposed(self.range));
+        }
+        let encoded = encode(self.id, (begun, epoch.0), &Said::Rows(writes), PART_BYTES);
+        let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+        let mut is_said = false;
+        for part in &encoded.parts {
+            loop {
+                let appended = self.append(&mut state, part).map_err(ReplicaError::into_store)?;
+                if state.chain.last().epoch != epoch.0 {
+                    return Err(StoreError::Deposed(self.range));
+                }
+                let Err(error) = appended else { break };
+                if let LogError::TooLong { .. } = error {
+                    return Err(StoreError::Unencodable(error.to_string()));
+                }
+                if !std::mem::replace(&mut is_said, true) {
+                    tracing::warn!(%error, range = %self.range, "a commit waits for the log");
+                }
+                self.go_on()?;
+                std::thread::sleep(TROUBLE);
+            }
+        }
+        if state.chain.last() == encoded.position {
+            return Ok(());
+        }
+        state.failed = true;
+        Err(StoreError::Engine(format!(
+            "record {} of range {} does not count",
+            encoded.position.index, self.range
+        )))
+    }
+
+    /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
+    /// one of the log that may pass; the entry is nowhere then, or will be found there the next time.
+    fn append(&self, state: &mut State, entry: &Bytes) -> Result<Result<(), LogError>, ReplicaError> {
+        loop {
+            self.go_on()?;
+            let sent = Instant::now();
+            let begun = state.chain.last();
+            match append_surely(&*self.log, state.chain.seen(), entry, APPEND) {
+                Ok(sequence) => {
+                    self.note_contact(sent);
+                    self.take(state, &Entry { sequence, bytes: entry.clone() })?;
+                    return Ok(Ok(()));
+                }
+                Err(AppendError::Refused) => {
+                    while self.read_more(state)? {}
+                    // Behind another record it would be void.
+                    if state.chain.last() != begun {
+                        return Ok(Ok(()));
+                    }
+                }
+                Err(AppendError::Unknown(error) | AppendError::Failed(error)) => return Ok(Err(error)),
+            }
+        }
+    }
+
+    /// Reads and takes some of what is behind; false at the end.
+    fn read_more(&self, state: &mut State) -> Result<bool, ReplicaError> {
+        self.go_on()?;
+        if state.failed {
+            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
+        }
+        let sent = Instant::now();
+        let entries = self.log.read(state.chain.seen(), READ_BYTES)?;
+        self.note_contact(sent);
+        for entry in &entries {
+            self.take(state, entry)?;
+        }
+        Ok(!entries.is_empty())
+    }
+
+    /// Takes an entry: copies it where it counts.
+    fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
+        let Folded::Record(record) = state.chain.take(entry) else { return Ok(()) };
+        let (payload, owner) = match record.said {
+            Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
+            Said::TakeOver { owner } => (Payload::TakeOver, Some(owner)),
+        };
+        let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
+        state.failed = true;
+        self.database.copy(Copied { position, previous, sequence, payload })?;
+        state.failed = false;
+        if owner.is_some() {
+            state.owner = owner;
+        }
+        Ok(())
+    }
+
+    fn note_contact(&self, sent: Instant) {
+        let mut contact = lock(&self.contact);
+        *contact = (*contact).max(Some(sent));
+    }
+
+    fn go_on(&self) -> Result<(), StoreError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(StoreError::Engine("the process stops".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl ReplicaError {
+    fn into_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            other => StoreError::Engine(other.to_string()),
+        }
+    }
+}

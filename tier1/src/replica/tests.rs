@@ -1,0 +1,222 @@
+//! Replicas of one range over a log in memory: they take over from each other, die, and come back.
+
+use std::collections::BTreeSet;
+
+use doppel_model::Random;
+use doppel_shared_log::memory::{Fault, MemoryLog};
+
+use super::*;
+use crate::database::tests::{Disk, Model, apply, writes};
+use crate::log::Position;
+use crate::store::Store as _;
+
+const RANGE: RangeId = RangeId(3);
+
+/// A node and what is left of its replica when it dies.
+struct Node {
+    name: String,
+    disk: Disk,
+    replica: Arc<Replica>,
+    /// As long as it takes itself for the owner.
+    owned: Option<OwnedRows>,
+}
+
+fn open(disk: &Disk, name: &str, log: &MemoryLog) -> Result<Arc<Replica>, ReplicaError> {
+    let id = log_id("cluster", RANGE);
+    let database = Arc::new(disk.open_replica(id)?);
+    Replica::open((RANGE, id), name.to_owned(), Arc::new(log.clone()), database).map(Arc::new)
+}
+
+impl Node {
+    fn new(number: usize, log: &MemoryLog) -> Self {
+        let (disk, name) = (Disk::new(), format!("node-{number}"));
+        let replica = open(&disk, &name, log).unwrap();
+        Self { name, disk, replica, owned: None }
+    }
+
+    fn take_over(&mut self) -> Result<(), ReplicaError> {
+        let epoch = self.replica.take_over()?;
+        self.owned = Some(OwnedRows::new(Arc::clone(&self.replica), epoch));
+        Ok(())
+    }
+
+    /// Its process is killed and started anew.
+    fn die(&mut self, random: &mut Random, log: &MemoryLog) {
+        let left = self.disk.crash(random);
+        self.owned = None;
+        self.replica = open(&left, &self.name, log).unwrap();
+        self.disk = left;
+    }
+
+    fn rows(&self) -> Model {
+        all(self.replica.database())
+    }
+}
+
+fn all(rows: &Database) -> Model {
+    let mut all = Model::new();
+    rows.range(&[], &[0xff; 8], &mut |key, row| all.insert(key.to_vec(), row.to_vec()).is_none()).unwrap();
+    all
+}
+
+/// What the log says by itself, and which commits count.
+fn truth(log: &MemoryLog) -> (Model, Vec<Vec<Write>>) {
+    let mut chain = Chain::behind(log_id("cluster", RANGE), Position::default(), Sequence(0));
+    let (mut model, mut counted) = (Model::new(), Vec::new());
+    for entry in log.read(Sequence(0), usize::MAX).unwrap() {
+        if let Folded::Record(chain::Record { said: Said::Rows(rows), .. }) = chain.take(&entry) {
+            apply(&mut model, &rows);
+            counted.push(rows);
+        }
+    }
+    (model, counted)
+}
+
+/// Rows that no other commit has.
+fn marked(random: &mut Random, number: u64) -> Vec<Write> {
+    let mut rows = writes(random);
+    rows.push((vec![9, 9, b'm', (number >> 8) as u8, number as u8], Some(number.to_be_bytes().to_vec())));
+    rows
+}
+
+#[test]
+fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
+    let mut faults = 0;
+    for seed in 0..60 {
+        let random = &mut Random::new(seed);
+        let log = MemoryLog::default();
+        let mut nodes: Vec<Node> = (0..3).map(|number| Node::new(number, &log)).collect();
+        let (mut acknowledged, mut refused) = (Vec::new(), Vec::new());
+        for number in 0..60 {
+            let node = &mut nodes[random.index(3)];
+            match random.below(12) {
+                0..6 => {
+                    let Some(owned) = &node.owned else { continue };
+                    if random.below(12) == 0 {
+                        log.plan([[Fault::AnswerLost, Fault::CallLost, Fault::CallLate][random.index(3)]]);
+                        faults += 1;
+                    }
+                    let rows = marked(random, number);
+                    match owned.commit(rows.clone()) {
+                        Ok(()) => {
+                            acknowledged.push(rows);
+                            let here = node.rows();
+                            assert_eq!(here, truth(&log).0, "seed {seed}: the owner has all that counts");
+                        }
+                        Err(StoreError::Deposed(RANGE)) => {
+                            refused.push(rows);
+                            node.owned = None;
+                        }
+                        Err(error) => panic!("seed {seed}: {error}"),
+                    }
+                }
+                6..8 => drop(node.replica.follow().unwrap()),
+                8..10 => node.take_over().unwrap(),
+                10 => node.die(random, &log),
+                _ => node.replica.database().flush().unwrap(),
+            }
+        }
+        log.heal();
+        let (model, counted) = truth(&log);
+        // In their order, and nothing else.
+        let all: Vec<_> = counted.iter().filter(|rows| acknowledged.contains(rows)).cloned().collect();
+        assert_eq!(all, acknowledged, "seed {seed}");
+        let counted: BTreeSet<_> = counted.into_iter().collect();
+        assert!(
+            refused.iter().all(|rows| !counted.contains(rows)),
+            "seed {seed}: a deposed owner has written"
+        );
+        for node in &mut nodes {
+            node.replica.follow().unwrap();
+            assert_eq!(node.rows(), model, "seed {seed}");
+            node.die(random, &log);
+            node.replica.follow().unwrap();
+            assert_eq!(node.rows(), model, "seed {seed}: after a crash");
+            assert_eq!(node.replica.index(), nodes_index(&log), "seed {seed}");
+        }
+    }
+    assert!(faults > 50, "{faults}");
+}
+
+fn nodes_index(log: &MemoryLog) -> u64 {
+    let mut chain = Chain::behind(log_id("cluster", RANGE), Position::default(), Sequence(0));
+    log.read(Sequence(0), usize::MAX).unwrap().iter().for_each(|entry| drop(chain.take(entry)));
+    chain.last().index
+}
+
+#[test]
+fn a_commit_that_lands_behind_a_take_over_is_void() {
+    let log = MemoryLog::default();
+    let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
+    old.take_over().unwrap();
+    let owned = old.owned.take().unwrap();
+    let row = |text: &str| vec![(b"\0\0pkey".to_vec(), Some(text.as_bytes().to_vec()))];
+    owned.commit(row("before")).unwrap();
+    // Both of these were under way when the other node took over: the first is refused, and the second lands.
+    let last = lock(&old.replica.state).chain.last();
+    let first = encode(old.replica.id, (last, last.epoch), &Said::Rows(row("first")), PART_BYTES).unwrap();
+    let second =
+        encode(old.replica.id, (first.position, last.epoch), &Said::Rows(row("second")), PART_BYTES).unwrap();
+    let place = log.end().unwrap();
+    new.take_over().unwrap();
+    assert_eq!(log.append(place, &first.parts[0]), Err(AppendError::Refused));
+    log.append(place.next(), &second.parts[0]).unwrap();
+    assert!(matches!(owned.commit(row("late")), Err(StoreError::Deposed(_))));
+    new.owned.as_ref().unwrap().commit(row("after")).unwrap();
+    old.replica.follow().unwrap();
+    for node in [&old, &new] {
+        assert_eq!(node.rows().into_values().collect::<Vec<_>>(), [b"after"]);
+        assert_eq!(node.replica.owner(), (Epoch(2), Some("node-1".to_owned())));
+    }
+}
+
+#[test]
+fn a_commit_of_any_length_goes_through_in_parts() {
+    let log = MemoryLog::default();
+    let (mut owner, standby) = (Node::new(0, &log), Node::new(1, &log));
+    owner.take_over().unwrap();
+    let long: Vec<u8> = (0..3 * PART_BYTES + 17).map(|at| at as u8).collect();
+    let row = (b"\0\0pkey".to_vec(), Some(long));
+    // It is sent again where the answer is lost, in the middle, too.
+    log.plan([Fault::AnswerLost]);
+    owner.owned.as_ref().unwrap().commit(vec![row.clone()]).unwrap();
+    assert!(log.read(Sequence(1), usize::MAX).unwrap().len() > 3);
+    standby.replica.follow().unwrap();
+    assert_eq!(standby.rows(), Model::from([(row.0, row.1.unwrap())]));
+}
+
+#[test]
+fn a_log_that_is_not_the_one_that_was_copied_is_noticed() {
+    let log = MemoryLog::default();
+    let mut owner = Node::new(0, &log);
+    owner.take_over().unwrap();
+    for number in 0..3 {
+        owner.owned.as_ref().unwrap().commit(vec![(vec![0, 0, number], Some(vec![number]))]).unwrap();
+    }
+    log.lose_tail(Sequence(3));
+    let opened = open(&owner.disk.crash(&mut Random::new(1)), "node-0", &log);
+    assert!(matches!(opened, Err(ReplicaError::LostTail { copied: 4, end: 3, .. })));
+    let other = MemoryLog::default();
+    let mut node = Node::new(1, &other);
+    (0..5).for_each(|_| node.take_over().unwrap());
+    let opened = open(&owner.disk.crash(&mut Random::new(1)), "node-0", &other);
+    assert!(matches!(opened, Err(ReplicaError::Contradicts { at: 4, .. })));
+    log.set_missing(true);
+    let opened = open(&owner.disk.crash(&mut Random::new(1)), "node-0", &log);
+    assert!(matches!(opened, Err(ReplicaError::Log(LogError::Missing { .. }))));
+}
+
+#[test]
+fn whoever_is_late_learns_who_was_first() {
+    let log = MemoryLog::default();
+    let (mut a, mut b) = (Node::new(0, &log), Node::new(1, &log));
+    a.take_over().unwrap();
+    b.take_over().unwrap();
+    let contact = |node: &Node| node.replica.has_contact(Duration::from_secs(60));
+    assert!(contact(&a) && !a.replica.has_contact(Duration::ZERO));
+    a.replica.look().unwrap();
+    assert_eq!(a.replica.owner(), (Epoch(2), Some("node-1".to_owned())));
+    a.replica.stop();
+    assert!(a.replica.follow().is_err() && a.replica.take_over().is_err());
+    assert!(b.owned.unwrap().commit(vec![(vec![0, 0, 1], None)]).is_ok());
+}
