@@ -16,6 +16,7 @@ pub mod check;
 mod database;
 mod files;
 mod key;
+mod lease;
 mod log;
 mod machine;
 mod peers;

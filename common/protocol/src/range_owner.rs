@@ -4,6 +4,8 @@
 //! Every call passes owned, bounded data and can fail. After a failure the caller does not know whether the call was
 //! carried out. No node calls another while it holds a lock that its own answers need.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doppel_model::{Epoch, GroupId, PageId, RangeId, ShardId};
@@ -247,4 +249,25 @@ pub trait RangeOwner: Send + Sync {
 
     /// Forgets the backup.
     fn forget(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError>;
+}
+
+/// Who owns the ranges that this process does not own. Ownership moves, so what it says may be old: a node that is asked about
+/// a range that it does not own any more says so.
+pub trait RangeDirectory: Send + Sync {
+    /// Another node that owns the range, as far as this process knows.
+    fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>>;
+
+    /// Whether other processes have ranges at all, or may have some later. It never changes.
+    fn has_others(&self) -> bool;
+}
+
+/// Ranges whose owners are fixed.
+impl RangeDirectory for BTreeMap<RangeId, Arc<dyn RangeOwner>> {
+    fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        self.get(&range).cloned()
+    }
+
+    fn has_others(&self) -> bool {
+        !self.is_empty()
+    }
 }

@@ -61,13 +61,16 @@ impl Tier1 {
     fn submit_everywhere(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
         let count = submissions.len();
         let of_range = |submission: &Submission| self.map.of_page(submission.url.id());
-        let is_here = |submission: &Submission| self.own(of_range(submission)).is_ok();
+        let is_here = |submission: &Submission| self.ranges.here(of_range(submission)).is_some();
         // Where all ranges are here, no URL is hashed to find that out.
         if self.owns_all() || submissions.iter().all(is_here) {
             return self.submit_here(submissions);
         }
         let answered = by_range(submissions, of_range).into_iter().map(|(range, (places, submissions))| {
-            (places, self.at(range).submit(range, submissions).map_err(Tier1Error::from))
+            (
+                places,
+                self.at(range).and_then(|node| node.submit(range, submissions)).map_err(Tier1Error::from),
+            )
         });
         in_order(count, answered.collect())
     }
@@ -79,7 +82,8 @@ impl Tier1 {
         let before = self.arriving.fetch_add(contents, Ordering::AcqRel);
         let arriving = Arriving { all: &self.arriving, contents };
         // While the index is brought up to date, orders of pages that are decided wait for it, too.
-        let waiting = self.owners.iter().map(|owner| owner.waiting_orders.load(Ordering::Relaxed)).max();
+        let waiting =
+            self.ranges.owners().iter().map(|owner| owner.waiting_orders.load(Ordering::Relaxed)).max();
         let pending = self.pending().max(waiting.unwrap_or(0)) + before;
         if pending >= self.pending_max && contents > 0 {
             return Err(Tier1Error::Full { pending, limit: self.pending_max });
@@ -197,7 +201,7 @@ impl Tier1Api for Tier1 {
     }
 
     fn totals(&self) -> Result<Totals, Tier1Error> {
-        let states = self.map.ranges().map(|range| self.at(range).state(range));
+        let states = self.map.ranges().map(|range| self.at(range)?.state(range));
         let states: Vec<RangeState> = states.collect::<Result<_, _>>()?;
         let (counters, backlog) = totals::add(states.iter().map(|state| (state.counters, state.backlog)));
         let status_table_bytes = self.statuses.as_ref().map_or(0, Statuses::bytes);
@@ -213,7 +217,7 @@ impl Tier1Api for Tier1 {
             return Ok(None);
         }
         let Some(group) = self.surviving_group(group)? else { return Ok(None) };
-        Ok(self.at(self.map.of_shard(group.shard())).repair(group, dry_run, by)?)
+        Ok(self.at(self.map.of_shard(group.shard()))?.repair(group, dry_run, by)?)
     }
 
     fn repairs(
@@ -235,7 +239,7 @@ impl Tier1Api for Tier1 {
         let known: Vec<PageId> = found.filter_map(|(view, page)| view.map(|_| *page)).collect();
         let count = known.len() as u64;
         for (range, (_, pages)) in by_range(known, |page| self.map.of_page(*page)) {
-            self.at(range).purge(range, &pages)?;
+            self.at(range)?.purge(range, &pages)?;
         }
         Ok(count)
     }

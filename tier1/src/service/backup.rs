@@ -21,8 +21,8 @@ use std::sync::{Arc, OnceLock};
 use doppel_model::random_number;
 use doppel_protocol::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, Tier1Error};
 
-use super::Tier1;
 use super::changes::copy_changes;
+use super::{Node, Tier1};
 use crate::backup::Writer;
 use range_source::{Following, RangeSource, Remote};
 
@@ -208,11 +208,13 @@ impl Tier1 {
         let id = random_number();
         for range in self.map.ranges() {
             backup.check()?;
-            backup.ranges.push(match self.ranges.other(range) {
-                Some(node) => RangeSource::There(Remote::begin(node, range, id).map_err(Tier1Error::from)?),
-                None => {
+            backup.ranges.push(match self.at(range).map_err(Tier1Error::from)? {
+                Node::There(node) => {
+                    RangeSource::There(Remote::begin(&node, range, id).map_err(Tier1Error::from)?)
+                }
+                Node::Here(_) => {
                     let owner = self.own(range).map_err(Tier1Error::from)?;
-                    RangeSource::Here(Following::begin(owner, &self.dir)?)
+                    RangeSource::Here(Following::begin(&owner, &self.dir)?)
                 }
             });
         }

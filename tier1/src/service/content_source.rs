@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, PageId, RangeId};
-use doppel_protocol::range_owner::{RangeOwner, RangeState};
+use doppel_protocol::range_owner::RangeState;
 use doppel_protocol::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
     SearchResult, SignatureSource, SourceError, Tier1Error,
@@ -27,7 +27,7 @@ impl ContentSource for Tier1 {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
         let page_range = |range| {
             let first = PageId::first_of(self.map.run(range).start, self.settings.shards);
-            let RangeState { epoch, ordered, .. } = self.at(range).state(range)?;
+            let RangeState { epoch, ordered, .. } = self.at(range)?.state(range)?;
             Ok(PageRange { range, epoch, ordered, first })
         };
         self.map.ranges().map(page_range).collect()
@@ -77,15 +77,15 @@ impl ContentSource for Tier1 {
     }
 
     fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {
-        Ok(self.at(range).state(range)?.moment)
+        Ok(self.at(range)?.state(range)?.moment)
     }
 
     fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
-        Ok(self.at(range).changed_since(range, since)?)
+        Ok(self.at(range)?.changed_since(range, since)?)
     }
 
     fn keep_log(&self, range: RangeId, after: Option<u64>) -> Result<(), SourceError> {
-        Ok(self.at(range).keep_log(range, after)?)
+        Ok(self.at(range)?.keep_log(range, after)?)
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
@@ -94,16 +94,15 @@ impl ContentSource for Tier1 {
             by_range.entry(self.map.of_page(result.page)).or_default().push(result);
         }
         for (range, results) in by_range {
-            if self.own(range).is_ok() {
-                RangeOwner::deliver(self, range, results)?;
-            } else {
-                self.deliveries.put(range, results)?;
+            match self.ranges.here(range) {
+                Some(owner) => owner.deliver(results)?,
+                None => self.deliveries.put(range, results)?,
             }
         }
         Ok(())
     }
 
     fn repeat(&self, range: RangeId, repeats: Vec<Repeat>) -> Result<(), SourceError> {
-        Ok(self.at(range).repeat(range, repeats)?)
+        Ok(self.at(range)?.repeat(range, repeats)?)
     }
 }

@@ -36,7 +36,7 @@ impl FoundCover {
 impl Tier1 {
     /// Finds the cover of a group; none when it is not in use, or owes none.
     pub(crate) fn find_cover(&self, group: GroupId) -> Result<Option<FoundCover>, Tier1Error> {
-        let Some(GroupRecord::Active(record)) = self.rows.record(key::group(group))? else {
+        let Some(GroupRecord::Active(record)) = self.work_rows.record(key::group(group))? else {
             return Ok(None);
         };
         if !record.owes_cover() {
@@ -49,7 +49,7 @@ impl Tier1 {
         let mut ahead = ReadAhead::default();
         let mut shingles = vec![0; copies.len()];
         let mut read = |number: usize| -> Result<_, Tier1Error> {
-            let signature = self.content_of(&members, &copies, &mut ahead, number)?;
+            let signature = self.content_of(group, &members, &copies, &mut ahead, number)?;
             shingles[number] = signature.as_ref().map_or(0, |signature| signature.shingles());
             Ok(signature)
         };

@@ -1,4 +1,5 @@
-//! Results of searches on their way to ranges of other processes, so that tier 2 does not wait for one that is away.
+//! Results of searches on their way to ranges that are not here, so that tier 2 does not wait for one that is away. Where
+//! ownership moves, there is a queue for each range; it leads to the present owner, be it this process.
 //!
 //! What is lost here with the process is asked for again: the router of tier 2 ends with it, and the ranges notice that.
 
@@ -28,7 +29,7 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    /// To ranges of other processes.
+    /// To ranges that other processes own, or may own.
     pub(super) fn new(to: impl Iterator<Item = RangeId>) -> Self {
         let (mut queues, mut begin) = (BTreeMap::new(), Vec::new());
         for range in to {
@@ -68,7 +69,7 @@ impl Deliveries {
 pub(super) fn run(tier1: &Tier1, range: RangeId, results: &Receiver<Vec<SearchResult>>) {
     for results in results {
         let mut pause = PAUSE;
-        while let Err(error) = tier1.at(range).deliver(range, results.clone()) {
+        while let Err(error) = tier1.at(range).and_then(|node| node.deliver(range, results.clone())) {
             if tier1.stopping.load(Ordering::Relaxed) {
                 return;
             }

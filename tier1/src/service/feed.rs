@@ -56,17 +56,18 @@ impl Tier1 {
     fn feed_extents(&self, age: Duration) -> Result<Feeds, Tier1Error> {
         let mut collection = self.collection;
         let fresh = Instant::now().checked_sub(age);
-        if !self.owns_all() {
+        // Also where all ranges are here at present: a cursor is good wherever they are.
+        if self.ranges.has_others() {
             // Those that wait here meanwhile do not ask for the same again.
             let mut others = self.other_feeds.lock().unwrap_or_else(PoisonError::into_inner);
             if others.asked.zip(fresh).is_none_or(|(asked, fresh)| asked < fresh) {
                 let began = Instant::now();
                 let mut collections = Vec::with_capacity(self.map.count());
                 for range in self.map.ranges() {
-                    let RangeState { collection, feeds, .. } = self.at(range).state(range)?;
+                    let RangeState { collection, feeds, .. } = self.at(range)?.state(range)?;
                     collections.extend(collection.to_le_bytes());
-                    if self.own(range).is_err() {
-                        let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+                    if self.ranges.here(range).is_none() {
                         for (shard, extent) in self.map.shards_of(range).zip(feeds) {
                             feed[usize::from(shard.0)] = extent;
                         }
@@ -115,7 +116,7 @@ impl Tier1 {
             self.check()?;
             let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
             if *feed == extents {
-                let look = if self.owns_all() { LOOK } else { OTHERS };
+                let look = if self.ranges.has_others() { OTHERS } else { LOOK };
                 let left = deadline.saturating_duration_since(Instant::now()).min(look);
                 drop(self.feed_grew.wait_timeout(feed, left));
             }

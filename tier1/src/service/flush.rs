@@ -20,7 +20,9 @@ const COMMIT: Duration = Duration::from_secs(1);
 impl Tier1 {
     pub(super) fn decide_all(&self, limit: Duration) -> Result<bool, Tier1Error> {
         let deadline = Instant::now() + limit;
-        let failures = |range| self.at(range).state(range).map_or(u64::MAX, |state| state.failures);
+        let failures = |range| {
+            self.at(range).and_then(|node| node.state(range)).map_or(u64::MAX, |state| state.failures)
+        };
         let failures: Vec<u64> = self.map.ranges().map(failures).collect();
         self.hurry_all(true)?;
         let mut before: Option<Vec<RangeReport>> = None;
@@ -61,7 +63,7 @@ impl Tier1 {
 
     fn hurry_all(&self, again: bool) -> Result<(), Tier1Error> {
         for range in self.map.ranges() {
-            match self.at(range).hurry(range, again).map_err(Tier1Error::from) {
+            match self.at(range).and_then(|node| node.hurry(range, again)).map_err(Tier1Error::from) {
                 // It is waited for.
                 Err(Tier1Error::Unavailable(_)) | Ok(()) => {}
                 Err(refused) => return Err(refused),
@@ -75,7 +77,8 @@ impl Tier1 {
         let mut reports = Vec::new();
         for range in self.map.ranges() {
             let limit = deadline.saturating_duration_since(Instant::now()).max(COMMIT);
-            match self.at(range).report(range, limit).map_err(Tier1Error::from) {
+            let report = self.at(range).and_then(|node| node.report(range, limit));
+            match report.map_err(Tier1Error::from) {
                 Err(Tier1Error::Unavailable(_)) => return Ok(None),
                 report => reports.push(report?),
             }

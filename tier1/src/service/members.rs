@@ -14,6 +14,7 @@ use doppel_protocol::Tier1Error;
 use super::Tier1;
 use super::rows::ReadSignature;
 use crate::key;
+use crate::peers::PeerError;
 use crate::record::{Member, decode};
 
 /// Members by content, as indices, and the number of each content. Copies have one signature, and any of their pages gives
@@ -60,7 +61,7 @@ impl ReadAhead {
             let pages = (number..number + AHEAD).map_while(|number| Some((number, page(number)?)));
             let of_range = pages.filter(|(_, page)| Some(tier1.map.of_page(*page)) == range);
             let (numbers, pages): (Vec<usize>, Vec<PageId>) = of_range.unzip();
-            self.read.extend(numbers.into_iter().zip(tier1.rows.first_signatures(&pages)?));
+            self.read.extend(numbers.into_iter().zip(tier1.work_rows.first_signatures(&pages)?));
         }
         Ok(self.read.remove(&number))
     }
@@ -75,7 +76,7 @@ impl Tier1 {
     ) -> Result<Vec<(PageId, Member)>, Tier1Error> {
         let mut members = Vec::new();
         let prefix = key::members(group);
-        self.rows.each(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
+        self.work_rows.each(&prefix, &key::after_prefix(&prefix), &mut |key, bytes| {
             std::thread::yield_now();
             if let Some(page) = key::last_page(key) {
                 let member = decode(key, bytes)?;
@@ -86,9 +87,10 @@ impl Tier1 {
         Ok(members)
     }
 
-    /// The signature of a content of members; none when no page has it any more.
+    /// The signature of a content of members of a group; none when no page has it any more.
     pub(super) fn content_of(
         &self,
+        group: GroupId,
         members: &[(PageId, Member)],
         copies: &[Vec<usize>],
         ahead: &mut ReadAhead,
@@ -97,6 +99,10 @@ impl Tier1 {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(Tier1Error::Stopping);
         }
+        let range = self.map.of_shard(group.shard());
+        if self.ranges.here(range).is_none() {
+            return Err(PeerError::NotOwner(range).into());
+        }
         std::thread::yield_now();
         let first_page = |number: usize| copies.get(number).map(|copies| members[copies[0]].0);
         let mut read = ahead.get(self, number, first_page)?;
@@ -104,7 +110,7 @@ impl Tier1 {
             let (page, member) = &members[index];
             let signature = match read.take() {
                 Some(read) => read?,
-                None => self.rows.signature(*page)?,
+                None => self.work_rows.signature(*page)?,
             };
             if let Some(signature) = signature.filter(|s| s.content() == member.content) {
                 return Ok(Some(signature));

@@ -12,12 +12,12 @@ use std::time::Duration;
 use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
-use doppel_protocol::range_owner::FeedExtent;
+use doppel_protocol::range_owner::{FeedExtent, RangeDirectory};
 
 use super::Tier1;
 use super::deliveries::Deliveries;
-use super::feed::extent;
-use super::owner::{Opened, Owner};
+use super::owner::Opened;
+use super::ownership::Phase;
 use super::range_backups::RangeBackups;
 use super::ranges::{OtherRanges, Ranges};
 use super::rows::Rows;
@@ -28,7 +28,7 @@ use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
 use crate::range_map::{RangeMap, RangeMapError, directories};
-use crate::statuses::{SecretKey, Snapshot, Statuses, Watched};
+use crate::statuses::{SecretKey, Snapshot, Statuses};
 use crate::store::{Store, StoreError};
 
 /// How a collection is opened.
@@ -80,6 +80,12 @@ pub enum Error {
     /// All ranges belong to other nodes.
     #[error("this node has no range")]
     NoRange,
+    /// A range is begun a second time.
+    #[error("this process owns range {0} already")]
+    Owned(RangeId),
+    /// The service was stopped.
+    #[error("the service has stopped")]
+    Stopped,
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
@@ -125,7 +131,24 @@ impl Tier1 {
                 opened.database.iter().try_for_each(|database| database.take_over())?;
             }
         }
-        Self::over_databases(all, (map, others), config, |peers| peers)
+        Self::over_databases(all, (map, Arc::new(others)), config, |peers| peers)
+    }
+
+    /// A node without a range yet. It begins them while it runs, and reaches all others through the directory.
+    ///
+    /// # Errors
+    /// When there cannot be so many shards or ranges.
+    pub fn open_none(config: &Config, directory: Arc<dyn RangeDirectory>) -> Result<Arc<Self>, Error> {
+        let map = RangeMap::new(config.shards, config.ranges)?;
+        Ok(Self::empty((map, directory), config, None, |peers| peers))
+    }
+
+    /// Reads what a range keeps in memory from its rows, for [`begin_range`](Self::begin_range).
+    ///
+    /// # Errors
+    /// When the store fails or is damaged.
+    pub(crate) fn open_range(&self, id: RangeId, opened: &Opened) -> Result<Range, Error> {
+        Ok(Range::open(&*opened.store, self.settings, id, self.map)?)
     }
 
     /// The same over given stores, one for each range. `durable` of the configuration is not used, and `dir` for
@@ -145,13 +168,15 @@ impl Tier1 {
     ) -> Result<Arc<Self>, Error> {
         let ranges = u16::try_from(stores.len()).unwrap_or(u16::MAX);
         let map = RangeMap::new(config.shards, ranges)?;
+        let this = Self::empty((map, Arc::new(OtherRanges::new())), config, None, between);
         let mut all = Vec::new();
         for (id, store) in map.ranges().zip(stores) {
-            let range = Range::open(&*store, settings(config), id, map)?;
-            let database = Opened::over(store, None);
-            all.push((database, range));
+            let opened = Opened::over(store, None);
+            let range = this.open_range(id, &opened)?;
+            all.push((opened, range));
         }
-        Self::over_databases(all, (map, OtherRanges::new()), config, between)
+        this.begin_together(all)?;
+        Ok(this)
     }
 
     /// One range over a given store that notes in `dir` how far it has come.
@@ -162,55 +187,51 @@ impl Tier1 {
         config: &Config,
     ) -> Result<Arc<Self>, Error> {
         let map = RangeMap::new(config.shards, 1)?;
-        let range = Range::open(&*store, settings(config), RangeId(0), map)?;
-        let database = Opened::over(store, Some(dir));
-        Self::over_databases(vec![(database, range)], (map, OtherRanges::new()), config, |peers| peers)
+        let this = Self::empty((map, Arc::new(OtherRanges::new())), config, None, |peers| peers);
+        let opened = Opened::over(store, Some(dir));
+        let range = this.open_range(RangeId(0), &opened)?;
+        this.begin_range(opened, range)?;
+        Ok(this)
     }
 
     fn over_databases(
         all: Vec<(Opened, Range)>,
-        (map, others): (RangeMap, OtherRanges),
+        (map, others): (RangeMap, Arc<dyn RangeDirectory>),
         config: &Config,
         between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
     ) -> Result<Arc<Self>, Error> {
-        let (databases, ranges): (Vec<Opened>, Vec<Range>) = all.into_iter().unzip();
-        fit_together(&ranges, map)?;
-        let mut feed = vec![FeedExtent::default(); usize::from(map.shards())];
-        for range in &ranges {
-            for shard in range.shards().run().map(|shard| usize::from(shard.0)) {
-                feed[shard] = extent(&range.shards().metas[shard]);
-            }
-        }
-        let key = databases.iter().find_map(|opened| opened.saved_statuses.as_ref().map(|saved| saved.key));
+        let key = all.iter().find_map(|(opened, _)| opened.saved_statuses.as_ref().map(|saved| saved.key));
+        let this = Self::empty((map, others), config, key, between);
+        this.begin_together(all)?;
+        Ok(this)
+    }
+
+    /// Begins ranges of one collection that were opened at one time.
+    fn begin_together(self: &Arc<Self>, all: Vec<(Opened, Range)>) -> Result<(), Error> {
+        fit_together(&all, self.map)?;
+        all.into_iter().try_for_each(|(opened, range)| self.begin_range(opened, range))
+    }
+
+    /// Without a range. Status tables have the key of the snapshots that they are to begin from.
+    fn empty(
+        (map, directory): (RangeMap, Arc<dyn RangeDirectory>),
+        config: &Config,
+        key: Option<SecretKey>,
+        between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
+    ) -> Arc<Self> {
         let key = key.unwrap_or_else(SecretKey::random);
-        let statuses = config.status_table.then(|| Statuses::new(map, config.winners, key));
-        let (mut owners, mut starts) = (Vec::new(), Vec::new());
-        for (mut opened, range) in databases.into_iter().zip(ranges) {
-            // Entries of another key mean nothing.
-            opened.saved_statuses.take_if(|saved| saved.key != key);
-            if let Some(statuses) = &statuses {
-                opened.store = Arc::new(Watched::new(opened.store, statuses.of_range(range.id())));
-            }
-            let (owner, start) = Owner::new(range, opened);
-            owners.push(owner);
-            starts.push(start);
-        }
-        let mut by_range: Vec<Option<Arc<Owner>>> = vec![None; map.count()];
-        for owner in &owners {
-            by_range[usize::from(owner.id.0)] = Some(Arc::clone(owner));
-        }
-        let deliveries = Deliveries::new(others.keys().copied());
-        let ranges = Arc::new(Ranges::new(by_range, others));
+        let deliveries = Deliveries::new(map.ranges().filter(|_| directory.has_others()));
+        let ranges = Arc::new(Ranges::new(map, directory));
         let peers = between(Arc::clone(&ranges) as Arc<dyn Peers>);
-        Ok(Arc::new(Self {
+        Arc::new(Self {
             settings: settings(config),
             map,
-            owners,
-            ranges,
             deliveries,
             range_backups: RangeBackups::default(),
-            statuses,
-            rows: Rows::new(map, Arc::clone(&peers)),
+            statuses: config.status_table.then(|| Statuses::new(map, config.winners, key)),
+            rows: Rows::new(map, Arc::clone(&peers), Some(Arc::clone(&ranges))),
+            work_rows: Rows::new(map, Arc::clone(&peers), None),
+            ranges,
             peers,
             winner_signatures: WinnerSignatures::default(),
             pending_max: config.pending_max,
@@ -219,14 +240,14 @@ impl Tier1 {
             dir: config.dir.clone(),
             snapshot_pause: config.snapshot_pause,
             arriving: AtomicU64::new(0),
-            feed: Mutex::new(feed),
+            feed: Mutex::new(vec![FeedExtent::default(); usize::from(map.shards())]),
             feed_grew: Condvar::new(),
             other_feeds: Mutex::default(),
             broken: Arc::default(),
             stopping: AtomicBool::new(false),
-            start: Mutex::new(starts),
+            phase: Mutex::new(Phase::Opened(Vec::new())),
             threads: Mutex::new(Vec::new()),
-        }))
+        })
     }
 }
 
@@ -256,7 +277,8 @@ fn open(config: &Config, map: RangeMap, id: RangeId, dir: &Path) -> Result<(Open
     }
     let dir = config.durable.then(|| dir.to_owned());
     let (store, uncached_store) = (Arc::clone(&database) as Arc<dyn Store>, database.uncached());
-    Ok((Opened { store, uncached_store, database: Some(database), dir, saved_statuses }, range))
+    let (database, epoch, lease) = (Some(database), None, None);
+    Ok((Opened { store, uncached_store, database, dir, saved_statuses, epoch, lease }, range))
 }
 
 /// The snapshot of a range's status table, if there is one of these shards.
@@ -272,9 +294,10 @@ fn saved_statuses(dir: &Path, run: std::ops::Range<ShardId>) -> Option<Snapshot>
 
 /// Whether the databases are of one collection at one moment, as far as messages tell. Between two nodes the receipts of
 /// messages say it.
-fn fit_together(ranges: &[Range], map: RangeMap) -> Result<(), StoreError> {
-    let of = |shard: ShardId| ranges.iter().find(|range| range.id() == map.of_shard(shard));
-    for receiver in ranges {
+fn fit_together(all: &[(Opened, Range)], map: RangeMap) -> Result<(), StoreError> {
+    let ranges = || all.iter().map(|(_, range)| range);
+    let of = |shard: ShardId| ranges().find(|range| range.id() == map.of_shard(shard));
+    for receiver in ranges() {
         for to in receiver.shards().run() {
             for from in (0..map.shards()).map(ShardId).filter(|from| map.of_shard(*from) != receiver.id()) {
                 let Some(sender) = of(from) else { continue };
@@ -284,7 +307,7 @@ fn fit_together(ranges: &[Range], map: RangeMap) -> Result<(), StoreError> {
             }
         }
     }
-    for sender in ranges {
+    for sender in ranges() {
         for (from, to, confirmed, _) in sender.outbox().extents() {
             let Some(receiver) = of(to) else { continue };
             if confirmed > receiver.shards().applied(to, from) {

@@ -1,23 +1,27 @@
-//! A range that this process owns, as its threads and its callers share it.
+//! A range that this process owns, as its threads and its callers share it, from the moment it begins to own it to its end.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::{Backlog, Counters, LogPosition, Moment, Tier1Error};
+use doppel_protocol::{Backlog, Counters, LogPosition, Moment, SearchResult, Tier1Error};
 
 use super::job::Job;
 use super::stuck::Stuck;
 use super::task::Task;
 use crate::database::Database;
-use crate::peers::PeerError;
+use crate::lease::Lease;
+use crate::machine::Command;
+use crate::peers::{PeerError, READ_BYTES};
 use crate::range::Range;
-use crate::statuses::Snapshot;
+use crate::statuses::{Snapshot, StatusTable};
 use crate::store::Store;
 use crate::totals;
+use crate::txn::Row;
 
 /// How long a caller waits for the writer: longer than the largest commit takes on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,6 +43,13 @@ pub(crate) struct Owner {
     pub(super) ordered: AtomicU64,
     pub(super) tasks: Sender<Task>,
     pub(super) jobs: Sender<Job>,
+    /// This ownership is over, or about to be: the range is not found here any more, and its threads end.
+    stopping: Arc<AtomicBool>,
+    /// Whether it may answer; none where no other node can own the range.
+    lease: Option<Arc<dyn Lease>>,
+    /// What it tells of its pages without reading; none where nobody asks.
+    pub(super) table: Option<Arc<StatusTable>>,
+    pub(super) threads: Mutex<Threads>,
     totals: RwLock<(Counters, Backlog)>,
     /// Orders of all ranges that wait in tier 2, as of the last commit.
     pub(super) waiting_orders: AtomicU64,
@@ -56,26 +67,40 @@ pub(crate) struct Owner {
     statuses_on_disk: Mutex<Option<LogPosition>>,
 }
 
+/// The threads of a range.
+#[derive(Default)]
+pub(super) struct Threads {
+    pub(super) writer: Option<JoinHandle<()>>,
+    /// They may be in the middle of a long job.
+    pub(super) others: Vec<JoinHandle<()>>,
+}
+
 /// The rows of a range: with what was lately read in front, and without.
-pub(super) struct Opened {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) uncached_store: Arc<dyn Store>,
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) uncached_store: Arc<dyn Store>,
     /// None where the rows are somewhere else.
-    pub(super) database: Option<Arc<Database>>,
-    pub(super) dir: Option<PathBuf>,
-    pub(super) saved_statuses: Option<Snapshot>,
+    pub(crate) database: Option<Arc<Database>>,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) saved_statuses: Option<Snapshot>,
+    /// Number of the ownership that begins; none where the database says it.
+    pub(crate) epoch: Option<Epoch>,
+    /// None where no other node can own the range.
+    pub(crate) lease: Option<Arc<dyn Lease>>,
 }
 
 impl Opened {
     /// Rows that are not those of a database.
-    pub(super) fn over(store: Arc<dyn Store>, dir: Option<PathBuf>) -> Self {
-        Self { uncached_store: Arc::clone(&store), store, database: None, dir, saved_statuses: None }
+    pub(crate) fn over(store: Arc<dyn Store>, dir: Option<PathBuf>) -> Self {
+        let uncached_store = Arc::clone(&store);
+        Self { store, uncached_store, database: None, dir, saved_statuses: None, epoch: None, lease: None }
     }
 }
 
 /// An answer of the writer that is still to come.
 pub(super) struct PendingReply<T> {
     range: RangeId,
+    stopping: Arc<AtomicBool>,
     answer: Receiver<T>,
     deadline: Instant,
 }
@@ -87,7 +112,7 @@ impl<T> PendingReply<T> {
             RecvTimeoutError::Timeout => {
                 PeerError::unreachable(self.range, "its writer has not answered in time").into()
             }
-            RecvTimeoutError::Disconnected => Tier1Error::Stopping,
+            RecvTimeoutError::Disconnected => ended(self.range, &self.stopping),
         })
     }
 
@@ -107,9 +132,11 @@ pub(super) struct Start {
 impl Owner {
     pub(super) fn new(
         range: Range,
-        Opened { store, uncached_store, database, dir, saved_statuses }: Opened,
+        Opened { store, uncached_store, database, dir, saved_statuses, epoch, lease }: Opened,
+        table: Option<Arc<StatusTable>>,
     ) -> (Arc<Self>, Start) {
-        let epoch = Epoch(database.as_ref().map_or(1, |database| database.epoch()));
+        let in_database = || Epoch(database.as_ref().map_or(1, |database| database.epoch()));
+        let epoch = epoch.unwrap_or_else(in_database);
         let ((task_sender, tasks), (job_sender, jobs)) = (unbounded(), unbounded());
         let this = Self {
             id: range.id(),
@@ -120,6 +147,10 @@ impl Owner {
             ordered: AtomicU64::new(first_order(epoch) - 1),
             tasks: task_sender,
             jobs: job_sender,
+            stopping: Arc::default(),
+            lease,
+            table,
+            threads: Mutex::default(),
             totals: RwLock::new(totals_of(&range)),
             waiting_orders: AtomicU64::new(0),
             moment: Mutex::default(),
@@ -135,8 +166,75 @@ impl Owner {
     /// Hands the writer a task; its answer comes later.
     pub(super) fn ask<T>(&self, task: impl FnOnce(Sender<T>) -> Task) -> Result<PendingReply<T>, Tier1Error> {
         let (reply, answer) = bounded(1);
-        self.tasks.send(task(reply)).map_err(|_| Tier1Error::Stopping)?;
-        Ok(PendingReply { range: self.id, answer, deadline: Instant::now() + PATIENCE })
+        self.tell(task(reply))?;
+        let (stopping, deadline) = (Arc::clone(&self.stopping), Instant::now() + PATIENCE);
+        Ok(PendingReply { range: self.id, stopping, answer, deadline })
+    }
+
+    /// Hands the writer a task that nobody waits for.
+    pub(super) fn tell(&self, task: Task) -> Result<(), Tier1Error> {
+        self.tasks.send(task).map_err(|_| self.ended())
+    }
+
+    /// Takes results of searches, whether or not it may answer.
+    pub(super) fn deliver(&self, results: Vec<SearchResult>) -> Result<(), Tier1Error> {
+        self.tell(Task::Commands(results.into_iter().map(Command::Searched).collect()))
+    }
+
+    /// Why its threads take nothing any more.
+    pub(super) fn ended(&self) -> Tier1Error {
+        ended(self.id, &self.stopping)
+    }
+
+    /// Whether this ownership is over, or about to be.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Ends this ownership: its threads take nothing more.
+    pub(super) fn end(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.stop();
+    }
+
+    /// Wakes those of its threads that wait for something to do, so that they end.
+    pub(super) fn stop(&self) {
+        // Those that have ended need no order.
+        let _ = self.tasks.send(Task::Stop);
+        let _ = self.jobs.send(Job::Stop);
+    }
+
+    /// Whether it may answer now.
+    pub(super) fn check(&self) -> Result<(), PeerError> {
+        if self.is_stopping() {
+            return Err(PeerError::NotOwner(self.id));
+        }
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.check())
+    }
+
+    /// See [`Peers::rows`](crate::peers::Peers::rows).
+    pub(super) fn rows(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
+        let (mut rows, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+        for key in keys {
+            let row = self.store.get(key)?;
+            bytes += row.as_ref().map_or(0, Vec::len);
+            rows.push(row);
+            if bytes >= READ_BYTES {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// See [`Peers::scan`](crate::peers::Peers::scan).
+    pub(super) fn scan(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        self.store.range(from, to, &mut |key, value| {
+            bytes += key.len() + value.len();
+            rows.push((key.to_vec(), value.to_vec()));
+            rows.len() < limit && bytes < READ_BYTES
+        })?;
+        Ok(rows)
     }
 
     /// All orders up to this one are handed over, and there is none behind it of a commit so far.
@@ -161,6 +259,11 @@ impl Owner {
 /// The index of the first order of an owner. Those of a later owner are greater, and none has so many that they meet.
 pub(super) fn first_order(epoch: Epoch) -> u64 {
     (epoch.0 << ORDER_BITS) + 1
+}
+
+/// Why an answer of the range's threads does not come.
+fn ended(range: RangeId, stopping: &AtomicBool) -> Tier1Error {
+    if stopping.load(Ordering::Acquire) { PeerError::NotOwner(range).into() } else { Tier1Error::Stopping }
 }
 
 fn totals_of(range: &Range) -> (Counters, Backlog) {

@@ -75,6 +75,13 @@ impl RangeBackups {
         Ok(found)
     }
 
+    /// Forgets those of a range whose owner ends. Their next call says so.
+    pub(super) fn forget_all_of(&self, range: RangeId) {
+        let forgotten: Vec<_> = self.lock().extract_if(|(of, _), _| *of == range).collect();
+        // Not under the lock.
+        drop(forgotten);
+    }
+
     /// Forgets what is not asked for any more.
     pub(super) fn tend(&self) {
         let all: Vec<Arc<RangeBackup>> = self.lock().values().cloned().collect();
@@ -96,7 +103,7 @@ impl RangeBackups {
 
 impl Tier1 {
     pub(super) fn follow_range(&self, range: RangeId, backup: BackupId) -> Result<(), PeerError> {
-        let following = Following::begin(self.own(range)?, &self.dir).map_err(refused)?;
+        let following = Following::begin(&self.own(range)?, &self.dir).map_err(refused)?;
         let state = Mutex::new(State { held: None, used: Instant::now() });
         // A call that is made again finds the first one, which goes on.
         let unused = {

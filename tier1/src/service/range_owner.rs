@@ -17,7 +17,7 @@ use super::job::Job;
 use super::task::{Report, Task};
 use crate::database::Reader;
 use crate::machine::Command;
-use crate::peers::{Peers as _, Post};
+use crate::peers::Post;
 
 impl Tier1 {
     /// Ensures that pages belong to a range of this process.
@@ -34,7 +34,9 @@ impl Tier1 {
 
 impl RangeOwner for Tier1 {
     fn post(&self, post: EncodedPost, done: PostDone) {
-        let decoded = self.own(post.to).and_then(|owner| Ok((owner, Post::decoded(&post)?)));
+        // Messages are applied whether or not the range may answer.
+        let owner = self.ranges.here(post.to).ok_or(PeerError::NotOwner(post.to));
+        let decoded = owner.and_then(|owner| Ok((owner, Post::decoded(&post)?)));
         match decoded {
             // A writer that has ended drops it: whoever waits is told so by that.
             Ok((owner, post)) => drop(owner.tasks.send(Task::Posted { post, done })),
@@ -43,13 +45,18 @@ impl RangeOwner for Tier1 {
     }
 
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
-        self.own(range)?;
-        self.ranges.rows(range, keys)
+        let owner = self.own(range)?;
+        let rows = owner.rows(keys)?;
+        // It may have ended meanwhile.
+        owner.check()?;
+        Ok(rows)
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
-        self.own(range)?;
-        self.ranges.scan(range, from, to, limit)
+        let owner = self.own(range)?;
+        let rows = owner.scan(from, to, limit)?;
+        owner.check()?;
+        Ok(rows)
     }
 
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {
@@ -84,9 +91,9 @@ impl RangeOwner for Tier1 {
     fn hurry(&self, range: RangeId, again: bool) -> Result<(), PeerError> {
         let owner = self.own(range)?;
         if again && owner.stuck.since(0).is_some() {
-            owner.jobs.send(Job::Retry).map_err(|_| Tier1Error::Stopping)?;
+            owner.jobs.send(Job::Retry).map_err(|_| owner.ended())?;
         }
-        Ok(owner.tasks.send(Task::FlushBatch).map_err(|_| Tier1Error::Stopping)?)
+        Ok(owner.tell(Task::FlushBatch)?)
     }
 
     fn submit(&self, range: RangeId, submissions: Vec<Submission>) -> Result<Vec<Outcome>, PeerError> {
@@ -100,20 +107,22 @@ impl RangeOwner for Tier1 {
         let owner = self.own(range)?;
         let commands = pages.iter().map(|page| Command::Purge { page: *page }).collect();
         match &owner.database {
-            Some(database) => database.purge(|| self.apply(owner, commands)).map_err(Tier1Error::from)??,
-            None => self.apply(owner, commands)?,
+            Some(database) => database.purge(|| self.apply(&owner, commands)).map_err(Tier1Error::from)??,
+            None => self.apply(&owner, commands)?,
         }
         Ok(())
     }
 
     fn repair(&self, group: GroupId, dry_run: bool, by: &str) -> Result<Option<RepairReport>, PeerError> {
         let owner = self.own(self.map.of_shard(group.shard()))?;
-        Ok(self.repair_group(owner, group, dry_run, by)?)
+        let repaired = self.repair_group(&owner, group, dry_run, by)?;
+        owner.check()?;
+        Ok(repaired)
     }
 
     fn deliver(&self, range: RangeId, results: Vec<SearchResult>) -> Result<(), PeerError> {
-        let commands = results.into_iter().map(Command::Searched).collect();
-        Ok(self.own(range)?.tasks.send(Task::Commands(commands)).map_err(|_| Tier1Error::Stopping)?)
+        let owner = self.ranges.here(range).ok_or(PeerError::NotOwner(range))?;
+        Ok(owner.deliver(results)?)
     }
 
     /// Returns after the commit that owes the searches.
@@ -122,7 +131,7 @@ impl RangeOwner for Tier1 {
             Command::Searched(SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() })
         };
         let owner = self.own(range)?;
-        Ok(self.apply_at_once(owner, repeats.into_iter().map(again).collect())?)
+        Ok(self.apply_at_once(&owner, repeats.into_iter().map(again).collect())?)
     }
 
     fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, PeerError> {

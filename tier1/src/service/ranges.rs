@@ -1,43 +1,114 @@
 //! The way to every range: to one of this process, a post is a task for its writer, and a read goes to its store; to
 //! another process, both are calls.
+//!
+//! Ranges come and go while the process runs. Whoever has found an owner here keeps it for one call; its threads say
+//! themselves when they have ended.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crossbeam::channel::bounded;
 use doppel_model::RangeId;
-use doppel_protocol::range_owner::{PostDone, RangeOwner};
+use doppel_protocol::range_owner::{PostDone, RangeDirectory, RangeOwner};
 
 use super::owner::Owner;
 use super::task::Task;
-use crate::peers::{PeerError, Peers, Post, PostAnswer, READ_BYTES};
+use crate::peers::{PeerError, Peers, Post, PostAnswer};
+use crate::range_map::RangeMap;
 use crate::store::StoreError;
 use crate::txn::Row;
 
-/// The ranges that other processes own, and how each is reached.
+/// The ranges that other processes own, and how each is reached, where owners are fixed.
 pub type OtherRanges = BTreeMap<RangeId, Arc<dyn RangeOwner>>;
+
+/// By range; none of those that are not of this process.
+type ByRange = Vec<Option<Arc<Owner>>>;
 
 /// All ranges of a collection.
 pub(super) struct Ranges {
-    /// By range.
-    owners: Vec<Option<Arc<Owner>>>,
-    others: OtherRanges,
+    owners: RwLock<ByRange>,
+    /// Held while a range begins or ends.
+    changing: Vec<Mutex<()>>,
+    directory: Arc<dyn RangeDirectory>,
+}
+
+/// The ranges of this process, which do not change while this is kept.
+pub(super) struct Owners<'r>(RwLockReadGuard<'r, ByRange>);
+
+impl Owners<'_> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Owner>> {
+        self.0.iter().flatten().filter(|owner| !owner.is_stopping())
+    }
 }
 
 impl Ranges {
-    pub(super) fn new(owners: Vec<Option<Arc<Owner>>>, others: OtherRanges) -> Self {
-        Self { owners, others }
+    /// None of them is of this process yet.
+    pub(super) fn new(map: RangeMap, directory: Arc<dyn RangeDirectory>) -> Self {
+        let owners = RwLock::new(map.ranges().map(|_| None).collect());
+        Self { owners, changing: map.ranges().map(|_| Mutex::default()).collect(), directory }
+    }
+
+    /// The ranges of this process. Nothing is to be waited for while this is kept.
+    pub(super) fn owners(&self) -> Owners<'_> {
+        Owners(self.owners.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, to keep.
+    pub(super) fn all(&self) -> Vec<Arc<Owner>> {
+        self.owners().iter().map(Arc::clone).collect()
     }
 
     /// The range, where this process owns it.
-    pub(super) fn own(&self, range: RangeId) -> Result<&Arc<Owner>, PeerError> {
-        let owner = self.owners.get(usize::from(range.0)).and_then(Option::as_ref);
-        owner.ok_or(PeerError::NotOwner(range))
+    pub(super) fn here(&self, range: RangeId) -> Option<Arc<Owner>> {
+        let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
+        let owner = owners.get(usize::from(range.0))?.as_ref()?;
+        (!owner.is_stopping()).then(|| Arc::clone(owner))
     }
 
-    /// Another process that owns the range; none where this one does.
-    pub(super) fn other(&self, range: RangeId) -> Option<&Arc<dyn RangeOwner>> {
-        self.others.get(&range)
+    /// The same for whoever wants an answer of it: it may not have one at present.
+    pub(super) fn own(&self, range: RangeId) -> Result<Arc<Owner>, PeerError> {
+        let owner = self.here(range).ok_or(PeerError::NotOwner(range))?;
+        owner.check()?;
+        Ok(owner)
+    }
+
+    /// Another process that owns the range.
+    pub(super) fn other(&self, range: RangeId) -> Result<Arc<dyn RangeOwner>, PeerError> {
+        let other = self.directory.owner(range);
+        other.ok_or_else(|| PeerError::unreachable(range, "no owner of it is known"))
+    }
+
+    /// Whether other processes have ranges at all, or may have some.
+    pub(super) fn has_others(&self) -> bool {
+        self.directory.has_others()
+    }
+
+    /// Waits until nobody else begins or ends the range; nobody does while this is kept.
+    pub(super) fn changing(&self, range: RangeId) -> Option<MutexGuard<'_, ()>> {
+        let changing = self.changing.get(usize::from(range.0))?;
+        Some(changing.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a range can begin here: it is not of this process, and not on its way to its end.
+    pub(super) fn is_free(&self, range: RangeId) -> bool {
+        let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
+        owners.get(usize::from(range.0)).is_some_and(Option::is_none)
+    }
+
+    /// Makes a range one of this process.
+    pub(super) fn put(&self, owner: &Arc<Owner>) {
+        if let Some(place) = self.write().get_mut(usize::from(owner.id.0)) {
+            *place = Some(Arc::clone(owner));
+        }
+    }
+
+    /// The range is not of this process any more.
+    pub(super) fn take(&self, range: RangeId) -> Option<Arc<Owner>> {
+        self.write().get_mut(usize::from(range.0))?.take()
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, ByRange> {
+        self.owners.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -47,43 +118,28 @@ impl Peers for Ranges {
         let (reply, answer) = bounded(1);
         // Whoever gave up waiting does not want the answer any more.
         let done: PostDone = Box::new(move |answer| drop(reply.send(answer)));
-        if let Some(other) = self.other(to) {
-            other.post(post.encoded()?, done);
-        } else {
-            let task = Task::Posted { post, done };
-            self.own(to)?.tasks.send(task).map_err(|_| PeerError::unreachable(to, "it has ended"))?;
+        match self.here(to) {
+            Some(owner) => {
+                let told = owner.tell(Task::Posted { post, done });
+                told.map_err(|_| PeerError::unreachable(to, "it has ended"))?;
+            }
+            None => self.other(to)?.post(post.encoded()?, done),
         }
         Ok(answer)
     }
 
     fn rows(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
-        if let Some(other) = self.other(range) {
-            return other.rows(range, keys);
+        match self.here(range) {
+            Some(owner) => owner.rows(keys),
+            None => self.other(range)?.rows(range, keys),
         }
-        let owner = self.own(range)?;
-        let (mut rows, mut bytes) = (Vec::with_capacity(keys.len()), 0);
-        for key in keys {
-            let row = owner.store.get(key)?;
-            bytes += row.as_ref().map_or(0, Vec::len);
-            rows.push(row);
-            if bytes >= READ_BYTES {
-                break;
-            }
-        }
-        Ok(rows)
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
-        if let Some(other) = self.other(range) {
-            return other.scan(range, from, to, limit);
+        match self.here(range) {
+            Some(owner) => owner.scan(from, to, limit),
+            None => self.other(range)?.scan(range, from, to, limit),
         }
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        self.own(range)?.store.range(from, to, &mut |key, value| {
-            bytes += key.len() + value.len();
-            rows.push((key.to_vec(), value.to_vec()));
-            rows.len() < limit && bytes < READ_BYTES
-        })?;
-        Ok(rows)
     }
 }
 

@@ -89,7 +89,7 @@ impl Tier1 {
     /// The rows are read while the writer goes on. The counts of changes are read first, so the machine
     /// sees whether the picture is old; contents that no page has any more are left out.
     pub(crate) fn recompute(&self, group: GroupId, wanted: Wanted) -> Result<Option<Recomputed>, Tier1Error> {
-        let Some(GroupRecord::Active(record)) = self.rows.record(key::group(group))? else {
+        let Some(GroupRecord::Active(record)) = self.work_rows.record(key::group(group))? else {
             return Ok(None);
         };
         if wanted == Wanted::IfOwed && !record.owes_recomputation() {
@@ -101,7 +101,7 @@ impl Tier1 {
         let winner = members.iter().find(|(page, _)| Some(*page) == winner);
         let first = winner.and_then(|(_, member)| numbers.get(&member.content)).copied().unwrap_or(0);
         let mut ahead = ReadAhead::default();
-        let mut read = |number: usize| self.content_of(&members, &copies, &mut ahead, number);
+        let mut read = |number: usize| self.content_of(group, &members, &copies, &mut ahead, number);
         let components = components(self.settings.policy, copies.len(), first, &mut read)?;
         let pages = |component: Vec<usize>| {
             let mut pages: Vec<usize> =

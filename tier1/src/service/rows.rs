@@ -1,14 +1,16 @@
 //! Reads of rows from outside their writer: batched, by key, from the range that has them.
 //!
-//! Everything the service reads goes this way, so it does not matter whose rows they are.
+//! Everything the service reads goes this way, so it does not matter whose rows they are. What answers a question is checked
+//! after it was read: an owner that may not answer any more has perhaps read what another one has changed.
 
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
-use doppel_model::{PageId, ShardId};
+use doppel_model::{PageId, RangeId, ShardId};
 use doppel_protocol::Tier1Error;
 use serde::de::DeserializeOwned;
 
+use super::ranges::Ranges;
 use crate::key;
 use crate::peers::{PeerError, Peers};
 use crate::range_map::RangeMap;
@@ -23,6 +25,8 @@ pub(super) const PIECE_ROWS: usize = 1_000;
 pub(crate) struct Rows {
     map: RangeMap,
     peers: Arc<dyn Peers>,
+    /// Those of this process, which are asked whether they may answer; none for work that answers nobody.
+    answering: Option<Arc<Ranges>>,
 }
 
 /// Takes a key and a row, and says whether to go on.
@@ -32,8 +36,29 @@ type EachRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<bool, Tier1Error> + 'e;
 pub(crate) type ReadSignature = Result<Option<Arc<Signature>>, Tier1Error>;
 
 impl Rows {
-    pub(super) fn new(map: RangeMap, peers: Arc<dyn Peers>) -> Self {
-        Self { map, peers }
+    pub(super) fn new(map: RangeMap, peers: Arc<dyn Peers>, answering: Option<Arc<Ranges>>) -> Self {
+        Self { map, peers, answering }
+    }
+
+    /// Rows of a range, as [`Peers::rows`] gives them.
+    fn read(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Tier1Error> {
+        let rows = self.answered(range, || self.peers.rows(range, keys))?;
+        if rows.is_empty() && !keys.is_empty() {
+            return Err(PeerError::unreachable(range, "its answer has no rows").into());
+        }
+        Ok(rows)
+    }
+
+    /// What was read, where its owner may answer.
+    fn answered<T>(
+        &self,
+        range: RangeId,
+        read: impl FnOnce() -> Result<T, PeerError>,
+    ) -> Result<T, Tier1Error> {
+        let owner = self.answering.as_ref().and_then(|ranges| ranges.here(range));
+        let found = read()?;
+        owner.map_or(Ok(()), |owner| owner.check())?;
+        Ok(found)
     }
 
     fn owner(&self, page: PageId) -> ShardId {
@@ -53,11 +78,7 @@ impl Rows {
         for (range, (places, keys)) in self.map.ranges().zip(by_range) {
             let mut read = 0;
             while read < keys.len() {
-                let rows = self.peers.rows(range, &keys[read..])?;
-                if rows.is_empty() {
-                    return Err(PeerError::unreachable(range, "its answer has no rows").into());
-                }
-                for row in rows {
+                for row in self.read(range, &keys[read..])? {
                     found[places[read]] = row;
                     read += 1;
                 }
@@ -93,11 +114,7 @@ impl Rows {
         let range = self.map.of_page(*first);
         let of_range = pages.iter().take_while(|page| self.map.of_page(**page) == range);
         let keys: Vec<Vec<u8>> = of_range.map(|page| key::signature(self.owner(*page), *page)).collect();
-        let rows = self.peers.rows(range, &keys)?;
-        if rows.is_empty() {
-            return Err(PeerError::unreachable(range, "its answer has no rows").into());
-        }
-        Ok(pages.iter().zip(rows).map(signature_of).collect())
+        Ok(pages.iter().zip(self.read(range, &keys)?).map(signature_of).collect())
     }
 
     /// Signatures in the order of their pages.
@@ -116,7 +133,8 @@ impl Rows {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        Ok(self.peers.scan(self.map.of_key(from), from, to, limit)?)
+        let range = self.map.of_key(from);
+        self.answered(range, || self.peers.scan(range, from, to, limit))
     }
 
     /// Calls `each` for all rows of one range from `from` to before `to`, piece by piece, until it returns false.

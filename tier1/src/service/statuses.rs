@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use doppel_snapshot::{LOOK, is_due};
@@ -13,25 +12,23 @@ use super::Tier1;
 use super::owner::Owner;
 use super::rows::PIECE_ROWS;
 use crate::database::Reader;
-use crate::statuses::{Basis, Fill, damage};
+use crate::statuses::{Basis, Fill, StatusTable, damage};
 
 /// The least time between two looks.
 const LOOK_MIN: Duration = Duration::from_millis(20);
 
 impl Tier1 {
-    /// Fills the table of a range, and writes it to disk when that is due, until the service stops.
-    pub(super) fn tend_statuses(&self, owner: &Owner) {
-        let Some(statuses) = &self.statuses else { return };
+    /// Fills the table of a range, and writes it to disk when that is due, until the service stops or the range ends.
+    pub(super) fn tend_statuses(&self, owner: &Owner, table: &Arc<StatusTable>) {
         give_way(GiveWay::ToAll);
-        let fill = statuses.fill(owner.id);
+        let fill = Fill::new(Arc::clone(table), self.map.run(owner.id));
         if !self.fill_statuses(owner, fill) {
             return;
         }
-        let table = statuses.of_range(owner.id);
         // What commits have changed meanwhile counts from the next time on.
         let mut saved = if owner.statuses_on_disk().is_some() { table.changed() } else { None };
         let mut last = Instant::now();
-        while !self.stopping.load(Ordering::Relaxed) {
+        while !self.is_over(owner) {
             std::thread::park_timeout(LOOK.min(self.snapshot_pause).max(LOOK_MIN));
             let Some(changed) = table.changed() else { return };
             let (age, entries) = (last.elapsed(), table.len() as u64);
@@ -43,7 +40,7 @@ impl Tier1 {
         }
     }
 
-    /// False when the service stops, or rows cannot be read: they are left to whoever asks for them.
+    /// False when the service stops or the range ends, or rows cannot be read: they are left to whoever asks for them.
     fn fill_statuses(&self, owner: &Owner, mut fill: Fill) -> bool {
         let begun = Instant::now();
         let is_saved = begin_from_snapshot(owner, &mut fill);
@@ -51,7 +48,7 @@ impl Tier1 {
             database.keep_log(Reader::Statuses, None);
         }
         loop {
-            if self.stopping.load(Ordering::Relaxed) {
+            if self.is_over(owner) {
                 return false;
             }
             if let Err(error) = fill.read(&*owner.uncached_store, PIECE_ROWS) {
@@ -69,8 +66,7 @@ impl Tier1 {
 
     /// Writes the table of a range to disk, if it is complete and there is something new.
     pub(super) fn save_statuses(&self, owner: &Owner) {
-        let Some((table, database)) = self.statuses.as_ref().zip(owner.database.as_ref()) else { return };
-        let table = table.of_range(owner.id);
+        let Some((table, database)) = owner.table.as_ref().zip(owner.database.as_ref()) else { return };
         let (Some(dir), Some(moment)) = (&owner.dir, database.log_position()) else { return };
         let mut on_disk = owner.statuses_on_disk();
         if table.changed().is_none() || *on_disk == Some(moment) {
@@ -99,8 +95,8 @@ impl Tier1 {
 #[cfg(feature = "simulation")]
 impl Tier1 {
     /// The rows of a range, to write past the range.
-    pub(crate) fn store_of(&self, range: doppel_model::RangeId) -> &dyn crate::store::Store {
-        &*self.own(range).expect("a range of this process").store
+    pub(crate) fn store_of(&self, range: doppel_model::RangeId) -> Arc<dyn crate::store::Store> {
+        Arc::clone(&self.own(range).expect("a range of this process").store)
     }
 }
 

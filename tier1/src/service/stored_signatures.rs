@@ -23,13 +23,14 @@ struct Stored {
 }
 
 impl Tier1 {
-    /// The signatures on this machine; none where a range has no database, or is not of this process.
+    /// The signatures on this machine; none where a range has no database, or can be of another process.
     #[must_use]
     pub fn stored_signatures(&self) -> Option<Arc<dyn StoredSignatures>> {
-        if !self.owns_all() {
+        if self.ranges.has_others() || !self.owns_all() {
             return None;
         }
-        let databases = self.owners.iter().map(|owner| owner.database.clone()).collect::<Option<Vec<_>>>()?;
+        let owners = self.ranges.owners();
+        let databases = owners.iter().map(|owner| owner.database.clone()).collect::<Option<Vec<_>>>()?;
         Some(Arc::new(Stored { map: self.map, databases }))
     }
 }

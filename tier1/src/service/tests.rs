@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::{Builder, Signature};
-use doppel_model::{ContentHash, PageId, PageUrl, PartitionId, RangeId, Timestamp};
+use doppel_model::{ContentHash, Epoch, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
     PartitionLookup, RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier2Api,
@@ -26,8 +26,8 @@ struct Everybody {
     partners: AtomicUsize,
     /// How many of the next calls are refused.
     refusals: AtomicUsize,
-    /// Index of the last order of each range.
-    submitted: Mutex<HashMap<RangeId, u64>>,
+    /// Index of the last order of each owner of a range.
+    submitted: Mutex<HashMap<(RangeId, Epoch), u64>>,
     known: Mutex<Vec<(PageId, ContentHash)>>,
 }
 
@@ -52,7 +52,7 @@ impl IndexOrders for Everybody {
             return Err(RefusedOrders { orders, error });
         }
         let mut submitted = self.submitted.lock().unwrap();
-        let last = submitted.entry(orders.range).or_default();
+        let last = submitted.entry((orders.range, orders.epoch)).or_default();
         // The first of an owner begin anywhere.
         if *last == 0 {
             *last = orders.first - 1;
@@ -129,6 +129,7 @@ mod audit;
 mod backup;
 mod bounds;
 mod held_back;
+mod ownership;
 mod peers;
 mod progress;
 mod scan;

@@ -5,7 +5,6 @@
 mod verify;
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError};
@@ -103,7 +102,7 @@ impl Worker<'_> {
             let mut next = Some(job);
             while let Some(job) = next.take() {
                 // What is owed is found at the next start.
-                if self.tier1.stopping.load(Ordering::Relaxed) {
+                if self.tier1.is_over(self.owner) {
                     return;
                 }
                 if let Job::Verify(of) = job {
@@ -238,6 +237,9 @@ impl Worker<'_> {
         self.pause = self.pause.saturating_mul(2).min(RETRY_MAX);
         let mut verify = Vec::new();
         for job in std::mem::take(&mut self.failed) {
+            if self.tier1.is_over(self.owner) {
+                return Go::End;
+            }
             if let Job::Verify(of) = job {
                 verify.push(of);
             } else if matches!(self.work(job), Go::End) {

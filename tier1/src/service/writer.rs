@@ -2,7 +2,7 @@
 //!
 //! Tasks become commands, commands a commit, and only a commit that is on disk is answered or acted on. When a
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
-//! caller is told so until the process is restarted.
+//! caller is told so until the process is restarted. It ends alone when another node owns the range.
 
 mod waiting;
 
@@ -26,6 +26,7 @@ use crate::machine::{COMMIT_ROWS, COMMIT_ROWS_ASKED, Command, Effect};
 use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, Released};
+use crate::store::StoreError;
 use waiting::Waiting;
 
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
@@ -65,7 +66,7 @@ struct Sending {
     waiting: Vec<Sender<()>>,
 }
 
-/// Runs until it is stopped, or the store fails.
+/// Runs until it is stopped, the store fails, or the process does not own the range any more.
 pub(super) fn run(
     (tier1, owner): (&Tier1, &Owner),
     tier2: &Arc<dyn IndexOrders>,
@@ -92,8 +93,13 @@ pub(super) fn run(
         stopping: false,
     };
     if let Err(refused) = writer.serve() {
-        tracing::error!(%refused, range = %owner.id, "tier 1 takes no more writes");
-        writer.fail(refused);
+        if owner.is_stopping() {
+            tracing::info!(%refused, range = %owner.id, "what waits for the range is to be asked for again");
+            writer.refuse_all(&refused);
+        } else {
+            tracing::error!(%refused, range = %owner.id, "tier 1 takes no more writes");
+            writer.fail(refused);
+        }
     }
 }
 
@@ -101,6 +107,9 @@ impl Writer<'_> {
     fn serve(&mut self) -> Result<(), Tier1Error> {
         self.note_handed_over();
         loop {
+            if self.owner.is_stopping() {
+                return Err(self.owner.ended());
+            }
             self.tier1.range_backups.tend();
             // A hold may be over, or a post that failed may go again.
             self.send()?;
@@ -243,7 +252,7 @@ impl Writer<'_> {
         if !writes.is_empty() {
             let kept = self.backups.prepare(&writes);
             let span = tracing::debug_span!("commit", rows = writes.len(), outcomes = answers_for.len());
-            span.in_scope(|| self.owner.store.commit(writes))?;
+            span.in_scope(|| self.owner.store.commit(writes)).map_err(|error| self.refused(error))?;
             self.backups.committed(kept);
             self.progress.note(&self.range.shards().metas);
         }
@@ -310,24 +319,47 @@ impl Writer<'_> {
         }
     }
 
-    /// Tells all callers, also those that come later, that nothing is taken any more.
-    fn fail(self, refused: Tier1Error) {
-        let refused = self.tier1.broken.get_or_init(|| refused).clone();
-        for entry in self.waiting {
-            entry.refuse(&refused);
+    /// Why a commit was not made. Where another node owns the range, this ownership is over, and no more than that.
+    fn refused(&self, error: StoreError) -> Tier1Error {
+        if matches!(error, StoreError::Deposed(_)) {
+            self.owner.end();
+            if let Some(statuses) = &self.tier1.statuses {
+                statuses.end(self.owner.id);
+            }
         }
-        for done in self.posts.into_values() {
+        error.into()
+    }
+
+    /// Tells all callers, also those that come later, that nothing is taken any more.
+    fn fail(mut self, refused: Tier1Error) {
+        let refused = self.tier1.broken.get_or_init(|| refused).clone();
+        self.refuse_all(&refused);
+        // The order to stop, when it was taken before, comes no second time.
+        while !self.stopping {
+            let Ok(task) = self.tasks.recv() else { return };
+            self.refuse(task, &refused);
+        }
+    }
+
+    /// Tells those that wait. Whoever comes later finds nobody who takes anything.
+    fn refuse_all(&mut self, refused: &Tier1Error) {
+        for entry in std::mem::take(&mut self.waiting) {
+            entry.refuse(refused);
+        }
+        for done in std::mem::take(&mut self.posts).into_values() {
             done(Err(refused.clone().into()));
         }
-        // The order to stop, when it was taken before, comes no second time.
-        let next = || if self.stopping { self.tasks.try_recv().ok() } else { self.tasks.recv().ok() };
-        while let Some(task) = next() {
-            match Waiting::new(task) {
-                Ok(waiting) => waiting.refuse(&refused),
-                Err(Task::Posted { done, .. }) => done(Err(refused.clone().into())),
-                Err(Task::Stop) => return,
-                Err(_) => {}
-            }
+        while let Ok(task) = self.tasks.try_recv() {
+            self.refuse(task, refused);
+        }
+    }
+
+    fn refuse(&mut self, task: Task, refused: &Tier1Error) {
+        match Waiting::new(task) {
+            Ok(waiting) => waiting.refuse(refused),
+            Err(Task::Posted { done, .. }) => done(Err(refused.clone().into())),
+            Err(Task::Stop) => self.stopping = true,
+            Err(_) => {}
         }
     }
 }

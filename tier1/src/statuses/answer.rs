@@ -2,51 +2,86 @@
 //!
 //! It is what the coordinator's advice by rows is, to the last field; the simulation holds one against the other.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
-use doppel_model::{PageUrl, RangeId, ShardId};
+use doppel_model::{PageUrl, RangeId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{Status, WinnerOrder};
 
 use super::entry::Told;
 use super::secret::SecretKey;
-use super::{Entries, Fill, StatusTable};
+use super::{Entries, StatusTable};
+use crate::lease::Lease;
 use crate::range_map::RangeMap;
 
-/// The tables, one for each range.
+/// The tables, one for each range. That of a range which is not of this process is empty and never complete.
 pub(crate) struct Statuses {
     map: RangeMap,
     winners: WinnerOrder,
     key: SecretKey,
-    tables: Vec<Arc<StatusTable>>,
+    tables: RwLock<Vec<Present>>,
+}
+
+/// The table of a range as its present owner has it. Each owner has one of its own: what an earlier one still does to its table
+/// is seen by nobody.
+struct Present {
+    table: Arc<StatusTable>,
+    lease: Option<Arc<dyn Lease>>,
+}
+
+impl Present {
+    fn new(key: SecretKey, lease: Option<Arc<dyn Lease>>) -> Self {
+        Self { table: Arc::new(StatusTable::new(key)), lease }
+    }
+
+    /// The entries, unless they are being changed, or the owner may not answer. What is asked for after the entries are held is
+    /// true of them however long the answer takes.
+    fn look(&self) -> Option<RwLockReadGuard<'_, Entries>> {
+        let entries = self.table.look()?;
+        self.lease.as_ref().is_none_or(|lease| lease.check().is_ok()).then_some(entries)
+    }
 }
 
 impl Statuses {
     /// With the key of the snapshots that the tables may begin from.
     pub(crate) fn new(map: RangeMap, winners: WinnerOrder, key: SecretKey) -> Self {
-        let tables = map.ranges().map(|_| Arc::new(StatusTable::new(key))).collect();
-        Self { map, winners, key, tables }
+        let tables = map.ranges().map(|_| Present::new(key, None)).collect();
+        Self { map, winners, key, tables: RwLock::new(tables) }
     }
 
-    /// The table of a range.
-    pub(crate) fn of_range(&self, range: RangeId) -> Arc<StatusTable> {
-        Arc::clone(&self.tables[usize::from(range.0)])
+    /// What hashes are made with.
+    pub(crate) fn key(&self) -> SecretKey {
+        self.key
     }
 
-    /// What fills the table of a range.
-    pub(crate) fn fill(&self, range: RangeId) -> Fill {
-        Fill::new(self.of_range(range), self.run(range))
+    /// An owner begins with an empty table of the range.
+    pub(crate) fn begin(&self, range: RangeId, lease: Option<Arc<dyn Lease>>) -> Arc<StatusTable> {
+        let present = Present::new(self.key, lease);
+        let table = Arc::clone(&present.table);
+        self.replace(range, present);
+        table
     }
 
-    /// The shards of a range.
-    pub(crate) fn run(&self, range: RangeId) -> Range<ShardId> {
-        self.map.run(range)
+    /// Nothing is answered from the table of the range any more.
+    pub(crate) fn end(&self, range: RangeId) {
+        self.replace(range, Present::new(self.key, None));
+    }
+
+    fn replace(&self, range: RangeId, present: Present) {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let before = tables.get_mut(usize::from(range.0)).map(|table| std::mem::replace(table, present));
+        drop(tables);
+        // A large one takes a while, and readers do not wait for it.
+        drop(before);
+    }
+
+    fn tables(&self) -> RwLockReadGuard<'_, Vec<Present>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.tables.iter().map(|table| table.bytes()).sum()
+        self.tables().iter().map(|present| present.table.bytes()).sum()
     }
 
     /// Advice about a page, as far as the tables have it. Waits for nobody.
@@ -55,8 +90,13 @@ impl Statuses {
     /// other, and none is taken twice.
     pub(crate) fn advise(&self, url: &PageUrl) -> Option<Advice> {
         let id = url.id();
+        let tables = match self.tables.try_read() {
+            Ok(tables) => tables,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         let at = usize::from(self.map.of_page(id).0);
-        let own = self.tables.get(at)?.look()?;
+        let own = tables.get(at)?.look()?;
         let Some(page) = own.grouped.get(id) else { return self.advise_alone(&own, url) };
         if page.told == Told::Rows {
             return None;
@@ -65,7 +105,7 @@ impl Statuses {
             return Some(Advice::unknown(url.to_string()));
         }
         let at_group = usize::from(self.map.of_shard(page.group.shard()).0);
-        let of_group = if at_group == at { None } else { Some(self.tables.get(at_group)?.look()?) };
+        let of_group = if at_group == at { None } else { Some(tables.get(at_group)?.look()?) };
         let groups = of_group.as_ref().unwrap_or(&own);
         let winner = groups.groups.get(page.group)?.winner.as_ref()?;
         let status = match page.told {
@@ -93,7 +133,7 @@ impl Statuses {
         } else if at_winner == at_group {
             groups
         } else {
-            of_winner = self.tables.get(at_winner)?.look()?;
+            of_winner = tables.get(at_winner)?.look()?;
             &of_winner
         };
         let compared_with = winners.grouped.get(winner_id).filter(|other| {
@@ -125,5 +165,23 @@ impl Statuses {
             return Some(unknown);
         }
         Some(Advice { status, fetched_at: Some(page.fetched_at.to_string()), ..unknown })
+    }
+}
+
+#[cfg(any(test, feature = "simulation"))]
+impl Statuses {
+    /// The table of a range.
+    pub(crate) fn of_range(&self, range: RangeId) -> Arc<StatusTable> {
+        Arc::clone(&self.tables()[usize::from(range.0)].table)
+    }
+
+    /// What fills the table of a range.
+    pub(crate) fn fill(&self, range: RangeId) -> super::Fill {
+        super::Fill::new(self.of_range(range), self.run(range))
+    }
+
+    /// The shards of a range.
+    pub(crate) fn run(&self, range: RangeId) -> std::ops::Range<doppel_model::ShardId> {
+        self.map.run(range)
     }
 }

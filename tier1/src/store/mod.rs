@@ -80,6 +80,9 @@ pub enum StoreError {
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
     Engine(String),
+    /// The range has another owner, so nothing more is written here.
+    #[error("another node owns range {0} now")]
+    Deposed(RangeId),
     /// A record that cannot be written down.
     #[error("a record cannot be encoded: {0}")]
     Unencodable(String),

@@ -68,7 +68,7 @@ fn tier_2_does_not_wait_for_a_range_that_holds_submissions_back() {
     for _ in 0..UNFINISHED_MAX / 2 / 1_000 {
         tier1.submit(batch()).unwrap();
     }
-    let owner = &tier1.owners[0];
+    let owner = tier1.own(RangeId(0)).unwrap();
     let submissions = batch().into_iter().map(|submission| (submission, None)).collect();
     let held_back = owner.ask(|reply| Task::Submit { submissions, reply }).unwrap();
     let began = Instant::now();

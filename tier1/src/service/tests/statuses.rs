@@ -13,7 +13,7 @@ over_ranges! {
 }
 
 /// Waits until the table has an answer that is wanted.
-fn await_advice(tier1: &Tier1, page: u64, wanted: impl Fn(&Advice) -> bool) -> Advice {
+pub(super) fn await_advice(tier1: &Tier1, page: u64, wanted: impl Fn(&Advice) -> bool) -> Advice {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match tier1.known_advice(&url(page)).filter(&wanted) {

@@ -32,7 +32,7 @@ fn a_stop_ends_though_the_last_commit_fails() {
         let (popularity, language, canonical) = (None, None, None);
         let submission = Submission { url: url(page), fetched_at: at, popularity, language, canonical, body };
         let task = |reply| Task::Submit { submissions: vec![(submission, None)], reply };
-        tier1.owners[0].ask(task).unwrap()
+        tier1.own(RangeId(0)).unwrap().ask(task).unwrap()
     };
     let first = submit(1);
     begins.recv_timeout(PATIENCE).unwrap();

@@ -55,7 +55,7 @@ pub(crate) fn verify(
     left.sort_unstable_by_key(|(page, _)| page.shard(tier1.map.shards()));
     while !left.is_empty() {
         let pages: Vec<PageId> = left.iter().map(|(page, _)| *page).collect();
-        match tier1.rows.first_signatures(&pages) {
+        match tier1.work_rows.first_signatures(&pages) {
             Ok(read) => {
                 let rest = left.split_off(read.len().min(left.len()));
                 let now = std::mem::replace(&mut left, rest);
@@ -75,7 +75,7 @@ fn compare_all(
     left.sort_unstable_by_key(|of| of.page.shard(tier1.map.shards()));
     while !left.is_empty() {
         let pages: Vec<PageId> = left.iter().map(|of| of.page).collect();
-        match tier1.rows.first_signatures(&pages) {
+        match tier1.work_rows.first_signatures(&pages) {
             Ok(read) => {
                 let rest = left.split_off(read.len().min(left.len()));
                 for (of, signature) in std::mem::replace(&mut left, rest).into_iter().zip(read) {

@@ -1,0 +1,278 @@
+//! Ranges that begin and end while the process runs.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+use std::time::Instant;
+
+use doppel_protocol::range_owner::{self, PeerError, RangeDirectory};
+
+use super::statuses::await_advice;
+use super::*;
+use crate::lease::Lease;
+use crate::service::owner::Opened;
+use crate::store::{Intercept, Intercepted, StoreError, Write};
+
+/// The range that comes and goes.
+const MOVING: RangeId = RangeId(1);
+
+/// Other processes, of which none is known to own anything.
+struct Nobody;
+
+impl RangeDirectory for Nobody {
+    fn owner(&self, _: RangeId) -> Option<Arc<dyn range_owner::RangeOwner>> {
+        None
+    }
+
+    fn has_others(&self) -> bool {
+        true
+    }
+}
+
+/// A log that has taken another owner for this one's, or not.
+#[derive(Default)]
+struct Deposing(AtomicBool);
+
+impl Intercept for Deposing {
+    fn commit(&self, rows: &Memory, writes: Vec<Write>) -> Result<(), StoreError> {
+        if self.0.load(Ordering::Relaxed) { Err(StoreError::Deposed(MOVING)) } else { rows.commit(writes) }
+    }
+}
+
+/// A lease that has run out, or not.
+#[derive(Default)]
+struct Switch(AtomicBool);
+
+impl Lease for Switch {
+    fn check(&self) -> Result<(), PeerError> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(PeerError::unreachable(MOVING, "it has not heard from its log"));
+        }
+        Ok(())
+    }
+}
+
+/// A process that began with three ranges, and their rows.
+struct Process {
+    tier1: Arc<Tier1>,
+    tier2: Arc<Everybody>,
+    stores: Vec<Arc<Intercepted<Deposing>>>,
+    /// Of the one that comes and goes.
+    lease: Arc<Switch>,
+    epochs: AtomicU64,
+}
+
+impl Process {
+    fn start(partners: usize) -> Self {
+        let config = Config { pending_max: 100_000, ..config(Retention::DEFAULT, 3) };
+        let tier1 = Tier1::open_none(&config, Arc::new(Nobody)).unwrap();
+        let tier2 = Arc::new(Everybody::naming(partners));
+        assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
+        let stores = (0..3).map(|_| Arc::default()).collect();
+        let this = Self { tier1, tier2, stores, lease: Arc::default(), epochs: AtomicU64::new(1) };
+        // One of them begins after the start.
+        this.begin(RangeId(0));
+        this.begin(MOVING);
+        this.tier1.start(Arc::clone(&this.tier2) as Arc<dyn IndexOrders>).unwrap();
+        this.begin(RangeId(2));
+        this
+    }
+
+    fn begin(&self, range: RangeId) {
+        let store = Arc::clone(&self.stores[usize::from(range.0)]) as Arc<dyn Store>;
+        let lease = (range == MOVING).then(|| Arc::clone(&self.lease) as Arc<dyn Lease>);
+        let epoch = Some(Epoch(self.epochs.fetch_add(1, Ordering::Relaxed)));
+        let opened = Opened { lease, epoch, ..Opened::over(store, None) };
+        let range = self.tier1.open_range(range, &opened).unwrap();
+        self.tier1.begin_range(opened, range).unwrap();
+    }
+
+    fn is_moving(&self, page: u64) -> bool {
+        self.tier1.map.of_page(url(page).id()) == MOVING
+    }
+
+    /// A page of the range that comes and goes, or of another one; each from a number on.
+    fn page(&self, moving: bool, from: u64) -> u64 {
+        (from..).find(|page| self.is_moving(*page) == moving).unwrap()
+    }
+
+    fn try_submit(&self, page: u64, at: i64) -> Result<Outcome, Tier1Error> {
+        let submission = Submission {
+            url: url(page),
+            fetched_at: Timestamp::from_millis(at),
+            popularity: None,
+            language: None,
+            canonical: None,
+            body: content(page),
+        };
+        Ok(self.tier1.submit(vec![submission])?[0])
+    }
+
+    /// Nothing is told of the range, and nothing is taken for it.
+    fn assert_away(&self) {
+        for page in [0, 1_000].map(|from| self.page(true, from)) {
+            let id = url(page).id();
+            let answers = [
+                self.tier1.pages(&[id]).err(),
+                self.tier1.signature(id).err(),
+                self.tier1.totals().err(),
+                self.try_submit(page, 9).err(),
+                self.tier1.purge(&[id]).err(),
+            ];
+            for answer in answers {
+                assert!(matches!(answer, Some(Tier1Error::Unavailable(_))), "{answer:?}");
+            }
+            assert_eq!(self.tier1.known_advice(&url(page)), None);
+        }
+    }
+
+    /// Everything is decided: one group, of which the table says what the rows say.
+    fn assert_at_rest(&self, pages: &[u64]) {
+        assert!(self.tier1.flush(PATIENCE * 3).unwrap());
+        let ids: Vec<PageId> = pages.iter().map(|page| url(*page).id()).collect();
+        let views: Vec<_> = self.tier1.pages(&ids).unwrap().into_iter().map(Option::unwrap).collect();
+        let groups: HashSet<_> = views.iter().map(|view| view.line.group).collect();
+        assert_eq!(groups.len(), 1, "{groups:?}");
+        for (page, view) in pages.iter().zip(&views) {
+            let group = view.line.group.map(|group| group.to_string());
+            await_advice(&self.tier1, *page, |told| told.status == view.line.status && told.group == group);
+        }
+        await_advice(&self.tier1, self.page(true, 5_000), |told| told.status == Status::Unknown);
+    }
+}
+
+#[test]
+fn a_range_ends_and_begins_again_and_the_others_go_on() {
+    let process = Process::start(usize::MAX);
+    let mut pages: Vec<u64> = (0..30).collect();
+    for page in &pages {
+        process.try_submit(*page, 1).unwrap();
+    }
+    process.assert_at_rest(&pages);
+
+    process.tier1.end_range(MOVING);
+    process.tier1.end_range(MOVING);
+    process.assert_away();
+    let others = || (100..130).filter(|page| !process.is_moving(*page));
+    for page in others() {
+        process.try_submit(page, 1).unwrap();
+        assert!(process.tier1.pages(&[url(page).id()]).unwrap()[0].is_some());
+    }
+    process.tier1.writable().unwrap();
+    assert!(!process.tier1.flush(Duration::ZERO).unwrap(), "a range is missing");
+
+    process.begin(MOVING);
+    pages.extend(others());
+    process.assert_at_rest(&pages);
+    process.tier1.stop();
+}
+
+#[test]
+fn a_range_begins_once_and_never_after_a_stop() {
+    let process = Process::start(0);
+    let begin = || {
+        let opened = Opened::over(Arc::clone(&process.stores[1]) as Arc<dyn Store>, None);
+        let range = process.tier1.open_range(MOVING, &opened).unwrap();
+        process.tier1.begin_range(opened, range).unwrap_err()
+    };
+    assert!(matches!(begin(), crate::Error::Owned(MOVING)));
+    await_advice(&process.tier1, process.page(true, 0), |told| told.status == Status::Unknown);
+    process.tier1.stop();
+    process.tier1.end_range(MOVING);
+    assert!(matches!(begin(), crate::Error::Stopped));
+}
+
+#[test]
+fn a_deposed_owner_ends_alone() {
+    let process = Process::start(usize::MAX);
+    let pages: Vec<u64> = (0..12).collect();
+    for page in &pages {
+        process.try_submit(*page, 1).unwrap();
+    }
+    process.assert_at_rest(&pages);
+    let is_deposed = &process.stores[1].by.0;
+    is_deposed.store(true, Ordering::Relaxed);
+    let refused = process.try_submit(process.page(true, 200), 1).unwrap_err();
+    assert!(matches!(refused, Tier1Error::Unavailable(_)), "{refused:?}");
+    process.assert_away();
+    process.tier1.writable().unwrap();
+    let other = process.page(false, 200);
+    process.try_submit(other, 1).unwrap();
+
+    process.tier1.end_range(MOVING);
+    is_deposed.store(false, Ordering::Relaxed);
+    process.begin(MOVING);
+    process.try_submit(process.page(true, 200), 1).unwrap();
+    process.assert_at_rest(&[&pages[..], &[other, process.page(true, 200)]].concat());
+    process.tier1.stop();
+}
+
+#[test]
+fn a_lease_that_has_run_out_stops_answers_and_no_work() {
+    let process = Process::start(usize::MAX);
+    let pages: Vec<u64> = (0..12).collect();
+    process.tier2.refusals.store(usize::MAX, Ordering::Relaxed);
+    for page in &pages {
+        process.try_submit(*page, 1).unwrap();
+    }
+    process.lease.0.store(true, Ordering::Relaxed);
+    process.assert_away();
+    assert!(process.tier1.pages(&[url(process.page(false, 0)).id()]).unwrap()[0].is_some());
+    let owner = process.tier1.ranges.here(MOVING).unwrap();
+    assert!(owner.totals().1.pending > 0);
+    process.tier2.refusals.store(0, Ordering::Relaxed);
+    let deadline = Instant::now() + PATIENCE;
+    while !owner.totals().1.is_quiescent() {
+        assert!(Instant::now() < deadline, "{:?}", owner.totals().1);
+        thread::sleep(Duration::from_millis(5));
+    }
+    process.assert_away();
+    process.lease.0.store(false, Ordering::Relaxed);
+    process.assert_at_rest(&pages);
+    process.tier1.stop();
+}
+
+#[test]
+fn a_range_comes_and_goes_while_pages_are_submitted_and_asked_for() {
+    let process = Process::start(2);
+    let is_over = AtomicBool::new(false);
+    let kept = thread::scope(|scope| {
+        let submitting = |of: u64| {
+            let (process, is_over) = (&process, &is_over);
+            scope.spawn(move || {
+                let pages = (of * 100_000..).take_while(|_| !is_over.load(Ordering::Relaxed));
+                let taken = pages.filter(|page| match process.try_submit(*page, 1) {
+                    Ok(_) => true,
+                    Err(Tier1Error::Unavailable(_)) => false,
+                    Err(refused) => panic!("{refused}"),
+                });
+                taken.inspect(|_| thread::sleep(Duration::from_millis(1))).collect::<Vec<u64>>()
+            })
+        };
+        let submitters = [submitting(1), submitting(2)];
+        scope.spawn(|| {
+            for page in (100_000..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                for answer in [process.tier1.pages(&[url(page).id()]).err(), process.tier1.totals().err()] {
+                    let is_transient = matches!(answer, None | Some(Tier1Error::Unavailable(_)));
+                    assert!(is_transient, "{answer:?}");
+                }
+                drop(process.tier1.known_advice(&url(page)));
+                thread::yield_now();
+            }
+        });
+        for _ in 0..30 {
+            thread::sleep(Duration::from_millis(10));
+            process.tier1.end_range(MOVING);
+            process.begin(MOVING);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        submitters.into_iter().flat_map(|submitter| submitter.join().unwrap()).collect::<Vec<u64>>()
+    });
+    assert!(kept.iter().any(|page| process.is_moving(*page)), "{} pages", kept.len());
+    assert!(process.tier1.flush(PATIENCE * 3).unwrap());
+    for page in kept {
+        let view = process.tier1.pages(&[url(page).id()]).unwrap().remove(0);
+        assert!(view.is_some_and(|view| view.line.status != Status::Pending), "{page}");
+    }
+    process.tier1.stop();
+}
