@@ -17,7 +17,6 @@ use doppel_protocol::range_owner::{FeedExtent, RangeDirectory};
 use super::Tier1;
 use super::deliveries::Deliveries;
 use super::owner::Opened;
-use super::ownership::Phase;
 use super::range_backups::RangeBackups;
 use super::ranges::{OtherRanges, Ranges};
 use super::rows::Rows;
@@ -131,24 +130,7 @@ impl Tier1 {
                 opened.database.iter().try_for_each(|database| database.take_over())?;
             }
         }
-        Self::over_databases(all, (map, Arc::new(others)), config, |peers| peers)
-    }
-
-    /// A node without a range yet. It begins them while it runs, and reaches all others through the directory.
-    ///
-    /// # Errors
-    /// When there cannot be so many shards or ranges.
-    pub fn open_none(config: &Config, directory: Arc<dyn RangeDirectory>) -> Result<Arc<Self>, Error> {
-        let map = RangeMap::new(config.shards, config.ranges)?;
-        Ok(Self::empty((map, directory), config, None, |peers| peers))
-    }
-
-    /// Reads what a range keeps in memory from its rows, for [`begin_range`](Self::begin_range).
-    ///
-    /// # Errors
-    /// When the store fails or is damaged.
-    pub(crate) fn open_range(&self, id: RangeId, opened: &Opened) -> Result<Range, Error> {
-        Ok(Range::open(&*opened.store, self.settings, id, self.map)?)
+        Self::over_databases(all, (map, Arc::new(others)), config)
     }
 
     /// The same over given stores, one for each range. `durable` of the configuration is not used, and `dir` for
@@ -194,14 +176,30 @@ impl Tier1 {
         Ok(this)
     }
 
+    /// A node without a range yet. It begins them while it runs, and reaches all others through the directory.
+    ///
+    /// # Errors
+    /// When there cannot be so many shards or ranges.
+    pub fn open_none(config: &Config, directory: Arc<dyn RangeDirectory>) -> Result<Arc<Self>, Error> {
+        let map = RangeMap::new(config.shards, config.ranges)?;
+        Ok(Self::empty((map, directory), config, None, |peers| peers))
+    }
+
+    /// Reads what a range keeps in memory from its rows, for [`begin_range`](Self::begin_range).
+    ///
+    /// # Errors
+    /// When the store fails or is damaged.
+    pub(crate) fn open_range(&self, id: RangeId, opened: &Opened) -> Result<Range, Error> {
+        Ok(Range::open(&*opened.store, self.settings, id, self.map)?)
+    }
+
     fn over_databases(
         all: Vec<(Opened, Range)>,
         (map, others): (RangeMap, Arc<dyn RangeDirectory>),
         config: &Config,
-        between: impl FnOnce(Arc<dyn Peers>) -> Arc<dyn Peers>,
     ) -> Result<Arc<Self>, Error> {
         let key = all.iter().find_map(|(opened, _)| opened.saved_statuses.as_ref().map(|saved| saved.key));
-        let this = Self::empty((map, others), config, key, between);
+        let this = Self::empty((map, others), config, key, |peers| peers);
         this.begin_together(all)?;
         Ok(this)
     }
@@ -245,7 +243,7 @@ impl Tier1 {
             other_feeds: Mutex::default(),
             broken: Arc::default(),
             stopping: AtomicBool::new(false),
-            phase: Mutex::new(Phase::Opened(Vec::new())),
+            phase: Mutex::default(),
             threads: Mutex::new(Vec::new()),
         })
     }

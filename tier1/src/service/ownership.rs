@@ -13,9 +13,8 @@ use doppel_model::RangeId;
 use doppel_protocol::IndexOrders;
 
 use super::feed::extent;
-use super::open::Error;
 use super::owner::{Opened, Owner, Start};
-use super::{Tier1, deliveries, sender, worker, writer};
+use super::{Error, Tier1, deliveries, sender, worker, writer};
 use crate::range::Range;
 use crate::statuses::Watched;
 
@@ -28,6 +27,12 @@ pub(super) enum Phase {
     Stopped,
 }
 
+impl Default for Phase {
+    fn default() -> Self {
+        Self::Opened(Vec::new())
+    }
+}
+
 impl Tier1 {
     /// Starts the threads of all ranges. Does nothing the second time.
     ///
@@ -37,10 +42,10 @@ impl Tier1 {
         let mut phase = self.phase();
         let Phase::Opened(waiting) = &mut *phase else { return Ok(()) };
         let waiting = std::mem::take(waiting);
-        *phase = Phase::Started(Arc::clone(&tier2));
         for (owner, start) in waiting {
             self.run_range(&owner, start, &tier2)?;
         }
+        *phase = Phase::Started(tier2);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for (range, results) in self.deliveries.begin() {
             let tier1 = Arc::clone(self);
@@ -135,7 +140,8 @@ impl Tier1 {
         }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         threads.into_iter().for_each(join);
-        for owner in &owners {
+        // What a deposed owner has is for whoever keeps its rows now.
+        for owner in owners.iter().filter(|owner| !owner.is_stopping()) {
             self.save_statuses(owner);
             if let Some(Err(error)) = owner.database.as_ref().map(|database| database.rest()) {
                 tracing::warn!(%error, range = %owner.id, "the next start reads the log");

@@ -53,9 +53,9 @@ impl Ranges {
         Owners(self.owners.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, to keep.
+    /// The same to keep, and with them those that were deposed and are still to be ended.
     pub(super) fn all(&self) -> Vec<Arc<Owner>> {
-        self.owners().iter().map(Arc::clone).collect()
+        self.owners().0.iter().flatten().map(Arc::clone).collect()
     }
 
     /// The range, where this process owns it.

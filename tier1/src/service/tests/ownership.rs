@@ -64,7 +64,8 @@ struct Process {
 
 impl Process {
     fn start(partners: usize) -> Self {
-        let config = Config { pending_max: 100_000, ..config(Retention::DEFAULT, 3) };
+        let dir = std::env::temp_dir();
+        let config = Config { dir, pending_max: 100_000, ..config(Retention::DEFAULT, 3) };
         let tier1 = Tier1::open_none(&config, Arc::new(Nobody)).unwrap();
         let tier2 = Arc::new(Everybody::naming(partners));
         assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
@@ -150,6 +151,8 @@ fn a_range_ends_and_begins_again_and_the_others_go_on() {
     }
     process.assert_at_rest(&pages);
 
+    let node: &dyn range_owner::RangeOwner = &*process.tier1;
+    node.follow(MOVING, 7).unwrap();
     process.tier1.end_range(MOVING);
     process.tier1.end_range(MOVING);
     process.assert_away();
@@ -162,6 +165,7 @@ fn a_range_ends_and_begins_again_and_the_others_go_on() {
     assert!(!process.tier1.flush(Duration::ZERO).unwrap(), "a range is missing");
 
     process.begin(MOVING);
+    assert!(node.cut(MOVING, 7).is_err(), "the backup has lost what the other owner committed");
     pages.extend(others());
     process.assert_at_rest(&pages);
     process.tier1.stop();
