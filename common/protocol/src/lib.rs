@@ -18,6 +18,7 @@ mod index_error;
 pub mod index_node;
 mod mapping;
 mod market;
+pub mod membership;
 mod node_load;
 pub mod page;
 mod page_view;
