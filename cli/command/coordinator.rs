@@ -12,7 +12,7 @@ use doppel_coordinator::app::{App, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
-use doppel_wire::spread::SpreadTier1;
+use doppel_wire::spread::{FixedOwners, SpreadTier1};
 use doppel_wire::tier1::{Collection, RemoteTier1};
 use doppel_wire::tier2::RemoteTier2;
 use doppel_wire::{NodeName, Runtime};
@@ -83,7 +83,7 @@ impl Coordinator {
         let names = owners.iter().map(|node| cluster.tier1_nodes()[*node].name.to_string());
         let shard_map = ShardMap::fixed(names.collect());
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
-        let tier1 = SpreadTier1::new(nodes.collect(), owners);
+        let tier1 = SpreadTier1::new(nodes.collect(), Arc::new(FixedOwners(owners)));
         let router = cluster.router();
         let router = cluster.peer(&runtime, &own, &router.name, &router.address)?;
         let tier2 = Arc::new(RemoteTier2::new(router));

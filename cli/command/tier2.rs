@@ -9,7 +9,7 @@ use doppel_protocol::SignatureSource;
 use doppel_protocol::index_node::IndexNode;
 use doppel_tier2::{Node, NodeSettings};
 use doppel_wire::signatures::RemoteSignatures;
-use doppel_wire::spread::SpreadSignatures;
+use doppel_wire::spread::{FixedOwners, SpreadSignatures};
 use doppel_wire::{Listener, Panics, Runtime, index_node};
 
 use crate::cluster::{Cluster, node_dir};
@@ -54,7 +54,8 @@ impl Tier2 {
             let peer = cluster.peer(&runtime, &own, &record.name, &record.address)?;
             records.push(Arc::new(RemoteSignatures::new(peer)));
         }
-        let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, cluster.owners()));
+        let owners = Arc::new(FixedOwners(cluster.owners()));
+        let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, owners));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = NodeSettings {
             dir: data.join("index"),

@@ -2,7 +2,11 @@
 //!
 //! What is about a page or a group goes to the node that has its shard, and lists are split. Each node can answer what is about
 //! the whole collection, so another is asked when one cannot be reached.
+//!
+//! A node may stop owning a shard while it is asked. It says that it is unavailable then, as it is said where no owner is known:
+//! the caller asks again, and by then the new owner may be known.
 
+mod owners;
 mod parts;
 #[cfg(test)]
 mod tests;
@@ -19,6 +23,7 @@ use doppel_protocol::{
     SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api, Tier1Error, Totals,
 };
 
+pub use owners::{FixedOwners, Owners};
 use parts::Nodes;
 
 type Answer<T> = Result<T, Tier1Error>;
@@ -27,10 +32,10 @@ type Answer<T> = Result<T, Tier1Error>;
 pub struct SpreadTier1(Nodes<dyn Tier1Api, Tier1Error>);
 
 impl SpreadTier1 {
-    /// These nodes. `of_shard` has the place of each shard's node in `nodes`, and is as long as there are shards.
+    /// These nodes. `owners` tells the place of each shard's node in `nodes`, and is asked for every call.
     #[must_use]
-    pub fn new(nodes: Vec<Arc<dyn Tier1Api>>, of_shard: Vec<usize>) -> Self {
-        Self(Nodes::new(nodes, of_shard, Tier1Error::Unavailable))
+    pub fn new(nodes: Vec<Arc<dyn Tier1Api>>, owners: Arc<dyn Owners>) -> Self {
+        Self(Nodes::new(nodes, owners, Tier1Error::Unavailable))
     }
 
     fn any<'a, R>(&'a self, ask: impl Fn(&'a dyn Tier1Api) -> Answer<R>) -> Answer<R> {
@@ -63,22 +68,20 @@ impl Tier1Api for SpreadTier1 {
         self.0.each_in_order(submissions, |one| one.url.id(), Tier1Api::submit)
     }
 
+    /// Those of a node that cannot be asked fail, and so do those whose owner is not known; the others are carried out.
     fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
         let count = submissions.len();
         if let Err(refused) = check(count) {
             return vec![Err(refused); count];
         }
         let mut answers = vec![Err(Tier1Error::Stopping); count];
-        let parts = self.0.each(submissions, |one| one.url.id(), |node, some| Ok(node.submit_each(some)));
-        match parts {
-            Ok(parts) => {
-                for (place, answer) in
-                    parts.into_iter().flat_map(|(places, some)| places.into_iter().zip(some))
-                {
-                    answers[place] = answer;
-                }
+        let parts =
+            self.0.each_part(submissions, |one| one.url.id(), |node, some| Ok(node.submit_each(some)));
+        for (places, part) in parts {
+            let some = part.unwrap_or_else(|refused| vec![Err(refused); places.len()]);
+            for (place, answer) in places.into_iter().zip(some) {
+                answers[place] = answer;
             }
-            Err(refused) => answers.fill(Err(refused)),
         }
         answers
     }
@@ -185,10 +188,10 @@ impl Tier1Api for SpreadTier1 {
 pub struct SpreadSignatures(Nodes<dyn SignatureSource, SourceError>);
 
 impl SpreadSignatures {
-    /// Those of these nodes. `of_shard` has the place of each shard's node in `nodes`, and is as long as there are shards.
+    /// Those of these nodes. `owners` tells the place of each shard's node in `nodes`, and is asked for every call.
     #[must_use]
-    pub fn new(nodes: Vec<Arc<dyn SignatureSource>>, of_shard: Vec<usize>) -> Self {
-        Self(Nodes::new(nodes, of_shard, SourceError::Unavailable))
+    pub fn new(nodes: Vec<Arc<dyn SignatureSource>>, owners: Arc<dyn Owners>) -> Self {
+        Self(Nodes::new(nodes, owners, SourceError::Unavailable))
     }
 }
 

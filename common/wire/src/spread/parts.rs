@@ -1,4 +1,7 @@
 //! Nodes that have the shards of a collection: lists are split by node, and answers put together in the order of the list.
+//!
+//! Owners may change while a list is split. The owner of a shard is therefore looked up once for a list: what is about one
+//! page goes to one node, in order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,12 +12,12 @@ use std::thread::{Builder, scope};
 
 use doppel_model::{PageId, ShardId};
 
+use super::owners::Owners;
+
 /// Nodes that answer with `E` when they do not.
 pub(super) struct Nodes<T: ?Sized, E> {
     nodes: Vec<Arc<T>>,
-    /// The node of each shard.
-    of_shard: Vec<usize>,
-    shards: u16,
+    owners: Arc<dyn Owners>,
     /// The one that has last answered what any may.
     answering: AtomicUsize,
     /// That there is no answer, and why.
@@ -23,29 +26,39 @@ pub(super) struct Nodes<T: ?Sized, E> {
 
 /// What one node is asked about.
 struct Part<I> {
-    node: usize,
     /// The place of each item in the whole list.
     places: Vec<usize>,
     items: Vec<I>,
 }
 
+/// The place of a node, or the shard whose owner is not known.
+type Owner = Result<usize, ShardId>;
+
 /// What came of a part: the places of its items, and the answer.
 pub(super) type Answered<R> = (Vec<usize>, R);
 
 impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
-    pub(super) fn new(nodes: Vec<Arc<T>>, of_shard: Vec<usize>, unavailable: fn(String) -> E) -> Self {
-        let shards = u16::try_from(of_shard.len()).unwrap_or(u16::MAX);
-        Self { nodes, of_shard, shards, answering: AtomicUsize::new(0), unavailable }
+    pub(super) fn new(nodes: Vec<Arc<T>>, owners: Arc<dyn Owners>, unavailable: fn(String) -> E) -> Self {
+        Self { nodes, owners, answering: AtomicUsize::new(0), unavailable }
     }
 
-    /// The node of a shard. A shard that there is not has no rows anywhere: the first node says so.
+    /// The node of a shard.
     pub(super) fn of_shard(&self, shard: ShardId) -> Result<&T, E> {
-        self.node(self.of_shard.get(usize::from(shard.0)).copied().unwrap_or(0))
+        self.node(self.place(shard).ok_or_else(|| self.no_owner(shard))?)
     }
 
     /// The node of a page.
     pub(super) fn of_page(&self, page: PageId) -> Result<&T, E> {
-        self.of_shard(page.shard(self.shards))
+        self.of_shard(page.shard(self.owners.shards()))
+    }
+
+    /// The place of a shard's node. A shard that there is not has no rows anywhere: the first node says so.
+    fn place(&self, shard: ShardId) -> Option<usize> {
+        if shard.0 < self.owners.shards() { self.owners.of_shard(shard) } else { Some(0) }
+    }
+
+    fn no_owner(&self, shard: ShardId) -> E {
+        self.unavailable(format!("no owner of shard {} is known", shard.0))
     }
 
     fn node(&self, node: usize) -> Result<&T, E> {
@@ -79,30 +92,51 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
         Err(failed.unwrap_or_else(|| self.unavailable("there are no nodes".to_owned()).into()))
     }
 
-    /// Asks each node about its items, all at the same time, and waits for all of them. When one fails, what the others have
-    /// done is done all the same.
+    /// Asks each node about its items, all at the same time, and waits for all of them. Tells what came of each part; after
+    /// those of the nodes come items without a known owner, as parts that failed.
+    pub(super) fn each_part<I: Send, R: Send>(
+        &self,
+        items: Vec<I>,
+        page: impl Fn(&I) -> PageId,
+        ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
+    ) -> Vec<Answered<Result<R, E>>> {
+        let (mut owned, mut failed) = (Vec::new(), Vec::new());
+        for (owner, Part { places, items }) in self.split(items, page) {
+            match owner {
+                Ok(node) => owned.push((node, places, items)),
+                Err(shard) => failed.push((places, Err(self.no_owner(shard)))),
+            }
+        }
+        let Some((node, places, items)) = owned.pop() else { return failed };
+        let ask = |node, items| ask(self.node(node)?, items);
+        let ask = &ask;
+        scope(|scope| {
+            let begin = |(node, places, items)| {
+                let thread = Builder::new().name("spread".to_owned());
+                (places, thread.spawn_scoped(scope, move || ask(node, items)))
+            };
+            let others: Vec<_> = owned.into_iter().map(begin).collect();
+            let own = (places, ask(node, items));
+            let answers = others.into_iter().map(|(places, other): (_, io::Result<_>)| {
+                let answer = match other {
+                    Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    Err(error) => Err(self.unavailable(format!("no thread for a call: {error}"))),
+                };
+                (places, answer)
+            });
+            answers.chain([own]).chain(failed).collect()
+        })
+    }
+
+    /// The same where one part that fails fails the whole. What the others have done is done all the same.
     pub(super) fn each<I: Send, R: Send>(
         &self,
         items: Vec<I>,
         page: impl Fn(&I) -> PageId,
         ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
     ) -> Result<Vec<Answered<R>>, E> {
-        let mut parts = self.split(items, page);
-        let Some(own) = parts.pop() else { return Ok(Vec::new()) };
-        let ask = |Part { node, places, items }: Part<I>| Ok((places, ask(self.node(node)?, items)?));
-        let ask = &ask;
-        scope(|scope| {
-            let others: Vec<_> = parts
-                .into_iter()
-                .map(|part| Builder::new().name("spread".to_owned()).spawn_scoped(scope, move || ask(part)))
-                .collect();
-            let own = ask(own);
-            let answers = others.into_iter().map(|other: io::Result<_>| match other {
-                Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                Err(error) => Err(self.unavailable(format!("no thread for a call: {error}"))),
-            });
-            answers.chain([own]).collect()
-        })
+        let parts = self.each_part(items, page, ask);
+        parts.into_iter().map(|(places, answer)| Ok((places, answer?))).collect()
     }
 
     /// The same where there is one answer for each item. They come in the order of the items.
@@ -124,16 +158,18 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
         Ok(placed.into_iter().map(|(_, answer)| answer).collect())
     }
 
-    fn split<I>(&self, items: Vec<I>, page: impl Fn(&I) -> PageId) -> Vec<Part<I>> {
-        let mut parts: BTreeMap<usize, Part<I>> = BTreeMap::new();
+    /// The parts of the nodes, and then those without a known owner.
+    fn split<I>(&self, items: Vec<I>, page: impl Fn(&I) -> PageId) -> BTreeMap<Owner, Part<I>> {
+        let shards = self.owners.shards();
+        let mut owners: BTreeMap<ShardId, Owner> = BTreeMap::new();
+        let mut parts: BTreeMap<Owner, Part<I>> = BTreeMap::new();
         for (place, item) in items.into_iter().enumerate() {
-            let shard = page(&item).shard(self.shards);
-            let node = self.of_shard.get(usize::from(shard.0)).copied().unwrap_or(0);
-            let part =
-                parts.entry(node).or_insert_with(|| Part { node, places: Vec::new(), items: Vec::new() });
+            let shard = page(&item).shard(shards);
+            let owner = *owners.entry(shard).or_insert_with(|| self.place(shard).ok_or(shard));
+            let part = parts.entry(owner).or_insert_with(|| Part { places: Vec::new(), items: Vec::new() });
             part.places.push(place);
             part.items.push(item);
         }
-        parts.into_values().collect()
+        parts
     }
 }

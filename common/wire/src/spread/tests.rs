@@ -159,7 +159,43 @@ fn nodes(change: impl Fn(&mut Node)) -> (SpreadTier1, Vec<Arc<Node>>) {
     };
     let nodes: Vec<_> = (0..3).map(node).collect();
     let spread = nodes.iter().map(|node| Arc::clone(node) as Arc<dyn Tier1Api>).collect();
-    (SpreadTier1::new(spread, OF_SHARD.to_vec()), nodes)
+    (SpreadTier1::new(spread, fixed()), nodes)
+}
+
+fn fixed() -> Arc<dyn Owners> {
+    Arc::new(FixedOwners(OF_SHARD.to_vec()))
+}
+
+/// The nodes of the shards as the test says, and how often each was looked up.
+struct Moving(Mutex<[Option<usize>; 4]>, Mutex<[usize; 4]>);
+
+impl Moving {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(OF_SHARD.map(Some)), Mutex::default()))
+    }
+
+    fn moves(&self, shard: u16, node: Option<usize>) {
+        self.0.lock().unwrap()[usize::from(shard)] = node;
+    }
+}
+
+impl Owners for Moving {
+    fn shards(&self) -> u16 {
+        4
+    }
+
+    fn of_shard(&self, shard: ShardId) -> Option<usize> {
+        self.1.lock().unwrap()[usize::from(shard.0)] += 1;
+        self.0.lock().unwrap()[usize::from(shard.0)]
+    }
+}
+
+/// Nodes whose shards move.
+fn moving() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Moving>) {
+    let (_, nodes) = nodes(|_| ());
+    let owners = Moving::new();
+    let spread = nodes.iter().map(|node| Arc::clone(node) as Arc<dyn Tier1Api>).collect();
+    (SpreadTier1::new(spread, owners.clone()), nodes, owners)
 }
 
 /// URLs of all nodes, mixed, and the node of each.
@@ -224,6 +260,56 @@ fn a_part_that_fails_fails_the_whole_after_the_others_are_done() {
 }
 
 #[test]
+fn an_owner_that_changes_is_followed_with_the_next_call() {
+    let (spread, nodes, owners) = moving();
+    let group = GroupId::new(7, ShardId(2));
+    spread.group_summary(group).unwrap();
+    assert_eq!((nodes[1].asked().len(), nodes[2].asked().len()), (1, 0));
+    owners.moves(2, Some(2));
+    spread.group_summary(group).unwrap();
+    assert_eq!((nodes[1].asked().len(), nodes[2].asked().len()), (0, 1));
+    *owners.1.lock().unwrap() = [0; 4];
+    let ids: Vec<PageId> = urls(40).iter().map(|(url, _)| url.id()).collect();
+    assert_eq!(spread.pages(&ids).unwrap().len(), 40);
+    let of_node = |node: usize| urls(40).iter().filter(|(_, of)| (*of).min(1) == node.min(1)).count();
+    let asked: Vec<_> = nodes.iter().map(|node| node.asked()).collect();
+    assert_eq!(asked, [vec![("pages", of_node(0))], vec![], vec![("pages", of_node(2))]]);
+    // One call sees one owner of a shard, however many pages of it there are.
+    assert_eq!(*owners.1.lock().unwrap(), [1; 4]);
+}
+
+#[test]
+fn what_has_no_known_owner_is_unavailable_and_the_rest_is_done() {
+    let (spread, nodes, owners) = moving();
+    owners.moves(2, None);
+    let unknown = || Tier1Error::Unavailable("no owner of shard 2 is known".to_owned());
+    assert_eq!(spread.group_summary(GroupId::new(7, ShardId(2))), Err(unknown()));
+    assert_eq!(spread.submit(submissions()), Err(unknown()));
+    let asked: Vec<_> = nodes.iter().map(|node| node.asked().len()).collect();
+    assert_eq!(asked, [1, 0, 1], "the others were asked");
+    // What a node says goes first: it may be of another kind.
+    nodes[2].fail(Some(Tier1Error::Full { pending: 2, limit: 1 }));
+    assert_eq!(spread.submit(submissions()), Err(Tier1Error::Full { pending: 2, limit: 1 }));
+    nodes[2].fail(None);
+    let answers = spread.submit_each(submissions());
+    for ((n, answer), (_, of)) in answers.into_iter().enumerate().zip(urls(40)) {
+        let outcome = if n.is_multiple_of(3) { Outcome::Confirmed } else { Outcome::Pending };
+        assert_eq!(answer, if of == 1 { Err(unknown()) } else { Ok(outcome) });
+    }
+    (0..4).for_each(|shard| owners.moves(shard, None));
+    assert!(matches!(spread.submit(submissions()), Err(Tier1Error::Unavailable(_))));
+    for (answer, (url, _)) in spread.submit_each(submissions()).into_iter().zip(urls(40)) {
+        let why = format!("no owner of shard {} is known", url.id().shard(4).0);
+        assert_eq!(answer, Err(Tier1Error::Unavailable(why)), "each says which");
+    }
+    assert_eq!(spread.known_advice(&urls(1)[0].0), None);
+    // What is about the whole needs no owner.
+    assert_eq!(spread.cursor().unwrap(), "0");
+    owners.moves(2, Some(1));
+    assert_eq!(spread.group_summary(GroupId::new(7, ShardId(2))), Ok(None));
+}
+
+#[test]
 fn what_has_a_shard_goes_to_its_node_and_to_no_other() {
     let (spread, nodes) = nodes(|_| ());
     for (shard, place) in OF_SHARD.into_iter().enumerate() {
@@ -268,7 +354,7 @@ fn what_is_about_the_whole_is_asked_where_there_is_an_answer() {
     nodes.iter().for_each(|node| node.fail(Some(away())));
     assert_eq!(spread.cursor(), Err(away()));
     assert!(matches!(spread.backup(), Err(BackupError::Tier1Error(Tier1Error::Unavailable(_)))));
-    assert!(SpreadTier1::new(Vec::new(), OF_SHARD.to_vec()).cursor().is_err());
+    assert!(SpreadTier1::new(Vec::new(), fixed()).cursor().is_err());
 }
 
 #[test]
@@ -299,7 +385,7 @@ fn signatures_come_from_the_nodes_of_their_pages() {
     let sources: Vec<_> =
         (0..3).map(|place| Arc::new(Signatures { place, asked: AtomicUsize::new(0) })).collect();
     let nodes = sources.iter().map(|source| Arc::clone(source) as Arc<dyn SignatureSource>).collect();
-    let spread = SpreadSignatures::new(nodes, OF_SHARD.to_vec());
+    let spread = SpreadSignatures::new(nodes, fixed());
     let mut pages = Vec::new();
     let mut expected = Vec::new();
     for n in 0..12_u8 {
