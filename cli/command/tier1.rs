@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use doppel_protocol::range_owner::RangeOwner;
-use doppel_protocol::{IndexOrders, MappingApi, SignatureSource, Tier1Api, Tier2Api};
+use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
 use doppel_tier1::OtherRanges;
 use doppel_wire::range_owner::RemoteRanges;
+use doppel_wire::seat::RouterSeat;
 use doppel_wire::{Identity, Listener, Panics, Runtime, orders, range_owner, signatures, tier1, tier2};
 
 use crate::args::TuningArgs;
@@ -96,10 +97,8 @@ fn calls(own: Identity, node: &RecordNode) -> Listener {
     let calls = signatures::serve(calls, &(Arc::clone(tier1) as Arc<dyn SignatureSource>));
     let calls = range_owner::serve(calls, &(Arc::clone(tier1) as Arc<dyn RangeOwner>));
     let Index::Here(tier2) = index else { return calls };
-    let calls = orders::serve(calls, &(Arc::clone(tier2) as Arc<dyn IndexOrders>), tier2.session());
-    tier2::serve(
-        calls,
-        &(Arc::clone(tier2) as Arc<dyn Tier2Api>),
-        &(Arc::clone(tier2) as Arc<dyn MappingApi>),
-    )
+    let seat = Arc::new(RouterSeat::new());
+    seat.sit(tier2.clone(), tier2.session());
+    let calls = orders::serve(calls, &seat);
+    tier2::serve(calls, &(Arc::clone(&seat) as Arc<dyn Tier2Api>), &(seat as Arc<dyn MappingApi>))
 }

@@ -14,7 +14,8 @@
 //! | `refusal`, `json` | why a request is not carried out; values of the public contract in a body |
 //! | `pieces` | how much one call brings |
 //! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol` over this |
-//! | `orders` | orders to a router: a queue, and the thread that sends it |
+//! | `orders` | orders to a router: a queue, and the thread that sends it to wherever the router is |
+//! | `seat` | the place of a router in a process, taken or empty |
 //! | `spread` | tier 1 on several nodes as one |
 //!
 //! Invariants: every body has a limit on both sides, and every call a deadline; a call is made again by itself only when
@@ -34,6 +35,7 @@ mod peer;
 mod pieces;
 pub mod range_owner;
 mod refusal;
+pub mod seat;
 mod secret;
 pub mod signatures;
 pub mod spread;

@@ -1,9 +1,9 @@
-//! Orders to the router of tier 2 in another process.
+//! Orders to the router of tier 2, in another process or wherever it is at present.
 //!
 //! [`RemoteOrders`] is the side of tier 1, [`serve`] that of the router. Orders wait in a queue until the router says that it
 //! has taken them. A thread sends the queue in order, and again after a failure: what the router has it ignores. A router that
-//! was started anew names another session. What the one before had taken may be lost then, so the queue is dropped and the
-//! ranges are told ([`IndexOrders::has_lost`]).
+//! was started anew or is at another place names another session. What the one before had taken may be lost then, so the queue
+//! is dropped and the ranges are told ([`IndexOrders::has_lost`]).
 //!
 //! Invariant: orders of a range are taken in their order. Nothing is sent while the queue is locked.
 
@@ -11,6 +11,7 @@ mod courier;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod way;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,19 +24,21 @@ use doppel_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::call::calls;
+use crate::call::{calls, with};
 use crate::listener::Listener;
 use crate::peer::Peer;
 use crate::pieces::SIGNATURES_BYTES_MAX;
+use crate::seat::RouterSeat;
 use crate::tier2::RemoteTier2;
 
 use courier::Courier;
+pub use way::{CurrentRouter, RouterAt};
 
 /// Calls at once: one for each node of tier 1, and those that are made again.
 const CALLS: usize = 32;
 
 calls! {
-    Order = "tier2/orders": OrdersRequest => OrdersAnswer
+    Order = "tier2/orders": OrdersRequest => Result<OrdersAnswer, IndexError>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, ANSWER_BYTES_MAX: usize = 16 << 20 };
 }
 
@@ -59,10 +62,10 @@ pub(crate) struct OrdersAnswer {
     waiting: Result<u64, IndexError>,
 }
 
-/// The router of tier 2 in another process, as tier 1 sees it.
+/// The router of tier 2 wherever it is, as tier 1 sees it.
 pub struct RemoteOrders {
     courier: Courier,
-    router: RemoteTier2,
+    router: Arc<dyn CurrentRouter>,
 }
 
 impl RemoteOrders {
@@ -72,9 +75,25 @@ impl RemoteOrders {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(peer: Peer) -> io::Result<Arc<Self>> {
-        let router = RemoteTier2::new(peer.clone());
-        let courier = Courier::start(move |request: &OrdersRequest| peer.call::<Order>(request))?;
+        Self::start_at(Arc::new(peer))
+    }
+
+    /// The router wherever `router` says that it is; it is asked for every call. Otherwise as [`start`](Self::start).
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn start_at(router: Arc<dyn CurrentRouter>) -> io::Result<Arc<Self>> {
+        let way = Arc::clone(&router);
+        let courier = Courier::start(move |request| send(&*way, request))?;
         Ok(Arc::new(Self { courier, router }))
+    }
+
+    /// Asks the router where it is at present.
+    fn ask<R>(&self, ask: impl FnOnce(&dyn Tier2Api) -> Result<R, IndexError>) -> Result<R, IndexError> {
+        match self.router.current()? {
+            RouterAt::Here(router, _) => ask(&*router),
+            RouterAt::There(peer) => ask(&RemoteTier2::new(peer)),
+        }
     }
 
     /// Ends the thread, and waits for the call that it makes; the end of the [`Runtime`](crate::Runtime) breaks that off. Orders
@@ -96,15 +115,15 @@ impl IndexOrders for RemoteOrders {
 
 impl Tier2Api for RemoteOrders {
     fn probe(&self, signature: &Signature) -> Result<Vec<Pair>, IndexError> {
-        self.router.probe(signature)
+        self.ask(|router| router.probe(signature))
     }
 
     fn locate(&self, signature: &Signature) -> Result<PartitionLookup, IndexError> {
-        self.router.locate(signature)
+        self.ask(|router| router.locate(signature))
     }
 
     fn load(&self) -> Result<LoadReport, IndexError> {
-        self.router.load()
+        self.ask(|router| router.load())
     }
 
     /// Those in the queue and those of which the router has last said that they wait there. Returns at once; fails before the
@@ -119,14 +138,26 @@ impl Tier2Api for RemoteOrders {
     }
 }
 
-/// Adds the call of tier 1 to the listener of a router's process. `session` is a number that no other life of the router has.
+/// Adds the call of tier 1 to the listener of a process where the router may be. While it is not, the call says so, and orders
+/// wait where they are.
 #[must_use]
-pub fn serve(listener: Listener, orders: &Arc<dyn IndexOrders>, session: u64) -> Listener {
-    let orders = Arc::clone(orders);
-    listener.at_once(CALLS).answer::<Order>(move |request| take(&*orders, session, request))
+pub fn serve(listener: Listener, seat: &Arc<RouterSeat>) -> Listener {
+    let answer = |seat: &RouterSeat, request| {
+        let (router, session) = seat.taken()?;
+        Ok(take(&*router, session, request))
+    };
+    listener.at_once(CALLS).answer::<Order>(with!(seat, |seat, request| answer(&seat, request)))
 }
 
-fn take(router: &dyn IndexOrders, session: u64, request: OrdersRequest) -> OrdersAnswer {
+/// Hands a call over to the router where it is at present.
+fn send(router: &dyn CurrentRouter, request: OrdersRequest) -> Result<OrdersAnswer, IndexError> {
+    match router.current()? {
+        RouterAt::Here(router, session) => Ok(take(&*router, session, request)),
+        RouterAt::There(peer) => peer.call::<Order>(&request)?,
+    }
+}
+
+fn take<R: IndexOrders + ?Sized>(router: &R, session: u64, request: OrdersRequest) -> OrdersAnswer {
     let mut taken = Vec::new();
     if request.session == Some(session) {
         let mut refused = BTreeMap::new();
@@ -141,8 +172,8 @@ fn take(router: &dyn IndexOrders, session: u64, request: OrdersRequest) -> Order
 }
 
 /// Takes orders unless earlier ones of the range were not: they would overtake those. Only what is stale holds up nothing.
-fn take_next(
-    router: &dyn IndexOrders,
+fn take_next<R: IndexOrders + ?Sized>(
+    router: &R,
     orders: Orders,
     refused: &mut BTreeMap<RangeId, IndexError>,
 ) -> Result<(), IndexError> {

@@ -2,6 +2,8 @@
 //!
 //! What operators ask for comes as JSON within the body.
 
+mod routed;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use crate::call::{calls, with};
 use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
+
+pub use routed::RoutedTier2;
+pub(crate) use routed::ask_present_router;
 
 /// A body with one signature, in bytes.
 const SIGNATURE_BYTES_MAX: usize = 64 << 20;
@@ -139,7 +144,7 @@ impl MappingApi for RemoteTier2 {
     }
 }
 
-/// Adds the calls of a front door to a listener.
+/// Adds the calls of a front door to a listener. Where the router may be elsewhere, both are its [seat](crate::seat::RouterSeat).
 #[must_use]
 pub fn serve(listener: Listener, tier2: &Arc<dyn Tier2Api>, mapping: &Arc<dyn MappingApi>) -> Listener {
     // They wait for nodes, and some for a change of the plan.

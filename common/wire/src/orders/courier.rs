@@ -1,5 +1,6 @@
 //! The thread that sends the queue.
 
+use std::fmt::Display;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -10,7 +11,6 @@ use doppel_protocol::{IndexError, Orders, RefusedOrders};
 
 use super::queue::Queue;
 use super::{OrdersAnswer, OrdersRequest};
-use crate::peer::WireError;
 
 /// The queue, and the thread that sends it.
 pub(super) struct Courier {
@@ -33,8 +33,8 @@ struct State {
 
 impl Courier {
     /// Starts the thread. `send` is the way to the router.
-    pub(super) fn start(
-        send: impl Fn(&OrdersRequest) -> Result<OrdersAnswer, WireError> + Send + 'static,
+    pub(super) fn start<E: Display>(
+        send: impl Fn(OrdersRequest) -> Result<OrdersAnswer, E> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let run = {
@@ -96,7 +96,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, send: impl Fn(&OrdersRequest) -> Result<OrdersAnswer, WireError>) {
+    fn run<E: Display>(&self, send: impl Fn(OrdersRequest) -> Result<OrdersAnswer, E>) {
         let mut state = self.lock();
         while !state.stops {
             let now = Instant::now();
@@ -107,8 +107,7 @@ impl Shared {
             }
             let (request, sent) = state.queue.next_call(now);
             drop(state);
-            let answer = send(&request);
-            drop(request);
+            let answer = send(request);
             state = self.lock();
             let now = Instant::now();
             match answer {

@@ -351,10 +351,10 @@ fn the_thread_hands_over_everything_in_order_over_a_way_that_loses_calls() {
             1 => Err(lost()),
             // It arrives, and the answer is lost.
             3 => {
-                take(&*way, 7, request.clone());
+                take(&*way, 7, request);
                 Err(lost())
             }
-            _ => Ok(take(&*way, 7, request.clone())),
+            _ => Ok(take(&*way, 7, request)),
         }
     })
     .unwrap();

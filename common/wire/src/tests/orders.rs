@@ -1,19 +1,30 @@
-//! Orders to a router.
+//! Orders and questions to a router, also to one that moves.
 
 use std::sync::Mutex;
 
 use doppel_model::{ContentHash, Epoch, RangeId};
+use doppel_partitioning::Plan;
 use doppel_protocol::{
-    IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Pair, PartitionLookup, RefusedOrders, Search,
-    Tier2Api,
+    IndexCommand, IndexError, IndexOrders, LoadReport, MappingApi, Orders, Pair, PartitionLookup,
+    RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders,
+    Search, Tier2Api,
 };
 
 use super::*;
-use crate::orders::{RemoteOrders, serve};
+use crate::orders::{CurrentRouter, RemoteOrders, RouterAt, serve};
+use crate::seat::RouterSeat;
+use crate::tier2::{self, RemoteTier2, RoutedTier2};
 
-/// A router that keeps the orders.
+/// A router that keeps the orders. A number tells which one it is.
 #[derive(Default)]
-struct Router(Mutex<Vec<Orders>>);
+struct Router(Mutex<Vec<Orders>>, u32);
+
+impl Router {
+    /// The index of the first command of each of the orders.
+    fn firsts(&self) -> Vec<u64> {
+        self.0.lock().unwrap().iter().map(|orders| orders.first).collect()
+    }
+}
 
 impl IndexOrders for Router {
     fn submit(&self, orders: Orders) -> Result<(), RefusedOrders> {
@@ -24,7 +35,8 @@ impl IndexOrders for Router {
 
 impl Tier2Api for Router {
     fn probe(&self, _: &Signature) -> Result<Vec<Pair>, IndexError> {
-        unreachable!("nobody asks")
+        let (page, content) = (PageId::from_bytes([1; 16]), ContentHash([2; 16]));
+        Ok(vec![Pair { page, content, shared: self.1, shingles: 9 }])
     }
 
     fn locate(&self, _: &Signature) -> Result<PartitionLookup, IndexError> {
@@ -45,6 +57,56 @@ impl Tier2Api for Router {
     }
 }
 
+impl MappingApi for Router {
+    fn plan(&self) -> Result<Plan, IndexError> {
+        unreachable!("nobody asks")
+    }
+
+    fn sample(&self, _: usize) -> Result<Vec<Arc<Signature>>, IndexError> {
+        unreachable!("nobody asks")
+    }
+
+    fn rebalance(&self, _: RebalanceRequest, _: bool) -> Result<RebalancePlan, RebalanceError> {
+        unreachable!("nobody asks")
+    }
+
+    fn cancel(&self) -> Result<RebalanceOutcome, RebalanceError> {
+        Err(RebalanceError::NothingToCancel)
+    }
+
+    fn progress(&self) -> Result<Option<RebalanceProgress>, IndexError> {
+        unreachable!("nobody asks")
+    }
+
+    fn request(&self) -> Result<Option<RebalanceRequest>, IndexError> {
+        unreachable!("nobody asks")
+    }
+
+    fn outcome(&self) -> Result<Option<RebalanceOutcome>, IndexError> {
+        unreachable!("nobody asks")
+    }
+}
+
+fn router(number: u32) -> Arc<Router> {
+    Arc::new(Router(Mutex::default(), number))
+}
+
+/// A node where a router may be.
+fn node_with_seat() -> (Node, Arc<RouterSeat>) {
+    let seat = Arc::new(RouterSeat::new());
+    let node = Node::start(|listener| {
+        let tier2: Arc<dyn Tier2Api> = seat.clone();
+        let mapping: Arc<dyn MappingApi> = seat.clone();
+        tier2::serve(serve(listener, &seat), &tier2, &mapping)
+    });
+    (node, seat)
+}
+
+/// The number of the router that answers.
+fn answering(tier2: &dyn Tier2Api) -> Result<u32, IndexError> {
+    tier2.probe(&Builder::new().build(&[1])).map(|pairs| pairs[0].shared)
+}
+
 fn until(what: impl Fn() -> bool) {
     let begin = Instant::now();
     while !what() {
@@ -56,8 +118,8 @@ fn until(what: impl Fn() -> bool) {
 #[test]
 fn orders_come_to_the_router_as_they_were_given() {
     let router = Arc::new(Router::default());
-    let served: Arc<dyn IndexOrders> = router.clone();
-    let node = Node::start(|listener| serve(listener, &served, 7));
+    let (node, seat) = node_with_seat();
+    seat.sit(router.clone(), 7);
     let remote = RemoteOrders::start(node.peer()).unwrap();
     let (page, content) = (PageId::from_bytes([1; 16]), ContentHash([2; 16]));
     let signature = Arc::new(Builder::new().build(&[1, 2, 3]));
@@ -82,4 +144,102 @@ fn orders_come_to_the_router_as_they_were_given() {
     until(|| remote.waiting() == Ok(0));
     // The last handle ends the thread.
     drop(remote);
+}
+
+/// The router is where the test says, or nowhere.
+#[derive(Default)]
+struct Place(Mutex<Option<Box<dyn Fn() -> RouterAt + Send>>>);
+
+impl Place {
+    fn set(&self, at: impl Fn() -> RouterAt + Send + 'static) {
+        *self.0.lock().unwrap() = Some(Box::new(at));
+    }
+}
+
+impl CurrentRouter for Place {
+    fn current(&self) -> Result<RouterAt, IndexError> {
+        let at = self.0.lock().unwrap();
+        at.as_ref().map(|at| at()).ok_or_else(|| IndexError::Unavailable("it is nowhere".to_owned()))
+    }
+}
+
+#[test]
+fn a_router_that_moves_is_followed_and_what_it_may_have_lost_is_told_once() {
+    let range = RangeId(1);
+    let (a, b, c) = (router(1), router(2), router(3));
+    let ((first, first_seat), (second, second_seat)) = (node_with_seat(), node_with_seat());
+    let place = Arc::new(Place::default());
+    let remote = RemoteOrders::start_at(place.clone()).unwrap();
+    let submit = |from: u64, to: u64| {
+        for first in from..=to {
+            let remove =
+                IndexCommand::Remove { page: PageId::from_bytes([1; 16]), content: ContentHash([2; 16]) };
+            remote.submit(Orders { range, epoch: Epoch(1), first, commands: vec![remove] }).unwrap();
+        }
+    };
+    // Nobody knows where it is: the orders wait.
+    submit(1, 2);
+    assert_eq!(answering(&*remote), Err(IndexError::Unavailable("it is nowhere".to_owned())));
+    first_seat.sit(a.clone(), 11);
+    let peer = first.peer();
+    place.set(move || RouterAt::There(peer.clone()));
+    submit(3, 3);
+    until(|| a.firsts() == [1, 2, 3]);
+    assert_eq!(answering(&*remote), Ok(1));
+    assert!(!remote.has_lost(range), "the first one that is met has lost nothing");
+    // It leaves, and comes to another place later. Meanwhile no order is taken, and none given up.
+    first_seat.leave();
+    submit(4, 4);
+    let peer = second.peer();
+    place.set(move || RouterAt::There(peer.clone()));
+    let not_here = IndexError::Unavailable("the router of the index is not at this node".to_owned());
+    assert_eq!(answering(&*remote), Err(not_here));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!remote.has_lost(range) && remote.waiting().is_ok_and(|waiting| waiting >= 1));
+    second_seat.sit(b.clone(), 12);
+    until(|| remote.has_lost(range));
+    submit(1, 5);
+    until(|| b.firsts() == [1, 2, 3, 4, 5]);
+    assert!(!remote.has_lost(range), "it was told");
+    // Here it is asked without a call.
+    let here = c.clone();
+    place.set(move || RouterAt::Here(here.clone(), 13));
+    until(|| remote.has_lost(range));
+    drop((first, second));
+    submit(1, 6);
+    until(|| c.firsts() == [1, 2, 3, 4, 5, 6]);
+    assert_eq!(answering(&*remote), Ok(3));
+    assert!(!remote.has_lost(range), "it was told");
+    assert_eq!((a.firsts().len(), b.firsts().len()), (3, 5));
+}
+
+#[test]
+fn questions_go_to_where_the_router_is() {
+    let ((first, first_seat), (second, second_seat)) = (node_with_seat(), node_with_seat());
+    let place = Arc::new(Mutex::new(None));
+    let at = Arc::clone(&place);
+    let nodes = [&first, &second].map(|node| RemoteTier2::new(node.peer()));
+    let routed = RoutedTier2::new(nodes.to_vec(), move || *at.lock().unwrap());
+    let unknown = || IndexError::Unavailable("it is not known where the router of the index is".to_owned());
+    let not_here = || IndexError::Unavailable("the router of the index is not at this node".to_owned());
+    for nowhere in [None, Some(2)] {
+        *place.lock().unwrap() = nowhere;
+        assert_eq!(answering(&routed), Err(unknown()));
+        assert_eq!(routed.cancel(), Err(RebalanceError::Unavailable(unknown())));
+    }
+    first_seat.sit(router(1), 11);
+    *place.lock().unwrap() = Some(0);
+    assert_eq!((answering(&routed), routed.cancel()), (Ok(1), Err(RebalanceError::NothingToCancel)));
+    *place.lock().unwrap() = Some(1);
+    assert_eq!(answering(&routed), Err(not_here()));
+    assert_eq!(routed.cancel(), Err(RebalanceError::Unavailable(not_here())));
+    first_seat.leave();
+    second_seat.sit(router(2), 12);
+    assert_eq!((answering(&routed), answering(&*first_seat)), (Ok(2), Err(not_here())));
+    second_seat.sit(router(3), 13);
+    assert_eq!(answering(&routed), Ok(3));
+    let orders = Orders { range: RangeId(1), epoch: Epoch(1), first: 1, commands: Vec::new() };
+    assert_eq!(first_seat.submit(orders.clone()).unwrap_err().error, not_here());
+    second_seat.submit(orders).unwrap();
+    assert!(!second_seat.has_lost(RangeId(1)));
 }
