@@ -1,13 +1,16 @@
-//! The file of a cluster: its name, its secret, its collection, and the nodes of both tiers with their addresses.
+//! The file of a cluster: its name, its secret, its collection, its log, and the nodes of both tiers with their addresses.
 //!
 //! `doppel init` writes it once, beside the secret; every process of the cluster reads a copy of both. It is TOML of at most
 //! [`BYTES_MAX`] bytes. What is unknown, repeated or out of bounds is refused with its line.
 
+pub(crate) mod log;
 pub(crate) mod node_dir;
+pub(crate) mod streams;
 #[cfg(test)]
 mod tests;
+mod written;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -24,6 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::Wanted;
 use crate::wire::cluster_status::{ClusterNodes, IndexAt, RecordAt};
+pub(crate) use log::LogSettings;
+pub(crate) use written::Written;
 
 /// The largest file that is read: hundreds of nodes have room in it.
 const BYTES_MAX: u64 = 256 << 10;
@@ -37,6 +42,7 @@ pub(crate) struct Cluster {
     pub(crate) tau: Tau,
     /// By which rules winners are elected.
     pub(crate) winners: WinnerOrder,
+    log: Option<LogSettings>,
     map: RangeMap,
     tier1: Vec<Tier1Node>,
     tier2: Vec<Node>,
@@ -52,31 +58,19 @@ pub(crate) struct Node {
     pub(crate) address: String,
 }
 
-/// A node of tier 1, and the ranges that it owns.
+/// A node of tier 1, and the ranges that it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tier1Node {
     pub(crate) name: NodeName,
     /// Host and port at which the other nodes reach it.
     pub(crate) address: String,
-    pub(crate) ranges: Vec<RangeId>,
-}
-
-/// The file as it is written.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Written {
-    /// 32 hex digits.
-    pub(crate) cluster: String,
-    /// The file of the secret, beside this one.
-    pub(crate) secret: PathBuf,
-    pub(crate) tau: Tau,
-    pub(crate) shards: u16,
-    pub(crate) ranges: u16,
+    /// Those that it owns; with a log, at first.
     #[serde(default)]
-    pub(crate) winners: WinnerOrder,
-    pub(crate) tier1: Vec<Tier1Node>,
-    pub(crate) tier2: Vec<Node>,
+    pub(crate) ranges: Vec<RangeId>,
+    /// Those of other nodes that it has a replica of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) standby: Vec<RangeId>,
 }
 
 /// Why the file of a cluster cannot be used.
@@ -118,11 +112,11 @@ impl Cluster {
         })?;
         written.check().map_err(|reason| ClusterError::Content { path: path.to_owned(), reason })?;
         let secret = path.parent().unwrap_or(Path::new("")).join(&written.secret);
-        let Written { cluster, tau, shards, ranges, winners, tier1, tier2, .. } = written;
+        let Written { cluster, tau, shards, ranges, winners, log, tier1, tier2, .. } = written;
         let map = RangeMap::new(shards, ranges)
             .map_err(|error| ClusterError::Content { path: path.to_owned(), reason: error.to_string() })?;
         let secret = Secret::read(&secret)?;
-        Ok(Self { id: cluster.into(), tau, winners, map, tier1, tier2, secret })
+        Ok(Self { id: cluster.into(), tau, winners, log, map, tier1, tier2, secret })
     }
 
     /// A process of this cluster.
@@ -154,7 +148,7 @@ impl Cluster {
         &self.tier1
     }
 
-    /// The node of tier 1 that owns each shard.
+    /// The node of tier 1 that owns each shard; with a log, at first.
     pub(crate) fn owners(&self) -> Vec<usize> {
         let of_range = |range| self.tier1.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
         (0..self.map.shards()).map(|shard| of_range(self.map.of_shard(ShardId(shard)))).collect()
@@ -237,96 +231,4 @@ fn find<'n>(
         let known: Vec<&str> = names.map(NodeName::as_str).collect();
         ClusterError::Unknown { role, name: name.clone(), known: known.join(", ") }
     })
-}
-
-/// Whether a text is a host and a port, as they are in a URL.
-fn is_address(text: &str) -> bool {
-    let written = format!("http://{text}/");
-    let url = reqwest::Url::parse(&written).ok().filter(|url| url.as_str() == written);
-    // Port 80 is not written in a URL.
-    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    port.is_some_and(|port| port > 0)
-        && url.is_some_and(|url| url.port() == port && url.username().is_empty())
-}
-
-impl Written {
-    /// Whether its parts go together.
-    ///
-    /// # Errors
-    /// When they do not; with the reason.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let is_id = self.cluster.len() == 32 && self.cluster.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_id {
-            return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
-        }
-        if !(1..=64).contains(&self.tier1.len()) {
-            return Err("tier1: 1 to 64 nodes are expected".to_owned());
-        }
-        let mut owners = vec![None; usize::from(self.ranges)];
-        for node in &self.tier1 {
-            if node.ranges.is_empty() {
-                return Err(format!("{}: ranges: at least one is expected", node.name));
-            }
-            for range in &node.ranges {
-                let owner = owners.get_mut(usize::from(range.0)).ok_or_else(|| {
-                    format!(
-                        "{}: there is no range {range}; they are 0 to {}",
-                        node.name,
-                        self.ranges.max(1) - 1
-                    )
-                })?;
-                if let Some(other) = owner.replace(&node.name) {
-                    return Err(format!("range {range} is at {other} and at {}", node.name));
-                }
-            }
-        }
-        if let Some(range) = owners.iter().position(Option::is_none) {
-            return Err(format!("tier1: no node has range {range}"));
-        }
-        if !(1..=128).contains(&self.tier2.len()) {
-            return Err("tier2: 1 to 128 nodes are expected".to_owned());
-        }
-        let tier1 = self.tier1.iter().map(|node| (&node.name, &node.address));
-        let tier2 = self.tier2.iter().map(|node| (&node.name, &node.address));
-        let mut seen: Vec<(&NodeName, &String)> = Vec::new();
-        for (name, address) in tier1.chain(tier2) {
-            if let Some((other, _)) = seen.iter().find(|other| other.0 == name || other.1 == address) {
-                return Err(format!("{other} and {name} have the same name or address"));
-            }
-            if !is_address(address) {
-                return Err(format!("{name}: {address:?} is no address such as 10.0.0.7:7801"));
-            }
-            seen.push((name, address));
-        }
-        Ok(())
-    }
-
-    /// Writes the file and a new secret beside it, which only its owner may read. Neither is replaced.
-    ///
-    /// # Errors
-    /// When one of them is there, or cannot be written.
-    pub(crate) fn create(&self, path: &Path, secret: &str) -> io::Result<()> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
-        let put = |path: &Path, text: &str| {
-            // Readable by its owner alone from the beginning on.
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            io::Write::write_all(&mut file, text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist_noclobber(path)?;
-            Ok::<(), io::Error>(())
-        };
-        if path.exists() {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        let text = toml::to_string(self).map_err(io::Error::other)?;
-        put(&dir.join(&self.secret), &format!("{secret}\n"))?;
-        put(
-            path,
-            &format!(
-                "# A cluster of Doppel. Every process reads a copy of this file and of the secret.\n{text}"
-            ),
-        )?;
-        File::open(dir)?.sync_all()
-    }
 }
