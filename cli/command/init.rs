@@ -1,24 +1,36 @@
 //! `doppel init`: the files of a new cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_model::{RangeId, Tau};
 
-use crate::cluster::{Node, Tier1Node, Written};
+use crate::cluster::log::{MAX_BYTES, MAX_BYTES_LEAST, check_server};
+use crate::cluster::{LogSettings, Node, Tier1Node, Written, streams};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
+use crate::output::plural;
 use crate::winners::Winners;
 use crate::wire::DEFAULTS;
 
-/// Write the file of a new cluster, and its secret.
+/// How long servers are asked again that do not answer at once, as while they elect a leader.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Write the file of a new cluster, and its secret; with --log make the streams that it is replicated through.
 ///
-/// Every process of the cluster reads a copy of both. The cluster is distributed, not replicated: each range of pages is on
-/// one node of tier 1 alone, so take backups (docs/CLUSTER.md).
+/// Every process of the cluster reads a copy of both files. Without --log the cluster is distributed, not replicated: each
+/// range of pages is on one node of tier 1 alone, so take backups (docs/CLUSTER.md). With --log each range has replicas on
+/// several nodes, which follow its log on servers of NATS JetStream, 2.9.10 or newer; their streams are made here.
+///
+/// Where machines can lose their power, the servers need 2.12 or newer with `sync_interval: always` in `jetstream {}` of their
+/// configuration: else they acknowledge what is not on a disk yet. That they have it cannot be found out from here.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
+  doppel init cluster.toml --tier1 record-1=10.0.0.1:7801 --tier1 record-2=10.0.0.2:7801 --tier2 index=10.0.0.3:7802 \\
+    --log nats://10.0.0.4:4222,nats://10.0.0.5:4222,nats://10.0.0.6:4222
   doppel init cluster.toml --tier1 record=10.0.0.1:7801 --tier2 index-1=10.0.0.2:7802 --tier2 index-2=10.0.0.3:7802")]
 pub(crate) struct Init {
     /// The file to write; the secret goes beside it, under the same name with the ending `.secret`.
@@ -45,6 +57,30 @@ pub(crate) struct Init {
     /// each coordinator.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
+    /// A server of the log, a NATS server with JetStream; given once for each, or separated by commas. All that are given have
+    /// to answer.
+    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = server)]
+    log: Vec<String>,
+    /// Copies that the log's servers keep of each stream: 1, 3 or 5 [default: 3 with three servers or more, else 1].
+    #[arg(long, value_name = "N", requires = "log", value_parser = log_replicas)]
+    log_replicas: Option<u16>,
+    /// Bytes of each range's stream, which the log's servers reserve; past them pages are refused until it is trimmed
+    /// [default: 8 GiB].
+    #[arg(long, value_name = "BYTES", requires = "log", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
+    log_max_bytes: Option<u64>,
+    /// Nodes of tier 1 that have a replica of each range [default: 2 with --log and two nodes of tier 1 or more, else 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    replicas: Option<u16>,
+}
+
+fn server(text: &str) -> Result<String, String> {
+    check_server(text)?;
+    Ok(text.to_owned())
+}
+
+fn log_replicas(text: &str) -> Result<u16, String> {
+    let replicas = text.parse().ok().filter(|replicas| [1, 3, 5].contains(replicas));
+    replicas.ok_or_else(|| "1, 3 or 5 is expected".to_owned())
 }
 
 fn node(text: &str) -> Result<Node, String> {
@@ -57,18 +93,41 @@ fn node(text: &str) -> Result<Node, String> {
 impl Init {
     /// The cluster of these nodes, with defaults in all else.
     pub(crate) fn of(file: PathBuf, tier1: Vec<Node>, tier2: Vec<Node>) -> Self {
-        Self { file, tier1, tier2, tau: None, shards: None, ranges: None, winners: None }
+        Self {
+            file,
+            tier1,
+            tier2,
+            tau: None,
+            shards: None,
+            ranges: None,
+            winners: None,
+            log: Vec::new(),
+            log_replicas: None,
+            log_max_bytes: None,
+            replicas: None,
+        }
     }
 
-    /// Writes the files.
+    /// The same with other ranges and replicas, and with a log where it has servers.
+    pub(crate) fn with(
+        self,
+        ranges: Option<u16>,
+        replicas: Option<u16>,
+        log: Vec<String>,
+        log_max_bytes: u64,
+    ) -> Self {
+        Self { ranges, replicas, log, log_max_bytes: Some(log_max_bytes), ..self }
+    }
+
+    /// What is to be written, when all goes together.
     ///
     /// # Errors
-    /// When one is there already or cannot be written, or the nodes do not go together.
-    pub(crate) fn create(self) -> anyhow::Result<(PathBuf, Written)> {
-        let Self { file, tier1, tier2, tau, shards, ranges, winners } = self;
+    /// When it does not.
+    pub(crate) fn written(&self) -> anyhow::Result<Written> {
+        let Self { file, tier1, tier2, tau, shards, ranges, winners, log, .. } = self;
         let of_nodes = if tier1.len() > 1 { Some((tier1.len() * 2).min(64) as u16) } else { None };
         let winners = winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().order;
-        let wanted = Wanted { tau, shards, ranges: ranges.or(of_nodes), winners };
+        let wanted = Wanted { tau: *tau, shards: *shards, ranges: ranges.or(of_nodes), winners };
         let manifest = Manifest::new(wanted, DEFAULTS)?;
         let count = tier1.len();
         if count > usize::from(manifest.ranges) {
@@ -78,23 +137,29 @@ impl Init {
             );
             return Err(Failure::Usage(reason).into());
         }
-        let owner = |(at, Node { name, address })| Tier1Node {
-            name,
-            address,
-            ranges: (0..manifest.ranges).skip(at).step_by(count).map(RangeId).collect(),
+        let dealt = deal(manifest.ranges, count, self.replicas()?);
+        let node = |(Node { name, address }, (ranges, standby)): (&Node, _)| Tier1Node {
+            name: name.clone(),
+            address: address.clone(),
+            ranges,
+            standby,
         };
-        let tier1 = tier1.into_iter().enumerate().map(owner).collect();
-        let secret_name =
-            file.file_name().map(PathBuf::from).context("FILE names no file")?.with_extension("secret");
+        let log = (!log.is_empty()).then(|| LogSettings {
+            servers: log.clone(),
+            replicas: self.log_replicas.unwrap_or(if log.len() < 3 { 1 } else { 3 }),
+            max_bytes: self.log_max_bytes.unwrap_or(MAX_BYTES),
+        });
+        let secret = Path::new(file.file_name().context("FILE names no file")?).with_extension("secret");
         let written = Written {
             cluster: random_hex(16)?,
-            secret: secret_name,
+            secret,
             tau: manifest.policy.tau,
             shards: manifest.shards,
             ranges: manifest.ranges,
             winners: manifest.winners,
-            tier1,
-            tier2,
+            log,
+            tier1: tier1.iter().zip(dealt).map(node).collect(),
+            tier2: tier2.clone(),
         };
         if file.file_name() == Some(written.secret.as_os_str()) {
             return Err(Failure::Usage(
@@ -103,19 +168,67 @@ impl Init {
             .into());
         }
         written.check().map_err(Failure::Usage)?;
-        written.create(&file, &random_hex(32)?).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => anyhow!(
+        Ok(written)
+    }
+
+    /// Nodes that have a replica of each range.
+    fn replicas(&self) -> Result<u16, Failure> {
+        let nodes = self.tier1.len();
+        match self.replicas {
+            None if self.log.is_empty() || nodes < 2 => Ok(1),
+            None => Ok(2),
+            Some(wanted) if wanted > 1 && self.log.is_empty() => Err(Failure::Usage(
+                "without --log nothing is replicated, and --replicas is 1 at most; name the servers of a log"
+                    .to_owned(),
+            )),
+            Some(wanted) if usize::from(wanted) > nodes => Err(Failure::Usage(format!(
+                "--replicas is {wanted}, and there are only {nodes} nodes of tier 1 to have one each"
+            ))),
+            Some(wanted) => Ok(wanted),
+        }
+    }
+
+    /// Makes the streams and writes the files; servers of the log may take so long to answer.
+    ///
+    /// # Errors
+    /// When a file or a stream is there already or cannot be made, or the nodes do not go together.
+    pub(crate) fn create(self, patience: Duration) -> anyhow::Result<(PathBuf, Written)> {
+        let written = self.written()?;
+        let file = self.file;
+        let there = || {
+            anyhow!(
                 "{} or its secret is there already, and is not replaced: a cluster keeps both for as long as it lives",
                 file.display()
-            ),
+            )
+        };
+        // Known before streams are made, which would be left.
+        if written.is_there(&file) {
+            return Err(there());
+        }
+        if let Some(log) = &written.log {
+            streams::make(log, &written.streams(), patience)
+                .with_context(|| format!("the log cannot be made, and {} is not written", file.display()))?;
+        }
+        written.create(&file, &random_hex(32)?).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => there(),
             _ => anyhow::Error::new(error).context(format!("cannot write {}", file.display())),
         })?;
         Ok((file, written))
     }
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let (file, written) = self.create()?;
+        let replicas = self.replicas()?;
+        let (file, written) = self.create(PATIENCE)?;
         let file = file.display();
+        if let (Some(log), [first, .., _] | [first]) = (&written.log, &*written.streams()) {
+            let streams = match written.ranges {
+                1 => format!("the stream {first}"),
+                count => format!("{count} streams, {first} and on, one for each range,"),
+            };
+            println!("made {streams} at {}", log.servers.join(", "));
+            println!("{}", promised(log.replicas));
+            println!("each range is on {}", plural(u64::from(replicas), "node") + " of tier 1");
+        }
         println!("wrote {file} and its secret; copy both to every machine of the cluster, then start there:");
         for node in &written.tier1 {
             println!("  doppel tier1 --cluster {file} --name {} --data DIR", node.name);
@@ -128,6 +241,33 @@ impl Init {
     }
 }
 
+/// What the copies of the log are good for.
+fn promised(replicas: u16) -> String {
+    match replicas {
+        1 => "the log is on one server only: while that is away nothing is taken".to_owned(),
+        _ => format!(
+            "the log has {replicas} copies: it goes on and loses nothing while {} of their servers {} away",
+            replicas / 2,
+            if replicas / 2 == 1 { "is" } else { "are" }
+        ),
+    }
+}
+
+/// The ranges that each node owns, and those that it follows. Both are dealt out in turn, and the nodes that follow the ranges of
+/// one owner change from range to range: when it is lost, all others share its work.
+fn deal(ranges: u16, nodes: usize, replicas: u16) -> Vec<(Vec<RangeId>, Vec<RangeId>)> {
+    let mut dealt = vec![(Vec::new(), Vec::new()); nodes];
+    for range in 0..ranges {
+        let (owner, turn) = (usize::from(range) % nodes, usize::from(range) / nodes);
+        dealt[owner].0.push(RangeId(range));
+        for copy in 0..usize::from(replicas) - 1 {
+            let behind = 1 + (turn + copy) % (nodes - 1);
+            dealt[(owner + behind) % nodes].1.push(RangeId(range));
+        }
+    }
+    dealt
+}
+
 /// So many random bytes of the system, as hex digits.
 fn random_hex(bytes: usize) -> anyhow::Result<String> {
     let mut random = vec![0; bytes];
@@ -135,4 +275,64 @@ fn random_hex(bytes: usize) -> anyhow::Result<String> {
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut random))
         .context("the system gives no random numbers")?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn init(nodes: u16, log: &[&str]) -> Init {
+        let node =
+            |n: u16| Node { name: format!("n-{n}").parse().unwrap(), address: format!("10.0.0.1:{n}") };
+        let log = log.iter().map(|server| (*server).to_owned()).collect();
+        let init = Init::of("cluster.toml".into(), (1..=nodes).map(node).collect(), vec![node(100)]);
+        Init { log, ..init }
+    }
+
+    #[test]
+    fn ranges_and_their_replicas_are_dealt_out_evenly() {
+        for (ranges, nodes, replicas) in
+            [(6, 3, 2), (6, 3, 3), (8, 4, 3), (64, 5, 2), (1, 1, 1), (64, 64, 64)]
+        {
+            let dealt = deal(ranges, nodes, replicas);
+            for range in (0..ranges).map(RangeId) {
+                let has = |ranges: &Vec<RangeId>| ranges.iter().filter(|other| **other == range).count();
+                assert_eq!(dealt.iter().map(|(own, _)| has(own)).sum::<usize>(), 1);
+                assert_eq!(
+                    dealt.iter().filter(|(_, standby)| has(standby) == 1).count(),
+                    usize::from(replicas) - 1
+                );
+                assert!(dealt.iter().all(|(own, standby)| has(own) + has(standby) <= 1), "two at one node");
+            }
+            let counts = || dealt.iter().map(|(own, standby)| own.len() + standby.len());
+            let uneven = counts().max().unwrap() - counts().min().unwrap();
+            assert!(uneven <= 2, "{ranges} {nodes} {replicas}: {dealt:?}");
+        }
+        // The two ranges of each node are followed by both of the others.
+        let dealt = deal(6, 3, 2);
+        assert_eq!(dealt[0], (vec![RangeId(0), RangeId(3)], vec![RangeId(2), RangeId(4)]));
+        assert!(dealt[1].1.contains(&RangeId(0)) && dealt[2].1.contains(&RangeId(3)));
+    }
+
+    #[test]
+    fn what_is_not_said_depends_on_the_servers_and_the_nodes() {
+        let three = ["nats://a:1", "nats://b:1", "nats://c:1"];
+        let copies = |init: Init| {
+            let written = init.written().unwrap();
+            let standbys: usize = written.tier1.iter().map(|node| node.standby.len()).sum();
+            (written.log.map(|log| log.replicas), standbys / usize::from(written.ranges) + 1)
+        };
+        assert_eq!(copies(init(3, &[])), (None, 1));
+        assert_eq!(copies(init(3, &three[..2])), (Some(1), 2));
+        assert_eq!(copies(init(3, &three)), (Some(3), 2));
+        assert_eq!(copies(init(1, &three)), (Some(3), 1));
+        assert_eq!(copies(Init { replicas: Some(3), ..init(3, &three) }), (Some(3), 3));
+        for (init, says) in [
+            (Init { replicas: Some(2), ..init(3, &[]) }, "without --log nothing is replicated"),
+            (Init { replicas: Some(4), ..init(3, &three) }, "only 3 nodes of tier 1"),
+        ] {
+            let reason = init.written().unwrap_err().to_string();
+            assert!(reason.contains(says), "{reason}");
+        }
+    }
 }
