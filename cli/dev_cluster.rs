@@ -2,12 +2,14 @@
 //!
 //! | in the directory | what |
 //! |---|---|
-//! | `cluster.toml`, `cluster.secret` | the cluster |
-//! | `processes.json` | the name, role and port of every process |
+//! | `processes.json` | the name, role and port of every process; written first, so that whatever runs can be ended |
+//! | `cluster.toml`, `cluster.secret` | the cluster, as soon as its log has streams |
 //! | `NAME/`, `NAME.log`, `NAME.pid` | the data of a process, what it says, and its number |
 //!
 //! Whoever has the directory can end and start a process, so its number is in a file. A number is believed only while the
 //! process that has it is one of the directory, for the system gives numbers again.
+
+pub(crate) mod log_servers;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -19,18 +21,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
+use doppel_model::RangeId;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::Node;
+use crate::cluster::{Cluster, Node};
 use crate::command::init::Init;
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
 const LOCK: &str = "lock";
 
-/// What every process says when it is ready.
+/// What every process says when it is ready, and what a server of the log says.
 const READY: &str = "is listening";
+const LOG_READY: &str = "Server is ready";
 
 /// A process that is not ready by then has failed.
 const START: Duration = Duration::from_secs(120);
@@ -44,6 +48,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
+    Log,
     Tier1,
     Tier2,
     Coordinator,
@@ -55,6 +60,9 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) role: Role,
     port: u16,
+    /// At which the other servers of the log reach this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    route: Option<u16>,
 }
 
 /// How many processes a new cluster has.
@@ -63,6 +71,26 @@ pub(crate) struct Counts {
     pub(crate) tier1: u16,
     pub(crate) tier2: u16,
     pub(crate) coordinators: u16,
+    pub(crate) log: u16,
+}
+
+impl Counts {
+    fn of_roles(self) -> [(Role, &'static str, u16); 4] {
+        let Self { tier1, tier2, coordinators, log } = self;
+        [
+            (Role::Log, "log", log),
+            (Role::Tier1, "record", tier1),
+            (Role::Tier2, "index", tier2),
+            (Role::Coordinator, "front", coordinators),
+        ]
+    }
+}
+
+/// How the ranges of a cluster are dealt out; what is not said is as `doppel init` has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dealt {
+    pub(crate) ranges: Option<u16>,
+    pub(crate) replicas: Option<u16>,
 }
 
 /// A directory with a cluster.
@@ -86,53 +114,93 @@ impl DevCluster {
         Ok(Self { dir: dir.canonicalize()?, processes })
     }
 
-    /// Opens the cluster of a directory, or makes one of so many processes on free ports of this machine.
+    /// Opens the cluster of a directory, or begins one of so many processes on free ports of this machine.
     ///
     /// # Errors
-    /// When the directory cannot be used, or has a cluster of other counts.
-    pub(crate) fn open_or_create(dir: &Path, counts: Counts) -> anyhow::Result<Self> {
-        let Counts { tier1, tier2, coordinators } = counts;
+    /// When the directory cannot be used, or has another cluster than is wanted, or none can be like that.
+    pub(crate) fn open_or_begin(dir: &Path, counts: Counts, dealt: Dealt) -> anyhow::Result<Self> {
         if dir.join(PROCESSES).exists() {
             let this = Self::open(dir)?;
-            let count = |role| this.of(role).count();
-            let found = [Role::Tier1, Role::Tier2, Role::Coordinator].map(count);
-            ensure!(
-                found == [tier1, tier2, coordinators].map(usize::from),
-                "{} has a cluster of --tier1 {} --tier2 {} --coordinators {}; give these, or another directory",
-                dir.display(),
-                found[0],
-                found[1],
-                found[2]
-            );
+            this.check(counts, dealt)?;
             return Ok(this);
         }
+        ensure!(
+            !dir.join(FILE).exists(),
+            "{} has a {FILE} of its own; give another directory",
+            dir.display()
+        );
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let names =
-            |prefix: &'static str, role, count| (1..=count).map(move |n| (format!("{prefix}-{n}"), role));
-        let all = names("record", Role::Tier1, tier1).chain(names("index", Role::Tier2, tier2)).chain(names(
-            "front",
-            Role::Coordinator,
-            coordinators,
-        ));
         // All ports are taken before any is given back.
         let mut taken = Vec::new();
-        let mut processes = Vec::new();
-        for (name, role) in all {
+        let mut port = || -> anyhow::Result<u16> {
             let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port is free")?;
-            processes.push(Process { name, role, port: listener.local_addr()?.port() });
+            let port = listener.local_addr()?.port();
             taken.push(listener);
+            Ok(port)
+        };
+        let mut processes = Vec::new();
+        for (role, prefix, count) in counts.of_roles() {
+            for n in 1..=count {
+                let route = if role == Role::Log { Some(port()?) } else { None };
+                processes.push(Process { name: format!("{prefix}-{n}"), role, port: port()?, route });
+            }
         }
         drop(taken);
+        let this = Self { dir: dir.canonicalize()?, processes };
+        this.init(dealt)?.written()?;
+        fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&this.processes)?)?;
+        Ok(this)
+    }
+
+    /// Whether it is what is wanted.
+    fn check(&self, counts: Counts, dealt: Dealt) -> anyhow::Result<()> {
+        let found = counts.of_roles().map(|(role, ..)| self.of(role).count());
+        let [log, tier1, tier2, coordinators] = found;
+        ensure!(
+            found == counts.of_roles().map(|(.., count)| usize::from(count)),
+            "{} has a cluster of --tier1 {tier1} --tier2 {tier2} --coordinators {coordinators} --log-servers {log}; give \
+             these, or another directory",
+            self.dir.display(),
+        );
+        let file = self.dir.join(FILE);
+        if !file.exists() {
+            self.init(dealt)?.written()?;
+            return Ok(());
+        }
+        let cluster = Cluster::read(&file)?;
+        let ranges = cluster.wanted().ranges.unwrap_or_default();
+        let replicas = cluster.replicas_of(RangeId(0)).len();
+        let is_same = dealt.ranges.is_none_or(|wanted| wanted == ranges)
+            && dealt.replicas.is_none_or(|wanted| usize::from(wanted) == replicas);
+        ensure!(
+            is_same,
+            "{} has a cluster of --ranges {ranges} --replicas {replicas}; give these, or another directory",
+            self.dir.display()
+        );
+        Ok(())
+    }
+
+    /// What makes the files of the cluster.
+    fn init(&self, Dealt { ranges, replicas }: Dealt) -> anyhow::Result<Init> {
         let nodes = |role| -> anyhow::Result<Vec<Node>> {
-            let of_role = processes.iter().filter(|process| process.role == role);
-            of_role
-                .map(|process| Ok(Node { name: process.name.parse()?, address: process.address() }))
-                .collect()
+            let node =
+                |process: &Process| Ok(Node { name: process.name.parse()?, address: process.address() });
+            self.of(role).map(node).collect()
         };
-        Init::of(dir.join(FILE), nodes(Role::Tier1)?, nodes(Role::Tier2)?).create()?;
-        // The last file: with it the directory has a cluster.
-        fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&processes)?)?;
-        Self::open(dir)
+        let init = Init::of(self.dir.join(FILE), nodes(Role::Tier1)?, nodes(Role::Tier2)?);
+        Ok(init.with(ranges, replicas, self.log_urls(), log_servers::STREAM_BYTES))
+    }
+
+    /// Makes what the nodes need while the servers of the log run: the files of a new cluster and its streams. Those of an old
+    /// one are waited for.
+    ///
+    /// # Errors
+    /// When they cannot be made, or do not answer.
+    pub(crate) fn ready(&self, dealt: Dealt) -> anyhow::Result<()> {
+        if self.dir.join(FILE).exists() {
+            return self.wait_for_log();
+        }
+        self.init(dealt)?.create(log_servers::PATIENCE).map(drop)
     }
 
     /// Takes the directory for this process.
@@ -198,7 +266,11 @@ impl DevCluster {
         let arguments = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
         let has = |text: &str| arguments.split(|byte| *byte == 0).any(|argument| argument == text.as_bytes());
         // One that has ended and was not waited for has no arguments.
-        (has(&self.dir.join(FILE).to_string_lossy()) && has(&process.name)).then_some(pid)
+        let is_it = match process.role {
+            Role::Log => has(&self.file(process, "conf").to_string_lossy()),
+            _ => has(&self.dir.join(FILE).to_string_lossy()) && has(&process.name),
+        };
+        is_it.then_some(pid)
     }
 
     /// Starts a process, and waits until it is ready or has ended.
@@ -206,32 +278,23 @@ impl DevCluster {
     /// # Errors
     /// When it runs already, or does not start; with the end of what it says.
     pub(crate) fn start(&self, process: &Process) -> anyhow::Result<Pid> {
-        let Process { name, role, .. } = process;
+        let name = &process.name;
         if let Some(pid) = self.pid(process) {
             bail!("{name} runs already, as process {}", pid.as_raw_nonzero());
         }
         let path = self.file(process, "log");
         let mut log = File::options().create(true).append(true).read(true).open(&path)?;
         let said = log.seek(SeekFrom::End(0))?;
-        let role = match role {
-            Role::Tier1 => "tier1",
-            Role::Tier2 => "tier2",
-            Role::Coordinator => "coordinator",
-        };
-        let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
-        command.arg(role).arg("--cluster").arg(self.dir.join(FILE)).args(["--name", name]);
-        match process.role {
-            Role::Coordinator => command.args(["--listen", &process.address()]),
-            Role::Tier1 | Role::Tier2 => command.arg("--data").arg(self.dir.join(name)),
-        };
+        let mut command = self.command(process)?;
         // A Ctrl-C in the terminal is for the one who ends all in order.
         command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         fs::write(self.file(process, "pid"), child.id().to_string())?;
         let until = Instant::now() + START;
+        let ready = if process.role == Role::Log { LOG_READY } else { READY };
         loop {
             let text = read_from(&mut log, said)?;
-            if text.contains(READY) {
+            if text.contains(ready) {
                 return Ok(Pid::from_child(&child));
             }
             let ended = child.try_wait()?;
@@ -242,6 +305,27 @@ impl DevCluster {
             }
             thread::sleep(POLL);
         }
+    }
+
+    /// What runs a process.
+    fn command(&self, process: &Process) -> anyhow::Result<Command> {
+        let role = match process.role {
+            Role::Log => {
+                let mut command = Command::new(self.dir.join(log_servers::PROGRAM));
+                command.arg("-c").arg(self.file(process, "conf"));
+                return Ok(command);
+            }
+            Role::Tier1 => "tier1",
+            Role::Tier2 => "tier2",
+            Role::Coordinator => "coordinator",
+        };
+        let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
+        command.arg(role).arg("--cluster").arg(self.dir.join(FILE)).args(["--name", &process.name]);
+        match process.role {
+            Role::Coordinator => command.args(["--listen", &process.address()]),
+            _ => command.arg("--data").arg(self.dir.join(&process.name)),
+        };
+        Ok(command)
     }
 
     /// Kills a process at once, as `kill -9` does.
@@ -257,9 +341,9 @@ impl DevCluster {
         Ok(pid)
     }
 
-    /// Ends all processes, front doors first.
+    /// Ends all processes, front doors first and the servers of the log last.
     pub(crate) fn end(&self) {
-        for role in [Role::Coordinator, Role::Tier1, Role::Tier2] {
+        for role in [Role::Coordinator, Role::Tier1, Role::Tier2, Role::Log] {
             let running = || self.of(role).filter_map(|process| self.pid(process));
             running().for_each(|pid| tell(pid, Signal::TERM));
             let until = Instant::now() + END;

@@ -229,6 +229,8 @@ fn a_cluster_to_try_is_started_broken_mended_and_ended() {
             "2",
             "--coordinators",
             "1",
+            "--log-servers",
+            "0",
             "--json",
         ]);
         Trial(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())

@@ -9,13 +9,18 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::dev_cluster::{self, Counts, Process, Role};
+use crate::dev_cluster::log_servers::Program;
+use crate::dev_cluster::{self, Counts, Dealt, Process, Role};
 
 /// Run a cluster on this machine, to try it and to break it.
 ///
 /// Starts all processes on loopback ports, with their files in one directory, and stays until Ctrl-C, which ends all of them.
 /// It restarts nothing by itself. On a directory that has a cluster it goes on with that. From another terminal, `kill NAME`
 /// kills a process at once, and `start NAME` starts it again.
+///
+/// The log that the ranges are replicated through is on servers of NATS JetStream, which need the program `nats-server`, 2.9.10
+/// or newer. From 2.12 on they sync what they acknowledge. Without the program, --log-servers 0 runs a cluster in which nothing
+/// is replicated.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -24,7 +29,9 @@ use crate::dev_cluster::{self, Counts, Process, Role};
 Examples:
   doppel dev-cluster --dir try --tier1 3 --tier2 4 --coordinators 2
   doppel dev-cluster kill record-2 --dir try
-  doppel dev-cluster start record-2 --dir try"
+  doppel dev-cluster start record-2 --dir try
+  doppel dev-cluster kill log-1 --dir try
+  doppel dev-cluster --dir plain --log-servers 0"
 )]
 pub(crate) struct DevCluster {
     #[command(subcommand)]
@@ -38,7 +45,7 @@ struct Run {
     /// The directory of the cluster; made if it is not there.
     #[arg(long, value_name = "DIR", required = true)]
     dir: Option<PathBuf>,
-    /// Nodes of tier 1, the system of record, with two ranges each.
+    /// Nodes of tier 1, the system of record.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
     tier1: u16,
     /// Nodes of tier 2, the index.
@@ -47,6 +54,19 @@ struct Run {
     /// Coordinators, the front doors.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
     coordinators: u16,
+    /// Servers of the log; 0 for a cluster without one, in which nothing is replicated.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=16))]
+    log_servers: u16,
+    /// Ranges that the pages are cut into, 1 to 64 [default: two for each node of tier 1, so 6 with three; one for a single
+    /// node].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranges: Option<u16>,
+    /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, else 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
+    replicas: Option<u16>,
+    /// The program of the log's servers [default: the `nats-server` on the path].
+    #[arg(long, value_name = "PATH", env = "DOPPEL_NATS_SERVER")]
+    nats_server: Option<PathBuf>,
     /// Print one line of JSON when all are ready.
     #[arg(long)]
     json: bool,
@@ -93,7 +113,7 @@ impl DevCluster {
 
 impl Run {
     fn run(self) -> anyhow::Result<()> {
-        let Self { dir, tier1, tier2, coordinators, json } = self;
+        let Self { dir, tier1, tier2, coordinators, log_servers, ranges, replicas, nats_server, json } = self;
         let dir = dir.context("--dir is missing")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         // A signal during the start ends what was started by then.
@@ -101,19 +121,36 @@ impl Run {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
         };
-        let cluster = dev_cluster::DevCluster::open_or_create(&dir, Counts { tier1, tier2, coordinators })?;
+        // Before anything is made.
+        let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
+        let (counts, dealt) =
+            (Counts { tier1, tier2, coordinators, log: log_servers }, Dealt { ranges, replicas });
+        let cluster = dev_cluster::DevCluster::open_or_begin(&dir, counts, dealt)?;
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();
         if !left.is_empty() {
             eprintln!("ended what an earlier run had left: {}", left.join(", "));
         }
         let ending = Ending(&cluster);
-        let mut pids = Vec::new();
-        for process in &cluster.processes {
+        let start = |process: &Process| {
             if !json {
                 eprintln!("starting {}", process.name);
             }
-            pids.push((process, cluster.start(process)?));
+            cluster.start(process)
+        };
+        let mut pids = Vec::new();
+        if let Some(program) = &program {
+            cluster.set_up_log(program)?;
+            for server in cluster.of(Role::Log) {
+                pids.push((server, start(server)?));
+            }
+            if !json {
+                eprintln!("waiting for the log");
+            }
+        }
+        cluster.ready(dealt)?;
+        for process in cluster.processes.iter().filter(|process| process.role != Role::Log) {
+            pids.push((process, start(process)?));
         }
         let mut out = io::stdout().lock();
         if json {
@@ -162,7 +199,7 @@ fn ready(pids: &[(&Process, Pid)]) -> Value {
         "coordinators": of(Role::Coordinator),
         "tier1": of(Role::Tier1),
         "tier2": of(Role::Tier2),
-        "engine": [],
+        "engine": of(Role::Log),
     })
 }
 
@@ -170,7 +207,11 @@ fn ready(pids: &[(&Process, Pid)]) -> Value {
 fn guide(cluster: &dev_cluster::DevCluster, dir: &str, out: &mut dyn Write) -> io::Result<()> {
     let named =
         |role: Role| cluster.of(role).map(|process| process.name.clone()).collect::<Vec<_>>().join(", ");
-    writeln!(out, "the cluster is ready; it is distributed, not replicated, and all of it is in {dir}")?;
+    let kind = if cluster.has_log() { "" } else { "it is distributed, not replicated, and " };
+    writeln!(out, "the cluster is ready; {kind}all of it is in {dir}")?;
+    if cluster.has_log() {
+        writeln!(out, "  log           {}", named(Role::Log))?;
+    }
     writeln!(out, "  tier 1        {}", named(Role::Tier1))?;
     writeln!(out, "  tier 2        {}", named(Role::Tier2))?;
     for front in cluster.of(Role::Coordinator) {
