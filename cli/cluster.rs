@@ -17,16 +17,17 @@ use std::sync::{Arc, Mutex};
 
 use doppel_model::{NodeId, RangeId, ShardId, Tau};
 use doppel_protocol::WinnerOrder;
+use doppel_protocol::membership::Membership;
 use doppel_tier1::RangeMap;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
-use doppel_wire::tier2::RemoteTier2;
+use doppel_wire::tier2::RoutedTier2;
 use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret, SecretError};
 use reqwest::header::InvalidHeaderValue;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Wanted;
-use crate::wire::cluster_status::{ClusterNodes, IndexAt, RecordAt};
+use crate::wire::cluster_status::{ClusterNodes, IndexAt, RecordAt, Replicas};
 pub(crate) use log::LogSettings;
 pub(crate) use written::Written;
 
@@ -148,6 +149,15 @@ impl Cluster {
         &self.tier1
     }
 
+    /// Which range has which shards.
+    pub(crate) fn map(&self) -> RangeMap {
+        self.map
+    }
+
+    fn replica_names(&self, range: RangeId) -> Vec<String> {
+        self.replicas_of(range).iter().map(ToString::to_string).collect()
+    }
+
     /// The node of tier 1 that owns each shard; with a log, at first.
     pub(crate) fn owners(&self) -> Vec<usize> {
         let of_range = |range| self.tier1.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
@@ -181,14 +191,17 @@ impl Cluster {
         &self,
         runtime: &Runtime,
         own: &Identity,
-        router: RemoteTier2,
+        router: Arc<RoutedTier2>,
+        membership: Option<&Arc<Membership>>,
     ) -> Result<ClusterNodes, ClusterError> {
         let record = |node: &Tier1Node| {
+            let peer = self.peer(runtime, own, &node.name, &node.address)?;
             Ok(RecordAt {
                 name: node.name.to_string(),
                 address: node.address.clone(),
                 ranges: node.ranges.clone(),
-                owner: RemoteRanges::new(self.peer(runtime, own, &node.name, &node.address)?),
+                owner: RemoteRanges::new(peer.clone()),
+                peer,
             })
         };
         let index = |node: &Node| {
@@ -202,6 +215,10 @@ impl Cluster {
             tier1: self.tier1.iter().map(record).collect::<Result<_, ClusterError>>()?,
             tier2: self.tier2.iter().map(index).collect::<Result<_, ClusterError>>()?,
             router,
+            replicas: membership.map(|membership| Replicas {
+                membership: Arc::clone(membership),
+                nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
+            }),
             last: Mutex::default(),
         })
     }

@@ -1,7 +1,9 @@
 //! Puts the roles together on one data directory: the one place that names them all.
 
 pub(crate) mod cluster_status;
+pub(crate) mod hearing;
 pub(crate) mod in_cluster;
+pub(crate) mod replicated;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +142,7 @@ fn open_tier1(
     dir: &Path,
     manifest: &Manifest,
     args: &TuningArgs,
-    Purpose { durable, answers, rules }: Purpose,
+    purpose: Purpose,
     others: OtherRanges,
 ) -> anyhow::Result<Arc<Tier1>> {
     // Tier 1 is made first. If its files are lost, an empty collection in their place would look sound.
@@ -151,8 +153,19 @@ fn open_tier1(
         lost.display(),
         dir.display()
     );
+    let config = config(dir, manifest, args, purpose)?;
+    Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))
+}
+
+/// What tier 1 of a data directory is opened with.
+fn config(
+    dir: &Path,
+    manifest: &Manifest,
+    args: &TuningArgs,
+    Purpose { durable, answers, rules }: Purpose,
+) -> anyhow::Result<doppel_tier1::Config> {
     let map = manifest.map()?;
-    let config = doppel_tier1::Config {
+    Ok(doppel_tier1::Config {
         dir: dir.join("tier1"),
         shards: map.shards(),
         ranges: map.count() as u16,
@@ -173,8 +186,7 @@ fn open_tier1(
         durable,
         collection: manifest.collection(),
         manifest: manifest.seal().context("cannot write the manifest down")?,
-    };
-    Tier1::open_some(&config, others).with_context(|| format!("cannot open {}", dir.display()))
+    })
 }
 
 /// Ensures that pages which the index beside them knows are there. The storage engine takes a file that was overwritten for

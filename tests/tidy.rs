@@ -24,7 +24,7 @@ const CRATES: [(&str, &str, &[&str]); 16] = [
     ("threads", "common/threads", &[]),
     ("shared_log", "common/shared_log", &[]),
     ("wire", "common/wire", &["model", "partitioning", "protocol", "http", "threads"]),
-    ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "threads"]),
+    ("tier1", "tier1", &["model", "join", "snapshot", "protocol", "shared_log", "threads"]),
     ("tier2", "tier2", &["model", "partitioning", "snapshot", "protocol", "threads"]),
     (
         "coordinator",

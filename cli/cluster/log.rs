@@ -107,7 +107,6 @@ pub(super) fn stream(cluster: &str, range: RangeId) -> String {
     format!("{}-range-{range}", prefix(cluster))
 }
 
-#[allow(dead_code, reason = "the nodes ask for them as soon as they replicate")]
 impl Cluster {
     /// The log; without one nothing is replicated.
     pub(crate) fn log(&self) -> Option<&LogSettings> {

@@ -1,14 +1,21 @@
 //! `doppel cluster`: what the nodes of a cluster have, and what is not as it should be.
 
 use std::io::{self, Write};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use doppel_protocol::answer::{ClusterNode, ClusterRange, ClusterStatus, NodeRole};
 use doppel_protocol::client::{Answer, Method};
+use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::connect;
 use crate::output::{NO_FIGURE, Output, count, plural, table};
+
+/// How long a node may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Look after a cluster.
 #[derive(Debug, Args)]
@@ -20,6 +27,7 @@ pub(crate) struct Cluster {
 #[derive(Debug, Subcommand)]
 enum What {
     Status(Status),
+    Takeover(Takeover),
 }
 
 /// Show the nodes, the ranges, and what is not as it should be.
@@ -34,9 +42,62 @@ struct Status {
     ask: AskArgs,
 }
 
+/// Have a node own a range, of which it has a replica.
+///
+/// The present owner finds that it was deposed, and follows. For some tenths of a second the pages of the range get a
+/// `retry`. Use it to spread the ranges again when a node has come back, or before a machine is taken away.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  doppel cluster takeover --range 3 --to record-2 --server http://10.0.0.5:7700")]
+struct Takeover {
+    /// The range, by its number.
+    #[arg(long, value_name = "RANGE")]
+    range: u16,
+    /// The node of tier 1, by its name.
+    #[arg(long, value_name = "NODE")]
+    to: String,
+    #[command(flatten)]
+    ask: AskArgs,
+}
+
+impl Takeover {
+    fn run(&self) -> anyhow::Result<()> {
+        let Self { range, to, ask } = self;
+        let client = connect(&ask.server)?;
+        let body = json!({ "range": range, "to": to });
+        client.send(client.request(Method::POST, &["v1", "cluster", "takeover"]).json(&body))?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let asked = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
+            let Answer { value: ClusterStatus { ranges, .. }, .. } = asked;
+            let found = ranges.into_iter().find(|one| one.range.0 == *range);
+            let range = found.with_context(|| format!("there is no range {range}"))?;
+            if range.owner.as_deref() == Some(to) && range.served {
+                let text = serde_json::to_string(&range)?;
+                let shown = |out: &mut dyn Write| {
+                    let epoch = figure(range.epoch);
+                    writeln!(out, "{to} owns range {} now, in epoch {epoch}", range.range)
+                };
+                return Ok(Output { json: ask.json }.print(&text, shown)?);
+            }
+            anyhow::ensure!(
+                Instant::now() < until,
+                "{to} has not taken range {} over in {} s; `doppel cluster status` shows what is wrong",
+                range.range,
+                PATIENCE.as_secs()
+            );
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
 impl Cluster {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let What::Status(Status { ask }) = self.what;
+        let ask = match self.what {
+            What::Status(Status { ask }) => ask,
+            What::Takeover(takeover) => return takeover.run(),
+        };
         let client = connect(&ask.server)?;
         let Answer { text, value } = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
         Output { json: ask.json }.print(&text, |out| print(&value, out))?;
@@ -59,7 +120,9 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
         ["node", "tier", "address", "state", "partitions", "contents", "lag"].map(str::to_owned).to_vec();
     table(out, &[vec![head], nodes.iter().map(node_row).collect()].concat())?;
     writeln!(out)?;
-    let head = ["range", "shards", "owner", "state", "epoch", "live", "pending"].map(str::to_owned).to_vec();
+    let head = ["range", "shards", "owner", "standbys", "state", "epoch", "live", "pending"]
+        .map(str::to_owned)
+        .to_vec();
     table(out, &[vec![head], ranges.iter().map(range_row).collect()].concat())?;
     writeln!(out)?;
     if attention.is_empty() {
@@ -102,10 +165,23 @@ fn range_row(range: &ClusterRange) -> Vec<String> {
     vec![
         range.range.to_string(),
         format!("{}-{}", range.first_shard, range.last_shard),
-        range.owner.clone(),
+        range.owner.clone().unwrap_or_else(|| NO_FIGURE.to_owned()),
+        standbys(range),
         if range.served { "served" } else { "not served" }.to_owned(),
         figure(range.epoch),
         figure(range.live),
         figure(range.pending),
     ]
+}
+
+/// The standbys, and how far each is behind.
+fn standbys(range: &ClusterRange) -> String {
+    let shown = range.standbys.iter().map(|standby| match (standby.follows, standby.lag) {
+        (true, Some(0)) => standby.node.clone(),
+        (true, Some(lag)) => format!("{} (-{lag})", standby.node),
+        (true, None) => format!("{} (?)", standby.node),
+        (false, _) => format!("{} (away)", standby.node),
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { NO_FIGURE.to_owned() } else { shown.join(", ") }
 }

@@ -12,9 +12,9 @@ use doppel_coordinator::app::{App, Services, system_clock};
 use doppel_coordinator::limits::Limits;
 use doppel_coordinator::shard_map::ShardMap;
 use doppel_protocol::{ClusterApi, MappingApi, Tier1Api, Tier2Api};
-use doppel_wire::spread::{FixedOwners, SpreadTier1};
+use doppel_wire::spread::SpreadTier1;
 use doppel_wire::tier1::{Collection, RemoteTier1};
-use doppel_wire::tier2::RemoteTier2;
+use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
@@ -22,6 +22,7 @@ use crate::cluster::Cluster;
 use crate::extracted::extractors;
 use crate::process;
 use crate::winners::Winners;
+use crate::wire::hearing::{self, Heard, Hearing};
 
 /// How long the first answer of tier 1 is waited for between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -29,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Run a coordinator, a front door of a cluster.
 ///
 /// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
-/// with its address when it is ready, which is when all nodes of tier 1 answer.
+/// with its address when it is ready, which is when all nodes of tier 1 answer, or one of them where ranges are replicated.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -74,20 +75,27 @@ impl Coordinator {
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        let mut nodes = Vec::new();
+        let hearing = match Hearing::begin(&cluster, &self.name, &mut shutdown).await? {
+            Heard::Log(hearing) => Some(hearing),
+            Heard::NoLog => None,
+            Heard::Ending => return Ok(()),
+        };
+        let owners = hearing::owners(&cluster, hearing.as_deref());
+        let (mut nodes, mut routers) = (Vec::new(), Vec::new());
         for node in cluster.tier1_nodes() {
-            nodes.push(RemoteTier1::new(cluster.peer(&runtime, &own, &node.name, &node.address)?));
+            let peer = cluster.peer(&runtime, &own, &node.name, &node.address)?;
+            nodes.push(RemoteTier1::new(peer.clone()));
+            routers.push(RemoteTier2::new(peer));
         }
-        let Some(collection) = ask(&nodes, &runtime, &mut shutdown).await? else { return Ok(()) };
-        let owners = cluster.owners();
-        let names = owners.iter().map(|node| cluster.tier1_nodes()[*node].name.to_string());
+        let all = if hearing.is_some() { Waits::ForOne } else { Waits::ForAll };
+        let Some(collection) = ask(&nodes, all, &runtime, &mut shutdown).await? else { return Ok(()) };
+        let names = cluster.owners().into_iter().map(|node| cluster.tier1_nodes()[node].name.to_string());
         let shard_map = ShardMap::fixed(names.collect());
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
-        let tier1 = SpreadTier1::new(nodes.collect(), Arc::new(FixedOwners(owners)));
-        let router = cluster.router();
-        let router = cluster.peer(&runtime, &own, &router.name, &router.address)?;
-        let tier2 = Arc::new(RemoteTier2::new(router));
-        let nodes = Arc::new(cluster.nodes(&runtime, &own, RemoteTier2::clone(&tier2))?);
+        let tier1 = SpreadTier1::new(nodes.collect(), Arc::clone(&owners));
+        let tier2 = Arc::new(RoutedTier2::new(routers, move || hearing::router(&*owners)));
+        let membership = hearing.as_ref().map(|hearing| &hearing.membership);
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), membership)?);
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
@@ -111,16 +119,38 @@ impl Coordinator {
     }
 }
 
-/// Asks every node of tier 1 what it has, until all have answered and say the same. None when the process is to end.
+/// Which nodes of tier 1 have to answer first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    /// Each has ranges that no other has.
+    ForAll,
+    /// Others take over.
+    ForOne,
+}
+
+/// Asks every node of tier 1 what it has, until those that have to have answered, and all that have say the same. None when
+/// the process is to end.
 async fn ask(
     nodes: &[RemoteTier1],
+    waits: Waits,
     runtime: &Runtime,
     mut shutdown: impl Future<Output = ()> + Unpin,
 ) -> anyhow::Result<Option<Collection>> {
     let mut said = String::new();
     loop {
         let asking = nodes.to_vec();
-        let ask = move || asking.iter().map(RemoteTier1::collection).collect::<Result<Vec<_>, _>>();
+        let ask = move || {
+            let mut answers = Vec::new();
+            let mut failed = None;
+            for node in &asking {
+                match node.collection() {
+                    Ok(answer) => answers.push(answer),
+                    Err(error) if waits == Waits::ForAll || error.is_final() => return Err(error),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            failed.filter(|_| answers.is_empty()).map_or(Ok(answers), Err)
+        };
         let mut answers = tokio::task::spawn_blocking(ask);
         let answers = tokio::select! {
             answers = &mut answers => answers,

@@ -6,15 +6,16 @@ use anyhow::{Context, bail};
 use clap::Args;
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
-use doppel_tier1::OtherRanges;
-use doppel_wire::range_owner::RemoteRanges;
-use doppel_wire::seat::RouterSeat;
-use doppel_wire::{Identity, Listener, Panics, Runtime, orders, range_owner, signatures, tier1, tier2};
+use doppel_wire::{
+    Identity, Listener, Panics, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
+};
 
 use crate::args::TuningArgs;
 use crate::cluster::{Cluster, node_dir};
 use crate::process::{self, NodeArgs, announce};
-use crate::wire::in_cluster::{Index, RecordNode, Router};
+use crate::wire::hearing::{self, Heard, Hearing};
+use crate::wire::in_cluster::{Peers, RecordNode};
+use crate::wire::replicated::ReplicatedNode;
 use crate::wire::winners;
 
 /// Calls at once, besides those that wait.
@@ -23,8 +24,8 @@ const CALLS: usize = 64;
 /// Run a node of tier 1, the system of record, in a cluster.
 ///
 /// It has ranges of the pages and their groups. The owner of the first range tells the nodes of tier 2 what to compare, for
-/// all. The cluster is distributed, not replicated: this node has the only copy of its pages, so take backups. Prints one line
-/// when it is ready.
+/// all. Where the file of the cluster names a log, the node has replicas of ranges, owns some of them, and takes over those of
+/// a node that has fallen silent. Otherwise it has the only copy of its pages, so take backups. Prints one line when it is ready.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -43,6 +44,7 @@ impl Tier1 {
 
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
+        tokio::pin!(shutdown);
         let (NodeArgs { cluster, name, data, listen }, tuning) = (self.node, self.tuning);
         let cluster = Cluster::read(&cluster)?;
         let node = cluster.tier1_node(&name)?;
@@ -57,30 +59,40 @@ impl Tier1 {
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        let mut others = OtherRanges::new();
-        for other in cluster.tier1_nodes().iter().filter(|other| other.name != name) {
-            let owner: Arc<dyn RangeOwner> =
-                Arc::new(RemoteRanges::new(cluster.peer(&runtime, &own, &other.name, &other.address)?));
-            others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
+        let mut tier1 = Vec::new();
+        for node in cluster.tier1_nodes() {
+            tier1.push(cluster.peer(&runtime, &own, &node.name, &node.address)?);
         }
-        let router = cluster.router();
-        let router = if router.name == name {
-            let nodes = cluster.index_nodes().iter();
-            let nodes = nodes.map(|node| cluster.peer(&runtime, &own, &node.name, &node.address));
-            Router::Here(nodes.collect::<Result<_, _>>()?)
-        } else {
-            Router::There(cluster.peer(&runtime, &own, &router.name, &router.address)?)
+        let mut tier2 = Vec::new();
+        for node in cluster.index_nodes() {
+            tier2.push(cluster.peer(&runtime, &own, &node.name, &node.address)?);
+        }
+        let peers = Peers { tier1, tier2 };
+        node_dir::claim(&data, &own, "tier-1")?;
+        let dir = data.join(node_dir::COLLECTION);
+        let node = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
+            Heard::Log(hearing) => {
+                let (name, owners) = (name.clone(), hearing::owners(&cluster, Some(&hearing)));
+                let id = Arc::clone(&cluster.id);
+                let open =
+                    move || ReplicatedNode::open(&dir, (&cluster, &name), &tuning, (hearing, owners), peers);
+                let node = tokio::task::spawn_blocking(open).await.context("the start panicked")??;
+                (id, TierOneNode::Replicated(Box::new(node)))
+            }
+            Heard::NoLog => {
+                tracing::warn!(
+                    "the cluster is distributed, not replicated: this node has the only copy of its pages"
+                );
+                let id = Arc::clone(&cluster.id);
+                let name = name.clone();
+                let open = move || RecordNode::open(&dir, (&cluster, &name), &tuning, peers);
+                let node = tokio::task::spawn_blocking(open).await.context("the recovery panicked")??;
+                (id, TierOneNode::Fixed(node))
+            }
+            Heard::Ending => return Ok(()),
         };
-        let identity = own.clone();
-        let opened = tokio::task::spawn_blocking(move || {
-            node_dir::claim(&data, &identity, "tier-1")?;
-            RecordNode::open(&data.join(node_dir::COLLECTION), wanted, &tuning, others, router)
-        });
-        let node = opened.await.context("the recovery panicked")??;
-        tracing::warn!(
-            "the cluster is distributed, not replicated: this node has the only copy of its pages"
-        );
-        announce("tier 1", &name, &cluster.id, address)?;
+        let (id, node) = node;
+        announce("tier 1", &name, &id, address)?;
         let served = calls(own, &node).serve(listener, shutdown).await;
         // A node that does not answer does not keep this one from ending.
         runtime.end();
@@ -89,16 +101,38 @@ impl Tier1 {
     }
 }
 
+/// A node as it was started.
+enum TierOneNode {
+    Fixed(RecordNode),
+    Replicated(Box<ReplicatedNode>),
+}
+
+impl TierOneNode {
+    fn stop(self) {
+        match self {
+            Self::Fixed(node) => node.stop(),
+            Self::Replicated(node) => node.stop(),
+        }
+    }
+}
+
 /// What the node answers.
-fn calls(own: Identity, node: &RecordNode) -> Listener {
-    let RecordNode { tier1, index, collection } = node;
+fn calls(own: Identity, node: &TierOneNode) -> Listener {
+    let (tier1, seat, collection) = match node {
+        TierOneNode::Fixed(node) => (&node.tier1, &node.seat, node.collection),
+        TierOneNode::Replicated(node) => (&node.tier1, &node.seat, node.collection),
+    };
     let calls = Listener::new(own, CALLS, Panics::Fail);
-    let calls = tier1::serve(calls, &(Arc::clone(tier1) as Arc<dyn Tier1Api>), *collection);
+    let calls = tier1::serve(calls, &(Arc::clone(tier1) as Arc<dyn Tier1Api>), collection);
     let calls = signatures::serve(calls, &(Arc::clone(tier1) as Arc<dyn SignatureSource>));
     let calls = range_owner::serve(calls, &(Arc::clone(tier1) as Arc<dyn RangeOwner>));
-    let Index::Here(tier2) = index else { return calls };
-    let seat = Arc::new(RouterSeat::new());
-    seat.sit(tier2.clone(), tier2.session());
-    let calls = orders::serve(calls, &seat);
-    tier2::serve(calls, &(Arc::clone(&seat) as Arc<dyn Tier2Api>), &(seat as Arc<dyn MappingApi>))
+    let calls = orders::serve(calls, seat);
+    let calls = match node {
+        TierOneNode::Replicated(node) => {
+            let keeper = Arc::clone(&node.keeper);
+            take_over::serve(calls, move |range| keeper.take_over(range))
+        }
+        TierOneNode::Fixed(_) => calls,
+    };
+    tier2::serve(calls, &(Arc::clone(seat) as Arc<dyn Tier2Api>), &(Arc::clone(seat) as Arc<dyn MappingApi>))
 }

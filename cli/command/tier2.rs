@@ -9,11 +9,12 @@ use doppel_protocol::SignatureSource;
 use doppel_protocol::index_node::IndexNode;
 use doppel_tier2::{Node, NodeSettings};
 use doppel_wire::signatures::RemoteSignatures;
-use doppel_wire::spread::{FixedOwners, SpreadSignatures};
+use doppel_wire::spread::SpreadSignatures;
 use doppel_wire::{Listener, Panics, Runtime, index_node};
 
 use crate::cluster::{Cluster, node_dir};
 use crate::process::{self, NodeArgs, announce};
+use crate::wire::hearing::{self, Heard, Hearing};
 
 /// Calls at once: each may bring as many signatures as a call may.
 const CALLS: usize = 8;
@@ -41,6 +42,7 @@ impl Tier2 {
 
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
+        tokio::pin!(shutdown);
         let NodeArgs { cluster, name, data, listen } = self.node;
         let cluster = Cluster::read(&cluster)?;
         let (id, node) = cluster.tier2_node(&name)?;
@@ -54,7 +56,12 @@ impl Tier2 {
             let peer = cluster.peer(&runtime, &own, &record.name, &record.address)?;
             records.push(Arc::new(RemoteSignatures::new(peer)));
         }
-        let owners = Arc::new(FixedOwners(cluster.owners()));
+        let hearing = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
+            Heard::Log(hearing) => Some(hearing),
+            Heard::NoLog => None,
+            Heard::Ending => return Ok(()),
+        };
+        let owners = hearing::owners(&cluster, hearing.as_deref());
         let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, owners));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = NodeSettings {

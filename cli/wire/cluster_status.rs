@@ -6,17 +6,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_model::{NodeId, PartitionId, RangeId};
-use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole};
+use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 use doppel_protocol::index_node::{Applied, IndexNode as _};
-use doppel_protocol::range_owner::{RangeOwner as _, RangeState};
-use doppel_protocol::{LoadReport, Tier2Api};
+use doppel_protocol::membership::Membership;
+use doppel_protocol::range_owner::{PeerError, RangeOwner as _, RangeState};
+use doppel_protocol::{LoadReport, TakeOverError, Tier2Api};
 use doppel_tier1::RangeMap;
+use doppel_wire::Peer;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
-use doppel_wire::tier2::RemoteTier2;
+use doppel_wire::take_over::take_over;
+use doppel_wire::tier2::RoutedTier2;
 
 /// A node that has not answered by then is said to be away.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A node of tier 1 that has not been heard of for so long has none that follows.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// Records that a replica may be behind while all is well.
+const LAG: u64 = 1_000;
 
 /// An answer is given again for so long.
 const AGE: Duration = Duration::from_millis(100);
@@ -27,8 +36,17 @@ pub(crate) struct ClusterNodes {
     pub(crate) map: RangeMap,
     pub(crate) tier1: Vec<RecordAt>,
     pub(crate) tier2: Vec<IndexAt>,
-    pub(crate) router: RemoteTier2,
+    pub(crate) router: Arc<RoutedTier2>,
+    /// What the nodes of tier 1 say of their replicas, and which have one of each range; none where nothing is replicated.
+    pub(crate) replicas: Option<Replicas>,
     pub(crate) last: Mutex<Option<(Instant, ClusterStatus)>>,
+}
+
+/// The replicas of all ranges.
+pub(crate) struct Replicas {
+    pub(crate) membership: Arc<Membership>,
+    /// The nodes that have one, by range.
+    pub(crate) nodes: Vec<Vec<String>>,
 }
 
 /// A node of tier 1.
@@ -36,8 +54,10 @@ pub(crate) struct ClusterNodes {
 pub(crate) struct RecordAt {
     pub(crate) name: String,
     pub(crate) address: String,
+    /// Those that it owns where nothing is replicated.
     pub(crate) ranges: Vec<RangeId>,
     pub(crate) owner: RemoteRanges,
+    pub(crate) peer: Peer,
 }
 
 /// A node of tier 2.
@@ -64,6 +84,18 @@ impl doppel_protocol::ClusterApi for ClusterNodes {
         *last = Some((Instant::now(), status.clone()));
         status
     }
+
+    fn take_over(&self, range: RangeId, node: &str) -> Result<(), TakeOverError> {
+        let Replicas { nodes, .. } = self.replicas.as_ref().ok_or(TakeOverError::NotReplicated)?;
+        let replicas = nodes.get(usize::from(range.0)).ok_or(TakeOverError::NoRange(range))?;
+        let at = self.tier1.iter().find(|at| at.name == node && replicas.contains(&at.name));
+        let none = || {
+            let (node, replicas) = (node.to_owned(), replicas.join(", "));
+            TakeOverError::NoReplica { range, node, replicas }
+        };
+        let taken = take_over(&at.ok_or_else(none)?.peer, range);
+        taken.map_err(|error| TakeOverError::Unavailable(error.to_string()))
+    }
 }
 
 impl ClusterNodes {
@@ -72,11 +104,9 @@ impl ClusterNodes {
         let states: Vec<_> = self
             .tier1
             .iter()
-            .map(|RecordAt { ranges, owner, .. }| {
-                let (ranges, owner) = (ranges.clone(), owner.clone());
-                begin(move || {
-                    ranges.iter().map(|range| Ok((*range, owner.state(*range).map_err(text)?))).collect()
-                })
+            .map(|at| {
+                let (ranges, owner) = (self.owned_by(at), at.owner.clone());
+                begin(move || states_of(&owner, &ranges))
             })
             .collect();
         let applied: Vec<_> = self
@@ -87,9 +117,9 @@ impl ClusterNodes {
                 begin(move || ranges.map(|range| Ok((range, node.applied(range).map_err(text)?))).collect())
             })
             .collect();
-        let router = self.router.clone();
+        let router = Arc::clone(&self.router);
         let load = begin(move || router.load().map_err(text));
-        let router = self.router.clone();
+        let router = Arc::clone(&self.router);
         let waiting = begin(move || router.waiting().map_err(text));
         let states: Vec<Said<BTreeMap<RangeId, RangeState>>> =
             states.into_iter().map(|answer| answer.wait(until)).collect();
@@ -111,13 +141,14 @@ impl ClusterNodes {
         let mut nodes = Vec::new();
         for (at, said) in self.tier1.iter().zip(states) {
             if let Err(reason) = said {
-                let ranges: Vec<String> = at.ranges.iter().map(RangeId::to_string).collect();
+                let ranges: Vec<String> = self.owned_by(at).iter().map(RangeId::to_string).collect();
+                let served = if ranges.is_empty() {
+                    String::new()
+                } else {
+                    format!(", and ranges {} are not served", ranges.join(", "))
+                };
                 attention.push(Attention {
-                    what: format!(
-                        "tier-1 node {} does not answer, and ranges {} are not served: {reason}",
-                        at.name,
-                        ranges.join(", ")
-                    ),
+                    what: format!("tier-1 node {} does not answer{served}: {reason}", at.name),
                     remedy: format!("start `doppel tier1 --name {}` on its directory", at.name),
                 });
             }
@@ -127,7 +158,7 @@ impl ClusterNodes {
                 address: at.address.clone(),
                 answers: said.is_ok(),
                 reason: said.as_ref().err().cloned(),
-                router: at.ranges.contains(&RangeId(0)),
+                router: self.owned_by(at).contains(&RangeId(0)),
                 partitions: None,
                 contents: None,
                 lag: None,
@@ -172,6 +203,7 @@ impl ClusterNodes {
         }
         let ranges = self.map.ranges().map(|range| self.range(range, all_states.get(&range).copied()));
         let ranges: Vec<ClusterRange> = ranges.collect();
+        attention.extend(self.replica_troubles(&ranges));
         for (range, state) in &all_states {
             if let Some(refused) = &state.refused {
                 attention.push(Attention {
@@ -183,7 +215,7 @@ impl ClusterNodes {
         let orders_waiting = waiting.map(|waiting| waiting as u64);
         ClusterStatus {
             cluster: Some(self.cluster.to_string()),
-            replicated: false,
+            replicated: self.replicas.is_some(),
             nodes,
             ranges,
             orders_waiting,
@@ -191,19 +223,110 @@ impl ClusterNodes {
         }
     }
 
+    /// The ranges that a node owns, as far as this process knows.
+    fn owned_by(&self, at: &RecordAt) -> Vec<RangeId> {
+        match &self.replicas {
+            None => at.ranges.clone(),
+            Some(_) => {
+                self.map.ranges().filter(|range| self.owner(*range).as_deref() == Some(&at.name)).collect()
+            }
+        }
+    }
+
+    fn owner(&self, range: RangeId) -> Option<String> {
+        match &self.replicas {
+            None => self.tier1.iter().find(|node| node.ranges.contains(&range)).map(|node| node.name.clone()),
+            Some(Replicas { membership, .. }) => membership.owner(range).map(|(_, owner)| owner),
+        }
+    }
+
     fn range(&self, range: RangeId, state: Option<&RangeState>) -> ClusterRange {
         let run = self.map.run(range);
-        let owner = self.tier1.iter().find(|node| node.ranges.contains(&range));
+        let owner = self.owner(range);
+        let standbys = self.standbys(range, owner.as_deref());
         ClusterRange {
             range,
             first_shard: run.start.0,
             last_shard: run.end.0 - 1,
-            owner: owner.map(|node| node.name.clone()).unwrap_or_default(),
+            owner,
             served: state.is_some_and(|state| state.refused.is_none()),
             epoch: state.map(|state| state.epoch.0),
+            standbys,
             live: state.map(|state| state.counters.live),
             pending: state.map(|state| state.backlog.pending),
         }
+    }
+
+    /// The nodes that have a replica of a range and do not own it.
+    fn standbys(&self, range: RangeId, owner: Option<&str>) -> Vec<Standby> {
+        let Some(Replicas { membership, nodes }) = &self.replicas else { return Vec::new() };
+        let heard = membership.replicas(range, Instant::now());
+        let of = |node: &str| heard.iter().find(|replica| replica.node == node);
+        let last = owner.and_then(of).map(|replica| replica.index);
+        let nodes = nodes.get(usize::from(range.0)).into_iter().flatten();
+        let standby = |node: &String| {
+            let replica = of(node);
+            let is_heard = replica.is_some_and(|replica| replica.age < SILENCE);
+            let trouble = replica.and_then(|replica| replica.trouble.clone());
+            Standby {
+                node: node.clone(),
+                follows: is_heard && trouble.is_none(),
+                lag: last.zip(replica).map(|(last, replica)| last.saturating_sub(replica.index)),
+                reason: if is_heard { trouble } else { Some("it was not heard of lately".to_owned()) },
+            }
+        };
+        nodes.filter(|node| owner != Some(node)).map(standby).collect()
+    }
+
+    /// Replicas that do not follow, and ranges without an owner.
+    fn replica_troubles(&self, ranges: &[ClusterRange]) -> Vec<Attention> {
+        let mut troubles = Vec::new();
+        if self.replicas.is_none() {
+            return troubles;
+        }
+        for range in ranges {
+            if range.owner.is_none() {
+                troubles.push(Attention {
+                    what: format!("no node has said that it owns range {}", range.range),
+                    remedy: "start a node that has a replica of it; where the log answers, one takes over within seconds"
+                        .to_owned(),
+                });
+            }
+            for Standby { node, follows, lag, reason } in &range.standbys {
+                if !follows {
+                    let reason = reason.as_deref().unwrap_or("it does not say why");
+                    troubles.push(Attention {
+                        what: format!(
+                            "range {} has no replica at {node} that follows: {reason}",
+                            range.range
+                        ),
+                        remedy: format!("start `doppel tier1 --name {node}`, or do what its log says"),
+                    });
+                } else if lag.is_some_and(|lag| lag > LAG) {
+                    troubles.push(Attention {
+                        what: format!("the replica of range {} at {node} is behind", range.range),
+                        remedy: "wait; where it stays so, that machine is too slow".to_owned(),
+                    });
+                }
+            }
+        }
+        troubles
+    }
+}
+
+/// What a node says of the ranges that it owns. One that owns none answers, too.
+fn states_of(owner: &RemoteRanges, ranges: &[RangeId]) -> Said<BTreeMap<RangeId, RangeState>> {
+    let mut states = BTreeMap::new();
+    for range in ranges {
+        match owner.state(*range) {
+            Ok(state) => drop(states.insert(*range, state)),
+            Err(PeerError::NotOwner(_)) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    match owner.state(RangeId(0)) {
+        Err(error @ PeerError::Unreachable { .. }) if ranges.is_empty() => Err(error.to_string()),
+        _ => Ok(states),
     }
 }
 

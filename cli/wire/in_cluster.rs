@@ -6,39 +6,45 @@ use std::sync::Arc;
 use anyhow::Context;
 use doppel_model::pairwise::Policy;
 use doppel_protocol::index_node::IndexNode;
+use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{ContentSource, IndexOrders};
 use doppel_tier1::{OtherRanges, Rules, Tier1};
 use doppel_tier2::Tier2;
-use doppel_wire::Peer;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::orders::RemoteOrders;
+use doppel_wire::range_owner::RemoteRanges;
+use doppel_wire::seat::RouterSeat;
 use doppel_wire::tier1::Collection;
+use doppel_wire::{NodeName, Peer};
 
 use super::{DEFAULTS, Purpose, ensure_not_lost, index, open_tier1};
 use crate::args::TuningArgs;
-use crate::manifest::{Manifest, Wanted};
+use crate::cluster::Cluster;
+use crate::manifest::Manifest;
 
-/// A node of tier 1, started.
+/// A node of tier 1 whose ranges are nowhere else, started.
 pub(crate) struct RecordNode {
     pub(crate) tier1: Arc<Tier1>,
-    pub(crate) index: Index,
+    /// The router of the index, where this node has the first range.
+    pub(crate) seat: Arc<RouterSeat>,
     pub(crate) collection: Collection,
+    index: Index,
 }
 
 /// Where the router of the index is.
-pub(crate) enum Index {
+enum Index {
     /// In this process.
     Here(Arc<Tier2>),
     /// In that of the owner of the first range.
     There(Arc<RemoteOrders>),
 }
 
-/// How the router is reached.
-pub(crate) enum Router {
-    /// It is in this process, and these are the nodes of the index.
-    Here(Vec<Peer>),
-    /// It is there.
-    There(Peer),
+/// How the nodes are reached.
+pub(crate) struct Peers {
+    /// Those of tier 1, this one among them, in the order of the file.
+    pub(crate) tier1: Vec<Peer>,
+    /// Those of tier 2.
+    pub(crate) tier2: Vec<Peer>,
 }
 
 impl RecordNode {
@@ -49,35 +55,45 @@ impl RecordNode {
     /// When the directory cannot be used as asked, or a tier does not open.
     pub(crate) fn open(
         dir: &Path,
-        wanted: Wanted,
+        (cluster, name): (&Cluster, &NodeName),
         args: &TuningArgs,
-        others: OtherRanges,
-        router: Router,
+        peers: Peers,
     ) -> anyhow::Result<Self> {
         let purpose = Purpose { durable: true, answers: true, rules: Rules::EXACT };
-        let manifest = Manifest::open_or_create(dir, wanted, DEFAULTS)?;
+        let manifest = Manifest::open_or_create(dir, cluster.wanted(), DEFAULTS)?;
+        let mut others = OtherRanges::new();
+        let nodes = cluster.tier1_nodes().iter().zip(&peers.tier1);
+        for (other, peer) in nodes.clone().filter(|(other, _)| other.name != *name) {
+            let owner: Arc<dyn RangeOwner> = Arc::new(RemoteRanges::new(peer.clone()));
+            others.extend(other.ranges.iter().map(|range| (*range, Arc::clone(&owner))));
+        }
         let tier1 = open_tier1(dir, &manifest, args, purpose, others)?;
-        let index = match router {
-            Router::Here(nodes) => {
-                ensure_not_lost(dir, &tier1)?;
-                let nodes =
-                    nodes.into_iter().map(|peer| Arc::new(RemoteNode::new(peer)) as Arc<dyn IndexNode>);
-                let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
-                let tier2 = Tier2::open_over(index(dir, &manifest, args), source, nodes.collect());
-                Index::Here(tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?)
-            }
-            Router::There(peer) => {
-                Index::There(RemoteOrders::start(peer).context("cannot start the thread of orders")?)
-            }
+        let seat = Arc::new(RouterSeat::new());
+        let router = cluster.router();
+        let index = if router.name == *name {
+            ensure_not_lost(dir, &tier1)?;
+            let nodes =
+                peers.tier2.into_iter().map(|peer| Arc::new(RemoteNode::new(peer)) as Arc<dyn IndexNode>);
+            let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
+            let tier2 = Tier2::open_over(index(dir, &manifest, args), source, nodes.collect());
+            let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
+            seat.sit(Arc::clone(&tier2) as _, tier2.session());
+            Index::Here(tier2)
+        } else {
+            let peer =
+                nodes.filter(|(node, _)| node.name == router.name).map(|(_, peer)| peer.clone()).next();
+            let peer = peer.context("the node with the router is not in the file of the cluster")?;
+            Index::There(RemoteOrders::start(peer).context("cannot start the thread of orders")?)
         };
         tier1.start(index.orders()).context("cannot start tier 1")?;
         let policy = Policy { tau: manifest.policy.tau };
         let collection = Collection { policy, winners: manifest.winners, shards: manifest.shards };
-        Ok(Self { tier1, index, collection })
+        Ok(Self { tier1, seat, collection, index })
     }
 
     /// Ends it; what is pending is decided after the next start.
     pub(crate) fn stop(self) {
+        self.seat.leave();
         self.tier1.stop();
         match self.index {
             Index::Here(tier2) => tier2.stop(),

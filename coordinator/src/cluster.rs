@@ -1,10 +1,16 @@
-//! `GET /v1/cluster`: the nodes of the cluster, and what is not as it should be.
+//! `/v1/cluster`: the nodes of the cluster, what is not as it should be, and who is to own a range.
 
 use axum::Json;
 use axum::extract::State;
-use doppel_protocol::answer::ClusterStatus;
+use axum::http::StatusCode;
+use doppel_model::RangeId;
+use doppel_protocol::answer::{self, ClusterStatus};
+use doppel_protocol::{TakeOverError, Tier1Error};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::extract::JsonBody;
 use crate::problem::Problem;
 
 /// Which nodes are there, what do they have, and what needs attention?
@@ -24,4 +30,44 @@ pub(crate) async fn cluster(State(app): State<App>) -> Result<Json<ClusterStatus
         }))
     })
     .await
+}
+
+/// Who is to own a range.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TakeOverBody {
+    /// The range.
+    #[schema(value_type = u16)]
+    range: RangeId,
+    /// The node of tier 1, which must have a replica of it.
+    to: String,
+}
+
+/// Have a node own a range. It begins to take the range over; `GET /v1/cluster` shows when it has.
+#[utoipa::path(post, path = "/v1/cluster/takeover", tag = "operations", request_body = TakeOverBody,
+    responses((status = 202, description = "the node takes the range over"),
+        (status = 400, description = "No such range, or no replica of it there", body = answer::Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The node does not answer", body = answer::Problem, content_type = "application/problem+json")))]
+pub(crate) async fn take_over(
+    State(app): State<App>,
+    JsonBody(body, share): JsonBody<TakeOverBody>,
+) -> Result<StatusCode, Problem> {
+    app.blocking(move |app| {
+        let _share = share;
+        let cluster = app.cluster().ok_or(TakeOverError::NotReplicated);
+        cluster.and_then(|cluster| cluster.take_over(body.range, &body.to))?;
+        Ok(StatusCode::ACCEPTED)
+    })
+    .await
+}
+
+impl From<TakeOverError> for Problem {
+    fn from(error: TakeOverError) -> Self {
+        match &error {
+            TakeOverError::NotReplicated => Self::bad_request(error.to_string()),
+            TakeOverError::NoRange(_) => Self::field("range", error.to_string()),
+            TakeOverError::NoReplica { .. } => Self::field("to", error.to_string()),
+            TakeOverError::Unavailable(why) => Tier1Error::Unavailable(why.clone()).into(),
+        }
+    }
 }

@@ -55,6 +55,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(repairs::get))
         .routes(routes!(load::load_balance))
         .routes(routes!(cluster::cluster))
+        .routes(routes!(cluster::take_over))
         .routes(routes!(mapping::what_if))
         .routes(routes!(sample::sample))
         .routes(routes!(reports::quality))

@@ -11,6 +11,7 @@ pub mod cluster;
 mod crawls;
 mod kills;
 pub mod pages;
+pub mod trial;
 pub mod warc;
 
 pub use crawls::{crawl, crawls};
@@ -213,9 +214,35 @@ impl Server {
         }
     }
 
+    /// The same where the server may take nothing at all for a while.
+    pub fn push_patiently(&self, pages: &[Value]) {
+        let mut left = pages.to_vec();
+        while !left.is_empty() {
+            let body: String = left.iter().map(|page| format!("{page}\n")).collect();
+            let response = self.post("/v1/pages", "application/x-ndjson", body);
+            if response.status() == 503 {
+                thread::sleep(Duration::from_millis(200));
+                continue;
+            }
+            assert_eq!(response.status(), 200, "{}", response.text().unwrap());
+            let answers = lines_of(&response.text().unwrap());
+            let refused = |answer: &Value| answer["error"]["code"] == "retry";
+            left = left.into_iter().zip(answers).filter(|(_, a)| refused(a)).map(|(page, _)| page).collect();
+        }
+    }
+
     /// Waits until everything accepted is decided.
     pub fn flush(&self) {
         self.flush_within(PATIENCE);
+    }
+
+    /// The same where a part of the pages may have no owner for a while.
+    pub fn flush_patiently(&self) {
+        wait_until("everything to be decided", PATIENCE * 2, || {
+            let response = self.post("/v1/flush?wait=true", "application/json", "");
+            let is_away = response.status() == 503;
+            (!is_away && json_of(response)["done"] == true).then_some(())
+        });
     }
 
     /// The same with another limit.

@@ -39,5 +39,6 @@ mod txn;
 pub use database::Database;
 pub use machine::{Retention, Rules};
 pub use range_map::{RangeMap, RangeMapError};
-pub use service::{Config, Error, OtherRanges, Tier1};
+pub use replica::ReplicaError;
+pub use service::{Config, Error, Keeper, OtherRanges, ReplicatedRange, Replication, Tier1};
 pub use store::{Joined, Memory, Store, StoreError, Write};

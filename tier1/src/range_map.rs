@@ -99,7 +99,12 @@ impl RangeMap {
 
 /// Where the databases of a collection are.
 pub(crate) fn directories(dir: &Path, map: RangeMap) -> Vec<(RangeId, PathBuf)> {
-    map.ranges().map(|range| (range, dir.join(format!("range-{}", range.0)))).collect()
+    map.ranges().map(|range| (range, directory(dir, range))).collect()
+}
+
+/// The directory of one of them.
+pub(crate) fn directory(dir: &Path, range: RangeId) -> PathBuf {
+    dir.join(format!("range-{}", range.0))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ mod winner_order;
 pub mod words;
 
 pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
-pub use cluster::ClusterApi;
+pub use cluster::{ClusterApi, TakeOverError};
 pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
     SignatureSource, SourceError,

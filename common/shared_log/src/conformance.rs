@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
 /// How long a log that answers again and again that it is away is asked.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the whole suite; each part has a log of its own, which is empty.
-#[expect(clippy::missing_panics_doc, reason = "the suite is a test")]
 pub fn run<L: SharedLog + 'static>(new: &mut dyn FnMut() -> L) {
     an_append_names_the_last_entry(&new());
     entries_are_read_in_pieces(&new());

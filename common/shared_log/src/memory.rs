@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::{AppendError, Entry, LogError, Sequence, SharedLog};
+use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog};
 
 /// What becomes of the next calls, one after another. A call without one succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,8 @@ impl SharedLog for MemoryLog {
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
         let mut state = self.state();
         state.check()?;
-        if state.faults.pop_front_if(|fault| *fault == Fault::Away).is_some() {
+        if state.faults.front() == Some(&Fault::Away) {
+            state.faults.pop_front();
             return Err(unavailable("it is away"));
         }
         if after.0 < state.trimmed {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use doppel_shared_log::{
-    AppendError, Engine, EngineError, JetStreamLog, LogError, Sequence, SharedLog as _, StreamSettings,
-    append_surely, conformance,
+    AppendError, Engine, EngineError, Entry, JetStreamLog, LogError, Sequence, SharedLog as _,
+    StreamSettings, append_surely, conformance,
 };
 use servers::{Servers, patiently, programs};
 
@@ -135,10 +135,34 @@ fn what_was_acknowledged_survives_the_servers() {
         (0..3).for_each(|at| servers.kill(at));
         (0..3).for_each(|at| servers.start_one(at));
         let (log, last) = writer.join().unwrap();
-        let entries = patiently(|| log.read(Sequence(0), usize::MAX).map_err(|error| error.to_string()));
+        let mut entries: Vec<Entry> = Vec::new();
+        while (entries.len() as u64) < last.0 {
+            let after = Sequence(entries.len() as u64);
+            let more = patiently(|| log.read(after, usize::MAX).map_err(|error| error.to_string()));
+            assert!(!more.is_empty(), "{} of {} entries", entries.len(), last.0);
+            entries.extend(more);
+        }
         assert_eq!(entries.len() as u64, last.0);
         for (place, entry) in entries.iter().enumerate() {
             assert_eq!(entry.bytes, format!("entry {place}"));
         }
+    });
+}
+
+#[test]
+fn news_are_heard_by_all_that_listen() {
+    with_each(|program| {
+        let servers = Servers::start(program, 1);
+        let (teller, listener) = (servers.connect().bulletin("news"), servers.connect().bulletin("news"));
+        let (sender, heard) = std::sync::mpsc::channel();
+        let listening = listener.listen(move |news| drop(sender.send(news.to_vec())));
+        let first = patiently(|| {
+            teller.tell(Bytes::from_static(b"here"));
+            heard.recv_timeout(Duration::from_millis(200)).map_err(|error| error.to_string())
+        });
+        assert_eq!(first, b"here");
+        drop(listening);
+        drop(heard);
+        teller.tell(Bytes::from_static(b"nobody listens"));
     });
 }

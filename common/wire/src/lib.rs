@@ -39,6 +39,7 @@ pub mod seat;
 mod secret;
 pub mod signatures;
 pub mod spread;
+pub mod take_over;
 #[cfg(test)]
 mod tests;
 pub mod tier1;

@@ -30,6 +30,7 @@ const CONTRACT: &[&str] = &[
     "GET /v1/sample",
     "GET /v1/status",
     "GET /v1/winners",
+    "POST /v1/cluster/takeover",
     "POST /v1/flush",
     "POST /v1/groups/{id}/repair",
     "POST /v1/pages",

@@ -88,7 +88,7 @@ impl Chain {
         if !is_next || !is_of_epoch {
             return Folded::Void;
         }
-        if part.part == 0 { self.begin(part) } else { self.go_on(part) }
+        if part.part == 0 { self.begin(part) } else { self.go_on(&part) }
     }
 
     fn begin(&mut self, part: Part) -> Folded {
@@ -108,7 +108,7 @@ impl Chain {
         Folded::Part
     }
 
-    fn go_on(&mut self, part: Part) -> Folded {
+    fn go_on(&mut self, part: &Part) -> Folded {
         let Some(unfinished) = &mut self.unfinished else { return Folded::Void };
         let continues = part.epoch == self.whole.epoch
             && part.previous == unfinished.hash
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn take_over(owner: &str) -> Said {
-        Said::TakeOver { owner: owner.to_owned() }
+        Said::TakeOver { owner: owner.to_owned(), incarnation: 7 }
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! | 57 + n | 8 | XXH3-64 of all bytes before |
 //!
 //! Integers are little-endian. The payload of a commit has its [rows], those of signatures with the bytes of these; that of a
-//! take-over the name of the owner.
+//! take-over a number of the process in 8 bytes and the name of the owner.
 
 use bytes::Bytes;
 use doppel_model::{stable_hash64, stable_hash128};
@@ -47,6 +47,8 @@ pub(crate) enum Said {
     TakeOver {
         /// Its name.
         owner: String,
+        /// A number that no other life of a process has: two that have one name are not taken for each other.
+        incarnation: u64,
     },
 }
 
@@ -87,7 +89,8 @@ pub(crate) fn encode(
             rows::encode(&mut payload, writes)?;
             ROWS
         }
-        Said::TakeOver { owner } => {
+        Said::TakeOver { owner, incarnation } => {
+            payload.extend(incarnation.to_le_bytes());
             payload.extend(owner.as_bytes().iter().take(NAME_BYTES_MAX));
             TAKE_OVER
         }
@@ -144,7 +147,11 @@ pub(super) fn decode(log: LogId, bytes: &Bytes) -> Option<Part> {
 pub(super) fn said(kind: u8, payload: &[u8]) -> Option<Said> {
     match kind {
         ROWS => rows::decode(payload).map(Said::Rows),
-        TAKE_OVER => String::from_utf8(payload.to_vec()).ok().map(|owner| Said::TakeOver { owner }),
+        TAKE_OVER => {
+            let (incarnation, owner) = payload.split_first_chunk()?;
+            let owner = String::from_utf8(owner.to_vec()).ok()?;
+            Some(Said::TakeOver { owner, incarnation: u64::from_le_bytes(*incarnation) })
+        }
         _ => None,
     }
 }

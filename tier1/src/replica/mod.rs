@@ -9,6 +9,7 @@
 //! | `entry` | a record of the shared log as bytes, in parts |
 //! | `chain` | which entries count |
 //! | `owned` | the rows of the owner |
+//! | `error` | why a replica cannot go on |
 //!
 //! Invariants:
 //! - the database never holds what does not count in the shared log, so a deposed owner has nothing to take back;
@@ -17,12 +18,13 @@
 
 mod chain;
 mod entry;
+mod error;
 mod owned;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -31,10 +33,11 @@ use doppel_model::{Epoch, RangeId, stable_hash64};
 use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
 
 use crate::database::Database;
-use crate::log::{Copied, LogId, Payload};
+use crate::log::{Copied, LogId, Payload, Position};
 use crate::store::{StoreError, Write};
 use chain::{Chain, Folded};
 use entry::{PART_BYTES, Said, encode};
+pub use error::ReplicaError;
 pub(crate) use owned::OwnedRows;
 
 /// Bytes of entries that are read at a time.
@@ -45,49 +48,6 @@ const APPEND: Duration = Duration::from_secs(2);
 
 /// The pause after a log has refused to take more, or is not there.
 const TROUBLE: Duration = Duration::from_millis(500);
-
-/// Why a replica cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplicaError {
-    /// The shared log. Where it does not answer, it may later.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// The database of the replica.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The log ends before what the replica has copied from it.
-    #[error(
-        "range {range} has copied its log up to entry {copied}, and the log ends with entry {end}: its servers have lost \
-         what they had acknowledged"
-    )]
-    LostTail {
-        /// The range.
-        range: RangeId,
-        /// Where the last record is that was copied.
-        copied: u64,
-        /// Where the log ends.
-        end: u64,
-    },
-    /// The log has another record where the replica has copied one.
-    #[error(
-        "what range {range} has copied contradicts its log at entry {at}: the log was made anew, or the directory is of \
-         another one. Remove the directory of the range, and it is copied anew"
-    )]
-    Contradicts {
-        /// The range.
-        range: RangeId,
-        /// The entry.
-        at: u64,
-    },
-    /// Another node was first.
-    #[error("{owner} has taken range {range} over")]
-    Outrun {
-        /// The range.
-        range: RangeId,
-        /// The node.
-        owner: String,
-    },
-}
 
 /// The number of a range's shared log in a cluster, which its replicas' logs have, too.
 pub(crate) fn log_id(cluster: &str, range: RangeId) -> LogId {
@@ -103,17 +63,33 @@ pub(crate) struct Replica {
     log: Arc<dyn SharedLog>,
     database: Arc<Database>,
     state: Mutex<State>,
+    /// Drawn for each life of a replica.
+    incarnation: u64,
+    /// The last ownership. Known also while an append is under way.
+    owner: Mutex<Ownership>,
+    /// Index of the last record that was copied.
+    index: AtomicU64,
+    /// Why a commit waits.
+    trouble: Mutex<Option<LogError>>,
     /// When the last request was sent that the log has answered.
     contact: Mutex<Option<Instant>>,
     /// Calls that wait for the log are given up.
     stopping: AtomicBool,
 }
 
+/// The last ownership that a replica has read of.
+#[derive(Debug, Clone)]
+struct Ownership {
+    epoch: Epoch,
+    /// The node, and when its take-over was read; none before this process has read one.
+    taken: Option<(String, Instant)>,
+}
+
 /// How far the log is copied.
 struct State {
     chain: Chain,
-    /// The node that has taken over last; none before this process has seen it.
-    owner: Option<String>,
+    /// The last record of this process, as long as it owns the range: nobody else may have written since.
+    own: Option<Position>,
     /// The database has failed: what it has is not known any more.
     failed: bool,
 }
@@ -135,22 +111,41 @@ impl Replica {
     ) -> Result<Self, ReplicaError> {
         let (position, at) = database.copied();
         let chain = Chain::behind(id, position, Sequence(at));
-        if at > 0 {
-            let end = log.end()?;
-            if end.0 < at {
-                return Err(ReplicaError::LostTail { range, copied: at, end: end.0 });
-            }
-            match log.read(Sequence(at - 1), 1) {
-                Ok(entries) if entries.first().is_some_and(|entry| chain.is_last(&entry.bytes)) => {}
-                // It was trimmed: what comes behind it is checked all the same, by its hash of this one.
-                Err(LogError::Trimmed { .. }) => {}
-                Ok(_) => return Err(ReplicaError::Contradicts { range, at }),
-                Err(error) => return Err(error.into()),
-            }
+        let this = Self {
+            range,
+            node,
+            id,
+            log,
+            database,
+            state: Mutex::new(State { chain, own: None, failed: false }),
+            incarnation: doppel_model::random_number(),
+            owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
+            index: AtomicU64::new(position.index),
+            trouble: Mutex::default(),
+            contact: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        };
+        this.verify(&lock(&this.state))?;
+        Ok(this)
+    }
+
+    /// Ensures that the log has what was copied from it: it may have lost its tail since, or have been made anew.
+    fn verify(&self, state: &State) -> Result<(), ReplicaError> {
+        let (range, at) = (self.range, state.chain.last_at());
+        if at == Sequence(0) {
+            return Ok(());
         }
-        let state = Mutex::new(State { chain, owner: None, failed: false });
-        let (contact, stopping) = (Mutex::default(), AtomicBool::new(false));
-        Ok(Self { range, node, id, log, database, state, contact, stopping })
+        let (copied, end) = (state.chain.seen().0, self.log.end()?.0);
+        if end < copied {
+            return Err(ReplicaError::LostTail { range, copied, end });
+        }
+        match self.log.read(Sequence(at.0 - 1), 1) {
+            Ok(entries) if entries.first().is_some_and(|entry| state.chain.is_last(&entry.bytes)) => Ok(()),
+            // It was trimmed: what comes behind it is checked all the same, by its hash of this one.
+            Err(LogError::Trimmed { .. }) => Ok(()),
+            Ok(_) => Err(ReplicaError::Contradicts { range, at: at.0 }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The range.
@@ -165,13 +160,32 @@ impl Replica {
 
     /// Number of the ownership as of the last record that was read, and the owner where this process has seen it take over.
     pub(crate) fn owner(&self) -> (Epoch, Option<String>) {
-        let state = lock(&self.state);
-        (Epoch(state.chain.last().epoch), state.owner.clone())
+        let Ownership { epoch, taken } = lock(&self.owner).clone();
+        (epoch, taken.map(|(owner, _)| owner))
+    }
+
+    /// The time since this process read of a take-over; none when it has not.
+    pub(crate) fn owned_for(&self) -> Option<Duration> {
+        lock(&self.owner).taken.as_ref().map(|(_, since)| since.elapsed())
     }
 
     /// The index of the last record that was copied.
     pub(crate) fn index(&self) -> u64 {
-        self.database.copied().0.index
+        self.index.load(Ordering::Relaxed)
+    }
+
+    /// Why a commit waits for the log; none when none does.
+    pub(crate) fn trouble(&self) -> Option<LogError> {
+        lock(&self.trouble).clone()
+    }
+
+    /// Whether the database has failed, so that nothing more is copied: it has to be opened anew.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self.state.try_lock() {
+            Ok(state) => state.failed,
+            Err(TryLockError::Poisoned(_)) => true,
+            Err(TryLockError::WouldBlock) => false,
+        }
     }
 
     /// Whether the log has answered a request that was sent no longer ago than this.
@@ -190,15 +204,12 @@ impl Replica {
         self.log.wait(seen, limit);
     }
 
-    /// Copies what is new up to the end of the log. Whether there was anything.
+    /// Copies what is new, as much as is read at a time. Whether there was anything.
     ///
     /// # Errors
     /// When the log does not answer or was trimmed too far, or the database fails.
     pub(crate) fn follow(&self) -> Result<bool, ReplicaError> {
-        let mut state = lock(&self.state);
-        let before = state.chain.seen();
-        while self.read_more(&mut state)? {}
-        Ok(state.chain.seen() > before)
+        self.read_more(&mut lock(&self.state))
     }
 
     /// Looks whether the log has grown by others, unless an append is under way, which shows it, too.
@@ -221,9 +232,10 @@ impl Replica {
         let mut state = lock(&self.state);
         loop {
             while self.read_more(&mut state)? {}
+            self.verify(&state)?;
             let begun = state.chain.last();
             let epoch = begun.epoch + 1;
-            let said = Said::TakeOver { owner: self.node.clone() };
+            let said = Said::TakeOver { owner: self.node.clone(), incarnation: self.incarnation };
             let encoded = encode(self.id, (begun, epoch), &said, PART_BYTES);
             let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
             for entry in &encoded.parts {
@@ -231,10 +243,11 @@ impl Replica {
             }
             let last = state.chain.last();
             if last == encoded.position {
+                state.own = Some(last);
                 return Ok(Epoch(epoch));
             }
             if last.epoch > begun.epoch {
-                let owner = state.owner.clone().unwrap_or_default();
+                let owner = self.owner().1.unwrap_or_default();
                 return Err(ReplicaError::Outrun { range: self.range, owner });
             }
         }
@@ -247,7 +260,7 @@ impl Replica {
     fn commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
         let begun = state.chain.last();
-        if begun.epoch != epoch.0 {
+        if begun.epoch != epoch.0 || state.own != Some(begun) {
             return Err(StoreError::Deposed(self.range));
         }
         let encoded = encode(self.id, (begun, epoch.0), &Said::Rows(writes), PART_BYTES);
@@ -266,11 +279,16 @@ impl Replica {
                 if !std::mem::replace(&mut is_said, true) {
                     tracing::warn!(%error, range = %self.range, "a commit waits for the log");
                 }
+                *lock(&self.trouble) = Some(error);
                 self.go_on()?;
                 std::thread::sleep(TROUBLE);
             }
         }
+        if is_said {
+            *lock(&self.trouble) = None;
+        }
         if state.chain.last() == encoded.position {
+            state.own = Some(encoded.position);
             return Ok(());
         }
         state.failed = true;
@@ -294,13 +312,29 @@ impl Replica {
                     return Ok(Ok(()));
                 }
                 Err(AppendError::Refused) => {
-                    while self.read_more(state)? {}
+                    let read = loop {
+                        match self.read_more(state) {
+                            Ok(true) => {}
+                            Ok(false) => break self.verify(state),
+                            Err(error) => break Err(error),
+                        }
+                    };
+                    match read {
+                        Err(ReplicaError::Log(error)) => return Ok(Err(error)),
+                        other => other?,
+                    }
                     // Behind another record it would be void.
                     if state.chain.last() != begun {
                         return Ok(Ok(()));
                     }
                 }
-                Err(AppendError::Unknown(error) | AppendError::Failed(error)) => return Ok(Err(error)),
+                Err(AppendError::Unknown(error) | AppendError::Failed(error)) => {
+                    // The leader has said so.
+                    if let LogError::Full { .. } = error {
+                        self.note_contact(sent);
+                    }
+                    return Ok(Err(error));
+                }
             }
         }
     }
@@ -325,14 +359,16 @@ impl Replica {
         let Folded::Record(record) = state.chain.take(entry) else { return Ok(()) };
         let (payload, owner) = match record.said {
             Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
-            Said::TakeOver { owner } => (Payload::TakeOver, Some(owner)),
+            Said::TakeOver { owner, .. } => (Payload::TakeOver, Some(owner)),
         };
         let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
         state.failed = true;
         self.database.copy(Copied { position, previous, sequence, payload })?;
         state.failed = false;
-        if owner.is_some() {
-            state.owner = owner;
+        self.index.store(position.index, Ordering::Relaxed);
+        if let Some(owner) = owner {
+            let taken = Some((owner, Instant::now()));
+            *lock(&self.owner) = Ownership { epoch: Epoch(position.epoch), taken };
         }
         Ok(())
     }
@@ -347,14 +383,5 @@ impl Replica {
             return Err(StoreError::Engine("the process stops".to_owned()));
         }
         Ok(())
-    }
-}
-
-impl ReplicaError {
-    fn into_store(self) -> StoreError {
-        match self {
-            Self::Store(error) => error,
-            other => StoreError::Engine(other.to_string()),
-        }
     }
 }

@@ -220,3 +220,55 @@ fn whoever_is_late_learns_who_was_first() {
     assert!(a.replica.follow().is_err() && a.replica.take_over().is_err());
     assert!(b.owned.unwrap().commit(vec![(vec![0, 0, 1], None)]).is_ok());
 }
+
+#[test]
+fn a_log_that_loses_its_tail_under_living_replicas_is_not_gone_on_with() {
+    let log = MemoryLog::default();
+    let (mut owner, mut standby, mut behind) = (Node::new(0, &log), Node::new(1, &log), Node::new(2, &log));
+    owner.take_over().unwrap();
+    let owned = owner.owned.take().unwrap();
+    for number in 0..3 {
+        owned.commit(vec![(vec![0, 0, number], Some(vec![number]))]).unwrap();
+    }
+    standby.replica.follow().unwrap();
+    let lost = |found: Result<(), ReplicaError>| {
+        matches!(found, Err(ReplicaError::LostTail { copied: 4, end: 2, .. }))
+    };
+    log.lose_tail(Sequence(2));
+    assert!(lost(standby.take_over()) && lost(owner.take_over()));
+    assert!(owned.commit(vec![(vec![0, 0, 9], None)]).is_err());
+    // One that has not copied so much does not know. Whoever has, sees that the log goes on without it.
+    behind.take_over().unwrap();
+    behind.owned.as_ref().unwrap().commit(vec![(vec![0, 0, 7], Some(vec![7]))]).unwrap();
+    behind.owned.as_ref().unwrap().commit(vec![(vec![0, 0, 8], Some(vec![8]))]).unwrap();
+    assert!(matches!(standby.take_over(), Err(ReplicaError::Contradicts { at: 4, .. })));
+}
+
+#[test]
+fn a_commit_waits_while_the_log_is_away_and_says_why() {
+    let log = MemoryLog::default();
+    let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
+    old.take_over().unwrap();
+    let owned = old.owned.take().unwrap();
+    log.plan([Fault::Away; 5]);
+    owned.commit(vec![(vec![0, 0, 1], Some(vec![1]))]).unwrap();
+    assert!(old.replica.trouble().is_none());
+    // It is deposed, and cannot read that at once.
+    new.take_over().unwrap();
+    log.plan([Fault::CallLost, Fault::Away, Fault::CallLost, Fault::Away]);
+    assert!(matches!(owned.commit(vec![(vec![0, 0, 2], None)]), Err(StoreError::Deposed(_))));
+    assert!(!old.replica.has_failed());
+}
+
+#[test]
+fn two_processes_of_one_name_are_not_taken_for_each_other() {
+    let log = MemoryLog::default();
+    let (mut first, mut second) = (Node::new(0, &log), Node::new(0, &log));
+    first.take_over().unwrap();
+    second.take_over().unwrap();
+    let row = |number: u8| vec![(vec![0, 0, number], Some(vec![number]))];
+    assert!(matches!(first.owned.as_ref().unwrap().commit(row(1)), Err(StoreError::Deposed(_))));
+    second.owned.as_ref().unwrap().commit(row(2)).unwrap();
+    first.replica.follow().unwrap();
+    assert_eq!((first.rows(), second.rows()), (second.rows(), Model::from([(vec![0, 0, 2], vec![2])])));
+}

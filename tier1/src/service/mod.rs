@@ -17,6 +17,7 @@ mod group_work;
 mod groups;
 mod hint;
 pub(crate) mod job;
+mod keeper;
 mod members;
 mod open;
 pub(crate) mod owner;
@@ -43,6 +44,7 @@ mod writer;
 
 #[cfg(feature = "simulation")]
 pub(crate) use feed::extent;
+pub use keeper::{Keeper, ReplicatedRange, Replication};
 pub use open::{Config, Error};
 pub use ranges::OtherRanges;
 

@@ -13,6 +13,7 @@ use doppel_model::pairwise::Policy;
 use doppel_model::{RangeId, ShardId};
 use doppel_protocol::WinnerOrder;
 use doppel_protocol::range_owner::{FeedExtent, RangeDirectory};
+use doppel_shared_log::EngineError;
 
 use super::Tier1;
 use super::deliveries::Deliveries;
@@ -27,6 +28,7 @@ use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
 use crate::range_map::{RangeMap, RangeMapError, directories};
+use crate::replica::ReplicaError;
 use crate::statuses::{SecretKey, Snapshot, Statuses};
 use crate::store::{Store, StoreError};
 
@@ -85,6 +87,12 @@ pub enum Error {
     /// The service was stopped.
     #[error("the service has stopped")]
     Stopped,
+    /// A replica of a range.
+    #[error(transparent)]
+    Replica(#[from] ReplicaError),
+    /// The log of a range.
+    #[error(transparent)]
+    Log(#[from] EngineError),
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),

@@ -129,6 +129,7 @@ mod audit;
 mod backup;
 mod bounds;
 mod held_back;
+mod keeper;
 mod ownership;
 mod peers;
 mod progress;

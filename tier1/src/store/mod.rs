@@ -74,9 +74,6 @@ pub enum StoreError {
         /// One that is not.
         ahead: RangeId,
     },
-    /// Another node owns the range.
-    #[error("another node owns range {0} now")]
-    Deposed(RangeId),
     /// Anything else the engine reports.
     #[error("the storage engine failed: {0}")]
     Engine(String),

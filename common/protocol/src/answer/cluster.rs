@@ -66,16 +66,31 @@ pub struct ClusterRange {
     pub first_shard: u16,
     /// Its last shard.
     pub last_shard: u16,
-    /// The node of tier 1 that owns it.
-    pub owner: String,
+    /// The node of tier 1 that owns it; null where none is known to.
+    pub owner: Option<String>,
     /// Whether the owner answers for it and takes writes.
     pub served: bool,
-    /// Number of this ownership: it grows with every start of the owner.
+    /// Number of this ownership: it grows with every start of the owner, and with every other owner.
     pub epoch: Option<u64>,
+    /// The other nodes that have a replica; empty where ranges are not replicated.
+    pub standbys: Vec<Standby>,
     /// Live pages.
     pub live: Option<u64>,
     /// Pages that are not decided yet.
     pub pending: Option<u64>,
+}
+
+/// A node that has a replica of a range that it does not own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Standby {
+    /// The node of tier 1.
+    pub node: String,
+    /// Whether it was heard of in the last seconds, and follows.
+    pub follows: bool,
+    /// Records of the range's log that the owner has and it has not; null when one of the two was not heard of.
+    pub lag: Option<u64>,
+    /// Why it does not follow.
+    pub reason: Option<String>,
 }
 
 /// Something that is not as it should be.

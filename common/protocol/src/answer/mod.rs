@@ -21,7 +21,7 @@ mod tests;
 mod winners;
 
 pub use advice::{Advice, StatusAnswer, StatusAnswers};
-pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole};
+pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
 pub use explanation::{Content, Examples, Explanation, KeptBefore, Measures, Side};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;

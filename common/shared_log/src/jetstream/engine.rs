@@ -8,8 +8,8 @@ use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
 use async_nats::{Client, ConnectOptions, ServerInfo};
 use tokio::runtime::Handle;
 
-use super::{ANSWER, JetStreamLog};
-use crate::LogError;
+use super::{ANSWER, Bulletin, JetStreamLog};
+use crate::log::LogError;
 
 /// The time in which a connection has to stand.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -178,6 +178,12 @@ impl Engine {
         let info = self.stream(name)?.ok_or_else(|| LogError::Missing { log: name.to_owned() })?;
         check(&info, replicas)?;
         Ok(self.log(name))
+    }
+
+    /// A subject for news between processes.
+    #[must_use]
+    pub fn bulletin(&self, subject: &str) -> Bulletin {
+        Bulletin::new(self.context.client(), self.handle.clone(), subject.to_owned())
     }
 
     fn log(&self, name: &str) -> JetStreamLog {

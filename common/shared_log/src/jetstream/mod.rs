@@ -7,6 +7,7 @@
 //! - for some seconds without a leader nobody takes publications, which looks as if there were no stream; only the answer to
 //!   `STREAM.INFO` tells.
 
+mod bulletin;
 mod engine;
 mod hints;
 
@@ -19,7 +20,8 @@ use async_nats::jetstream::{Context, Error, ErrorCode};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use crate::{AppendError, Entry, LogError, Sequence, SharedLog};
+use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog};
+pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use hints::Hints;
 
@@ -49,7 +51,7 @@ impl JetStreamLog {
         &self.name
     }
 
-    fn unavailable(&self, why: impl ToString) -> LogError {
+    fn unavailable(&self, why: &dyn ToString) -> LogError {
         LogError::Unavailable { log: self.name.clone(), why: why.to_string() }
     }
 
@@ -76,7 +78,7 @@ impl JetStreamLog {
             }),
             // Without a leader nobody takes it.
             PublishErrorKind::StreamNotFound => {
-                AppendError::Failed(self.unavailable("the stream has no leader, or is not there"))
+                AppendError::Failed(self.unavailable(&"the stream has no leader, or is not there"))
             }
             _ => {
                 let source = std::error::Error::source(error);
@@ -94,14 +96,14 @@ impl JetStreamLog {
     /// The first entry from a place on.
     async fn from(&self, first: Sequence) -> Result<Option<StreamMessage>, LogError> {
         let stream = self.context.get_stream_no_info(&self.name).await;
-        let stream = stream.map_err(|error| self.unavailable(error))?;
+        let stream = stream.map_err(|error| self.unavailable(&error))?;
         let request = stream.raw_message_builder().sequence(first.0).next_by_subject(&self.name);
         match request.send().await {
             Ok(message) => Ok(Some(message)),
             Err(error) => match error.kind() {
                 RawMessageErrorKind::NoMessageFound => Ok(None),
                 RawMessageErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
-                _ => Err(self.unavailable(error)),
+                _ => Err(self.unavailable(&error)),
             },
         }
     }
@@ -111,7 +113,7 @@ impl JetStreamLog {
             Ok(stream) => Ok(stream.cached_info().state.clone()),
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
-                _ => Err(self.unavailable(error)),
+                _ => Err(self.unavailable(&error)),
             },
         }
     }
@@ -141,6 +143,10 @@ impl SharedLog for JetStreamLog {
                 }
                 read += payload.len();
                 entries.push(Entry { sequence: wanted, bytes: payload });
+                // Whoever reads on finds out whether there is more.
+                if self.hints.last() == Some(sequence) {
+                    break;
+                }
             }
             Ok(entries)
         })
@@ -162,8 +168,8 @@ impl SharedLog for JetStreamLog {
                 return Ok(());
             }
             let stream = self.context.get_stream_no_info(&self.name).await;
-            let stream = stream.map_err(|error| self.unavailable(error))?;
-            stream.purge().sequence(first).await.map(drop).map_err(|error| self.unavailable(error))
+            let stream = stream.map_err(|error| self.unavailable(&error))?;
+            stream.purge().sequence(first).await.map(drop).map_err(|error| self.unavailable(&error))
         })
     }
 }

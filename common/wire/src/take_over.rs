@@ -1,0 +1,33 @@
+//! Has a node of tier 1 take a range over, as an operator wants it.
+
+use doppel_model::RangeId;
+use doppel_protocol::range_owner::PeerError;
+
+use crate::call::calls;
+use crate::listener::Listener;
+use crate::peer::Peer;
+
+/// Calls at once.
+const CALLS: usize = 4;
+
+calls! {
+    TakeOver = "tier1/take-over": RangeId => Result<(), PeerError>;
+}
+
+/// Has the node that answers there begin to take a range over.
+///
+/// # Errors
+/// When it has no replica of the range, or does not answer.
+pub fn take_over(peer: &Peer, range: RangeId) -> Result<(), PeerError> {
+    peer.call::<TakeOver>(&range)
+        .unwrap_or_else(|error| Err(PeerError::unreachable(range, error.to_string())))
+}
+
+/// Adds the call to the listener of a node.
+#[must_use]
+pub fn serve(
+    listener: Listener,
+    take_over: impl Fn(RangeId) -> Result<(), PeerError> + Send + Sync + 'static,
+) -> Listener {
+    listener.at_once(CALLS).answer::<TakeOver>(take_over)
+}

@@ -1,0 +1,241 @@
+//! A cluster whose ranges are replicated through real servers of the log: whatever dies, another node takes over.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::pages::rounds;
+use harness::trial::Trial;
+use harness::{Meaning, PATIENCE, Server, meaning, run, run_ok, wait_until};
+use serde_json::{Value, json};
+
+/// The export of one process that has taken the same pages.
+fn of_one_process(rounds: &[Vec<Value>]) -> Meaning {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &[]);
+    for round in rounds {
+        server.push_all(round);
+    }
+    server.flush();
+    meaning(&server.export())
+}
+
+/// Pushes batches by two coordinators in turn, and breaks something in the middle. Everything is accepted in the end.
+fn push_while(fronts: &[Server], pages: &[Value], fault: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for (turn, batch) in pages.chunks(30).enumerate() {
+                fronts[turn % fronts.len()].push_patiently(batch);
+            }
+        });
+        thread::sleep(Duration::from_millis(100));
+        fault();
+    });
+}
+
+/// What is not as it should be.
+fn attention(front: &Server) -> Value {
+    front.ask("/v1/cluster", &[])["attention"].clone()
+}
+
+fn all_is_well(front: &Server) {
+    let began = Instant::now();
+    let mut said = Value::Null;
+    while began.elapsed() < PATIENCE {
+        said = attention(front);
+        if said == json!([]) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    panic!("all is not well: {said:#}");
+}
+
+#[test]
+fn whatever_dies_another_node_takes_over_and_nothing_is_lost() {
+    let rounds = rounds(9, 60, 8);
+    let expected = of_one_process(&rounds);
+    let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "2", "--coordinators", "2"]) else {
+        return;
+    };
+    let fronts = trial.coordinators();
+    all_is_well(&fronts[0]);
+    for (round, pages) in rounds.iter().enumerate() {
+        let fault = || match round {
+            // The owner of ranges, and the one that has the router of the index.
+            1 => trial.kill("record-2"),
+            2 => {
+                trial.start("record-2");
+                trial.kill("record-1");
+            }
+            // One that is deposed in its sleep.
+            3 => {
+                trial.start("record-1");
+                thread::sleep(Duration::from_secs(3));
+                trial.signal("record-3", "STOP");
+                thread::sleep(Duration::from_secs(6));
+                trial.signal("record-3", "CONT");
+            }
+            // A server of the log, and then all of them.
+            4 => trial.kill("log-1"),
+            5 => {
+                trial.start("log-1");
+                thread::sleep(Duration::from_secs(2));
+                ["log-1", "log-2", "log-3"].iter().for_each(|name| trial.kill(name));
+                ["log-1", "log-2", "log-3"].iter().for_each(|name| trial.start(name));
+            }
+            // A disk, while all ranges have another replica.
+            6 => {
+                all_is_well(&fronts[1]);
+                trial.kill("record-2");
+                fs::remove_dir_all(trial.data("record-2")).unwrap();
+                trial.start("record-2");
+            }
+            7 => {
+                trial.kill("index-1");
+                fs::remove_dir_all(trial.data("index-1")).unwrap();
+                trial.start("index-1");
+            }
+            _ => {}
+        };
+        push_while(&fronts, pages, fault);
+        fronts[round % 2].flush_patiently();
+    }
+    assert_eq!(meaning(&fronts[0].export()), expected);
+    assert_eq!(meaning(&fronts[1].export()), expected);
+    for (url, status, _) in expected.0.iter().step_by(17) {
+        assert_eq!(fronts[1].status(url)["status"], **status, "{url}");
+    }
+    all_is_well(&fronts[0]);
+    let status = fronts[0].ask("/v1/cluster", &[]);
+    assert_eq!(status["replicated"], true);
+    for range in status["ranges"].as_array().unwrap() {
+        assert_eq!(
+            (&range["served"], range["standbys"].as_array().unwrap().len()),
+            (&json!(true), 1),
+            "{range}"
+        );
+        assert_eq!(range["standbys"][0]["lag"], 0, "{range}");
+    }
+    // What every node has is sound by itself, too.
+    let home = tempfile::tempdir().unwrap();
+    let (file, dir) = (home.path().join("backup"), home.path().join("restored"));
+    run_ok(["backup", "--server", &fronts[0].url, "--out", file.to_str().unwrap()]);
+    run_ok(["restore", "--data", dir.to_str().unwrap(), file.to_str().unwrap()]);
+    run_ok(["check", dir.to_str().unwrap()]);
+}
+
+#[test]
+fn a_feed_goes_on_when_a_range_has_another_owner() {
+    let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    let page =
+        |n: usize| json!({"url": format!("http://site.example/{n}"), "text": format!("page number {n}")});
+    let pages: Vec<Value> = (0..40).map(page).collect();
+    front.push_patiently(&pages[..20]);
+    front.flush_patiently();
+    let first = front.ask("/v1/changes", &[("limit", "1000")]);
+    let cursor = first["cursor"].as_str().unwrap();
+    trial.kill("record-1");
+    front.push_patiently(&pages[20..]);
+    front.flush_patiently();
+    let then = wait_until("the feed", PATIENCE, || {
+        let answer = front.query("/v1/changes", &[("limit", "1000"), ("cursor", cursor)]);
+        answer.status().is_success().then(|| answer.json::<Value>().unwrap())
+    });
+    let urls = |answer: &Value| {
+        let changes = answer["changes"].as_array().unwrap().iter();
+        changes
+            .map(|change| change["url"].as_str().unwrap().to_owned())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!((urls(&first).len(), urls(&then).len()), (20, 20));
+    // One node is left of the two, and says so.
+    let said = attention(front);
+    assert!(said.to_string().contains("record-1"), "{said}");
+}
+
+#[test]
+fn an_operator_has_a_node_own_a_range() {
+    let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    let pages: Vec<Value> = (0..20)
+        .map(|n| json!({"url": format!("http://site.example/{n}"), "text": format!("page number {n}")}))
+        .collect();
+    front.push_patiently(&pages);
+    let owner = || front.ask("/v1/cluster", &[])["ranges"][0]["owner"].as_str().unwrap().to_owned();
+    let other = if owner() == "record-1" { "record-2" } else { "record-1" };
+    run_ok(["cluster", "takeover", "--range", "0", "--to", other, "--server", &front.url]);
+    assert_eq!(owner(), other);
+    front.push_patiently(&pages);
+    front.flush_patiently();
+    for page in &pages {
+        assert_eq!(front.status(page["url"].as_str().unwrap())["status"], "unique");
+    }
+    let refused = |range: &str, to: &str| {
+        let refused = run(["cluster", "takeover", "--range", range, "--to", to, "--server", &front.url]);
+        assert!(!refused.status.success());
+        String::from_utf8(refused.stderr).unwrap()
+    };
+    assert!(refused("99", other).contains("there is no range 99"));
+    let said = refused("0", "index-1");
+    assert!(said.contains("index-1 has no replica of range 0"), "{said}");
+}
+
+/// How long writes of some pages are refused when the owner of their ranges is killed; `DOPPEL_TAKEOVERS` says how often.
+#[test]
+fn writes_go_on_after_the_death_of_an_owner() {
+    let times = std::env::var("DOPPEL_TAKEOVERS").map_or(1, |times| times.parse().unwrap());
+    let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    // Every range has some of them.
+    let pages: Vec<Value> = (0..100)
+        .map(|n| {
+            json!({"url": format!("http://site.example/{n}"), "text": format!("page number {n}"),
+            "fetched_at": "2026-01-01T00:00:00Z"})
+        })
+        .collect();
+    let mut taken = Vec::new();
+    for turn in 0..times {
+        front.push_patiently(&pages);
+        all_is_well(front);
+        let name = format!("record-{}", turn % 3 + 1);
+        let began = Instant::now();
+        trial.kill(&name);
+        front.push_patiently(&pages);
+        taken.push(began.elapsed().as_millis());
+        trial.start(&name);
+    }
+    front.flush_patiently();
+    for page in &pages {
+        assert_eq!(front.status(page["url"].as_str().unwrap())["status"], "unique");
+    }
+    taken.sort_unstable();
+    println!("milliseconds until all pages were taken again, from the shortest on: {taken:?}");
+}
+
+#[test]
+fn a_cluster_is_made_only_where_its_log_answers() {
+    let Some(program) = harness::trial::log_server() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("cluster.toml");
+    let refused = harness::doppel()
+        .args(["init", "--tier1", "a=127.0.0.1:1", "--tier1", "b=127.0.0.1:2", "--tier2", "c=127.0.0.1:3"])
+        .args(["--log", "nats://127.0.0.1:9"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(!refused.status.success() && !file.exists(), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("127.0.0.1:9"), "{refused:?}");
+    assert!(Command::new(program).arg("--version").status().unwrap().success());
+}

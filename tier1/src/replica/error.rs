@@ -1,0 +1,69 @@
+//! Why a replica cannot go on.
+
+use doppel_model::RangeId;
+use doppel_shared_log::LogError;
+
+use crate::store::StoreError;
+
+/// Why a replica cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicaError {
+    /// The shared log. Where it does not answer, it may later.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The database of the replica.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log ends before what the replica has copied from it.
+    #[error(
+        "range {range} has copied its log up to entry {copied}, and the log ends with entry {end}: its servers have lost \
+         what they had acknowledged"
+    )]
+    LostTail {
+        /// The range.
+        range: RangeId,
+        /// Where the last record is that was copied.
+        copied: u64,
+        /// Where the log ends.
+        end: u64,
+    },
+    /// The log has another record where the replica has copied one.
+    #[error(
+        "what range {range} has copied contradicts its log at entry {at}: the log has lost what it had acknowledged, or was \
+         made anew. Keep this directory: it may have the only copy of what is missing"
+    )]
+    Contradicts {
+        /// The range.
+        range: RangeId,
+        /// The entry.
+        at: u64,
+    },
+    /// Another replica has copied more than the log has.
+    #[error(
+        "{node} has copied more of range {range} than its log has now: the log has lost what it had acknowledged"
+    )]
+    Ahead {
+        /// The range.
+        range: RangeId,
+        /// The node.
+        node: String,
+    },
+    /// Another node was first.
+    #[error("{owner} has taken range {range} over")]
+    Outrun {
+        /// The range.
+        range: RangeId,
+        /// The node.
+        owner: String,
+    },
+}
+
+impl ReplicaError {
+    /// As the writer of the range sees it.
+    pub(super) fn into_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            other => StoreError::Engine(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What a node is told of the replication of its ranges, and how long an owner may answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doppel_model::RangeId;
+use doppel_protocol::membership::{Beat, Membership};
+use doppel_protocol::range_owner::PeerError;
+use doppel_shared_log::{EngineError, SharedLog};
+
+use crate::lease::Lease;
+use crate::replica::Replica;
+
+/// An owner answers only so long after it sent the last request that the log has answered.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// A range of which this node has a replica.
+pub struct ReplicatedRange {
+    /// The range.
+    pub range: RangeId,
+    /// The nodes that have replicas, the one first that is to own it where nothing else is known.
+    pub replicas: Vec<String>,
+    /// Opens its log.
+    pub log: Box<dyn Fn() -> Result<Arc<dyn SharedLog>, EngineError> + Send + Sync>,
+}
+
+/// What a node is told of the replication of its ranges.
+pub struct Replication {
+    /// The cluster's id.
+    pub cluster: String,
+    /// The name of this node.
+    pub node: String,
+    /// Those of which it has a replica.
+    pub ranges: Vec<ReplicatedRange>,
+    /// What the nodes say of themselves; the beats of this one must be in it, too.
+    pub membership: Arc<Membership>,
+    /// Tells all nodes a beat.
+    pub tell: Box<dyn Fn(&Beat) + Send + Sync>,
+    /// Called when this node has begun to own a range, and, with false, when it has ended.
+    pub owned: Box<dyn Fn(RangeId, bool) + Send + Sync>,
+}
+
+/// An owner may answer as long as its log answers it.
+pub(super) struct LogLease(pub(super) Arc<Replica>);
+
+impl Lease for LogLease {
+    fn check(&self) -> Result<(), PeerError> {
+        if self.0.has_contact(LEASE) {
+            return Ok(());
+        }
+        Err(PeerError::unreachable(self.0.range(), "its log has not answered its owner for a second"))
+    }
+}

@@ -1,0 +1,208 @@
+//! Nodes whose ranges are replicated through logs in memory.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Instant;
+
+use doppel_protocol::membership::Membership;
+use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
+use doppel_shared_log::SharedLog;
+use doppel_shared_log::memory::MemoryLog;
+use tempfile::TempDir;
+
+use super::*;
+use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
+
+const RANGES: u16 = 3;
+
+/// What the nodes share.
+struct Cluster {
+    logs: Vec<MemoryLog>,
+    membership: Arc<Membership>,
+    nodes: Arc<Mutex<BTreeMap<String, Arc<Tier1>>>>,
+    home: TempDir,
+}
+
+struct Node {
+    name: String,
+    tier1: Arc<Tier1>,
+    keeper: Keeper,
+}
+
+/// The nodes as they claim their ranges.
+struct Claimed {
+    own: String,
+    membership: Arc<Membership>,
+    nodes: Arc<Mutex<BTreeMap<String, Arc<Tier1>>>>,
+}
+
+impl RangeDirectory for Claimed {
+    fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        let (_, owner) = self.membership.owner(range).filter(|(_, owner)| *owner != self.own)?;
+        let node = self.nodes.lock().unwrap().get(&owner).map(Arc::clone)?;
+        Some(node as Arc<dyn RangeOwner>)
+    }
+
+    fn has_others(&self) -> bool {
+        true
+    }
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let logs = (0..RANGES).map(|_| MemoryLog::default()).collect();
+        Self { logs, membership: Arc::default(), nodes: Arc::default(), home: TempDir::new().unwrap() }
+    }
+
+    /// Starts a node, which has a replica of all ranges.
+    fn start(&self, number: u64) -> Node {
+        let name = format!("node-{number}");
+        let dir = self.home.path().join(&name);
+        let config = Config { dir, pending_max: 100_000, ..config(Retention::DEFAULT, RANGES) };
+        let (membership, nodes) = (Arc::clone(&self.membership), Arc::clone(&self.nodes));
+        let directory = Claimed { own: name.clone(), membership, nodes };
+        let tier1 = Tier1::open_none(&config, Arc::new(directory)).unwrap();
+        let tier2 = Arc::new(Everybody::naming(0));
+        assert!(tier2.answer.set(Arc::clone(&tier1) as Arc<dyn ContentSource>).is_ok());
+        tier1.start(tier2 as Arc<dyn IndexOrders>).unwrap();
+        self.nodes.lock().unwrap().insert(name.clone(), Arc::clone(&tier1));
+        let range = |(range, log): (u16, &MemoryLog)| {
+            let log = log.clone();
+            let replicas = (0..3).map(|turn| format!("node-{}", (turn + u64::from(range)) % 3)).collect();
+            let log = Box::new(move || Ok(Arc::new(log.clone()) as Arc<dyn SharedLog>));
+            ReplicatedRange { range: RangeId(range), replicas, log }
+        };
+        let membership = Arc::clone(&self.membership);
+        let replication = Replication {
+            cluster: "cluster".to_owned(),
+            node: name.clone(),
+            ranges: (0..).zip(&self.logs).map(range).collect(),
+            membership: Arc::clone(&membership),
+            tell: Box::new(move |beat| membership.take(beat.clone(), Instant::now())),
+            owned: Box::new(|_, _| {}),
+        };
+        let keeper = Keeper::start(&tier1, &config, replication).unwrap();
+        Node { name, tier1, keeper }
+    }
+
+    fn end(&self, node: Node) {
+        let Node { name, tier1, keeper } = node;
+        keeper.stop();
+        drop(keeper);
+        self.nodes.lock().unwrap().remove(&name);
+        await_that("the database to be closed", || Arc::strong_count(&tier1) == 1);
+    }
+
+    /// Who owns the ranges.
+    fn owners(&self) -> Vec<Option<String>> {
+        (0..RANGES).map(|range| self.membership.owner(RangeId(range)).map(|(_, owner)| owner)).collect()
+    }
+}
+
+fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Submits a page until it is taken.
+fn submit(tier1: &Tier1, page: u64) {
+    let submission = || Submission {
+        url: url(page),
+        fetched_at: Timestamp::from_millis(1),
+        popularity: None,
+        language: None,
+        canonical: None,
+        body: content(page),
+    };
+    await_that("a page to be taken", || match Tier1Api::submit(tier1, vec![submission()]) {
+        Ok(_) => true,
+        Err(Tier1Error::Unavailable(_)) => false,
+        Err(error) => panic!("{error}"),
+    });
+}
+
+/// All pages are there and decided, each by itself.
+fn assert_at_rest(tier1: &Tier1, pages: u64) {
+    await_that("everything to be decided", || tier1.flush(Duration::from_secs(5)).unwrap_or(false));
+    let ids: Vec<PageId> = (0..pages).map(|page| url(page).id()).collect();
+    let views = tier1.pages(&ids).unwrap();
+    assert!(views.into_iter().all(|view| view.unwrap().line.status == Status::Unique));
+}
+
+#[test]
+fn the_ranges_of_a_node_that_ends_go_on_at_others_with_all_their_pages() {
+    let cluster = Cluster::new();
+    let mut nodes: Vec<Option<Node>> = (0..3).map(|number| Some(cluster.start(number))).collect();
+    let first = ["node-0", "node-1", "node-2"].map(|name| Some(name.to_owned()));
+    await_that("each to own the range that prefers it", || cluster.owners() == first);
+    let mut pages = 0;
+    for (ends, stays) in [(1, 0), (0, 2), (2, 1)] {
+        let front = Arc::clone(&nodes[stays].as_ref().unwrap().tier1);
+        (pages..pages + 20).for_each(|page| submit(&front, page));
+        cluster.end(nodes[ends].take().unwrap());
+        (pages + 20..pages + 40).for_each(|page| submit(&front, page));
+        pages += 40;
+        assert_at_rest(&front, pages);
+        let ended = format!("node-{ends}");
+        assert!(cluster.owners().iter().flatten().all(|owner| *owner != ended), "{:?}", cluster.owners());
+        nodes[ends] = Some(cluster.start(ends as u64));
+        assert_at_rest(&front, pages);
+    }
+    for node in nodes.into_iter().flatten() {
+        cluster.end(node);
+    }
+}
+
+#[test]
+fn a_node_that_is_asked_takes_a_range_over_and_the_owner_gives_it_up() {
+    let cluster = Cluster::new();
+    let nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
+    let owner = || cluster.membership.owner(RangeId(0)).map(|(_, owner)| owner);
+    await_that("the first owner", || cluster.owners().iter().all(Option::is_some));
+    (0..20).for_each(|page| submit(&nodes[1].tier1, page));
+    assert_eq!(owner().as_deref(), Some("node-0"));
+    nodes[1].keeper.take_over(RangeId(0)).unwrap();
+    await_that("the other owner", || owner().as_deref() == Some("node-1"));
+    (20..40).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 40);
+    assert!(nodes[0].keeper.take_over(RangeId(9)).is_err());
+    for node in nodes {
+        cluster.end(node);
+    }
+}
+
+#[test]
+fn a_range_whose_log_has_lost_what_a_replica_has_is_not_taken_over() {
+    let cluster = Cluster::new();
+    let mut nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..20).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 20);
+    let index = |node: &str| {
+        let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
+        replicas.into_iter().find(|replica| replica.node == node).map_or(0, |replica| replica.index)
+    };
+    await_that("the standby to follow", || index("node-1") == index("node-0"));
+    cluster.end(nodes.remove(0));
+    let end = cluster.logs[0].end().unwrap();
+    let before = index("node-1");
+    cluster.logs[0].lose_tail(doppel_shared_log::Sequence(end.0 - 2));
+    let troubled = || {
+        let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
+        replicas.iter().any(|replica| replica.node == "node-1" && replica.trouble.is_some())
+    };
+    await_that("the loss to be noticed", troubled);
+    assert_eq!(
+        (cluster.membership.owner(RangeId(0)).map(|(_, owner)| owner), index("node-1")),
+        (Some("node-0".to_owned()), before)
+    );
+    // A new node has less than that one has said to have.
+    let third = cluster.start(2);
+    thread::sleep(Duration::from_secs(9));
+    assert!(cluster.membership.owner(RangeId(0)).is_none_or(|(_, owner)| owner == "node-0"));
+    cluster.end(third);
+    cluster.end(nodes.remove(0));
+}
