@@ -10,10 +10,10 @@
 //! process that has it is one of the directory, for the system gives numbers again.
 
 pub(crate) mod log_servers;
+mod ports;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, Node};
 use crate::command::init::Init;
+use ports::Ports;
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
@@ -130,22 +131,15 @@ impl DevCluster {
             dir.display()
         );
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        // All ports are taken before any is given back.
-        let mut taken = Vec::new();
-        let mut port = || -> anyhow::Result<u16> {
-            let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port is free")?;
-            let port = listener.local_addr()?.port();
-            taken.push(listener);
-            Ok(port)
-        };
+        let mut ports = Ports::new();
         let mut processes = Vec::new();
         for (role, prefix, count) in counts.of_roles() {
             for n in 1..=count {
-                let route = if role == Role::Log { Some(port()?) } else { None };
-                processes.push(Process { name: format!("{prefix}-{n}"), role, port: port()?, route });
+                let route = if role == Role::Log { Some(ports.take()?) } else { None };
+                processes.push(Process { name: format!("{prefix}-{n}"), role, port: ports.take()?, route });
             }
         }
-        drop(taken);
+        drop(ports);
         let this = Self { dir: dir.canonicalize()?, processes };
         this.init(dealt)?.written()?;
         fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&this.processes)?)?;
