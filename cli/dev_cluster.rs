@@ -14,6 +14,7 @@ mod ports;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -330,6 +331,11 @@ impl DevCluster {
         let pid = self.pid(process).with_context(|| format!("{} does not run", process.name))?;
         kill_process(pid, Signal::KILL)?;
         while self.pid(process).is_some() {
+            thread::sleep(POLL);
+        }
+        // Its memory goes before its sockets do.
+        let until = Instant::now() + END;
+        while TcpListener::bind(process.address()).is_err() && Instant::now() < until {
             thread::sleep(POLL);
         }
         Ok(pid)

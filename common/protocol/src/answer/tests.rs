@@ -116,7 +116,7 @@ fn intake() {
 #[test]
 fn the_cluster() {
     let node = r#"{"name":"index-1","role":"tier2","address":"10.0.0.3:7802","answers":true,"reason":null,"router":false,"partitions":[0,3],"contents":5,"lag":0}"#;
-    let range = r#"{"range":1,"first_shard":8,"last_shard":15,"owner":"record-2","served":true,"epoch":3,"live":9,"pending":0}"#;
+    let range = r#"{"range":1,"first_shard":8,"last_shard":15,"owner":"record-2","served":true,"epoch":3,"standbys":[{"node":"record-1","follows":true,"lag":2,"reason":null}],"live":9,"pending":0}"#;
     let attention = r#"{"what":"it is away","remedy":"start it"}"#;
     pinned::<ClusterStatus>(&format!(
         r#"{{"cluster":"0f","replicated":false,"nodes":[{node}],"ranges":[{range}],"orders_waiting":2,"attention":[{attention}]}}"#
