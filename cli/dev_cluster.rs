@@ -93,6 +93,7 @@ impl Counts {
 pub(crate) struct Dealt {
     pub(crate) ranges: Option<u16>,
     pub(crate) replicas: Option<u16>,
+    pub(crate) log_max_bytes: Option<u64>,
 }
 
 /// A directory with a cluster.
@@ -166,24 +167,27 @@ impl DevCluster {
         let ranges = cluster.wanted().ranges.unwrap_or_default();
         let replicas = cluster.replicas_of(RangeId(0)).len();
         let is_same = dealt.ranges.is_none_or(|wanted| wanted == ranges)
-            && dealt.replicas.is_none_or(|wanted| usize::from(wanted) == replicas);
+            && dealt.replicas.is_none_or(|wanted| usize::from(wanted) == replicas)
+            && dealt.log_max_bytes.is_none_or(|wanted| cluster.log().is_some_and(|log| log.max_bytes == wanted));
         ensure!(
             is_same,
-            "{} has a cluster of --ranges {ranges} --replicas {replicas}; give these, or another directory",
+            "{} has a cluster of --ranges {ranges} --replicas {replicas}, or its streams are of another length; give the \
+             same, or another directory",
             self.dir.display()
         );
         Ok(())
     }
 
     /// What makes the files of the cluster.
-    fn init(&self, Dealt { ranges, replicas }: Dealt) -> anyhow::Result<Init> {
+    fn init(&self, Dealt { ranges, replicas, log_max_bytes }: Dealt) -> anyhow::Result<Init> {
         let nodes = |role| -> anyhow::Result<Vec<Node>> {
             let node =
                 |process: &Process| Ok(Node { name: process.name.parse()?, address: process.address() });
             self.of(role).map(node).collect()
         };
         let init = Init::of(self.dir.join(FILE), nodes(Role::Tier1)?, nodes(Role::Tier2)?);
-        Ok(init.with(ranges, replicas, self.log_urls(), log_servers::STREAM_BYTES))
+        let log_max_bytes = log_max_bytes.unwrap_or(log_servers::STREAM_BYTES);
+        Ok(init.with(ranges, replicas, self.log_urls(), log_max_bytes))
     }
 
     /// Makes what the nodes need while the servers of the log run: the files of a new cluster and its streams. Those of an old

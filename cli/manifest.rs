@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use error::ManifestError;
 
 /// The layout of the data directory that this program reads and writes.
-const FORMAT: u32 = 6;
+const FORMAT: u32 = 7;
 /// Words of a shingle in the policy `jaccard`.
 const SHINGLE_WORDS: u32 = 5;
 pub(crate) const NAME: &str = "manifest.json";

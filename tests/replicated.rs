@@ -224,6 +224,42 @@ fn writes_go_on_after_the_death_of_an_owner() {
     println!("milliseconds until all pages were taken again, from the shortest on: {taken:?}");
 }
 
+/// The streams are shorter than what is written to them, so they are trimmed; a lost disk is made good by the other replica.
+#[test]
+fn streams_are_trimmed_and_a_lost_disk_is_copied_from_another_node() {
+    const STREAM_BYTES: u64 = 16 << 20;
+    let options = ["--tier1", "2", "--tier2", "1", "--coordinators", "1", "--ranges", "2", "--log-max-bytes"];
+    let Some(trial) = Trial::replicated(&[&options[..], &[&STREAM_BYTES.to_string()]].concat()) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    all_is_well(front);
+    // About 25 kB of signature each.
+    let page = |n: usize| {
+        let words: Vec<String> = (0..5_000).map(|word| format!("{n}x{word}")).collect();
+        json!({"url": format!("http://site.example/{n}"), "text": words.join(" "),
+            "fetched_at": "2026-01-01T00:00:00Z"})
+    };
+    let pages: Vec<Value> = (0..1_600).map(page).collect();
+    pages.chunks(50).for_each(|batch| front.push_patiently(batch));
+    front.flush_patiently();
+    all_is_well(front);
+    trial.kill("record-2");
+    fs::remove_dir_all(trial.data("record-2")).unwrap();
+    trial.start("record-2");
+    // It goes on while it is copied.
+    let more: Vec<Value> = (1_600..1_640).map(page).collect();
+    front.push_patiently(&more);
+    all_is_well(front);
+    let said = fs::read_to_string(trial.data("record-2").with_extension("log")).unwrap();
+    assert!(said.contains("the range was copied from its owner"), "{said}");
+    trial.kill("record-1");
+    front.flush_patiently();
+    for n in (0..1_640).step_by(97) {
+        assert_eq!(front.status(&format!("http://site.example/{n}"))["status"], "unique", "{n}");
+    }
+}
+
 #[test]
 fn a_cluster_is_made_only_where_its_log_answers() {
     let Some(program) = harness::trial::log_server() else { return };

@@ -1,5 +1,7 @@
 //! The log that a cluster is replicated through: its servers, its streams, and which nodes have a replica of what it says.
 
+use std::time::Duration;
+
 use doppel_model::RangeId;
 use doppel_shared_log::StreamSettings;
 use doppel_wire::NodeName;
@@ -21,6 +23,12 @@ pub(crate) const MAX_BYTES_LEAST: u64 = 16 << 20;
 
 const REPLICAS: u16 = 3;
 
+/// Unless the file says otherwise: longer than a machine takes to be started anew.
+pub(crate) const WINDOW_MINUTES: u16 = 60;
+
+/// A day: what was purged is to leave the streams.
+pub(crate) const WINDOW_MINUTES_MAX: u16 = 24 * 60;
+
 /// Digits of a cluster's id in the names of its streams: enough to tell clusters apart that share servers.
 const ID_DIGITS: usize = 12;
 
@@ -36,6 +44,9 @@ pub(crate) struct LogSettings {
     /// Bytes past which the stream of a range refuses appends.
     #[serde(default = "max_bytes")]
     pub(crate) max_bytes: u64,
+    /// Minutes for which a stream keeps what all replicas have.
+    #[serde(default = "window_minutes")]
+    pub(crate) window_minutes: u16,
 }
 
 fn replicas() -> u16 {
@@ -46,10 +57,19 @@ fn max_bytes() -> u64 {
     MAX_BYTES
 }
 
+fn window_minutes() -> u16 {
+    WINDOW_MINUTES
+}
+
 impl LogSettings {
     /// How the stream of a range is made.
     pub(crate) fn stream_settings(&self) -> StreamSettings {
         StreamSettings { replicas: usize::from(self.replicas), max_bytes: self.max_bytes }
+    }
+
+    /// How long a stream keeps what all replicas have, while there is room.
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_secs(u64::from(self.window_minutes) * 60)
     }
 
     /// Whether its parts can be used.
@@ -72,6 +92,9 @@ impl LogSettings {
         }
         if !(MAX_BYTES_LEAST..=i64::MAX as u64).contains(&self.max_bytes) {
             return Err(format!("log: max_bytes: at least {MAX_BYTES_LEAST} is expected"));
+        }
+        if self.window_minutes > WINDOW_MINUTES_MAX {
+            return Err(format!("log: window_minutes: at most {WINDOW_MINUTES_MAX} is expected"));
         }
         Ok(())
     }

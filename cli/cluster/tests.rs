@@ -35,6 +35,7 @@ fn replicated(change: impl Fn(&mut Written)) -> Written {
             servers: vec!["nats://10.0.0.1:4222".to_owned(), "nats://[::1]:4223".to_owned()],
             replicas: 3,
             max_bytes: 1 << 30,
+            window_minutes: 60,
         });
         written.tier1[0].standby = vec![RangeId(0)];
         written.tier1[1].standby = vec![RangeId(1)];
@@ -152,6 +153,7 @@ fn mistakes_of_a_log_are_named() {
         (|w| log(w).servers[1] = "nats://10.0.0.1:4222".to_owned(), "nats://10.0.0.1:4222 is there twice"),
         (|w| log(w).replicas = 2, "log: replicas: 1, 3 or 5"),
         (|w| log(w).max_bytes = 1, "log: max_bytes: at least"),
+        (|w| log(w).window_minutes = 1_441, "log: window_minutes: at most"),
         (|w| w.tier1[0].standby[0] = RangeId(2), "record: standby: there is no range 2"),
         (|w| w.tier1[0].standby.push(RangeId(0)), "record: standby: range 0 is there twice"),
         (|w| w.tier1[0].standby.push(RangeId(1)), "record: standby: range 1 is among its own"),

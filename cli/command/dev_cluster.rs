@@ -9,6 +9,7 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cluster::log::MAX_BYTES_LEAST;
 use crate::dev_cluster::log_servers::Program;
 use crate::dev_cluster::{self, Counts, Dealt, Process, Role};
 
@@ -64,6 +65,9 @@ struct Run {
     /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     replicas: Option<u16>,
+    /// Bytes of each range's stream at the servers of the log [default: 1 GiB].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
+    log_max_bytes: Option<u64>,
     /// The program of the log's servers [default: the `nats-server` on the path].
     #[arg(long, value_name = "PATH", env = "DOPPEL_NATS_SERVER")]
     nats_server: Option<PathBuf>,
@@ -113,7 +117,8 @@ impl DevCluster {
 
 impl Run {
     fn run(self) -> anyhow::Result<()> {
-        let Self { dir, tier1, tier2, coordinators, log_servers, ranges, replicas, nats_server, json } = self;
+        let Self { dir, tier1, tier2, coordinators, log_servers, nats_server, json, .. } = self;
+        let Self { ranges, replicas, log_max_bytes, .. } = self;
         let dir = dir.context("--dir is missing")?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         // A signal during the start ends what was started by then.
@@ -124,7 +129,7 @@ impl Run {
         // Before anything is made.
         let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
         let (counts, dealt) =
-            (Counts { tier1, tier2, coordinators, log: log_servers }, Dealt { ranges, replicas });
+            (Counts { tier1, tier2, coordinators, log: log_servers }, Dealt { ranges, replicas, log_max_bytes });
         let cluster = dev_cluster::DevCluster::open_or_begin(&dir, counts, dealt)?;
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();

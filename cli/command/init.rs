@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_model::{RangeId, Tau};
 
-use crate::cluster::log::{MAX_BYTES, MAX_BYTES_LEAST, check_server};
+use crate::cluster::log::{MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_server};
 use crate::cluster::{LogSettings, Node, Tier1Node, Written, streams};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
@@ -64,10 +64,14 @@ pub(crate) struct Init {
     /// Copies that the log's servers keep of each stream: 1, 3 or 5 [default: 3 with three servers or more, else 1].
     #[arg(long, value_name = "N", requires = "log", value_parser = log_replicas)]
     log_replicas: Option<u16>,
-    /// Bytes of each range's stream, which the log's servers reserve; past them pages are refused until it is trimmed
-    /// [default: 8 GiB].
+    /// Bytes of each range's stream, which the log's servers reserve. From half of them on it is trimmed of all that the nodes
+    /// that run have; when it is full all the same, pages of the range wait [default: 8 GiB].
     #[arg(long, value_name = "BYTES", requires = "log", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
+    /// Minutes for which a stream keeps what all replicas have, so that a node that was away reads on instead of copying its
+    /// ranges; what was purged leaves it after that, too. Up to 1440 [default: 60].
+    #[arg(long, value_name = "MINUTES", requires = "log", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
+    log_window: Option<u16>,
     /// Nodes of tier 1 that have a replica of each range [default: 2 with --log and two nodes of tier 1 or more, else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     replicas: Option<u16>,
@@ -104,6 +108,7 @@ impl Init {
             log: Vec::new(),
             log_replicas: None,
             log_max_bytes: None,
+            log_window: None,
             replicas: None,
         }
     }
@@ -148,6 +153,7 @@ impl Init {
             servers: log.clone(),
             replicas: self.log_replicas.unwrap_or(if log.len() < 3 { 1 } else { 3 }),
             max_bytes: self.log_max_bytes.unwrap_or(MAX_BYTES),
+            window_minutes: self.log_window.unwrap_or(WINDOW_MINUTES),
         });
         let secret = Path::new(file.file_name().context("FILE names no file")?).with_extension("secret");
         let written = Written {

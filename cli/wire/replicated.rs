@@ -28,7 +28,7 @@ use super::hearing::{Hearing, router};
 use super::in_cluster::Peers;
 use super::{DEFAULTS, Purpose, config, index};
 use crate::args::TuningArgs;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, LogSettings};
 use crate::manifest::Manifest;
 
 /// The range whose owner has the router.
@@ -122,6 +122,7 @@ fn replication(
         node: name.to_string(),
         ranges: cluster.ranges_of(name).into_iter().map(range).collect(),
         membership: Arc::clone(&hearing.membership),
+        log_window: cluster.log().map(LogSettings::window).unwrap_or_default(),
         tell: Box::new(hearing.tell()),
         owned: Box::new(move |range, owns| match (range, owns) {
             (ROUTERS, true) => router.want(),

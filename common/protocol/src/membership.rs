@@ -48,6 +48,9 @@ pub struct Claim {
     pub owns: bool,
     /// How many records of the range's log it has copied.
     pub index: u64,
+    /// Where the last of them is in that log; 0 before the first. The node has them on its disk, or will ask for none of them
+    /// any more.
+    pub sequence: u64,
     /// Why the replica does not follow the log; none when it does.
     pub trouble: Option<String>,
 }
@@ -63,6 +66,8 @@ pub struct Replica {
     pub owns: bool,
     /// See [`Claim::index`].
     pub index: u64,
+    /// See [`Claim::sequence`].
+    pub sequence: u64,
     /// See [`Claim::trouble`].
     pub trouble: Option<String>,
     /// The time since the node told this.
@@ -156,6 +161,7 @@ impl Membership {
             epoch: claim.epoch,
             owns: claim.owns,
             index: claim.index,
+            sequence: claim.sequence,
             trouble: claim.trouble.clone(),
             age: now.saturating_duration_since(node.at),
         };

@@ -154,6 +154,15 @@ pub struct FeedExtent {
     pub dropped: u64,
 }
 
+/// A record of a range's shared log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPlace {
+    /// The record.
+    pub record: LogPosition,
+    /// Its place in the log.
+    pub sequence: u64,
+}
+
 /// A range as of its last commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeState {
@@ -171,6 +180,8 @@ pub struct RangeState {
     pub feeds: Vec<FeedExtent>,
     /// See [`ContentSource::moment`](super::ContentSource::moment).
     pub moment: Option<Moment>,
+    /// The last record that the rows have, where they are replicated.
+    pub copied: Option<LogPlace>,
     /// How often background work has failed.
     pub failures: u64,
     /// Whether it takes writes; otherwise why not.

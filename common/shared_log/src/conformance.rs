@@ -56,7 +56,8 @@ fn all(log: &dyn SharedLog) -> Vec<Entry> {
 }
 
 fn an_append_names_the_last_entry(log: &dyn SharedLog) {
-    assert_eq!(patiently(|| log.end()), Sequence(0));
+    let empty = patiently(|| log.extent());
+    assert_eq!((empty.trimmed, empty.end, empty.bytes), (Sequence(0), Sequence(0), 0));
     assert_eq!(patiently(|| log.read(Sequence(0), 100)), Vec::new());
     assert_eq!(append(log, Sequence(0), &bytes("a")), Ok(Sequence(1)));
     for wrong in [0, 2, 7] {
@@ -90,7 +91,12 @@ fn entries_that_are_trimmed_are_said_to_be(log: &dyn SharedLog) {
     for place in 0..6 {
         append(log, Sequence(place), &bytes(&format!("{place}"))).expect("an append");
     }
+    let all = patiently(|| log.extent());
+    assert_eq!((all.trimmed, all.end), (Sequence(0), Sequence(6)));
     patiently(|| log.trim(Sequence(4)));
+    let left = patiently(|| log.extent());
+    assert_eq!((left.trimmed, left.end), (Sequence(4), Sequence(6)));
+    assert!((1..all.bytes).contains(&left.bytes), "{left:?} of {all:?}");
     let trimmed = || match log.read(Sequence(2), 100) {
         Err(error @ LogError::Unavailable { .. }) => Err(error),
         other => Ok(other),

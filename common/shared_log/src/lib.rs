@@ -22,4 +22,4 @@ mod log;
 pub mod memory;
 
 pub use jetstream::{Bulletin, Engine, EngineError, JetStreamLog, Listening, Server, StreamSettings};
-pub use log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+pub use log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};

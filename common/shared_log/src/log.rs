@@ -26,6 +26,19 @@ pub struct Entry {
     pub bytes: Bytes,
 }
 
+/// What a log has at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The place before the first entry that is left.
+    pub trimmed: Sequence,
+    /// The place of the last entry.
+    pub end: Sequence,
+    /// Bytes of the entries that are left, and of what the log has beside them.
+    pub bytes: u64,
+    /// Bytes past which it takes no more; none where there is no such limit.
+    pub bytes_max: Option<u64>,
+}
+
 /// Why a log did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
@@ -107,11 +120,19 @@ pub trait SharedLog: Send + Sync {
     /// When the log does not answer, or the entry behind `after` was trimmed.
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError>;
 
-    /// The place of the last entry. An append that was acknowledged before the call is counted.
+    /// What it has. An append that was acknowledged before the call is counted.
     ///
     /// # Errors
     /// When the log does not answer.
-    fn end(&self) -> Result<Sequence, LogError>;
+    fn extent(&self) -> Result<Extent, LogError>;
+
+    /// The place of the last entry.
+    ///
+    /// # Errors
+    /// The same.
+    fn end(&self) -> Result<Sequence, LogError> {
+        Ok(self.extent()?.end)
+    }
 
     /// Waits until there may be an entry behind a place, no longer than `limit`. It may return earlier for no reason.
     fn wait(&self, after: Sequence, limit: Duration);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog};
+use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 
 /// What becomes of the next calls, one after another. A call without one succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,7 @@ struct State {
     /// Appends that arrive after the next call.
     late: Vec<(Sequence, Bytes)>,
     is_missing: bool,
+    bytes_max: Option<u64>,
 }
 
 /// The name in errors.
@@ -53,6 +54,11 @@ impl State {
     fn append(&mut self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
         if expected != self.end() {
             return Err(AppendError::Refused);
+        }
+        let bytes = self.entries.iter().map(Bytes::len).sum::<usize>() + entry.len();
+        if self.bytes_max.is_some_and(|max| bytes as u64 > max) {
+            let (log, why) = (NAME.to_owned(), "it has all the bytes that it may have".to_owned());
+            return Err(AppendError::Failed(LogError::Full { log, why }));
         }
         self.entries.push_back(entry.clone());
         Ok(self.end())
@@ -98,6 +104,11 @@ impl MemoryLog {
         let mut state = self.state();
         let kept = after.0.saturating_sub(state.trimmed);
         state.entries.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+    }
+
+    /// Refuses entries past so many bytes.
+    pub fn set_bytes_max(&self, bytes_max: Option<u64>) {
+        self.state().bytes_max = bytes_max;
     }
 
     /// The log is gone, or there again.
@@ -154,10 +165,11 @@ impl SharedLog for MemoryLog {
         Ok(entries)
     }
 
-    fn end(&self) -> Result<Sequence, LogError> {
+    fn extent(&self) -> Result<Extent, LogError> {
         let state = self.state();
         state.check()?;
-        Ok(state.end())
+        let bytes = state.entries.iter().map(|entry| entry.len() as u64).sum();
+        Ok(Extent { trimmed: Sequence(state.trimmed), end: state.end(), bytes, bytes_max: state.bytes_max })
     }
 
     fn wait(&self, after: Sequence, limit: Duration) {

@@ -175,7 +175,7 @@ pub(crate) fn copy_rows<W: io::Write>(
 }
 
 /// Whether a row is what was written.
-fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn verify(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     let damaged = |reason| record::damaged(key, reason);
     match RowKey::of(key) {
         None => Err(damaged("no key of this program")),

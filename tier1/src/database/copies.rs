@@ -2,14 +2,38 @@
 
 use std::borrow::Cow;
 
+use doppel_protocol::LogPosition;
+use doppel_protocol::range_owner::LogPlace;
+
+use super::open::{LOG, directory};
+use super::position::Applied;
 use super::{Database, Inner, failed_before, lock};
-use crate::log::{Copied, Log as _, Payload, Position};
+use crate::files::sync_directory;
+use crate::log::{Copied, Local, Log as _, LogId, Payload, Position, Reached};
 use crate::store::StoreError;
 
 impl Database {
     /// The last record that was copied, and its place in the shared log; 0 before the first.
-    pub(crate) fn copied(&self) -> (Position, u64) {
+    pub(crate) fn copied(&self) -> Reached {
         self.inner.copied()
+    }
+
+    /// The last record that was copied, as other nodes are told; none where nothing is copied.
+    pub(crate) fn copied_place(&self) -> Option<LogPlace> {
+        let commits = lock(&self.inner.commits);
+        let log = commits.log.as_ref().filter(|_| commits.is_replica)?;
+        let Position { epoch, index, hash } = commits.last;
+        let record = LogPosition { log: log.id().0, epoch, index, hash };
+        Some(LogPlace { record, sequence: log.sequence() })
+    }
+
+    /// Has a database that was filled with rows, [opened](Self::open_share) without a log, go on as the replica of what
+    /// another log has behind a record. It is on disk on return.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn become_replica(self, log: LogId, reached: Reached) -> Result<(), StoreError> {
+        self.inner.become_replica(log, reached)
     }
 
     /// Copies a record, which is on disk on return. Its rows have the bytes of signatures.
@@ -26,9 +50,18 @@ impl Database {
 }
 
 impl Inner {
-    pub(super) fn copied(&self) -> (Position, u64) {
-        let commits = lock(&self.commits);
-        (commits.last, commits.log.as_ref().map_or(0, crate::log::Local::sequence))
+    pub(super) fn copied(&self) -> Reached {
+        lock(&self.commits).reached()
+    }
+
+    fn become_replica(&self, log: LogId, reached: Reached) -> Result<(), StoreError> {
+        self.move_all()?;
+        Local::begin(Box::new(directory(&self.dir, LOG)?), log, reached)?;
+        sync_directory(&self.dir)?;
+        let mut moving = lock(&self.moving);
+        let (signatures, compacted_bytes) = (self.signatures.noted(), self.signatures.compacted_bytes());
+        let applied = Applied { log, reached, signatures, compacted_bytes, ..moving.applied.clone() };
+        self.note(&mut moving, applied)
     }
 
     /// True when it is time to move rows.
@@ -61,7 +94,7 @@ impl Inner {
         commits.failed = false;
         let Payload::Rows(rows) = copied.payload else { return Ok(false) };
         let mut unmoved = self.unmoved_mut();
-        unmoved.insert(rows.into_owned(), position);
+        unmoved.insert(rows.into_owned(), Reached { position, sequence });
         Ok(unmoved.is_large())
     }
 }

@@ -38,7 +38,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::key::Kind;
-use crate::log::{Appended, Local, Log as _, Payload, Position};
+use crate::log::{Appended, Local, Log as _, Payload, Position, Reached};
 use crate::record;
 use crate::signatures::{SignatureId, Signatures};
 use crate::store::{Recent, Store, StoreError, Write};
@@ -108,6 +108,12 @@ impl Commits {
     /// Whether this owner has said that it begins.
     fn has_begun(&self) -> bool {
         self.last.epoch == self.epoch
+    }
+
+    /// The last record, and where it is in the shared log.
+    fn reached(&self) -> Reached {
+        let sequence = self.log.as_ref().map_or(0, Local::sequence);
+        Reached { position: self.last, sequence }
     }
 
     /// A new owner says so before its first commit.
@@ -227,7 +233,7 @@ impl Inner {
         commits.begin()?;
         commits.append(&Payload::Rows(Cow::Borrowed(&writes)))?;
         let mut unmoved = self.unmoved_mut();
-        unmoved.insert(writes, commits.last);
+        unmoved.insert(writes, commits.reached());
         commits.failed = false;
         Ok(unmoved.is_large())
     }

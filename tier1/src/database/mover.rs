@@ -206,9 +206,9 @@ impl Inner {
             if commits.log.is_none() {
                 self.signatures.sync()?;
             }
-            begun.map(|(rows, position)| (rows, position, self.signatures.noted()))
+            begun.map(|(rows, reached)| (rows, reached, self.signatures.noted()))
         };
-        let Some((rows, position, signatures)) = begun else { return Ok(()) };
+        let Some((rows, reached, signatures)) = begun else { return Ok(()) };
         let mut batch: Vec<Write> = Vec::with_capacity(BATCH_ROWS);
         for (key, row) in &*rows {
             // Most rows that are deleted never got there.
@@ -225,17 +225,17 @@ impl Inner {
         rows.keys().for_each(|key| self.recent.forget(key));
         self.rows.flush()?;
         let compacted_bytes = self.signatures.compacted_bytes();
-        let applied = Applied { position, signatures, compacted_bytes, ..moving.applied.clone() };
+        let applied = Applied { reached, signatures, compacted_bytes, ..moving.applied.clone() };
         self.note(&mut moving, applied)?;
         self.unmoved_mut().moved();
         Ok(())
     }
 
     /// The store of rows has everything up to a position.
-    fn note(&self, moving: &mut Moving, applied: Applied) -> Result<(), StoreError> {
+    pub(super) fn note(&self, moving: &mut Moving, applied: Applied) -> Result<(), StoreError> {
         self.rows.commit(vec![applied.write()?])?;
         self.rows.flush()?;
-        let through = applied.position.index;
+        let through = applied.reached.position.index;
         moving.applied = applied;
         self.signatures.remove(&mut moving.replaced);
         if let Some(log) = &mut lock(&self.commits).log {
@@ -348,7 +348,7 @@ impl Inner {
                     writes.push(((*key).clone(), Some(new.to_bytes().to_vec())));
                 }
             }
-            self.unmoved_mut().insert(writes, commits.last);
+            self.unmoved_mut().insert(writes, commits.reached());
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::mover::new_log;
 use super::open::{SIGNATURES, directory};
 use super::position::Applied;
 use crate::files::sync_directory;
-use crate::log::Position;
+use crate::log::Reached;
 use crate::signatures::{SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Sled, Store, StoreError};
 
@@ -104,7 +104,7 @@ impl NewDatabase {
         rows.flush()?;
         let applied = Applied {
             log: new_log(),
-            position: Position::default(),
+            reached: Reached::default(),
             signatures: signatures.noted(),
             compacted_bytes: signatures.compacted_bytes(),
             erasing: false,

@@ -11,13 +11,13 @@ use super::position::Applied;
 use super::unmoved::Unmoved;
 use super::{Commits, Database, Inner, id_of, is_signature, lock};
 use crate::files::{Directory, OnDisk, sync_directory};
-use crate::log::{Local, Log, LogId, Payload, Position, Record};
+use crate::log::{Local, Log, LogId, Payload, Reached, Record};
 use crate::range_map::{RangeMap, directories};
 use crate::signatures::{Replaced, SEGMENT_BYTES, SignatureId, Signatures};
 use crate::store::{Recent, Sled, Store, StoreError};
 
 /// Below the directory of a range.
-const LOG: &str = "log";
+pub(super) const LOG: &str = "log";
 pub(super) const SIGNATURES: &str = "signatures";
 
 /// What a database is made of.
@@ -126,7 +126,7 @@ impl Inner {
             None => {
                 let begun = Applied {
                     log: copies.unwrap_or_else(new_log),
-                    position: Position::default(),
+                    reached: Reached::default(),
                     signatures: Vec::new(),
                     compacted_bytes: 0,
                     erasing: false,
@@ -143,17 +143,18 @@ impl Inner {
         let mut unmoved = Unmoved::default();
         let mut named: Option<SignatureId> = None;
         let log = log.map(|log| {
-            Local::open(log, applied.log, applied.position, &mut |Record { position, payload, .. }| {
+            Local::open(log, applied.log, applied.reached, &mut |Record { position, origin, payload, .. }| {
                 let Payload::Rows(writes) = payload else { return Ok(()) };
                 for (key, row) in writes.iter().filter(|(key, _)| is_signature(key)) {
                     named = named.max(row.as_deref().map(|row| id_of(key, row)).transpose()?);
                 }
-                unmoved.insert(writes.into_owned(), position);
+                let sequence = origin.map_or(0, |origin| origin.sequence);
+                unmoved.insert(writes.into_owned(), Reached { position, sequence });
                 Ok(())
             })
         });
         let log = log.transpose()?;
-        let last = log.as_ref().map_or(applied.position, Log::last);
+        let last = log.as_ref().map_or(applied.reached.position, Log::last);
         let signatures = {
             let noted = (&*applied.signatures, applied.compacted_bytes);
             Signatures::open(signatures, noted, named, segment_bytes)?

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::log::{LogId, Position};
+use crate::log::{LogId, Reached};
 use crate::record::{decode, encode};
 use crate::signatures::Noted;
 use crate::store::{Store, StoreError, Write};
@@ -18,7 +18,7 @@ pub(super) const AFTER: &[u8] = b"\0\0";
 pub(super) struct Applied {
     pub(super) log: LogId,
     /// The last record of which the store has the rows.
-    pub(super) position: Position,
+    pub(super) reached: Reached,
     /// The signatures that were there then.
     pub(super) signatures: Vec<Noted>,
     /// Their bytes after they were last compacted.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::key;
-use crate::log::Position;
+use crate::log::Reached;
 use crate::store::{Store, StoreError, Write};
 
 /// From here on rows are moved.
@@ -27,14 +27,14 @@ pub(super) struct Unmoved {
     rows: Rows,
     bytes: usize,
     /// The last commit of which there are rows.
-    last: Position,
+    last: Reached,
     /// Those that are being moved.
-    moving: Option<(Arc<Rows>, Position)>,
+    moving: Option<(Arc<Rows>, Reached)>,
 }
 
 impl Unmoved {
     /// Takes the rows of a commit.
-    pub(super) fn insert(&mut self, writes: Vec<Write>, last: Position) {
+    pub(super) fn insert(&mut self, writes: Vec<Write>, last: Reached) {
         for (key, row) in writes {
             self.bytes += key.len() + row.as_ref().map_or(0, Vec::len);
             self.rows.insert(key, row);
@@ -64,7 +64,7 @@ impl Unmoved {
     }
 
     /// Sets the rows of all commits so far aside, to be moved, unless an attempt that failed has left some: then these.
-    pub(super) fn begin_to_move(&mut self) -> Option<(Arc<Rows>, Position)> {
+    pub(super) fn begin_to_move(&mut self) -> Option<(Arc<Rows>, Reached)> {
         if self.moving.is_none() && !self.rows.is_empty() {
             self.moving = Some((Arc::new(std::mem::take(&mut self.rows)), self.last));
             self.bytes = 0;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use super::{Appended, Copied, Log, LogId, Origin, Payload, Position, record};
+use super::{Appended, Copied, Log, LogId, Origin, Payload, Position, Reached, record};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
@@ -66,14 +66,15 @@ impl Local {
         Self { directory, id, files, active, last, sequence, file_bytes, kept_bytes, buffer, failed: false }
     }
 
-    /// Begins a log whose first record comes behind `last`.
-    pub(super) fn begin(
+    /// Begins a log whose first record comes behind another one.
+    pub(crate) fn begin(
         directory: Box<dyn Directory>,
         id: LogId,
-        last: Position,
+        Reached { position, sequence }: Reached,
     ) -> Result<Self, StoreError> {
-        let active = create(&*directory, last.index + 1)?;
-        Ok(Self::over(directory, id, VecDeque::from([(last.index + 1, 0)]), active, (last, 0)))
+        let first = position.index + 1;
+        let active = create(&*directory, first)?;
+        Ok(Self::over(directory, id, VecDeque::from([(first, 0)]), active, (position, sequence)))
     }
 
     /// It is one of so many logs of the process.

@@ -40,6 +40,15 @@ pub(crate) struct Position {
     pub(crate) hash: u128,
 }
 
+/// How far a log goes, or what was made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Reached {
+    /// The last record.
+    pub(crate) position: Position,
+    /// Where that is in the shared log of which it is a copy; 0 where it is none.
+    pub(crate) sequence: u64,
+}
+
 /// A record of a shared log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copied<'r> {

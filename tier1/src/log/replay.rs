@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::local::{Local, first_of, name};
 use super::record::{HEAD_BYTES, MARK, Unreadable, decode, length};
-use super::{Log as _, LogId, Position, Record};
+use super::{Log as _, LogId, Position, Reached, Record};
 use crate::files::{Directory, File};
 use crate::store::StoreError;
 
@@ -18,7 +18,7 @@ use crate::store::StoreError;
 pub(super) type Each<'e> = dyn FnMut(Record) -> Result<(), StoreError> + 'e;
 
 impl Local {
-    /// Opens the log of which the rows have everything up to `from`, and gives the records behind it in order. A log
+    /// Opens the log of which the rows have everything up to a record, and gives the records behind it in order. A log
     /// that was never begun begins here.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Local {
     pub(crate) fn open(
         directory: Box<dyn Directory>,
         id: LogId,
-        from: Position,
+        Reached { position: from, sequence }: Reached,
         each: &mut Each<'_>,
     ) -> Result<Self, StoreError> {
         let names = directory.list();
@@ -36,7 +36,7 @@ impl Local {
         let damaged = |what: String| StoreError::damaged_file(directory.path(), what);
         let Some(last) = files.last().copied() else {
             if from.index == 0 {
-                return Self::begin(directory, id, from);
+                return Self::begin(directory, id, Reached { position: from, sequence });
             }
             return Err(damaged("it has no file".to_owned()));
         };
@@ -48,7 +48,7 @@ impl Local {
                 files[0] - 1
             )));
         };
-        let mut chain = Chain { id, from, last: None, sequence: 0, each };
+        let mut chain = Chain { id, from, last: None, sequence, each };
         let mut kept: VecDeque<(u64, u64)> = VecDeque::new();
         for first in &files[..begin] {
             let length = directory.open(&name(*first)).and_then(|file| file.length());

@@ -13,7 +13,7 @@ fn rows(number: u8) -> Payload<'static> {
 
 fn open(directory: &Simulated, from: Position) -> Result<(Local, Vec<Record>), StoreError> {
     let mut records = Vec::new();
-    let log = Local::open(Box::new(directory.clone()), LogId(7), from, &mut |record| {
+    let log = Local::open(Box::new(directory.clone()), LogId(7), Reached { position: from, sequence: 0 }, &mut |record| {
         records.push(record);
         Ok(())
     })?;

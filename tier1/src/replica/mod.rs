@@ -9,6 +9,7 @@
 //! | `entry` | a record of the shared log as bytes, in parts |
 //! | `chain` | which entries count |
 //! | `owned` | the rows of the owner |
+//! | `transfer` | the rows of another replica, where the log does not reach back far enough |
 //! | `error` | why a replica cannot go on |
 //!
 //! Invariants:
@@ -20,6 +21,7 @@ mod chain;
 mod entry;
 mod error;
 mod owned;
+mod transfer;
 #[cfg(test)]
 mod tests;
 
@@ -30,15 +32,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use doppel_model::{Epoch, RangeId, stable_hash64};
-use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};
+use doppel_shared_log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};
 
 use crate::database::Database;
-use crate::log::{Copied, LogId, Payload, Position};
+use crate::log::{Copied, LogId, Payload, Position, Reached};
 use crate::store::{StoreError, Write};
 use chain::{Chain, Folded};
 use entry::{PART_BYTES, Said, encode};
 pub use error::ReplicaError;
 pub(crate) use owned::OwnedRows;
+pub(crate) use transfer::{Source, settle, transfer};
+pub use transfer::TransferError;
 
 /// Bytes of entries that are read at a time.
 const READ_BYTES: usize = 4 << 20;
@@ -69,6 +73,8 @@ pub(crate) struct Replica {
     owner: Mutex<Ownership>,
     /// Index of the last record that was copied.
     index: AtomicU64,
+    /// Where that is in the log.
+    sequence: AtomicU64,
     /// Why a commit waits.
     trouble: Mutex<Option<LogError>>,
     /// When the last request was sent that the log has answered.
@@ -109,8 +115,8 @@ impl Replica {
         log: Arc<dyn SharedLog>,
         database: Arc<Database>,
     ) -> Result<Self, ReplicaError> {
-        let (position, at) = database.copied();
-        let chain = Chain::behind(id, position, Sequence(at));
+        let Reached { position, sequence } = database.copied();
+        let chain = Chain::behind(id, position, Sequence(sequence));
         let this = Self {
             range,
             node,
@@ -121,6 +127,7 @@ impl Replica {
             incarnation: doppel_model::random_number(),
             owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
             index: AtomicU64::new(position.index),
+            sequence: AtomicU64::new(sequence),
             trouble: Mutex::default(),
             contact: Mutex::default(),
             stopping: AtomicBool::new(false),
@@ -172,6 +179,27 @@ impl Replica {
     /// The index of the last record that was copied.
     pub(crate) fn index(&self) -> u64 {
         self.index.load(Ordering::Relaxed)
+    }
+
+    /// Where that one is in the log; 0 before the first. It is on the disk of this node.
+    pub(crate) fn sequence(&self) -> Sequence {
+        Sequence(self.sequence.load(Ordering::Relaxed))
+    }
+
+    /// What the log has.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(crate) fn extent(&self) -> Result<Extent, LogError> {
+        self.log.extent()
+    }
+
+    /// Removes entries of the log up to one that is the end of a record.
+    ///
+    /// # Errors
+    /// When the log does not answer.
+    pub(crate) fn trim(&self, through: Sequence) -> Result<(), LogError> {
+        self.log.trim(through)
     }
 
     /// Why a commit waits for the log; none when none does.
@@ -366,6 +394,7 @@ impl Replica {
         self.database.copy(Copied { position, previous, sequence, payload })?;
         state.failed = false;
         self.index.store(position.index, Ordering::Relaxed);
+        self.sequence.store(sequence, Ordering::Relaxed);
         if let Some(owner) = owner {
             let taken = Some((owner, Instant::now()));
             *lock(&self.owner) = Ownership { epoch: Epoch(position.epoch), taken };

@@ -43,8 +43,10 @@ impl Node {
     /// Its process is killed and started anew.
     fn die(&mut self, random: &mut Random, log: &MemoryLog) {
         let left = self.disk.crash(random);
+        let before = self.replica.sequence();
         self.owned = None;
         self.replica = open(&left, &self.name, log).unwrap();
+        assert_eq!(self.replica.sequence(), before, "what was copied is on disk");
         self.disk = left;
     }
 

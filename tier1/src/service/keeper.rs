@@ -4,6 +4,8 @@
 //! Clocks decide when a node tries to take over, and the log who has.
 
 mod replication;
+mod take_over;
+mod trimming;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -16,34 +18,25 @@ use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::membership::{Beat, Claim};
 use doppel_protocol::range_owner::PeerError;
+use doppel_shared_log::LogError;
 
 use super::Tier1;
 use super::open::{Config, Error};
-use super::owner::Opened;
-use crate::database::{Database, Reader};
-use crate::progress;
+use crate::database::Database;
 use crate::range_map::directory;
-use crate::replica::{OwnedRows, Replica, ReplicaError, log_id};
-use replication::LogLease;
+use crate::replica::{Replica, ReplicaError, Source, log_id, settle, transfer};
+use crate::store::StoreError;
 pub use replication::{ReplicatedRange, Replication};
+use trimming::Trimming;
 
 /// An owner that nobody has heard of for so long is taken for dead.
 const SILENCE: Duration = Duration::from_millis(1_500);
-
-/// Each further replica waits so much longer, so that they do not all try at once.
-const NEXT: Duration = Duration::from_millis(500);
-
-/// The first owner of a range has so much longer to come when nobody has owned the range since this process began.
-const START: Duration = Duration::from_secs(5);
 
 /// Time between two beats, and between two looks of an owner at the log when it appends nothing.
 const BEAT: Duration = Duration::from_millis(300);
 
 /// How long what was accepted waits for the log when the process ends.
 const LAST_COMMITS: Duration = Duration::from_secs(5);
-
-/// A node that could not begin a range that it had taken over leaves it to others for so long.
-const REST: Duration = Duration::from_secs(30);
 
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -74,6 +67,7 @@ struct Kept {
     state: Mutex<KeptState>,
     /// Somebody asks this node to take over now.
     wanted: AtomicBool,
+    trimming: Mutex<Trimming>,
 }
 
 #[derive(Default)]
@@ -85,6 +79,8 @@ struct KeptState {
     trouble: Option<String>,
     /// What its database had when it was last opened, also where it does not follow.
     index: u64,
+    /// Behind which place it needs the log when there is no replica.
+    sequence: u64,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
 }
@@ -199,6 +195,7 @@ impl Shared {
                     // Whoever takes no writes leaves the range to others.
                     owns: state.owned.is_some() && self.tier1.check().is_ok(),
                     index: replica.map_or(state.index, |replica| replica.index()),
+                    sequence: replica.map_or(state.sequence, |replica| replica.sequence().0),
                     trouble: state.trouble.clone(),
                 }
             });
@@ -222,6 +219,10 @@ impl Shared {
             let failed = match replica {
                 None => self.open(of, kept).map(|opened| lock(&kept.state).replica = Some(opened)),
                 Some(replica) => self.turn(of, kept, &replica),
+            };
+            let failed = match failed {
+                Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. }))) => self.transfer(of, kept),
+                other => other,
             };
             let is_failed = failed.is_err();
             let trouble = failed.err().map(|error| error.to_string());
@@ -264,10 +265,41 @@ impl Shared {
         let log = (of.log)()?;
         let id = log_id(&self.replication.cluster, of.range);
         let dir = self.dir(of.range);
+        settle(&dir)?;
         let database = Arc::new(Database::open_replica(&dir, id, self.share())?);
-        lock(&kept.state).index = database.copied().0.index;
+        let reached = database.copied();
+        {
+            let mut state = lock(&kept.state);
+            (state.index, state.sequence) = (reached.position.index, reached.sequence);
+        }
         let node = self.replication.node.clone();
         Ok(Arc::new(Replica::open((of.range, id), node, log, database)?))
+    }
+
+    /// Copies the range from its owner, for the log does not reach back to what is here.
+    fn transfer(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
+        self.end(of, kept);
+        // The files are closed when it is gone.
+        lock(&kept.state).replica = None;
+        let (range, dir) = (of.range, self.dir(of.range));
+        let log = log_id(&self.replication.cluster, range);
+        let owner = || self.tier1.ranges.other(range).ok();
+        let mut progress = |so_far: Option<(u64, u64)>| {
+            if self.is_stopping() {
+                return Err(StoreError::Engine("the process stops".to_owned()));
+            }
+            let mut state = lock(&kept.state);
+            let rows = so_far.map_or(0, |(sequence, rows)| {
+                state.sequence = sequence;
+                rows
+            });
+            state.trouble = Some(format!("it is copied from its owner; {rows} rows are here"));
+            Ok(())
+        };
+        tracing::info!(%range, "the log does not reach back to what is here: the range is copied from its owner");
+        transfer(&Source { range, log, owner: &owner }, &dir, &mut progress)?;
+        tracing::info!(%range, "the range was copied from its owner");
+        Ok(settle(&dir)?)
     }
 
     fn dir(&self, range: RangeId) -> PathBuf {
@@ -281,6 +313,7 @@ impl Shared {
 
     /// Follows the log, or looks whether this node still owns the range; takes over where that is due.
     fn turn(&self, of: &ReplicatedRange, kept: &Kept, replica: &Arc<Replica>) -> Result<(), Error> {
+        lock(&kept.trimming).mark(Instant::now(), self.replication.log_window, replica.sequence());
         let owned = lock(&kept.state).owned;
         if let Some(owned) = owned {
             if !replica.has_contact(BEAT) {
@@ -294,6 +327,7 @@ impl Shared {
                 return Ok(());
             }
             kept.wanted.store(false, Ordering::Relaxed);
+            self.trim(of, kept, replica);
             std::thread::sleep(BEAT / 3);
             return Ok(());
         }
@@ -307,79 +341,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether it is for this node to take over: nobody has claimed the range for a while, and all that come before it in the
-    /// list are silent or have had their time.
-    fn is_due(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) -> bool {
-        if self.tier1.check().is_err()
-            || lock(&kept.state).rests_until.is_some_and(|until| Instant::now() < until)
-        {
-            return false;
-        }
-        let (now, membership) = (Instant::now(), &self.replication.membership);
-        let is_heard = |node: &&String| {
-            **node == self.replication.node
-                || membership.silence(node, now).is_some_and(|silence| silence < SILENCE)
+    /// Has the log of an own range let go of what is not needed any more.
+    fn trim(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) {
+        let (now, window) = (Instant::now(), self.replication.log_window);
+        let others = || {
+            let heard = self.replication.membership.replicas(of.range, now);
+            let others = heard.into_iter().filter(|other| other.node != self.replication.node);
+            others.filter(|other| other.age < SILENCE).map(|other| other.sequence).collect()
         };
-        let before = of.replicas.iter().filter(is_heard).take_while(|node| **node != self.replication.node);
-        let mut wait = SILENCE + NEXT * u32::try_from(before.count()).unwrap_or(u32::MAX);
-        let alive = now.saturating_duration_since(self.begun);
-        let silence = membership.owner_silence(of.range, now);
-        // While a cluster starts, each range is left to the node that is to have it.
-        if silence.is_none() && of.replicas.first() != Some(&self.replication.node) {
-            wait += START;
+        if let Err(error) = lock(&kept.trimming).trim(now, window, replica, others) {
+            tracing::debug!(%error, range = %of.range, "the log is not trimmed");
         }
-        // Whoever has just taken over needs a moment before it claims the range.
-        let silence = silence.unwrap_or(alive).min(replica.owned_for().unwrap_or(alive));
-        silence.min(alive) >= wait
-    }
-
-    fn take_over(&self, of: &ReplicatedRange, kept: &Kept, replica: &Arc<Replica>) -> Result<(), Error> {
-        kept.wanted.store(false, Ordering::Relaxed);
-        let began = Instant::now();
-        let replicas = self.replication.membership.replicas(of.range, began);
-        // What they have said to have must be in the log.
-        while replica.follow()? {}
-        if let Some(ahead) = replicas.into_iter().find(|other| other.index > replica.index()) {
-            return Err(ReplicaError::Ahead { range: of.range, node: ahead.node }.into());
-        }
-        let epoch = match replica.take_over() {
-            Ok(epoch) => epoch,
-            Err(ReplicaError::Outrun { owner, .. }) => {
-                tracing::info!(range = %of.range, owner, "another node has taken the range over");
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if let Err(error) = self.begin(of.range, replica, epoch) {
-            // The log says that this node owns it: others are to have their turn.
-            lock(&kept.state).rests_until = Instant::now().checked_add(REST);
-            return Err(error);
-        }
-        lock(&kept.state).owned = Some(epoch);
-        self.tell_soon();
-        let seconds = began.elapsed().as_secs_f64();
-        tracing::info!(range = %of.range, epoch = epoch.0, seconds, "this node owns the range now");
-        (self.replication.owned)(of.range, true);
-        Ok(())
-    }
-
-    /// Begins to own a range that was taken over.
-    fn begin(&self, id: RangeId, replica: &Arc<Replica>, epoch: Epoch) -> Result<(), Error> {
-        let database = replica.database();
-        // It has no snapshot of a table that others have changed rows under.
-        database.keep_log(Reader::Statuses, None);
-        let dir = self.dir(id);
-        let opened = Opened {
-            store: Arc::new(OwnedRows::new(Arc::clone(replica), epoch)),
-            uncached_store: database.uncached(),
-            database: Some(Arc::clone(database)),
-            dir: Some(dir.clone()),
-            saved_statuses: None,
-            epoch: Some(epoch),
-            lease: Some(Arc::new(LogLease(Arc::clone(replica)))),
-        };
-        let range = self.tier1.open_range(id, &opened)?;
-        progress::verify(&dir, progress::of(&range.shards().metas)).map_err(Error::Store)?;
-        self.tier1.begin_range(opened, range)
     }
 }

@@ -28,7 +28,7 @@ use crate::peers::Peers;
 use crate::progress;
 use crate::range::Range;
 use crate::range_map::{RangeMap, RangeMapError, directories};
-use crate::replica::ReplicaError;
+use crate::replica::{ReplicaError, TransferError};
 use crate::statuses::{SecretKey, Snapshot, Statuses};
 use crate::store::{Store, StoreError};
 
@@ -93,6 +93,9 @@ pub enum Error {
     /// The log of a range.
     #[error(transparent)]
     Log(#[from] EngineError),
+    /// The rows of another replica.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// No thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),

@@ -74,6 +74,7 @@ impl RangeOwner for Tier1 {
             backlog,
             feeds,
             moment: *owner.moment.lock().unwrap_or_else(PoisonError::into_inner),
+            copied: owner.database.as_ref().and_then(|database| database.copied_place()),
             failures: owner.stuck.failures(),
             refused: self.check().err(),
         })

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{GetStreamErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
-use async_nats::jetstream::stream::{RawMessageErrorKind, State};
+use async_nats::jetstream::stream::{Info, RawMessageErrorKind, State};
 use async_nats::jetstream::{Context, Error, ErrorCode};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-use crate::log::{AppendError, Entry, LogError, Sequence, SharedLog};
+use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use hints::Hints;
@@ -108,9 +108,9 @@ impl JetStreamLog {
         }
     }
 
-    async fn state(&self) -> Result<State, LogError> {
+    async fn info(&self) -> Result<Info, LogError> {
         match self.context.get_stream(&self.name).await {
-            Ok(stream) => Ok(stream.cached_info().state.clone()),
+            Ok(stream) => Ok(stream.cached_info().clone()),
             Err(error) => match error.kind() {
                 GetStreamErrorKind::JetStream(refusal) => Err(self.refused(&refusal)),
                 _ => Err(self.unavailable(&error)),
@@ -152,8 +152,13 @@ impl SharedLog for JetStreamLog {
         })
     }
 
-    fn end(&self) -> Result<Sequence, LogError> {
-        Ok(Sequence(self.handle.block_on(self.state())?.last_sequence))
+    fn extent(&self) -> Result<Extent, LogError> {
+        let Info { config, state, .. } = self.handle.block_on(self.info())?;
+        let State { bytes, first_sequence, last_sequence, .. } = state;
+        // An empty stream says 0.
+        let trimmed = Sequence(first_sequence.saturating_sub(1));
+        let bytes_max = u64::try_from(config.max_bytes).ok().filter(|max| *max > 0);
+        Ok(Extent { trimmed, end: Sequence(last_sequence), bytes, bytes_max })
     }
 
     fn wait(&self, after: Sequence, limit: Duration) {
@@ -162,7 +167,7 @@ impl SharedLog for JetStreamLog {
 
     fn trim(&self, through: Sequence) -> Result<(), LogError> {
         self.handle.block_on(async {
-            let State { first_sequence, last_sequence, .. } = self.state().await?;
+            let State { first_sequence, last_sequence, .. } = self.info().await?.state;
             let first = through.next().0.min(last_sequence);
             if first <= first_sequence {
                 return Ok(());

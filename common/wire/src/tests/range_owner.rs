@@ -80,6 +80,7 @@ impl RangeOwner for Owner {
             backlog,
             feeds: vec![],
             moment: None,
+            copied: None,
             refused,
         })
     }

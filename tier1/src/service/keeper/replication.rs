@@ -34,6 +34,8 @@ pub struct Replication {
     pub ranges: Vec<ReplicatedRange>,
     /// What the nodes say of themselves; the beats of this one must be in it, too.
     pub membership: Arc<Membership>,
+    /// How long the log keeps what all replicas have, while there is room.
+    pub log_window: Duration,
     /// Tells all nodes a beat.
     pub tell: Box<dyn Fn(&Beat) + Send + Sync>,
     /// Called when this node has begun to own a range, and, with false, when it has ended.

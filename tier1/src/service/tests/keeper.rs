@@ -11,6 +11,10 @@ use doppel_shared_log::memory::MemoryLog;
 use tempfile::TempDir;
 
 use super::*;
+use crate::check::check;
+use crate::database::Database;
+use crate::range_map::RangeMap;
+use crate::store::Joined;
 use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
 
 const RANGES: u16 = 3;
@@ -20,6 +24,7 @@ struct Cluster {
     logs: Vec<MemoryLog>,
     membership: Arc<Membership>,
     nodes: Arc<Mutex<BTreeMap<String, Arc<Tier1>>>>,
+    log_window: Duration,
     home: TempDir,
 }
 
@@ -51,7 +56,8 @@ impl RangeDirectory for Claimed {
 impl Cluster {
     fn new() -> Self {
         let logs = (0..RANGES).map(|_| MemoryLog::default()).collect();
-        Self { logs, membership: Arc::default(), nodes: Arc::default(), home: TempDir::new().unwrap() }
+        let (home, log_window) = (TempDir::new().unwrap(), Duration::from_secs(3_600));
+        Self { logs, membership: Arc::default(), nodes: Arc::default(), log_window, home }
     }
 
     /// Starts a node, which has a replica of all ranges.
@@ -78,6 +84,7 @@ impl Cluster {
             node: name.clone(),
             ranges: (0..).zip(&self.logs).map(range).collect(),
             membership: Arc::clone(&membership),
+            log_window: self.log_window,
             tell: Box::new(move |beat| membership.take(beat.clone(), Instant::now())),
             owned: Box::new(|_, _| {}),
         };
@@ -205,4 +212,40 @@ fn a_range_whose_log_has_lost_what_a_replica_has_is_not_taken_over() {
     assert!(cluster.membership.owner(RangeId(0)).is_none_or(|(_, owner)| owner == "node-0"));
     cluster.end(third);
     cluster.end(nodes.remove(0));
+}
+
+#[test]
+fn a_node_copies_a_range_whose_log_does_not_reach_back() {
+    let cluster = Cluster { log_window: Duration::ZERO, ..Cluster::new() };
+    let mut nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..60).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 60);
+    let is_trimmed = |log: &MemoryLog| log.extent().unwrap().trimmed.0 > 1;
+    await_that("the logs to be trimmed", || cluster.logs.iter().all(is_trimmed));
+    // It begins with nothing, and pages go on to change while it copies.
+    let third = cluster.start(2);
+    (0..120).for_each(|page| submit(&nodes[1].tier1, page));
+    let lags = || {
+        (0..RANGES).any(|range| {
+            let replicas = cluster.membership.replicas(RangeId(range), Instant::now());
+            let index = |node: &str| {
+                replicas.iter().find(|replica| replica.node == node).map_or(0, |replica| replica.index)
+            };
+            index("node-2") == 0 || index("node-2") < index("node-0").max(index("node-1"))
+        })
+    };
+    await_that("the third node to have everything", || !lags());
+    for node in nodes.drain(..) {
+        cluster.end(node);
+    }
+    (120..140).for_each(|page| submit(&third.tier1, page));
+    assert_at_rest(&third.tier1, 140);
+    cluster.end(third);
+    // What was copied is sound by itself.
+    let config = config(Retention::DEFAULT, RANGES);
+    let map = RangeMap::new(config.shards, RANGES).unwrap();
+    let databases = Database::open_ranges(&cluster.home.path().join("node-2"), map).unwrap();
+    let report = check(&Joined::new(map, &databases), Some(config.policy), config.winners);
+    assert!(report.is_sound() && report.pages == 140, "{report:?}");
 }

@@ -1,0 +1,123 @@
+//! What the owner of a range lets go of its log.
+//!
+//! Entries go that two replicas have on their disks, and all others that are heard of. They stay for a while all the same, so
+//! that a node that was away reads on instead of copying the range; less long when the log fills.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use doppel_shared_log::{Extent, LogError, Sequence};
+
+use crate::replica::Replica;
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Marks of a window.
+const MARKS: u32 = 60;
+
+/// Where the log was at which time.
+#[derive(Debug, Default)]
+pub(super) struct Trimming {
+    marks: VecDeque<(Instant, Sequence)>,
+    looked: Option<Instant>,
+}
+
+impl Trimming {
+    /// Takes note of how far the log is.
+    pub(super) fn mark(&mut self, now: Instant, window: Duration, end: Sequence) {
+        if self.marks.back().is_none_or(|(at, _)| now.saturating_duration_since(*at) >= window / MARKS) {
+            self.marks.push_back((now, end));
+        }
+        // One that is old enough stays.
+        while self.marks.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= window) {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Trims the log of a replica that owns its range, from time to time. `others` is how far the other replicas are that are
+    /// heard of.
+    pub(super) fn trim(
+        &mut self,
+        now: Instant,
+        window: Duration,
+        replica: &Replica,
+        others: impl FnOnce() -> Vec<u64>,
+    ) -> Result<(), LogError> {
+        if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < PAUSE) {
+            return Ok(());
+        }
+        self.looked = Some(now);
+        let before = self.marks.front().filter(|(at, _)| now.saturating_duration_since(*at) >= window);
+        let (own, extent) = (replica.sequence(), replica.extent()?);
+        match through(extent, own, others(), before.map(|(_, end)| *end)) {
+            Some(through) => {
+                tracing::debug!(range = %replica.range(), through = through.0, bytes = extent.bytes, "the log is trimmed");
+                replica.trim(through)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The last entry that is to go; `before` is where the log was before the window.
+fn through(extent: Extent, own: Sequence, others: Vec<u64>, before: Option<Sequence>) -> Option<Sequence> {
+    // Whoever needs what has gone already cannot read on, whatever is kept.
+    let mut reached: Vec<u64> =
+        others.into_iter().filter(|sequence| *sequence >= extent.trimmed.0).chain([own.0]).collect();
+    reached.sort_unstable_by(|a, b| b.cmp(a));
+    let (second, last) = (*reached.get(1)?, *reached.last()?);
+    let is_filled = |quarters| extent.bytes_max.is_some_and(|max| extent.bytes >= max / 4 * quarters);
+    let through = match before {
+        _ if is_filled(3) => second,
+        _ if is_filled(2) => last,
+        Some(before) => last.min(before.0),
+        None => return None,
+    };
+    (through > extent.trimmed.0).then_some(Sequence(through))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(trimmed: u64, bytes: u64) -> Extent {
+        let (trimmed, end) = (Sequence(trimmed), Sequence(100));
+        Extent { trimmed, end, bytes, bytes_max: Some(1_000) }
+    }
+
+    #[test]
+    fn what_two_replicas_and_all_that_are_heard_of_have_goes_after_the_window() {
+        let at = |extent, others: &[u64], before: Option<u64>| {
+            through(extent, Sequence(90), others.to_vec(), before.map(Sequence)).map(|through| through.0)
+        };
+        assert_eq!(at(extent(10, 100), &[80, 70], Some(50)), Some(50));
+        assert_eq!(at(extent(10, 100), &[80, 40], Some(50)), Some(40));
+        assert_eq!(at(extent(10, 100), &[80, 70], None), None, "the window is not over");
+        assert_eq!(at(extent(10, 100), &[80, 70], Some(10)), None, "it has gone already");
+        // One replica alone is no second copy.
+        assert_eq!(at(extent(10, 100), &[], Some(50)), None);
+        assert_eq!(at(extent(10, 999), &[], Some(50)), None);
+        // One that has to copy the range anyway holds nothing up, but is no second copy.
+        assert_eq!(at(extent(10, 100), &[80, 9], Some(50)), Some(50));
+        assert_eq!(at(extent(10, 999), &[9], Some(50)), None);
+        // The fuller the log, the less waits for whoever is late.
+        assert_eq!(at(extent(10, 500), &[80, 70], Some(50)), Some(70));
+        assert_eq!(at(extent(10, 750), &[80, 70], None), Some(80));
+        assert_eq!(at(extent(10, 750), &[95, 70], None), Some(90));
+        let unlimited = Extent { bytes_max: None, ..extent(10, u64::MAX) };
+        assert_eq!(at(unlimited, &[80, 70], Some(50)), Some(50));
+    }
+
+    #[test]
+    fn marks_tell_where_the_log_was_before_the_window() {
+        let (begun, window) = (Instant::now(), Duration::from_secs(60));
+        let mut trimming = Trimming::default();
+        for second in 0..200 {
+            trimming.mark(begun + Duration::from_secs(second), window, Sequence(second));
+            assert!(trimming.marks.len() <= 62, "{}", trimming.marks.len());
+            let first = trimming.marks[0].1.0;
+            assert!(second < 60 && first == 0 || first == second - 60, "{first} at {second}");
+        }
+    }
+}
