@@ -149,7 +149,14 @@ impl ClusterNodes {
                 };
                 attention.push(Attention {
                     what: format!("tier-1 node {} does not answer{served}: {reason}", at.name),
-                    remedy: format!("start `doppel tier1 --name {}` on its directory", at.name),
+                    remedy: match self.replicas {
+                        None => format!("start `doppel tier1 --name {}` on its directory", at.name),
+                        Some(_) => format!(
+                            "start `doppel tier1 --name {}` on its directory, if it does not run; where the reason is its log, \
+                             see to the log servers",
+                            at.name
+                        ),
+                    },
                 });
             }
             nodes.push(ClusterNode {
@@ -278,13 +285,21 @@ impl ClusterNodes {
         nodes.filter(|node| owner != Some(node)).map(standby).collect()
     }
 
-    /// Replicas that do not follow, and ranges without an owner.
+    /// Owners whose writes wait, replicas that do not follow, and ranges without an owner.
     fn replica_troubles(&self, ranges: &[ClusterRange]) -> Vec<Attention> {
         let mut troubles = Vec::new();
-        if self.replicas.is_none() {
-            return troubles;
-        }
+        let Some(Replicas { membership, .. }) = &self.replicas else { return troubles };
         for range in ranges {
+            let heard = membership.replicas(range.range, Instant::now());
+            let owner = heard.into_iter().find(|replica| range.owner.as_ref() == Some(&replica.node));
+            if let Some((owner, trouble)) = owner.and_then(|owner| Some((owner.node, owner.trouble?))) {
+                troubles.push(Attention {
+                    what: format!("writes of range {} wait at {owner}, its owner: {trouble}", range.range),
+                    remedy: "where its log is full, give the stream more bytes (docs/CLUSTER.md); where it does not answer, see \
+                             to the log servers"
+                        .to_owned(),
+                });
+            }
             if range.owner.is_none() {
                 troubles.push(Attention {
                     what: format!("no node has said that it owns range {}", range.range),
