@@ -41,14 +41,18 @@ pub struct EngineArgs {
     /// ranges if that is more].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub shards: Option<u16>,
-    /// Ranges that the shards are cut into, 1 to 64: each has a database and a writer of its own. The groups do not
-    /// depend on it. Fixed when a data directory is created [default there: 1].
+    /// Ranges that the shards are cut into, 1 to 64 and no more than shards: each has a database and a writer of its own. The
+    /// groups do not depend on it. Fixed when a data directory is created [default there: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub ranges: Option<u16>,
     /// Tier-2 nodes, 1 to 128: each has tables and files of its own, and partitions move between them as the collection
     /// grows. The groups do not depend on it. Another number may be given at every start (docs/OPERATIONS.md).
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     pub index_nodes: u32,
+    /// Detect the language of a page whose record gives none, which takes as much time as everything else about a page
+    /// of text. Only `doppel explain` shows it.
+    #[arg(long)]
+    pub detect_language: bool,
     /// Everything that is the same in a cluster.
     #[command(flatten)]
     pub tuning: TuningArgs,
@@ -62,10 +66,6 @@ pub struct TuningArgs {
     /// are those of the file.
     #[arg(long, value_name = "FILE")]
     pub winners: Option<PathBuf>,
-    /// Detect the language of a page whose record gives none, which takes as much time as everything else about a page
-    /// of text. Only `doppel explain` shows it.
-    #[arg(long)]
-    pub detect_language: bool,
     /// Tier-2 partitions, 1 to 4096; at least one for each node. The groups do not depend on it [default: 1 on one
     /// node; on several 16, or one for each if that is more].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]

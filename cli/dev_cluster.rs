@@ -34,7 +34,7 @@ const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
 const LOCK: &str = "lock";
 
-/// What every process says when it is ready, and what a server of the log says.
+/// What every process says when it is ready, and what a log server says.
 const READY: &str = "is listening";
 const LOG_READY: &str = "Server is ready";
 
@@ -62,7 +62,7 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) role: Role,
     port: u16,
-    /// At which the other servers of the log reach this one.
+    /// At which the other log servers reach this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     route: Option<u16>,
 }
@@ -190,7 +190,7 @@ impl DevCluster {
         Ok(init.with(ranges, replicas, self.log_urls(), log_max_bytes))
     }
 
-    /// Makes what the nodes need while the servers of the log run: the files of a new cluster and its streams. Those of an old
+    /// Makes what the nodes need while the log servers run: the files of a new cluster and its streams. Those of an old
     /// one are waited for.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl DevCluster {
         if self.dir.join(FILE).exists() {
             return self.wait_for_log();
         }
-        self.init(dealt)?.create(log_servers::PATIENCE).map(drop)
+        self.init(dealt)?.create(log_servers::PATIENCE, &|_| {}).map(drop)
     }
 
     /// Takes the directory for this process.
@@ -345,7 +345,7 @@ impl DevCluster {
         Ok(pid)
     }
 
-    /// Ends all processes, front doors first and the servers of the log last.
+    /// Ends all processes, front doors first and the log servers last.
     pub(crate) fn end(&self) {
         for role in [Role::Coordinator, Role::Tier1, Role::Tier2, Role::Log] {
             let running = || self.of(role).filter_map(|process| self.pid(process));

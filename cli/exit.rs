@@ -66,7 +66,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 /// What to do about a cause that this command line can help with.
 fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     matches!(cause.downcast_ref()?, ClientError::Unreachable { .. }).then_some(
-        "; start one with `doppel serve --data DIR`, or name another with --server URL or DOPPEL_SERVER",
+        "; start one with `doppel serve --data DIR`, or in a cluster with `doppel coordinator`, or name another with --server \
+         URL or DOPPEL_SERVER",
     )
 }
 

@@ -16,6 +16,13 @@ const NAME: &str = "node.json";
 /// The collection of a node of tier 1, in its directory.
 pub(crate) const COLLECTION: &str = "collection";
 
+/// Whether a collection from a backup belongs to whoever is started on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Restored {
+    Taken,
+    Refused,
+}
+
 /// Whose directory it is.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
@@ -31,6 +38,11 @@ pub(crate) enum NodeDirError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} is not empty and has no {NAME}; name an empty directory, or one of this node", .0.display())]
     Foreign(PathBuf),
+    #[error(
+        "{}/{COLLECTION} was restored from a backup, and cannot be used in a cluster with a log, where a node copies its ranges \
+         from there: start it on an empty directory (docs/CLUSTER.md says where a backup can be restored)", .0.display()
+    )]
+    Restored(PathBuf),
     #[error("{} cannot be read: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error(
@@ -40,11 +52,17 @@ pub(crate) enum NodeDirError {
     Another { dir: PathBuf, found: Box<Owner>, own: Box<Owner> },
 }
 
-/// Makes a directory that of a node, or finds that it is.
+/// Makes a directory that of a node, or finds that it is. A collection that was restored there is taken where the node has
+/// no other source of what it is to have.
 ///
 /// # Errors
 /// When it is another node's or another program's, or cannot be used.
-pub(crate) fn claim(dir: &Path, own: &Identity, role: &'static str) -> Result<(), NodeDirError> {
+pub(crate) fn claim(
+    dir: &Path,
+    own: &Identity,
+    role: &'static str,
+    restored: Restored,
+) -> Result<(), NodeDirError> {
     let path = dir.join(NAME);
     let failed = |source| NodeDirError::Io { path: dir.to_owned(), source };
     fs::create_dir_all(dir).map_err(failed)?;
@@ -54,8 +72,10 @@ pub(crate) fn claim(dir: &Path, own: &Identity, role: &'static str) -> Result<()
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             for entry in fs::read_dir(dir).map_err(failed)? {
                 let name = entry.map_err(failed)?.file_name();
-                // A collection that was restored there belongs to whoever is started on it.
                 let is_restored = role == "tier-1" && name == COLLECTION;
+                if is_restored && restored == Restored::Refused {
+                    return Err(NodeDirError::Restored(dir.to_owned()));
+                }
                 if name != "lost+found" && !is_restored && !name.as_encoded_bytes().starts_with(b".tmp") {
                     return Err(NodeDirError::Foreign(dir.to_owned()));
                 }
@@ -96,22 +116,37 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("node");
         let own = identity("one", "index-1");
-        claim(&dir, &own, "tier-2").unwrap();
-        claim(&dir, &own, "tier-2").unwrap();
+        claim(&dir, &own, "tier-2", Restored::Refused).unwrap();
+        claim(&dir, &own, "tier-2", Restored::Refused).unwrap();
         for (other, role) in [
             (identity("two", "index-1"), "tier-2"),
             (identity("one", "index-2"), "tier-2"),
             (identity("one", "index-1"), "tier-1"),
         ] {
-            let refused = claim(&dir, &other, role).unwrap_err().to_string();
+            let refused = claim(&dir, &other, role, Restored::Taken).unwrap_err().to_string();
             assert!(
                 refused.contains("belongs to tier-2 node index-1 of cluster one, and this is"),
                 "{refused}"
             );
         }
         fs::write(home.path().join("file"), "").unwrap();
-        assert!(matches!(claim(home.path(), &own, "tier-2"), Err(NodeDirError::Foreign(_))));
+        assert!(matches!(
+            claim(home.path(), &own, "tier-2", Restored::Refused),
+            Err(NodeDirError::Foreign(_))
+        ));
         fs::write(dir.join(NAME), "{").unwrap();
-        assert!(matches!(claim(&dir, &own, "tier-2"), Err(NodeDirError::Damaged { .. })));
+        assert!(matches!(claim(&dir, &own, "tier-2", Restored::Refused), Err(NodeDirError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_restored_collection_is_refused_where_a_log_has_what_the_node_is_to_have() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join(COLLECTION)).unwrap();
+        let own = identity("one", "record-1");
+        let refused = claim(home.path(), &own, "tier-1", Restored::Refused).unwrap_err().to_string();
+        assert!(refused.contains("was restored from a backup"), "{refused}");
+        claim(home.path(), &own, "tier-1", Restored::Taken).unwrap();
+        // It is that of the node from then on.
+        claim(home.path(), &own, "tier-1", Restored::Refused).unwrap();
     }
 }

@@ -15,22 +15,36 @@ const CLIENT: &str = "doppel init";
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Makes the streams, each of which must not have been before. Servers that have just been started have no leader yet, and
-/// are asked again for as long as `patience`.
+/// are asked again for as long as `patience`; `tell` is told why, once for each server.
 ///
 /// # Errors
 /// When a server cannot be reached or is too old, or a stream is there already or cannot be made. The message says which were
 /// made.
-pub(crate) fn make(log: &LogSettings, names: &[String], patience: Duration) -> anyhow::Result<()> {
+pub(crate) fn make(
+    log: &LogSettings,
+    names: &[String],
+    patience: Duration,
+    tell: &dyn Fn(&EngineError),
+) -> anyhow::Result<()> {
     let until = Instant::now() + patience;
     let runtime = runtime()?;
     // Each by itself: a server that is away would be missed only later.
     for server in &log.servers {
-        connect(&runtime, std::slice::from_ref(server), until)?;
+        connect(&runtime, std::slice::from_ref(server), until, tell)?;
     }
-    let engine = connect(&runtime, &log.servers, until)?;
+    let engine = connect(&runtime, &log.servers, until, &|_| {})?;
     for (made, name) in names.iter().enumerate() {
         make_one(&engine, log, name, until).map_err(|error| {
-            anyhow!(error).context(match &names[..made] {
+            let room = match &error {
+                EngineError::NotMade { .. } => format!(
+                    "; each log server has to be able to set {} bytes aside for each of {} streams: `max_file_store` in its \
+                     configuration, --log-max-bytes here",
+                    log.max_bytes,
+                    names.len()
+                ),
+                _ => String::new(),
+            };
+            anyhow!("{error}{room}").context(match &names[..made] {
                 [] => "no stream was made".to_owned(),
                 made => format!(
                     "streams were made that no cluster will use, and that can be deleted: {}",
@@ -61,7 +75,7 @@ fn make_one(engine: &Engine, log: &LogSettings, name: &str, until: Instant) -> R
 pub(crate) fn wait(log: &LogSettings, names: &[String], patience: Duration) -> anyhow::Result<()> {
     let until = Instant::now() + patience;
     let runtime = runtime()?;
-    let engine = connect(&runtime, &log.servers, until)?;
+    let engine = connect(&runtime, &log.servers, until, &|_| {})?;
     for name in names {
         again(until, || engine.open(name, usize::from(log.replicas)).map(drop))?;
     }
@@ -74,8 +88,23 @@ fn runtime() -> anyhow::Result<Runtime> {
     runtime.context("cannot start the runtime")
 }
 
-fn connect(runtime: &Runtime, servers: &[String], until: Instant) -> Result<Engine, EngineError> {
-    again(until, || Engine::connect(runtime.handle().clone(), servers, CLIENT))
+fn connect(
+    runtime: &Runtime,
+    servers: &[String],
+    until: Instant,
+    tell: &dyn Fn(&EngineError),
+) -> Result<Engine, EngineError> {
+    let mut is_told = false;
+    again(until, || {
+        let connected = Engine::connect(runtime.handle().clone(), servers, CLIENT);
+        if let Err(error) = &connected
+            && passes(error)
+            && !std::mem::replace(&mut is_told, true)
+        {
+            tell(error);
+        }
+        connected
+    })
 }
 
 /// Asks until it succeeds, fails for good, or it is too late.

@@ -19,7 +19,7 @@ use crate::output::{Output, bytes, plural};
 ///
 /// The file has the state of one moment, with checksums throughout; `doppel restore` makes a data directory
 /// of it. The index is derived and not in it. Whatever the server acknowledged before the backup began is in
-/// it. A directory has to be writable, because the storage engine completes its own files: copy one on a
+/// it. In a cluster ask any coordinator: the file has all ranges at one moment. A directory has to be writable, because the storage engine completes its own files: copy one on a
 /// read-only or full disk to another place first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -30,7 +30,8 @@ pub(crate) struct Backup {
     /// Write to this file; `-` is standard output. A file that is there is replaced at the end.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Back up this data directory instead of asking a server.
+    /// Back up this data directory instead of asking a server. Of a cluster, that is `collection` below the directory of its
+    /// only node of tier 1; with several nodes ask a coordinator.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Print the summary as JSON.

@@ -32,11 +32,13 @@ enum What {
 
 /// Show the nodes, the ranges, and what is not as it should be.
 ///
-/// Any coordinator answers. Nodes that do not answer within three seconds are shown as away.
+/// Any coordinator answers. Nodes that do not answer within three seconds are shown as away. The number of a node of tier 2 is
+/// the one by which `doppel rebalance` and `doppel report load-balance` name it. `lag` and the figure behind a standby are what
+/// it has still to take of what the owners have recorded.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  doppel cluster status --server http://10.0.0.5:7700")]
+  doppel cluster status --server http://10.0.0.31:7700")]
 struct Status {
     #[command(flatten)]
     ask: AskArgs,
@@ -49,7 +51,7 @@ struct Status {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  doppel cluster takeover --range 3 --to record-2 --server http://10.0.0.5:7700")]
+  doppel cluster takeover --range 3 --to record-2 --server http://10.0.0.31:7700")]
 struct Takeover {
     /// The range, by its number.
     #[arg(long, value_name = "RANGE")]
@@ -116,9 +118,16 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
         orders_waiting.map_or_else(|| "the router does not answer".to_owned(), |n| plural(n, "order"));
     writeln!(out, "waiting in the index: {waiting}")?;
     writeln!(out)?;
-    let head =
-        ["node", "tier", "address", "state", "partitions", "contents", "lag"].map(str::to_owned).to_vec();
-    table(out, &[vec![head], nodes.iter().map(node_row).collect()].concat())?;
+    let head = ["node", "tier", "number", "address", "state", "partitions", "contents", "lag"]
+        .map(str::to_owned)
+        .to_vec();
+    // The index knows its nodes by their places in the file of the cluster, which is the order here.
+    let mut numbers = 0..;
+    let rows = nodes.iter().map(|node| {
+        let number = if node.role == NodeRole::Tier2 { numbers.next() } else { None };
+        node_row(node, number)
+    });
+    table(out, &[vec![head], rows.collect()].concat())?;
     writeln!(out)?;
     let head = ["range", "shards", "owner", "standbys", "state", "epoch", "live", "pending"]
         .map(str::to_owned)
@@ -139,7 +148,7 @@ fn figure(number: Option<u64>) -> String {
     number.map_or_else(|| NO_FIGURE.to_owned(), count)
 }
 
-fn node_row(node: &ClusterNode) -> Vec<String> {
+fn node_row(node: &ClusterNode, number: Option<u64>) -> Vec<String> {
     let state = match (node.answers, node.router) {
         (false, _) => "away",
         (true, true) => "there, router",
@@ -153,6 +162,7 @@ fn node_row(node: &ClusterNode) -> Vec<String> {
             NodeRole::Tier2 => "2",
         }
         .to_owned(),
+        figure(number),
         node.address.clone(),
         state.to_owned(),
         figure(partitions),

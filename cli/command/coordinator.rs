@@ -30,11 +30,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Run a coordinator, a front door of a cluster.
 ///
 /// It answers the public HTTP interface, as `doppel serve` does, and keeps nothing, so any number may run. Prints one line
-/// with its address when it is ready, which is when all nodes of tier 1 answer, or one of them where ranges are replicated.
+/// with its address when it takes requests: with a log as soon as one node of tier 1 answers, without one when all do. Whether
+/// every range has an owner is another question, and `doppel cluster status` answers it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  doppel coordinator --cluster cluster.toml --name front-1 --listen 127.0.0.1:7700")]
+  doppel coordinator --cluster cluster.toml --name front-1 --listen 10.0.0.31:7700")]
 pub(crate) struct Coordinator {
     /// The file of the cluster, which `doppel init` has written; the secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
@@ -42,14 +43,15 @@ pub(crate) struct Coordinator {
     /// A name for this coordinator, by which the logs of the other nodes know it.
     #[arg(long, value_name = "NAME", env = "DOPPEL_NAME", default_value = "coordinator")]
     name: NodeName,
-    /// Address and port to listen on; port 0 is any free one. There is no authentication: whoever
-    /// reaches it may write.
+    /// Address and port to listen on for clients; port 0 is any free one. There is no authentication: whoever reaches it may
+    /// write. The default is reached from this machine alone.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7700", value_parser = process::address)]
     listen: SocketAddr,
-    /// A file that names markets (docs/WINNERS.md). Its rules are not used: `doppel init --winners` fixes those.
+    /// A file that names markets (docs/WINNERS.md); give all coordinators the same. Its rules are not used: `doppel init
+    /// --winners` fixes those.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// Detect the language of a page whose record gives none.
+    /// Detect the language of a page whose record gives none; give it to all coordinators or none.
     #[arg(long)]
     detect_language: bool,
     /// Where exports that do not fit in memory are sorted [default: the system's directory of temporary files].

@@ -207,7 +207,7 @@ impl Dedup {
     fn feed(&self, engine: &Engine, weights: &mut Weights) -> anyhow::Result<Fed> {
         let mut outcomes = Outcomes::default();
         // Nobody can ask a temporary collection for the language of a page.
-        let detect_language = self.data.is_some() && self.engine.tuning.detect_language;
+        let detect_language = self.data.is_some() && self.engine.detect_language;
         let input = extracted::pages(&self.inputs, detect_language, |pages| {
             let (pages, bytes): (Vec<_>, Vec<_>) =
                 pages.into_iter().map(|page| (page.submission, page.bytes)).unzip();

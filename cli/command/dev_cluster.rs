@@ -19,9 +19,9 @@ use crate::dev_cluster::{self, Counts, Dealt, Process, Role};
 /// It restarts nothing by itself. On a directory that has a cluster it goes on with that. From another terminal, `kill NAME`
 /// kills a process at once, and `start NAME` starts it again.
 ///
-/// The log that the ranges are replicated through is on servers of NATS JetStream, which need the program `nats-server`, 2.9.10
-/// or newer. From 2.12 on they sync what they acknowledge. Without the program, --log-servers 0 runs a cluster in which nothing
-/// is replicated.
+/// The log that the ranges are replicated through is on log servers of NATS JetStream, which need the program `nats-server`,
+/// 2.9.10 or newer. From 2.12 on they sync what they acknowledge. Without the program, --log-servers 0 runs a cluster in which
+/// nothing is replicated.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -55,7 +55,7 @@ struct Run {
     /// Coordinators, the front doors.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
     coordinators: u16,
-    /// Servers of the log; 0 for a cluster without one, in which nothing is replicated.
+    /// Log servers; 0 for a cluster without a log, in which nothing is replicated.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=16))]
     log_servers: u16,
     /// Ranges that the pages are cut into, 1 to 64 [default: two for each node of tier 1, so 6 with three; one for a single
@@ -65,10 +65,10 @@ struct Run {
     /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     replicas: Option<u16>,
-    /// Bytes of each range's stream at the servers of the log [default: 1 GiB].
+    /// Bytes of each range's stream at the log servers [default: 1 GiB].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
-    /// The program of the log's servers [default: the `nats-server` on the path].
+    /// The program of the log servers [default: the `nats-server` on the path].
     #[arg(long, value_name = "PATH", env = "DOPPEL_NATS_SERVER")]
     nats_server: Option<PathBuf>,
     /// Print one line of JSON when all are ready.

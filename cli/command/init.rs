@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_model::{RangeId, Tau};
+use doppel_shared_log::EngineError;
 
 use crate::cluster::log::{MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_server};
 use crate::cluster::{LogSettings, Node, Tier1Node, Written, streams};
 use crate::exit::Failure;
 use crate::manifest::{Manifest, Wanted};
-use crate::output::plural;
 use crate::winners::Winners;
 use crate::wire::DEFAULTS;
 
@@ -20,27 +20,28 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Write the file of a new cluster, and its secret; with --log make the streams that it is replicated through.
 ///
-/// Every process of the cluster reads a copy of both files. Without --log the cluster is distributed, not replicated: each
-/// range of pages is on one node of tier 1 alone, so take backups (docs/CLUSTER.md). With --log each range has replicas on
-/// several nodes, which follow its log on servers of NATS JetStream, 2.9.10 or newer; their streams are made here.
+/// Every process of the cluster reads a copy of both files, which are readable by their owner alone. Without --log the cluster
+/// is distributed, not replicated: each range of pages is on one node of tier 1 alone, so take backups (docs/CLUSTER.md). With
+/// --log each range has replicas on several nodes, which follow its log on servers of NATS JetStream, 2.9.10 or newer. These
+/// log servers have to run already, for the streams of the log are made here.
 ///
-/// Where machines can lose their power, the servers need 2.12 or newer with `sync_interval: always` in `jetstream {}` of their
-/// configuration: else they acknowledge what is not on a disk yet. That they have it cannot be found out from here.
+/// Where machines can lose their power, the log servers need 2.12 or newer with `sync_interval: always` in `jetstream {}` of
+/// their configuration: else they acknowledge what is not on a disk yet. That they have it cannot be found out from here.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   doppel init cluster.toml --tier1 record-1=10.0.0.1:7801 --tier1 record-2=10.0.0.2:7801 --tier2 index=10.0.0.3:7802 \\
-    --log nats://10.0.0.4:4222,nats://10.0.0.5:4222,nats://10.0.0.6:4222
+    --log nats://10.0.0.11:4222,nats://10.0.0.12:4222,nats://10.0.0.13:4222
   doppel init cluster.toml --tier1 record=10.0.0.1:7801 --tier2 index-1=10.0.0.2:7802 --tier2 index-2=10.0.0.3:7802")]
 pub(crate) struct Init {
     /// The file to write; the secret goes beside it, under the same name with the ending `.secret`.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// A node of tier 1, the system of record: its name, and the address at which the other nodes reach it; given once for
-    /// each. The ranges are dealt out among them in turn.
+    /// each, 1 to 64. The ranges are dealt out among them in turn.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
     tier1: Vec<Node>,
-    /// A node of tier 2, the index; given once for each.
+    /// A node of tier 2, the index; given once for each, 1 to 128.
     #[arg(long, value_name = "NAME=HOST:PORT", required = true, value_parser = node)]
     tier2: Vec<Node>,
     /// Two pages are near-duplicates when the Jaccard coefficient of their 5-word shingles is above this, 0.5 to 0.9999
@@ -50,29 +51,33 @@ pub(crate) struct Init {
     /// Tier-1 shards, 1 to 256 [default: 16, or as many as ranges].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: Option<u16>,
-    /// Ranges that the shards are cut into, 1 to 64 [default: one for a single node of tier 1, else two for each].
+    /// Ranges that the shards are cut into, 1 to 64: at least one for each node of tier 1, and no more than shards. Fixed from
+    /// then on [default: one for a single node of tier 1, else two for each].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
     /// A file with the rules by which winners are elected (docs/WINNERS.md). They are fixed from then on; its markets count at
     /// each coordinator.
     #[arg(long, value_name = "FILE")]
     winners: Option<PathBuf>,
-    /// A server of the log, a NATS server with JetStream; given once for each, or separated by commas. All that are given have
-    /// to answer.
+    /// A log server, which is a NATS server with JetStream; given once for each, or separated by commas, 1 to 16. All that are
+    /// given have to answer.
     #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = server)]
     log: Vec<String>,
-    /// Copies that the log's servers keep of each stream: 1, 3 or 5 [default: 3 with three servers or more, else 1].
-    #[arg(long, value_name = "N", requires = "log", value_parser = log_replicas)]
+    /// Log servers that have a copy of each stream: 1, 3 or 5. More than half of them have to be there for pages to be taken
+    /// [default: 3 with three log servers or more, also with five; else 1].
+    #[arg(long, value_name = "N", value_parser = log_replicas)]
     log_replicas: Option<u16>,
-    /// Bytes of each range's stream, which the log's servers reserve. From half of them on it is trimmed of all that the nodes
-    /// that run have; when it is full all the same, pages of the range wait [default: 8 GiB].
-    #[arg(long, value_name = "BYTES", requires = "log", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
+    /// Bytes that the stream of each range may have, at least 16 MiB. Each log server sets so much aside for every stream that
+    /// it has a copy of, without taking it from the disk yet. From half of them on, what the nodes that run have copied goes; a
+    /// stream that is full all the same takes no pages until it is given more (docs/CLUSTER.md) [default: 8 GiB].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(MAX_BYTES_LEAST..))]
     log_max_bytes: Option<u64>,
-    /// Minutes for which a stream keeps what all replicas have, so that a node that was away reads on instead of copying its
-    /// ranges; what was purged leaves it after that, too. Up to 1440 [default: 60].
-    #[arg(long, value_name = "MINUTES", requires = "log", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
+    /// Minutes for which a stream keeps what all replicas have, 0 to 1440: a node that was away no longer than this reads on
+    /// instead of copying its ranges. What was purged leaves the stream after that [default: 60].
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u16).range(..=i64::from(WINDOW_MINUTES_MAX)))]
     log_window: Option<u16>,
-    /// Nodes of tier 1 that have a replica of each range [default: 2 with --log and two nodes of tier 1 or more, else 1].
+    /// Nodes of tier 1 that have a replica of each range, its owner among them [default: 2 with --log and two nodes of tier 1
+    /// or more, else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     replicas: Option<u16>,
 }
@@ -121,7 +126,8 @@ impl Init {
         log: Vec<String>,
         log_max_bytes: u64,
     ) -> Self {
-        Self { ranges, replicas, log, log_max_bytes: Some(log_max_bytes), ..self }
+        let log_max_bytes = (!log.is_empty()).then_some(log_max_bytes);
+        Self { ranges, replicas, log, log_max_bytes, ..self }
     }
 
     /// What is to be written, when all goes together.
@@ -141,6 +147,16 @@ impl Init {
                 manifest.ranges
             );
             return Err(Failure::Usage(reason).into());
+        }
+        if log.is_empty()
+            && (self.log_replicas.is_some() || self.log_max_bytes.is_some() || self.log_window.is_some())
+        {
+            return Err(Failure::Usage(
+                "--log-replicas, --log-max-bytes and --log-window say how log servers keep a log, and without --log there is none; name the \
+                 servers with --log, or leave these options out"
+                    .to_owned(),
+            )
+            .into());
         }
         let dealt = deal(manifest.ranges, count, self.replicas()?);
         let node = |(Node { name, address }, (ranges, standby)): (&Node, _)| Tier1Node {
@@ -184,7 +200,7 @@ impl Init {
             None if self.log.is_empty() || nodes < 2 => Ok(1),
             None => Ok(2),
             Some(wanted) if wanted > 1 && self.log.is_empty() => Err(Failure::Usage(
-                "without --log nothing is replicated, and --replicas is 1 at most; name the servers of a log"
+                "without --log nothing is replicated, and --replicas is 1 at most; name log servers with --log"
                     .to_owned(),
             )),
             Some(wanted) if usize::from(wanted) > nodes => Err(Failure::Usage(format!(
@@ -194,11 +210,16 @@ impl Init {
         }
     }
 
-    /// Makes the streams and writes the files; servers of the log may take so long to answer.
+    /// Makes the streams and writes the files; log servers may take so long to answer, and `tell` is told of one that does
+    /// not at once.
     ///
     /// # Errors
     /// When a file or a stream is there already or cannot be made, or the nodes do not go together.
-    pub(crate) fn create(self, patience: Duration) -> anyhow::Result<(PathBuf, Written)> {
+    pub(crate) fn create(
+        self,
+        patience: Duration,
+        tell: &dyn Fn(&EngineError),
+    ) -> anyhow::Result<(PathBuf, Written)> {
         let written = self.written()?;
         let file = self.file;
         let there = || {
@@ -212,7 +233,7 @@ impl Init {
             return Err(there());
         }
         if let Some(log) = &written.log {
-            streams::make(log, &written.streams(), patience)
+            streams::make(log, &written.streams(), patience, tell)
                 .with_context(|| format!("the log cannot be made, and {} is not written", file.display()))?;
         }
         written.create(&file, &random_hex(32)?).map_err(|error| match error.kind() {
@@ -224,7 +245,11 @@ impl Init {
 
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let replicas = self.replicas()?;
-        let (file, written) = self.create(PATIENCE)?;
+        if !self.log.is_empty() {
+            eprintln!("doppel: connecting to the log servers {}", self.log.join(", "));
+        }
+        let tell = |error: &EngineError| eprintln!("doppel: {error}; trying for {} s", PATIENCE.as_secs());
+        let (file, written) = self.create(PATIENCE, &tell)?;
         let file = file.display();
         if let (Some(log), [first, .., _] | [first]) = (&written.log, &*written.streams()) {
             let streams = match written.ranges {
@@ -233,9 +258,13 @@ impl Init {
             };
             println!("made {streams} at {}", log.servers.join(", "));
             println!("{}", promised(log.replicas));
-            println!("each range is on {}", plural(u64::from(replicas), "node") + " of tier 1");
+            println!("{}", replicated(replicas));
         }
-        println!("wrote {file} and its secret; copy both to every machine of the cluster, then start there:");
+        let secret = written.secret.display();
+        println!("wrote {file} and beside it {secret}, which only their owner may read");
+        println!(
+            "copy both to every machine of the cluster, readable by whoever runs Doppel there, then start:"
+        );
         for node in &written.tier1 {
             println!("  doppel tier1 --cluster {file} --name {} --data DIR", node.name);
         }
@@ -256,6 +285,16 @@ fn promised(replicas: u16) -> String {
             replicas / 2,
             if replicas / 2 == 1 { "is" } else { "are" }
         ),
+    }
+}
+
+/// What the replicas of a range are good for.
+fn replicated(replicas: u16) -> String {
+    match replicas {
+        1 => "warning: each range is on one node of tier 1 only: while that is away nobody takes over, and its pages are \
+              neither taken nor answered; what it has can be copied from the log"
+            .to_owned(),
+        _ => format!("each range is on {replicas} nodes of tier 1: where its owner dies, another takes over"),
     }
 }
 
@@ -336,6 +375,9 @@ mod tests {
         for (init, says) in [
             (Init { replicas: Some(2), ..init(3, &[]) }, "without --log nothing is replicated"),
             (Init { replicas: Some(4), ..init(3, &three) }, "only 3 nodes of tier 1"),
+            (Init { log_replicas: Some(3), ..init(3, &[]) }, "without --log there is none"),
+            (Init { log_max_bytes: Some(1 << 30), ..init(3, &[]) }, "without --log there is none"),
+            (Init { log_window: Some(5), ..init(3, &[]) }, "without --log there is none"),
         ] {
             let reason = init.written().unwrap_err().to_string();
             assert!(reason.contains(says), "{reason}");

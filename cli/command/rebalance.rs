@@ -37,7 +37,8 @@ pub(crate) struct Rebalance {
     /// Nearly everything is copied.
     #[arg(long, conflicts_with_all = ["drain", "join", "partition"])]
     learn: bool,
-    /// Take everything from this node, and leave it without partitions until it is joined again.
+    /// Take everything from this node, and leave it without partitions until it is joined again. The nodes of the index are
+    /// numbered from 0; `doppel cluster status` shows the numbers with the names.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["join", "partition"])]
     drain: Option<u32>,
     /// Give this node its part again.

@@ -20,6 +20,10 @@ use crate::progress;
 
 /// Make a data directory of a backup.
 ///
+/// The file may come from a single process or from a cluster, and the directory is one for `doppel serve`. It cannot be used in
+/// a cluster with a log. Without a log it is the directory `collection` below that of each node of tier 1, restored from one
+/// file on all of them (docs/CLUSTER.md).
+///
 /// The whole file is verified, and then all that `doppel check` verifies, before the directory can be opened.
 /// The index is built when a server first opens it. Cursors of the change feed that were given after the
 /// backup are refused with 410: their consumers begin anew.
@@ -27,12 +31,13 @@ use crate::progress;
 #[command(after_help = "\
 Examples:
   doppel restore doppel.backup --data /var/lib/doppel
-  doppel restore doppel.backup --data copy && doppel serve --data copy --listen 127.0.0.1:7701")]
+  doppel restore doppel.backup --data copy && doppel serve --data copy --listen 127.0.0.1:7701
+  doppel restore doppel.backup --data /var/lib/doppel/collection     (a node of tier 1 in a cluster without a log)")]
 pub(crate) struct Restore {
     /// The backup.
     #[arg(value_name = "FILE")]
     backup: PathBuf,
-    /// The data directory: an empty one, or none yet.
+    /// The data directory to make: an empty one, or none yet.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     /// Restore it also when a check finds fault with what was backed up.

@@ -44,7 +44,7 @@ impl Serve {
 
     async fn listen(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
-        let detect_language = self.engine.tuning.detect_language;
+        let detect_language = self.engine.detect_language;
         let listener = process::listen(self.listen).await?;
         let address = listener.local_addr()?;
         let engine = tokio::task::spawn_blocking(move || {

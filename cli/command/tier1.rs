@@ -11,7 +11,8 @@ use doppel_wire::{
 };
 
 use crate::args::TuningArgs;
-use crate::cluster::{Cluster, node_dir};
+use crate::cluster::Cluster;
+use crate::cluster::node_dir::{self, Restored};
 use crate::process::{self, NodeArgs, announce};
 use crate::wire::hearing::{self, Heard, Hearing};
 use crate::wire::in_cluster::{Peers, RecordNode};
@@ -25,11 +26,22 @@ const CALLS: usize = 64;
 ///
 /// It has ranges of the pages and their groups. The owner of the first range tells the nodes of tier 2 what to compare, for
 /// all. Where the file of the cluster names a log, the node has replicas of ranges, owns some of them, and takes over those of
-/// a node that has fallen silent. Otherwise it has the only copy of its pages, so take backups. Prints one line when it is ready.
+/// a node that has fallen silent. Otherwise it has the only copy of its pages, so take backups. Prints one line when it answers
+/// the other nodes; `doppel cluster status` says when it follows and owns its ranges.
+///
+/// --partitions, --dimensions and --snapshot-every of the index count at the node that owns the first range, so give them to all
+/// nodes that have a replica of it. The other options count at each node for the ranges that it owns: give all nodes the same.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    after_help = "\
 Example:
-  doppel tier1 --cluster cluster.toml --name record --data /var/lib/doppel")]
+  doppel tier1 --cluster cluster.toml --name record --data /var/lib/doppel",
+    mut_arg("winners", |arg| {
+        let help = "A file of winner rules (docs/WINNERS.md), which have to be those that `doppel init --winners` has fixed. \
+                    Its markets count at coordinators only, so it need not be given here";
+        arg.help(help).long_help(help)
+    })
+)]
 pub(crate) struct Tier1 {
     #[command(flatten)]
     node: NodeArgs,
@@ -68,7 +80,8 @@ impl Tier1 {
             tier2.push(cluster.peer(&runtime, &own, &node.name, &node.address)?);
         }
         let peers = Peers { tier1, tier2 };
-        node_dir::claim(&data, &own, "tier-1")?;
+        let restored = if cluster.log().is_some() { Restored::Refused } else { Restored::Taken };
+        node_dir::claim(&data, &own, "tier-1", restored)?;
         let dir = data.join(node_dir::COLLECTION);
         let node = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
             Heard::Log(hearing) => {

@@ -12,7 +12,8 @@ use doppel_wire::signatures::RemoteSignatures;
 use doppel_wire::spread::SpreadSignatures;
 use doppel_wire::{Listener, Panics, Runtime, index_node};
 
-use crate::cluster::{Cluster, node_dir};
+use crate::cluster::Cluster;
+use crate::cluster::node_dir::{self, Restored};
 use crate::process::{self, NodeArgs, announce};
 use crate::wire::hearing::{self, Heard, Hearing};
 
@@ -72,7 +73,7 @@ impl Tier2 {
         };
         let identity = own.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            node_dir::claim(&data, &identity, "tier-2")?;
+            node_dir::claim(&data, &identity, "tier-2", Restored::Refused)?;
             anyhow::Ok(Node::open(settings, source)?)
         });
         let node = Arc::new(opened.await.context("the start panicked")??);

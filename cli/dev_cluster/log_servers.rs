@@ -1,4 +1,4 @@
-//! The servers of the log in a trial: their program, their configuration, and the time until they answer.
+//! The log servers of a trial: their program, their configuration, and the time until they answer.
 //!
 //! | in the directory | what |
 //! |---|---|
@@ -35,7 +35,7 @@ const OLDEST: (u32, u32, u32) = (2, 9, 10);
 /// Older ones refuse to start with a setting that they do not know.
 const SYNCS: (u32, u32, u32) = (2, 12, 0);
 
-/// A program that runs servers of the log.
+/// A program that runs log servers.
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
@@ -91,12 +91,12 @@ impl DevCluster {
         self.of(Role::Log).next().is_some()
     }
 
-    /// The URLs of the log's servers.
+    /// The URLs of the log servers.
     pub(super) fn log_urls(&self) -> Vec<String> {
         self.of(Role::Log).map(|server| format!("nats://{}", server.address())).collect()
     }
 
-    /// Writes what the servers of the log are started with from now on.
+    /// Writes what the log servers are started with from now on.
     ///
     /// # Errors
     /// When the directory cannot be written.

@@ -1,5 +1,7 @@
 //! What a front door knows of its cluster: it asks every node, and says what is not as it should be.
 
+mod troubles;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -23,9 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A node of tier 1 that has not been heard of for so long has none that follows.
 const SILENCE: Duration = Duration::from_secs(3);
-
-/// Records that a replica may be behind while all is well.
-const LAG: u64 = 1_000;
 
 /// An answer is given again for so long.
 const AGE: Duration = Duration::from_millis(100);
@@ -149,7 +148,14 @@ impl ClusterNodes {
                 };
                 attention.push(Attention {
                     what: format!("tier-1 node {} does not answer{served}: {reason}", at.name),
-                    remedy: format!("start `doppel tier1 --name {}` on its directory", at.name),
+                    remedy: match self.replicas {
+                        None => format!("start `doppel tier1 --name {}` on its directory", at.name),
+                        Some(_) => format!(
+                            "start `doppel tier1 --name {}` on its directory, if it does not run; where the reason is its log, \
+                             see to the log servers",
+                            at.name
+                        ),
+                    },
                 });
             }
             nodes.push(ClusterNode {
@@ -203,7 +209,9 @@ impl ClusterNodes {
         }
         let ranges = self.map.ranges().map(|range| self.range(range, all_states.get(&range).copied()));
         let ranges: Vec<ClusterRange> = ranges.collect();
-        attention.extend(self.replica_troubles(&ranges));
+        if let Some(Replicas { membership, .. }) = &self.replicas {
+            attention.extend(troubles::of_replicas(membership, &ranges, Instant::now()));
+        }
         for (range, state) in &all_states {
             if let Some(refused) = &state.refused {
                 attention.push(Attention {
@@ -276,41 +284,6 @@ impl ClusterNodes {
             }
         };
         nodes.filter(|node| owner != Some(node)).map(standby).collect()
-    }
-
-    /// Replicas that do not follow, and ranges without an owner.
-    fn replica_troubles(&self, ranges: &[ClusterRange]) -> Vec<Attention> {
-        let mut troubles = Vec::new();
-        if self.replicas.is_none() {
-            return troubles;
-        }
-        for range in ranges {
-            if range.owner.is_none() {
-                troubles.push(Attention {
-                    what: format!("no node has said that it owns range {}", range.range),
-                    remedy: "start a node that has a replica of it; where the log answers, one takes over within seconds"
-                        .to_owned(),
-                });
-            }
-            for Standby { node, follows, lag, reason } in &range.standbys {
-                if !follows {
-                    let reason = reason.as_deref().unwrap_or("it does not say why");
-                    troubles.push(Attention {
-                        what: format!(
-                            "range {} has no replica at {node} that follows: {reason}",
-                            range.range
-                        ),
-                        remedy: format!("start `doppel tier1 --name {node}`, or do what its log says"),
-                    });
-                } else if lag.is_some_and(|lag| lag > LAG) {
-                    troubles.push(Attention {
-                        what: format!("the replica of range {} at {node} is behind", range.range),
-                        remedy: "wait; where it stays so, that machine is too slow".to_owned(),
-                    });
-                }
-            }
-        }
-        troubles
     }
 }
 

@@ -78,7 +78,7 @@ impl Dedup {
         let mut bulk = Bulk::new(config)?;
         let (mut outcomes, mut weights) = (Outcomes::default(), Weights::default());
         // Nobody can ask for the language of a page that is not kept.
-        let input = extracted::pages(&self.inputs, is_kept && self.engine.tuning.detect_language, |pages| {
+        let input = extracted::pages(&self.inputs, is_kept && self.engine.detect_language, |pages| {
             for ExtractedPage { submission, bytes } in pages {
                 let page = submission.url.id();
                 let outcome = bulk.submit(submission)?;

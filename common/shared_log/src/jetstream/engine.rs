@@ -24,7 +24,7 @@ const OLDEST: (u32, u32, u32) = (2, 9, 10);
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// No server answers.
-    #[error("no server of the engine answers at {servers}: {why}")]
+    #[error("no log server answers at {servers}: {why}")]
     Unreachable {
         /// The addresses.
         servers: String,
@@ -33,7 +33,7 @@ pub enum EngineError {
     },
     /// It is another kind of server.
     #[error(
-        "the server {name} at {servers} has no JetStream: start it with `jetstream` in its configuration, or with -js"
+        "the log server {name} at {servers} has no JetStream: start it with `jetstream` in its configuration, or with -js"
     )]
     NoJetStream {
         /// The addresses.
@@ -42,7 +42,7 @@ pub enum EngineError {
         name: String,
     },
     /// Its version is too old, or unreadable.
-    #[error("the server {name} has version {version}, and at least {}.{}.{} is needed", OLDEST.0, OLDEST.1, OLDEST.2)]
+    #[error("the log server {name} has version {version}, and at least {}.{}.{} is needed", OLDEST.0, OLDEST.1, OLDEST.2)]
     Version {
         /// Its name.
         name: String,
