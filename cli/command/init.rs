@@ -292,7 +292,7 @@ fn promised(replicas: u16) -> String {
 fn replicated(replicas: u16) -> String {
     match replicas {
         1 => "warning: each range is on one node of tier 1 only: while that is away nobody takes over, and its pages are \
-              neither taken nor answered; what it has can be copied from the log"
+              neither taken nor answered. Its streams are never trimmed, and what it has can be copied from them"
             .to_owned(),
         _ => format!("each range is on {replicas} nodes of tier 1: where its owner dies, another takes over"),
     }
