@@ -259,6 +259,13 @@ impl Replica {
     /// [`StoreError::Deposed`] when another node has taken over, or this process stops. Waits while the log does not answer.
     fn commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
+        let committed = self.commit_rows(&mut state, epoch, writes);
+        // Nothing waits any more, however it has ended.
+        *lock(&self.trouble) = None;
+        committed
+    }
+
+    fn commit_rows(&self, state: &mut State, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
         let begun = state.chain.last();
         if begun.epoch != epoch.0 || state.own != Some(begun) {
             return Err(StoreError::Deposed(self.range));
@@ -268,7 +275,7 @@ impl Replica {
         let mut is_said = false;
         for part in &encoded.parts {
             loop {
-                let appended = self.append(&mut state, part).map_err(ReplicaError::into_store)?;
+                let appended = self.append(state, part).map_err(ReplicaError::into_store)?;
                 if state.chain.last().epoch != epoch.0 {
                     return Err(StoreError::Deposed(self.range));
                 }
@@ -283,9 +290,6 @@ impl Replica {
                 self.go_on()?;
                 std::thread::sleep(TROUBLE);
             }
-        }
-        if is_said {
-            *lock(&self.trouble) = None;
         }
         if state.chain.last() == encoded.position {
             state.own = Some(encoded.position);

@@ -261,6 +261,23 @@ fn a_commit_waits_while_the_log_is_away_and_says_why() {
 }
 
 #[test]
+fn what_a_commit_waited_for_troubles_nobody_after_a_deposition() {
+    let log = MemoryLog::default();
+    let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
+    old.take_over().unwrap();
+    let owned = old.owned.take().unwrap();
+    new.take_over().unwrap();
+    log.set_missing(true);
+    let commit = std::thread::spawn(move || owned.commit(vec![(vec![0, 0, 1], None)]));
+    while old.replica.trouble().is_none() {
+        std::thread::yield_now();
+    }
+    log.set_missing(false);
+    assert!(matches!(commit.join().unwrap(), Err(StoreError::Deposed(_))));
+    assert!(old.replica.trouble().is_none(), "no commit waits any more");
+}
+
+#[test]
 fn two_processes_of_one_name_are_not_taken_for_each_other() {
     let log = MemoryLog::default();
     let (mut first, mut second) = (Node::new(0, &log), Node::new(0, &log));
