@@ -16,7 +16,7 @@ use crate::harness::pages::{Random, ndjson};
 /// Threads that push, the pages of a batch, and the pause after one.
 const PUSHERS: usize = 4;
 const BATCH: usize = 12;
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause after a request that was not answered, and between two questions.
 const AGAIN: Duration = Duration::from_millis(100);

@@ -16,6 +16,9 @@ use crate::harness::pages::{Random, html, near_copy, text};
 const FAMILIES: usize = 36;
 const PAGES: usize = 5;
 
+/// Pages that no other is like, and that never change: the index has enough to be spread over its nodes.
+const STOCK: usize = 300;
+
 /// 2024-03-01.
 const BEGIN: Timestamp = Timestamp::from_millis(1_709_251_200_000);
 
@@ -84,8 +87,18 @@ impl Crawl {
                 pages.push(Pushed { url, line, date, family });
             }
         }
+        if round == 0 {
+            pages.extend((0..STOCK).map(|n| self.stock(n)));
+        }
         Random::of(self.seed, [round as u64, 7, 7]).shuffle(&mut pages);
         pages
+    }
+
+    fn stock(&self, n: usize) -> Pushed {
+        let (url, family) = (format!("http://stock.example/{n}"), 10_000 + n as u64);
+        let words = text(self.seed ^ (family + 1) << 20, 20 + n);
+        let line = json!({ "url": url, "fetched_at": BEGIN.to_string(), "html": html("page", &words) });
+        Pushed { url, line, date: BEGIN, family: Some(family) }
     }
 }
 

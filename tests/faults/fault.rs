@@ -117,7 +117,7 @@ impl<'a> Faults<'a> {
         const SERVERS: [Role; 3] = [Role::Log, Role::Tier1, Role::Tier2];
         const ALL: [Role; 4] = [Role::Log, Role::Tier1, Role::Tier2, Role::Coordinator];
         loop {
-            let drawn = match self.random.index(16) {
+            let drawn = match self.random.index(17) {
                 0..=2 => self.one_of(&ALL).map(Fault::Kill),
                 3 => self.one_of(&[Role::Tier1]).map(Fault::Kill),
                 4 | 5 => self.one_of(&ALL).map(Fault::Stop),
@@ -131,11 +131,15 @@ impl<'a> Faults<'a> {
                     let role = NODES[self.random.index(2)];
                     self.one_of(&[role]).map(Fault::LoseDisk)
                 }
-                12 => {
-                    // One process is cut off from all.
+                12 | 13 => {
+                    // One process is cut off from all, or a server of the log from the other servers alone.
                     let at = self.one_of(&SERVERS);
+                    let is_log = at.is_some_and(|at| self.cluster.processes[at].role == Role::Log);
+                    let role =
+                        if is_log && self.random.index(2) == 0 { vec![Role::Log] } else { ALL.to_vec() };
                     at.map(|at| {
-                        let others = (0..self.cluster.processes.len()).filter(|other| *other != at).collect();
+                        let others = role.iter().flat_map(|role| self.cluster.of(*role));
+                        let others = others.filter(|other| *other != at).collect();
                         Fault::Cut { at, others, there: Way::Held, back: Way::Held }
                     })
                 }
@@ -271,7 +275,9 @@ impl fmt::Display for Told<'_> {
             Fault::KillLog => f.write_str("all servers of the log are killed")?,
             Fault::LoseDisk(at) => return write!(f, "{} loses its disk", name(at)),
             Fault::Cut { at, others, .. } if others.len() > 1 => {
-                write!(f, "{} is cut off from all", name(at))?;
+                let is_log = others.iter().all(|other| cluster.processes[*other].role == Role::Log);
+                let all = if is_log { "the other servers of the log" } else { "all" };
+                write!(f, "{} is cut off from {all}", name(at))?;
             }
             Fault::Cut { at, others, there, back } => {
                 write!(f, "{} to {}: {there:?}, back: {back:?}", name(at), name(&others[0]))?;
