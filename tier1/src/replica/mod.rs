@@ -70,7 +70,7 @@ pub(crate) struct Replica {
     /// Index of the last record that was copied.
     index: AtomicU64,
     /// Why a commit waits.
-    trouble: Mutex<Option<LogError>>,
+    trouble: Mutex<Option<String>>,
     /// When the last request was sent that the log has answered.
     contact: Mutex<Option<Instant>>,
     /// Calls that wait for the log are given up.
@@ -175,7 +175,7 @@ impl Replica {
     }
 
     /// Why a commit waits for the log; none when none does.
-    pub(crate) fn trouble(&self) -> Option<LogError> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }
 
@@ -280,13 +280,13 @@ impl Replica {
                     return Err(StoreError::Deposed(self.range));
                 }
                 let Err(error) = appended else { break };
-                if let LogError::TooLong { .. } = error {
+                if let ReplicaError::Log(LogError::TooLong { .. }) = error {
                     return Err(StoreError::Unencodable(error.to_string()));
                 }
                 if !std::mem::replace(&mut is_said, true) {
                     tracing::warn!(%error, range = %self.range, "a commit waits for the log");
                 }
-                *lock(&self.trouble) = Some(error);
+                *lock(&self.trouble) = Some(error.to_string());
                 self.go_on()?;
                 std::thread::sleep(TROUBLE);
             }
@@ -303,8 +303,8 @@ impl Replica {
     }
 
     /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
-    /// one of the log that may pass; the entry is nowhere then, or will be found there the next time.
-    fn append(&self, state: &mut State, entry: &Bytes) -> Result<Result<(), LogError>, ReplicaError> {
+    /// one that may pass; the entry is nowhere then, or will be found there the next time.
+    fn append(&self, state: &mut State, entry: &Bytes) -> Result<Result<(), ReplicaError>, ReplicaError> {
         loop {
             self.go_on()?;
             let sent = Instant::now();
@@ -324,7 +324,10 @@ impl Replica {
                         }
                     };
                     match read {
-                        Err(ReplicaError::Log(error)) => return Ok(Err(error)),
+                        // A tail that is missing may come back: a leader that lags behind its followers does not show it.
+                        Err(error @ (ReplicaError::Log(_) | ReplicaError::LostTail { .. })) => {
+                            return Ok(Err(error));
+                        }
                         other => other?,
                     }
                     // Behind another record it would be void.
@@ -337,7 +340,7 @@ impl Replica {
                     if let LogError::Full { .. } = error {
                         self.note_contact(sent);
                     }
-                    return Ok(Err(error));
+                    return Ok(Err(error.into()));
                 }
             }
         }
