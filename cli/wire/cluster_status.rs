@@ -278,7 +278,15 @@ impl ClusterNodes {
         nodes.filter(|node| owner != Some(node)).map(standby).collect()
     }
 
-    /// Replicas that do not follow, and ranges without an owner.
+    /// The owner of a range, and why it does not go on.
+    fn owners_trouble(&self, range: &ClusterRange) -> Option<(String, String)> {
+        let (Replicas { membership, .. }, owner) = (self.replicas.as_ref()?, range.owner.as_ref()?);
+        let heard = membership.replicas(range.range, Instant::now());
+        let replica = heard.into_iter().find(|replica| replica.node == *owner)?;
+        Some((replica.node, replica.trouble?))
+    }
+
+    /// Replicas that do not follow, owners that wait, and ranges without an owner.
     fn replica_troubles(&self, ranges: &[ClusterRange]) -> Vec<Attention> {
         let mut troubles = Vec::new();
         if self.replicas.is_none() {
@@ -289,6 +297,13 @@ impl ClusterNodes {
                 troubles.push(Attention {
                     what: format!("no node has said that it owns range {}", range.range),
                     remedy: "start a node that has a replica of it; where the log answers, one takes over within seconds"
+                        .to_owned(),
+                });
+            }
+            if let Some((owner, trouble)) = self.owners_trouble(range) {
+                troubles.push(Attention {
+                    what: format!("writes of range {} wait at {owner}: {trouble}", range.range),
+                    remedy: "do what the reason says; the servers of the log say more in their own logs"
                         .to_owned(),
                 });
             }
