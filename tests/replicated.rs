@@ -261,6 +261,29 @@ fn streams_are_trimmed_and_a_lost_disk_is_copied_from_another_node() {
 }
 
 #[test]
+fn the_status_says_why_writes_wait_for_the_log() {
+    let Some(trial) = Trial::replicated(&["--tier1", "2", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    all_is_well(front);
+    let pages: Vec<Value> = (0..20)
+        .map(|n| json!({"url": format!("http://site.example/{n}"), "text": format!("page number {n}")}))
+        .collect();
+    // One of three servers carries news, and takes no entries.
+    ["log-1", "log-2"].iter().for_each(|name| trial.kill(name));
+    thread::scope(|scope| {
+        scope.spawn(|| front.push_patiently(&pages));
+        wait_until("the owner to say why it waits", PATIENCE, || {
+            attention(front).to_string().contains("writes of range").then_some(())
+        });
+        ["log-1", "log-2"].iter().for_each(|name| trial.start(name));
+    });
+    front.flush_patiently();
+    all_is_well(front);
+}
+
+#[test]
 fn a_cluster_is_made_only_where_its_log_answers() {
     let Some(program) = harness::trial::log_server() else { return };
     let home = tempfile::tempdir().unwrap();

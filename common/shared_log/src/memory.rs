@@ -39,6 +39,8 @@ struct State {
     faults: VecDeque<Fault>,
     /// Appends that arrive after the next call.
     late: Vec<(Sequence, Bytes)>,
+    /// Entries behind this one are not shown.
+    behind: Option<Sequence>,
     is_missing: bool,
     bytes_max: Option<u64>,
 }
@@ -51,8 +53,13 @@ impl State {
         Sequence(self.trimmed + self.entries.len() as u64)
     }
 
+    /// The last entry that is shown.
+    fn shown(&self) -> Sequence {
+        self.behind.map_or(self.end(), |behind| behind.min(self.end()))
+    }
+
     fn append(&mut self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
-        if expected != self.end() {
+        if expected != self.end() || self.shown() != self.end() {
             return Err(AppendError::Refused);
         }
         let bytes = self.entries.iter().map(Bytes::len).sum::<usize>() + entry.len();
@@ -111,6 +118,12 @@ impl MemoryLog {
         self.state().bytes_max = bytes_max;
     }
 
+    /// Has a leader that lags behind the others: it shows the entries up to this one and refuses appends, until it has caught up
+    /// (none).
+    pub fn lag(&self, behind: Option<Sequence>) {
+        self.state().behind = behind;
+    }
+
     /// The log is gone, or there again.
     pub fn set_missing(&self, is_missing: bool) {
         self.state().is_missing = is_missing;
@@ -155,7 +168,7 @@ impl SharedLog for MemoryLog {
         let (mut entries, mut read) = (Vec::new(), 0);
         let skipped = usize::try_from(after.0 - state.trimmed).unwrap_or(usize::MAX);
         for (sequence, bytes_of) in (after.0 + 1..).zip(state.entries.iter().skip(skipped)) {
-            if read >= bytes && !entries.is_empty() {
+            if sequence > state.shown().0 || read >= bytes && !entries.is_empty() {
                 break;
             }
             read += bytes_of.len();
@@ -169,7 +182,7 @@ impl SharedLog for MemoryLog {
         let state = self.state();
         state.check()?;
         let bytes = state.entries.iter().map(|entry| entry.len() as u64).sum();
-        Ok(Extent { trimmed: Sequence(state.trimmed), end: state.end(), bytes, bytes_max: state.bytes_max })
+        Ok(Extent { trimmed: Sequence(state.trimmed), end: state.shown(), bytes, bytes_max: state.bytes_max })
     }
 
     fn wait(&self, after: Sequence, limit: Duration) {

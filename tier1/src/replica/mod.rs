@@ -76,7 +76,7 @@ pub(crate) struct Replica {
     /// Where that is in the log.
     sequence: AtomicU64,
     /// Why a commit waits.
-    trouble: Mutex<Option<LogError>>,
+    trouble: Mutex<Option<String>>,
     /// When the last request was sent that the log has answered.
     contact: Mutex<Option<Instant>>,
     /// Calls that wait for the log are given up.
@@ -203,7 +203,7 @@ impl Replica {
     }
 
     /// Why a commit waits for the log; none when none does.
-    pub(crate) fn trouble(&self) -> Option<LogError> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }
 
@@ -287,6 +287,13 @@ impl Replica {
     /// [`StoreError::Deposed`] when another node has taken over, or this process stops. Waits while the log does not answer.
     fn commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut state = lock(&self.state);
+        let committed = self.commit_rows(&mut state, epoch, writes);
+        // Nothing waits any more, however it has ended.
+        *lock(&self.trouble) = None;
+        committed
+    }
+
+    fn commit_rows(&self, state: &mut State, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
         let begun = state.chain.last();
         if begun.epoch != epoch.0 || state.own != Some(begun) {
             return Err(StoreError::Deposed(self.range));
@@ -296,24 +303,21 @@ impl Replica {
         let mut is_said = false;
         for part in &encoded.parts {
             loop {
-                let appended = self.append(&mut state, part).map_err(ReplicaError::into_store)?;
+                let appended = self.append(state, part).map_err(ReplicaError::into_store)?;
                 if state.chain.last().epoch != epoch.0 {
                     return Err(StoreError::Deposed(self.range));
                 }
                 let Err(error) = appended else { break };
-                if let LogError::TooLong { .. } = error {
+                if let ReplicaError::Log(LogError::TooLong { .. }) = error {
                     return Err(StoreError::Unencodable(error.to_string()));
                 }
                 if !std::mem::replace(&mut is_said, true) {
                     tracing::warn!(%error, range = %self.range, "a commit waits for the log");
                 }
-                *lock(&self.trouble) = Some(error);
+                *lock(&self.trouble) = Some(error.to_string());
                 self.go_on()?;
                 std::thread::sleep(TROUBLE);
             }
-        }
-        if is_said {
-            *lock(&self.trouble) = None;
         }
         if state.chain.last() == encoded.position {
             state.own = Some(encoded.position);
@@ -327,8 +331,8 @@ impl Replica {
     }
 
     /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
-    /// one of the log that may pass; the entry is nowhere then, or will be found there the next time.
-    fn append(&self, state: &mut State, entry: &Bytes) -> Result<Result<(), LogError>, ReplicaError> {
+    /// one that may pass; the entry is nowhere then, or will be found there the next time.
+    fn append(&self, state: &mut State, entry: &Bytes) -> Result<Result<(), ReplicaError>, ReplicaError> {
         loop {
             self.go_on()?;
             let sent = Instant::now();
@@ -348,7 +352,10 @@ impl Replica {
                         }
                     };
                     match read {
-                        Err(ReplicaError::Log(error)) => return Ok(Err(error)),
+                        // A tail that is missing may come back: a leader that lags behind its followers does not show it.
+                        Err(error @ (ReplicaError::Log(_) | ReplicaError::LostTail { .. })) => {
+                            return Ok(Err(error));
+                        }
                         other => other?,
                     }
                     // Behind another record it would be void.
@@ -361,7 +368,7 @@ impl Replica {
                     if let LogError::Full { .. } = error {
                         self.note_contact(sent);
                     }
-                    return Ok(Err(error));
+                    return Ok(Err(error.into()));
                 }
             }
         }

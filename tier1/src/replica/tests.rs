@@ -238,7 +238,12 @@ fn a_log_that_loses_its_tail_under_living_replicas_is_not_gone_on_with() {
     };
     log.lose_tail(Sequence(2));
     assert!(lost(standby.take_over()) && lost(owner.take_over()));
-    assert!(owned.commit(vec![(vec![0, 0, 9], None)]).is_err());
+    let commit = std::thread::spawn(move || owned.commit(vec![(vec![0, 0, 9], None)]));
+    while !owner.replica.trouble().is_some_and(|trouble| trouble.contains("ends with entry 2")) {
+        std::thread::yield_now();
+    }
+    owner.replica.stop();
+    assert!(commit.join().unwrap().is_err());
     // One that has not copied so much does not know. Whoever has, sees that the log goes on without it.
     behind.take_over().unwrap();
     behind.owned.as_ref().unwrap().commit(vec![(vec![0, 0, 7], Some(vec![7]))]).unwrap();
@@ -260,6 +265,43 @@ fn a_commit_waits_while_the_log_is_away_and_says_why() {
     log.plan([Fault::CallLost, Fault::Away, Fault::CallLost, Fault::Away]);
     assert!(matches!(owned.commit(vec![(vec![0, 0, 2], None)]), Err(StoreError::Deposed(_))));
     assert!(!old.replica.has_failed());
+}
+
+#[test]
+fn a_commit_waits_for_a_leader_of_the_log_that_lags_behind() {
+    let log = MemoryLog::default();
+    let (mut owner, standby) = (Node::new(0, &log), Node::new(1, &log));
+    owner.take_over().unwrap();
+    let owned = owner.owned.take().unwrap();
+    let row = |number: u8| vec![(vec![0, 0, number], Some(vec![number]))];
+    owned.commit(row(1)).unwrap();
+    log.lag(Some(Sequence(1)));
+    let commit = std::thread::spawn(move || owned.commit(row(2)));
+    while owner.replica.trouble().is_none() {
+        std::thread::yield_now();
+    }
+    log.lag(None);
+    commit.join().unwrap().unwrap();
+    standby.replica.follow().unwrap();
+    assert_eq!(standby.rows().into_values().collect::<Vec<_>>(), [[1], [2]]);
+    assert!(owner.replica.trouble().is_none());
+}
+
+#[test]
+fn what_a_commit_waited_for_troubles_nobody_after_a_deposition() {
+    let log = MemoryLog::default();
+    let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
+    old.take_over().unwrap();
+    let owned = old.owned.take().unwrap();
+    new.take_over().unwrap();
+    log.set_missing(true);
+    let commit = std::thread::spawn(move || owned.commit(vec![(vec![0, 0, 1], None)]));
+    while old.replica.trouble().is_none() {
+        std::thread::yield_now();
+    }
+    log.set_missing(false);
+    assert!(matches!(commit.join().unwrap(), Err(StoreError::Deposed(_))));
+    assert!(old.replica.trouble().is_none(), "no commit waits any more");
 }
 
 #[test]

@@ -236,7 +236,7 @@ impl Shared {
             {
                 tracing::warn!(range = %of.range, trouble, "the replica of a range does not go on");
             }
-            state.trouble = trouble.or_else(|| Some(state.replica.as_ref()?.trouble()?.to_string()));
+            state.trouble = trouble.or_else(|| state.replica.as_ref()?.trouble());
             drop(state);
             if is_failed {
                 std::thread::sleep(PAUSE);
