@@ -153,6 +153,7 @@ impl Router {
             contents: AtomicU64::new(0),
             drops: AtomicBool::new(false),
         };
+        let begun = version(&plan);
         Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
             config,
@@ -164,7 +165,7 @@ impl Router {
             migration: Mutex::default(),
             requests: Mutex::new(requests),
             positions: Mutex::default(),
-            snapshots: Mutex::default(),
+            snapshots: Mutex::new(Snapshots::new(begun)),
             waiting: AtomicUsize::new(0),
             done: AtomicU64::new(0),
             owes_repeats: AtomicBool::new(false),
