@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::pages::rounds;
+use harness::pages::{rounds, text};
 use harness::trial::Trial;
 use harness::{Meaning, PATIENCE, Server, meaning, run, run_ok, wait_until};
 use serde_json::{Value, json};
@@ -188,6 +188,90 @@ fn an_operator_has_a_node_own_a_range() {
     assert!(refused("99", other).contains("there is no range 99"));
     let said = refused("0", "index-1");
     assert!(said.contains("index-1 has no replica of range 0"), "{said}");
+}
+
+/// What the router of the index says of its load, when it can.
+fn load(front: &Server) -> Value {
+    wait_until("the router", PATIENCE, || {
+        let report = front.query("/v1/reports/load-balance", &[]);
+        report.status().is_success().then(|| report.json::<Value>().unwrap())
+    })
+}
+
+/// The plan of the index: its version, the node of each partition, the drained nodes.
+fn plan(front: &Server) -> Value {
+    let report = load(front);
+    let partitions = report["partitions"].as_array().unwrap().iter();
+    let places: Vec<Value> = partitions.map(|one| json!([one["partition"], one["node"]])).collect();
+    json!({"version": report["plan_version"], "places": places, "drained": report["drained"]})
+}
+
+/// The same when it has changed no more for a while.
+fn plan_at_rest(front: &Server) -> Value {
+    wait_until("the plan to stay", PATIENCE, || {
+        let before = plan(front);
+        thread::sleep(Duration::from_secs(2));
+        (plan(front) == before).then_some(before)
+    })
+}
+
+fn contents_by_node(front: &Server) -> Vec<u64> {
+    let report = load(front);
+    report["nodes"].as_array().unwrap().iter().map(|node| node["contents"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn the_plan_of_the_index_and_what_is_requested_of_it_outlive_the_owner_of_the_first_range() {
+    let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "3", "--coordinators", "1"]) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    let page = |n: u64| json!({"url": format!("http://site.example/{n}"), "text": text(n, 20 + n as usize % 90).join(" ")});
+    let pages: Vec<Value> = (0..1_500).map(page).collect();
+    pages.chunks(100).for_each(|batch| front.push_patiently(batch));
+    front.flush_patiently();
+    wait_until("contents on every node", PATIENCE, || {
+        let contents = contents_by_node(front);
+        (contents.len() == 3 && contents.iter().all(|node| *node > 0)).then_some(())
+    });
+    run_ok(["rebalance", "--wait", "--server", &front.url]);
+    run_ok(["rebalance", "--wait", "--drain", "1", "--server", &front.url]);
+    let before = plan_at_rest(front);
+    assert_eq!((&before["drained"], contents_by_node(front)[1]), (&json!([1]), 0));
+    let router = || front.ask("/v1/cluster", &[])["ranges"][0]["owner"].as_str().unwrap().to_owned();
+    all_is_well(front);
+    let first = router();
+    trial.kill(&first);
+    front.flush_patiently();
+    let second = router();
+    assert_ne!(second, first);
+    assert_eq!(plan_at_rest(front), before);
+    let contents = contents_by_node(front);
+    assert_eq!((contents[1], contents.iter().sum::<u64>()), (0, 1_500), "{contents:?}");
+
+    // What is requested of a node that does nothing is not done when its router dies.
+    trial.start(&first);
+    all_is_well(front);
+    trial.signal("index-2", "STOP");
+    let joined = front.post_json("/v1/rebalance", &json!({"action": "join", "node": 1}));
+    assert_eq!(joined["started"], true, "{joined}");
+    trial.kill(&second);
+    thread::sleep(Duration::from_secs(3));
+    trial.signal("index-2", "CONT");
+    front.flush_patiently();
+    wait_until("the request to be done", PATIENCE, || {
+        let present = front.query("/v1/rebalance", &[]);
+        let present = present.status().is_success().then(|| present.json::<Value>().unwrap())?;
+        let is_done = present["request"].is_null() && present["progress"].is_null();
+        (is_done && present["drained"] == json!([])).then_some(())
+    });
+    let after = plan_at_rest(front);
+    assert!(after["version"].as_u64() > before["version"].as_u64(), "{after}");
+    let contents = contents_by_node(front);
+    assert!(contents[1] > 0 && contents.iter().sum::<u64>() == 1_500, "{contents:?}");
+    for page in pages.iter().step_by(50) {
+        assert_eq!(front.status(page["url"].as_str().unwrap())["status"], "unique");
+    }
 }
 
 /// How long writes of some pages are refused when the owner of their ranges is killed; `DOPPEL_TAKEOVERS` says how often.

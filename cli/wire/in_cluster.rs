@@ -9,7 +9,7 @@ use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{ContentSource, IndexOrders};
 use doppel_tier1::{OtherRanges, Rules, Tier1};
-use doppel_tier2::Tier2;
+use doppel_tier2::{StateFiles, Tier2};
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::orders::RemoteOrders;
 use doppel_wire::range_owner::RemoteRanges;
@@ -75,7 +75,9 @@ impl RecordNode {
             let nodes =
                 peers.tier2.into_iter().map(|peer| Arc::new(RemoteNode::new(peer)) as Arc<dyn IndexNode>);
             let source = Arc::clone(&tier1) as Arc<dyn ContentSource>;
-            let tier2 = Tier2::open_over(index(dir, &manifest, args), source, nodes.collect());
+            let config = index(dir, &manifest, args);
+            let state = Arc::new(StateFiles::new(&config.dir));
+            let tier2 = Tier2::open_over(config, source, nodes.collect(), state);
             let tier2 = tier2.with_context(|| format!("cannot open the index in {}", dir.display()))?;
             seat.sit(Arc::clone(&tier2) as _, tier2.session());
             Index::Here(tier2)

@@ -81,7 +81,7 @@ impl ReplicatedNode {
             dir: dir.to_owned(),
             config: index(dir, &manifest, args),
             nodes: peers.tier2,
-            source: Arc::clone(&tier1) as Arc<dyn ContentSource>,
+            tier1: Arc::clone(&tier1),
             seat: Arc::clone(&seat),
             wanted: Mutex::default(),
         });
@@ -173,11 +173,12 @@ impl CurrentRouter for RouterPlace {
 }
 
 /// The router of the index, while it is at this node. It is opened and ended on threads of its own: the range goes on meanwhile.
+/// What it keeps is in rows of the range, so the next router goes on with it; its directory here has nothing but a lock.
 struct RouterHere {
     dir: PathBuf,
     config: doppel_tier2::Config,
     nodes: Vec<Peer>,
-    source: Arc<dyn ContentSource>,
+    tier1: Arc<Tier1>,
     seat: Arc<RouterSeat>,
     wanted: Mutex<Option<Wanted>>,
 }
@@ -227,13 +228,20 @@ impl RouterHere {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the router until its stay ends. Where it does not open it is tried again: the one before may still have its files.
+    fn open(&self) -> anyhow::Result<Arc<Tier2>> {
+        let nodes = self.nodes.iter();
+        let nodes = nodes.map(|peer| Arc::new(RemoteNode::new(peer.clone())) as Arc<dyn IndexNode>);
+        let source = Arc::clone(&self.tier1) as Arc<dyn ContentSource>;
+        let state = Arc::new(self.tier1.index_state()?);
+        Ok(Tier2::open_over(self.config.clone(), source, nodes.collect(), state)?)
+    }
+
+    /// Has the router until its stay ends. Where it does not open it is tried again: the one before may still have its lock, or the
+    /// range cannot answer now.
     fn stay(&self, ends: &AtomicBool) {
         let mut said = String::new();
         while !ends.load(Ordering::Relaxed) {
-            let nodes = self.nodes.iter();
-            let nodes = nodes.map(|peer| Arc::new(RemoteNode::new(peer.clone())) as Arc<dyn IndexNode>);
-            match Tier2::open_over(self.config.clone(), Arc::clone(&self.source), nodes.collect()) {
+            match self.open() {
                 Ok(router) => {
                     self.seat.sit(Arc::clone(&router) as _, router.session());
                     tracing::info!("this node has the router of the index now");

@@ -2,7 +2,7 @@
 //! what belongs together lies together.
 
 use doppel_model::{GroupId, PageId, ShardId};
-use doppel_protocol::RepairId;
+use doppel_protocol::{IndexStateItem, RepairId};
 
 /// Which kind of row a key leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +14,8 @@ pub(crate) enum Kind {
     Feed = b'f',
     /// `group` → group record.
     Group = b'g',
+    /// `item` → what the router of the index keeps; in the first shard alone.
+    IndexState = b'i',
     /// `target, source` → a redirect that ends at the target (empty value).
     InboundRedirect = b'h',
     /// `group, page` → member.
@@ -36,10 +38,11 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Every kind.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Meta,
         Self::Feed,
         Self::Group,
+        Self::IndexState,
         Self::InboundRedirect,
         Self::Member,
         Self::ForwardingEntry,
@@ -62,6 +65,9 @@ impl Kind {
         key.get(2) == Some(&(self as u8))
     }
 }
+
+/// The shard that has what the router of the index keeps. The owner of its range has the router.
+pub(crate) const INDEX_STATE_SHARD: ShardId = ShardId(0);
 
 fn start(shard: ShardId, kind: Kind, capacity: usize) -> Vec<u8> {
     let mut key = Vec::with_capacity(3 + capacity);
@@ -148,6 +154,20 @@ pub(crate) fn audit(repair: RepairId) -> Vec<u8> {
 
 pub(crate) fn audits_dropped(shard: ShardId) -> Vec<u8> {
     start(shard, Kind::AuditsDropped, 0)
+}
+
+pub(crate) fn index_state(item: IndexStateItem) -> Vec<u8> {
+    let mut key = start(INDEX_STATE_SHARD, Kind::IndexState, 1);
+    key.push(index_state_byte(item));
+    key
+}
+
+/// What names an item in its key.
+pub(crate) fn index_state_byte(item: IndexStateItem) -> u8 {
+    match item {
+        IndexStateItem::Plan => b'p',
+        IndexStateItem::Requests => b'r',
+    }
 }
 
 pub(crate) fn outbox(shard: ShardId, receiver: ShardId, number: u64) -> Vec<u8> {

@@ -358,6 +358,7 @@ impl Command {
             MachineCommand::ExpireRepair { repair, .. } | MachineCommand::ForgetInRepair { repair, .. } => {
                 repair.shard
             }
+            MachineCommand::KeepIndexState { .. } => crate::key::INDEX_STATE_SHARD,
         }
     }
 }

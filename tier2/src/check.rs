@@ -16,8 +16,9 @@ use crate::node::SIGNATURES;
 use crate::node::file::{HEADER_BYTES, Records};
 use crate::node::signatures::IN_TIER1;
 use crate::node::snapshot::{self, SNAPSHOT};
-use crate::router::{PLAN, REQUESTS, plan_file, request_file};
+use crate::router::{stored_plan, stored_requests};
 use crate::setup::node_dir;
+use crate::state_files::{PLAN, REQUESTS};
 
 /// What the files have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -73,10 +74,13 @@ pub fn of_directory(dir: &Path) -> Result<Report, Error> {
     let fail = |e| Error::io("read the partition map", &path, e);
     if let Some(metadata) = found(fs::metadata(&path)).map_err(fail)? {
         report.bytes += metadata.len();
-        let damage = plan_file::damage(&path).map_err(fail)?;
+        let damage = stored_plan::damage(&fs::read(&path).map_err(fail)?);
         report.damage.extend(damage.map(|damage| format!("{PLAN}: {damage}; it will be learned anew")));
     }
-    let requests = request_file::damage(&dir.join(REQUESTS));
+    let requests = match found(fs::read(dir.join(REQUESTS))) {
+        Ok(requests) => requests.and_then(|requests| stored_requests::damage(&requests)),
+        Err(error) => Some(error.to_string()),
+    };
     let requests =
         requests.map(|damage| format!("{REQUESTS}: {damage}; it will be put aside: request it again"));
     report.damage.extend(requests);

@@ -10,9 +10,9 @@ use doppel_model::signature::Signature;
 use doppel_partitioning::Plan;
 use doppel_protocol::index_node::IndexNode;
 use doppel_protocol::{
-    ContentSource, IndexError, IndexOrders, LoadReport, MappingApi, Orders, Pair, PartitionLookup,
-    RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest, RefusedOrders,
-    StoredSignatures, Tier2Api,
+    ContentSource, IndexError, IndexOrders, IndexState, LoadReport, MappingApi, Orders, Pair,
+    PartitionLookup, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress, RebalanceRequest,
+    RefusedOrders, StoredSignatures, Tier2Api,
 };
 use doppel_threads::{GiveWay, give_way};
 
@@ -22,6 +22,7 @@ use crate::node::{LocalNode, NodeConfig};
 use crate::numbers::incarnation;
 use crate::router::{self, Message, Router};
 use crate::setup::{lock, node_config, node_dir, pool};
+use crate::state_files::StateFiles;
 
 /// The index, on one node or several.
 pub struct Tier2 {
@@ -58,20 +59,22 @@ impl Parts {
         };
         let nodes = (0..config.nodes).map(open).collect::<Result<Vec<_>, Error>>()?;
         forget_nodes(&config);
-        let router = Router::open(config, nodes.iter().map(seen).collect(), source)?;
+        let state = Arc::new(StateFiles::new(&config.dir));
+        let router = Router::open(config, nodes.iter().map(seen).collect(), source, state)?;
         Ok(Self { router, nodes, lock })
     }
 
     /// The same over nodes that are somewhere else.
-    fn over(
+    pub(crate) fn over(
         config: Config,
         source: Arc<dyn ContentSource>,
         nodes: Vec<Arc<dyn IndexNode>>,
+        state: Arc<dyn IndexState>,
     ) -> Result<Self, Error> {
         let config = Config { nodes: u32::try_from(nodes.len()).unwrap_or(u32::MAX), ..config };
         config.check()?;
         let lock = lock(&config.dir)?;
-        Ok(Self { router: Router::open(config, nodes, source)?, nodes: Vec::new(), lock })
+        Ok(Self { router: Router::open(config, nodes, source, state)?, nodes: Vec::new(), lock })
     }
 }
 
@@ -116,17 +119,18 @@ impl Tier2 {
         Self::start(Parts::open(config, source, stored, |node| Arc::clone(node) as Arc<dyn IndexNode>)?)
     }
 
-    /// The same over nodes in other processes, whose number takes the place of `config.nodes`. The directory has the plan and
-    /// what is requested of it.
+    /// The same over nodes in other processes, whose number takes the place of `config.nodes`. The plan and what is requested of
+    /// it are in `state`; of the directory only the lock is used.
     ///
     /// # Errors
-    /// The same.
+    /// The same, and when it cannot be known now what `state` keeps.
     pub fn open_over(
         config: Config,
         source: Arc<dyn ContentSource>,
         nodes: Vec<Arc<dyn IndexNode>>,
+        state: Arc<dyn IndexState>,
     ) -> Result<Arc<Self>, Error> {
-        Self::start(Parts::over(config, source, nodes)?)
+        Self::start(Parts::over(config, source, nodes, state)?)
     }
 
     fn start(Parts { router, nodes, lock }: Parts) -> Result<Arc<Self>, Error> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use doppel_model::NodeId;
 use doppel_partitioning::MappingError;
-use doppel_protocol::SourceError;
 use doppel_protocol::index_node::NodeError;
+use doppel_protocol::{IndexStateError, SourceError};
 
 /// Why an index cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,9 @@ pub enum Error {
     /// Tier 1 does not say what there is.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// What the router keeps cannot be read or written.
+    #[error(transparent)]
+    State(#[from] IndexStateError),
     /// A node does not do what it is asked.
     #[error("node {0}: {1}")]
     Node(NodeId, NodeError),

@@ -10,6 +10,7 @@
 //! | `router` | plan, passes, migration, rebalancing; sees nodes through [`IndexNode`] only |
 //! | `embedded` | both in one process, or a router over nodes in others |
 //! | `own_process` | a node in a process of its own |
+//! | `state_files` | what the router keeps, in files |
 //! | `check` | whether the files are sound |
 //! | [`mod@reference`] | the definition, compared one by one; what tests hold the index against |
 //!
@@ -34,11 +35,13 @@ mod setup;
 #[cfg(any(test, feature = "simulation"))]
 #[doc(hidden)]
 pub mod simulation;
+mod state_files;
 
 pub use config::{Config, SNAPSHOT_PAUSE};
 pub use embedded::Tier2;
 pub use error::Error;
 pub use own_process::{Node, NodeSettings};
+pub use state_files::StateFiles;
 
 #[cfg(test)]
 mod tests;

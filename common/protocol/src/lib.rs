@@ -16,6 +16,7 @@ mod group_view;
 mod index;
 mod index_error;
 pub mod index_node;
+mod index_state;
 mod mapping;
 mod market;
 pub mod membership;
@@ -47,6 +48,7 @@ pub use index::{
     IndexCommand, IndexOrders, Orders, Pair, PartitionLookup, RefusedOrders, Search, SearchResult, Tier2Api,
 };
 pub use index_error::IndexError;
+pub use index_state::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem};
 pub use mapping::{
     MappingApi, PartitionMove, RebalanceError, RebalanceOutcome, RebalancePlan, RebalanceProgress,
     RebalanceRequest,

@@ -15,7 +15,8 @@
 //! is, and a file that was cut, even between two blocks, has no end. The content of the other blocks is a
 //! list of entries ([`entry`]); applied one after the other they give the state that was backed up.
 //!
-//! The same state gives the same bytes: there is no date in it. Tier 2 is derived and not in it.
+//! The same state gives the same bytes: there is no date in it. Tier 2 is derived and not in it, and what its router keeps
+//! is about nodes that the restored collection may not have.
 
 pub(crate) mod entry;
 mod reader;
@@ -166,12 +167,17 @@ pub(crate) fn copy_rows<W: io::Write>(
 ) -> Result<bool, BackupError> {
     let Some((last, _)) = rows.last() else { return Ok(false) };
     *from = key::after(last);
-    for (key, value) in rows {
+    for (key, value) in rows.iter().filter(|(key, _)| is_backed_up(key)) {
         // A backup of damaged rows would be found out when it is needed.
         verify(key, value).map_err(Tier1Error::from)?;
         writer.entry(Kind::Rows, key, Some(value))?;
     }
     Ok(true)
+}
+
+/// Whether a row goes into a backup.
+pub(crate) fn is_backed_up(key: &[u8]) -> bool {
+    !key::Kind::IndexState.is_of(key)
 }
 
 /// Whether a row is what was written.

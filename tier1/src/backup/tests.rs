@@ -1,6 +1,7 @@
 //! A backup gives back what was written, and no damage passes.
 
 use doppel_model::ShardId;
+use doppel_protocol::IndexStateItem;
 
 use super::*;
 use crate::record::{Meta, encode};
@@ -11,6 +12,8 @@ fn made(changes: &[Write]) -> Vec<u8> {
     let meta = |n| encode(&Meta { events: n, ..Meta::default() }).unwrap();
     let rows = (0..40).map(|n| (key::meta(ShardId(n)), Some(meta(u64::from(n))))).collect();
     store.commit(rows).unwrap();
+    // It is about an index that is not in the backup.
+    store.commit(vec![(key::index_state(IndexStateItem::Plan), Some(encode(&vec![1_u8]).unwrap()))]).unwrap();
     let mut file = Vec::new();
     let mut writer = Writer::begin(&mut file, "the manifest").unwrap();
     let mut from = Vec::new();

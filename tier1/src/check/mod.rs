@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId};
-use doppel_protocol::{Backlog, WinnerOrder};
+use doppel_protocol::{Backlog, IndexStateItem, WinnerOrder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -214,6 +214,7 @@ impl<'s> Checker<'s> {
             RowKey::AuditsDropped => self.audits_dropped(shard, key, value),
             RowKey::Feed(number) => self.feed(shard, number, value),
             RowKey::Group(group) => self.group(group, key, value),
+            RowKey::IndexState(_) => self.index_state(&row_key, key, value),
             RowKey::Member(group, page) => self.member(group, page, key, value),
             RowKey::ForwardingEntry(group, page) => self.forwarding_entry(group, page, key, value),
             RowKey::Page(page) => self.page(page, key, value),
@@ -311,6 +312,8 @@ impl<'s> Checker<'s> {
             RowKey::AuditsDropped => "the number of audit entries dropped".to_owned(),
             RowKey::Feed(number) => format!("event {number}"),
             RowKey::Group(group) => format!("group {group}"),
+            RowKey::IndexState(IndexStateItem::Plan) => "the plan of the index".to_owned(),
+            RowKey::IndexState(IndexStateItem::Requests) => "what is requested of the index".to_owned(),
             RowKey::Member(group, page) => format!("member {} of group {group}", self.name(page)),
             RowKey::ForwardingEntry(group, page) => {
                 format!("forwarding entry of {} by group {group}", self.name(page))

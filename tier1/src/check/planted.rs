@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
-use doppel_protocol::Status;
+use doppel_protocol::{IndexStateItem, Status};
 
 use super::Invariant;
 use super::rows::{RowKey, pieces};
@@ -165,11 +165,17 @@ impl Sample {
         elsewhere[1] = u8::try_from((page.shard(self.shards).0 + 1) % self.shards).unwrap_or(0);
         let mut unknown = key.clone();
         unknown[2] = b'z';
+        let plan = (key::index_state(IndexStateItem::Plan), encode(&b"a plan".to_vec()));
+        let (mut plan_elsewhere, mut plan_damaged) = plan.clone();
+        plan_elsewhere[1] = 1;
+        plan_damaged[3] ^= 0x10;
         Ok(vec![
             plant("a flipped bit in a page", Invariant::Damage, vec![flipped(&key)?]),
             plant("a flipped bit in a signature", Invariant::Damage, vec![flipped(&signature)?]),
             plant("a row of an older version", Invariant::Version, vec![(key.clone(), Some(older))]),
             plant("a row of no known kind", Invariant::Key, vec![(unknown, Some(value.clone()))]),
+            plant("a plan with a flipped bit", Invariant::Damage, vec![(plan.0, Some(plan_damaged))]),
+            plant("a plan in another shard", Invariant::Ownership, vec![(plan_elsewhere, Some(plan.1))]),
             plant("a page in another shard", Invariant::Ownership, vec![(elsewhere, Some(encode(&record)))]),
             plant(
                 "two pages in each other's place",

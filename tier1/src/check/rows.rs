@@ -1,6 +1,7 @@
 //! The rows of a store in key order, and what each key stands for.
 
 use doppel_model::{GroupId, PageId, ShardId};
+use doppel_protocol::IndexStateItem;
 
 use crate::key::{self, Kind};
 use crate::store::{Store, StoreError};
@@ -21,6 +22,7 @@ pub(crate) enum RowKey {
     AuditsDropped,
     Feed(u64),
     Group(GroupId),
+    IndexState(IndexStateItem),
     /// Target and source.
     InboundRedirect(PageId, PageId),
     Member(GroupId, PageId),
@@ -44,6 +46,7 @@ impl RowKey {
             Kind::AuditsDropped => rest.is_empty().then_some(Self::AuditsDropped)?,
             Kind::Feed => Self::Feed(number(rest)?),
             Kind::Group => Self::Group(group(rest)?),
+            Kind::IndexState => Self::IndexState(item(rest)?),
             Kind::InboundRedirect => {
                 pages(rest).map(|(target, source)| Self::InboundRedirect(target, source))?
             }
@@ -66,6 +69,7 @@ impl RowKey {
     pub(super) fn owner(&self, found: ShardId, shards: u16) -> ShardId {
         match self {
             Self::Meta | Self::Audit(_) | Self::AuditsDropped | Self::Feed(_) | Self::Outbox(..) => found,
+            Self::IndexState(_) => key::INDEX_STATE_SHARD,
             Self::Group(group) | Self::Member(group, _) | Self::ForwardingEntry(group, _) => group.shard(),
             Self::Page(page)
             | Self::Signature(page)
@@ -81,6 +85,11 @@ fn number(bytes: &[u8]) -> Option<u64> {
 
 fn group(bytes: &[u8]) -> Option<GroupId> {
     number(bytes).map(GroupId::from_stored)
+}
+
+fn item(bytes: &[u8]) -> Option<IndexStateItem> {
+    let is_named = |item: &IndexStateItem| *bytes == [key::index_state_byte(*item)];
+    IndexStateItem::ALL.into_iter().find(is_named)
 }
 
 fn page(bytes: &[u8]) -> Option<PageId> {

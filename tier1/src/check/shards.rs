@@ -115,6 +115,12 @@ impl Checker<'_> {
         }
     }
 
+    /// What is in it is known to the router of the index alone.
+    pub(super) fn index_state(&mut self, row_key: &RowKey, key: &[u8], value: &[u8]) {
+        let row = self.named(row_key);
+        let _ = self.decode::<Vec<u8>>(key, value, row);
+    }
+
     /// Compares the totals with the recount, after all other rows.
     pub(super) fn check_metas(&mut self) {
         if !self.failed.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use doppel_model::{ContentHash, GroupId, PageId, ShardId, Timestamp};
-use doppel_protocol::{IndexCommand, Outcome, RepairId, SearchResult, Submission};
+use doppel_protocol::{IndexCommand, IndexStateItem, Outcome, RepairId, SearchResult, Submission};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AuditEntry, Evidence, Found, Kept, Measured, Member, Resolution, TargetLine, Winner};
@@ -59,6 +59,11 @@ pub(crate) enum Command {
     ForgetInRepair {
         repair: RepairId,
         pages: HashSet<PageId>,
+    },
+    /// Keep an item of the index's router; with none, no longer.
+    KeepIndexState {
+        item: IndexStateItem,
+        bytes: Option<Box<[u8]>>,
     },
 }
 

@@ -20,6 +20,7 @@ mod audit;
 mod counts;
 mod cover;
 mod group;
+mod index_state;
 mod member;
 mod merge;
 mod message;
@@ -174,6 +175,7 @@ impl<'s, 'm> Machine<'s, 'm> {
             Command::ExpireGroup { group, now } => self.expire_group(group, now),
             Command::ExpireRepair { repair, now } => self.expire_repair(repair, now),
             Command::ForgetInRepair { repair, pages } => self.forget_in_repair(repair, &pages),
+            Command::KeepIndexState { item, bytes } => self.keep_index_state(item, bytes.as_deref()),
         }
     }
 

@@ -13,7 +13,7 @@ use crossbeam::channel::Sender;
 use doppel_protocol::range_owner::PeerError;
 use doppel_protocol::{BackupError, Tier1Error};
 
-use crate::backup::{Kind, Writer, entry};
+use crate::backup::{Kind, Writer, entry, is_backed_up};
 use crate::peers::READ_BYTES;
 use crate::store::Write;
 
@@ -142,7 +142,9 @@ pub(super) fn copy_changes<W: io::Write>(
         })?;
         let Some((key, value)) = read else { return Ok(false) };
         bytes += key.len() + value.as_ref().map_or(0, Vec::len);
-        writer.entry(Kind::Changes, &key, value.as_deref())?;
+        if is_backed_up(&key) {
+            writer.entry(Kind::Changes, &key, value.as_deref())?;
+        }
     }
     Ok(true)
 }
@@ -161,6 +163,7 @@ impl Kept {
 mod tests {
     use crossbeam::channel::bounded;
     use doppel_model::ShardId;
+    use doppel_protocol::IndexStateItem;
 
     use super::*;
     use crate::backup::{Reader, copy_piece};
@@ -184,6 +187,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Memory::default();
         store.commit((0..5_000).map(|number| row(number, Some(1))).collect()).unwrap();
+        let of_index = key::index_state(IndexStateItem::Plan);
         let changes = Arc::new(Changes::new(dir.path()).unwrap());
         let (mut backups, (reply, _answer)) = (Backups::default(), bounded(1));
         backups.follow(FollowCommits { changes: Arc::clone(&changes), on: true, reply });
@@ -200,6 +204,7 @@ mod tests {
             // Changed, deleted, made and made again; each time some of those of the last time, too.
             let at = |number: u64| number * 997 * (turn / 2 + 1) % 6_000;
             commit((0..200).map(|n| row(at(n), (n % 3 > 0).then_some(10 + turn as u8))).collect());
+            commit(vec![(of_index.clone(), Some(vec![turn as u8]))]);
             commit((100..150).map(|n| row(at(n), (n % 2 > 0).then_some(20 + turn as u8))).collect());
         }
         let mut kept = changes.read().unwrap();
@@ -213,6 +218,9 @@ mod tests {
         while let Some(writes) = reader.writes().unwrap() {
             restored.commit(writes).unwrap();
         }
+        // What the router of the index keeps is left out.
+        assert_eq!(restored.get(&of_index).unwrap(), None);
+        store.commit(vec![(of_index, None)]).unwrap();
         assert!(rows(&restored) == rows(&store));
         assert!(rows(&restored).iter().any(|(_, value)| value[0] == 1));
     }

@@ -16,6 +16,7 @@ mod flush;
 mod group_work;
 mod groups;
 mod hint;
+mod index_state;
 pub(crate) mod job;
 mod keeper;
 mod members;
@@ -44,6 +45,7 @@ mod writer;
 
 #[cfg(feature = "simulation")]
 pub(crate) use feed::extent;
+pub use index_state::IndexStateRows;
 pub use keeper::{Keeper, ReplicatedRange, Replication};
 pub use open::{Config, Error};
 pub use ranges::OtherRanges;

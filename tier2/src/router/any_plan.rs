@@ -7,7 +7,7 @@ use doppel_model::{NodeId, stable_hash64};
 use doppel_partitioning::{MappingError, PartitionIndex, Plan};
 
 use super::migration::Migration;
-use super::plan_file::LearnedFrom;
+use super::stored_plan::LearnedFrom;
 use super::{Router, RouterError, sample};
 
 impl Router {

@@ -3,7 +3,7 @@
 use doppel_model::NodeId;
 use doppel_partitioning::MappingError;
 use doppel_protocol::index_node::NodeError;
-use doppel_protocol::{IndexError, RebalanceError, SourceError};
+use doppel_protocol::{IndexError, IndexStateError, RebalanceError, SourceError};
 
 use crate::error::Error;
 
@@ -16,6 +16,8 @@ pub(crate) enum RouterError {
     Source(#[from] SourceError),
     #[error(transparent)]
     Mapping(#[from] MappingError),
+    #[error(transparent)]
+    State(#[from] IndexStateError),
     /// The plan is another one than at the beginning.
     #[error("the plan changes all the time")]
     Replanned,
@@ -48,6 +50,7 @@ impl From<RouterError> for Error {
             RouterError::Node(node, error) => Self::Node(node, error),
             RouterError::Source(error) => error.into(),
             RouterError::Mapping(error) => error.into(),
+            RouterError::State(error) => error.into(),
             other => Self::Threads(other.to_string()),
         }
     }

@@ -34,6 +34,7 @@ struct Told {
 impl Router {
     /// Tells the nodes that need it what they have, and feeds those that have forgotten it.
     pub(crate) fn feed_lost(&self) -> Result<(), RouterError> {
+        self.state.check()?;
         let ranges = self.source.ranges()?;
         let mut told: Vec<Told> = Vec::new();
         for handle in self.nodes.iter().filter(|handle| lock(&handle.incarnation).is_none()) {

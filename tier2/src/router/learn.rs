@@ -11,7 +11,7 @@ use doppel_partitioning::{
     NextPlan, PARTITIONS_MAX, PartitionIndex, Plan, PlanChange, PlannedMove, fan_out_saved,
 };
 
-use super::plan_file::LearnedFrom;
+use super::stored_plan::LearnedFrom;
 use super::{Router, RouterError, sample};
 
 /// Contents a map is learned from, at most.

@@ -6,7 +6,7 @@
 //! stored and takes the place of the present one between two passes. The partitions of before are dropped afterwards,
 //! in steps as well. So a split, a join, a move to another node and a map learned anew are one operation.
 //!
-//! A crash leaves the one plan or the other on disk, and the partitions are made from tier 1's contents at the
+//! A crash leaves the one plan or the other to the next start, and the partitions are made from tier 1's contents at the
 //! next start. A migration that is cancelled, or loses a node, is given up: what came is dropped.
 //!
 //! Invariants:
@@ -24,10 +24,10 @@ use doppel_partitioning::{MappingError, PartitionAssignment, Plan};
 use doppel_protocol::index_node::{
     ENTRIES_MAX, EntriesFrom, EntriesPage, EntriesRequest, Home, HostedPartition, IngestBatch, MovedEntry,
 };
-use doppel_protocol::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
+use doppel_protocol::{IndexStateError, RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
-use super::plan_file::{self, LearnedFrom};
-use super::{PLAN, Router, RouterError, lock};
+use super::stored_plan::{self, LearnedFrom};
+use super::{Router, RouterError, lock};
 
 /// If at most this many contents are left to copy again, they are copied and the switch is made before the next pass.
 const LAST_MAX: u64 = 8_192;
@@ -136,12 +136,15 @@ impl Migration {
         let handle = router.handle(node);
         handle.drops.store(true, Ordering::Relaxed);
         let known = *lock(&handle.incarnation);
-        let hosted = handle.node.host(hosting);
+        // A router that has lost its place tells nodes nothing: they would begin anew for it.
+        let hosted = router.state.check().map_err(RouterError::from);
+        let hosted =
+            hosted.and_then(|()| handle.node.host(hosting).map_err(|error| RouterError::Node(node, error)));
         // A node that has not answered, or was started anew, is told again when it is back.
         if hosted.as_ref().ok() != known.as_ref() {
             *lock(&handle.incarnation) = None;
         }
-        hosted.map(drop).map_err(|error| RouterError::Node(node, error))
+        hosted.map(drop)
     }
 
     /// The outcome of the request that it carries out, if there is one.
@@ -180,7 +183,7 @@ impl Migration {
     /// Copies some contents, or makes the switch; then whether the next plan is the present one.
     ///
     /// # Errors
-    /// When a node does not answer. The step is made again then.
+    /// When a node does not answer, or the next plan cannot be stored now. The step is made again then.
     pub(crate) fn step(&mut self, router: &Router) -> Result<Option<bool>, RouterError> {
         if let Some(source) = self.sources.get(self.at) {
             let page = self.entries(router, source, source.from)?;
@@ -199,7 +202,7 @@ impl Migration {
         while left > 0 {
             left = self.copy_changed(router)?;
         }
-        Ok(Some(self.switch(router)))
+        self.switch(router).map(Some)
     }
 
     fn entries(&self, router: &Router, of: &Source, from: EntriesFrom) -> Result<EntriesPage, RouterError> {
@@ -251,8 +254,14 @@ impl Migration {
     }
 
     /// Stores the next plan and makes it the present one. When it cannot be stored, everything stays as it is: false.
-    fn switch(&self, router: &Router) -> bool {
-        let stored = plan_file::write(&router.config.dir.join(PLAN), &self.next, self.learned);
+    ///
+    /// # Errors
+    /// When it may be stored, or be another router's. Nothing has changed, and what was copied stays for the next try.
+    fn switch(&self, router: &Router) -> Result<bool, RouterError> {
+        let stored = stored_plan::store(&*router.state, &self.next, self.learned);
+        if let Err(error @ IndexStateError::Unavailable(_)) = stored {
+            return Err(error.into());
+        }
         if let Err(error) = stored {
             tracing::error!(%error, "the next plan cannot be stored; the present one stays");
             self.give_up(router);
@@ -260,7 +269,7 @@ impl Migration {
             let mut mapped = lock(&router.mapped);
             mapped.learned = Some(self.learned);
             mapped.contents_when_planned = router.contents();
-            return false;
+            return Ok(false);
         }
         for handle in &router.nodes {
             if let Err(error) = self.host(router, &self.next, handle.id, Vec::new()) {
@@ -271,7 +280,7 @@ impl Migration {
         let (plan_version, seconds) = (self.next.map().version(), self.began.elapsed().as_secs_f64());
         let (copied, again) = (self.copied, self.changed);
         tracing::info!(plan_version, copied, again, seconds, "the next plan is the present one");
-        true
+        Ok(true)
     }
 
     /// The present plan stays: what came goes again.

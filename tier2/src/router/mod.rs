@@ -11,12 +11,15 @@
 //! | `scheduler`, `requests` | what changes the mapping next: what was begun, an operator's request, the load |
 //! | `migration` | from one plan to the next while everything goes on |
 //! | `planning`, `learn`, `sample` | the next plan |
-//! | `start`, `plan_file`, `request_file`, `replace` | the plan of a start; what is on disk |
+//! | `start`, `stored_plan`, `stored_requests` | the plan of a start; what is kept for the next one |
 //! | `load` | load per partition |
+//!
+//! What is kept is in files, or in rows of the range that the router sits with: it has an [`IndexState`]. A router that has lost
+//! its place to another one stores nothing there, and tells no node what to have.
 //!
 //! Invariants: an order is done when every node has acknowledged it, and one that fails is sent again before any that
 //! follows it; a page is stored before anything of its pass is searched for (G4); a pass is made under one plan; a node
-//! is called only in the incarnation that was fed.
+//! is called only in the incarnation that was fed; a plan is kept before any node has it.
 
 mod error;
 mod feed;
@@ -24,17 +27,16 @@ mod learn;
 mod load;
 pub(crate) mod migration;
 mod pass;
-pub(crate) mod plan_file;
 mod planning;
 mod position;
 mod probe;
-mod replace;
-pub(crate) mod request_file;
 mod requests;
 mod sample;
 pub(crate) mod scheduler;
 mod snapshots;
 mod start;
+pub(crate) mod stored_plan;
+pub(crate) mod stored_requests;
 mod worker;
 
 #[cfg(any(test, feature = "simulation"))]
@@ -47,7 +49,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId, random_number};
 use doppel_partitioning::{PartitionIndex, Plan};
 use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
-use doppel_protocol::{ContentSource, SourceError};
+use doppel_protocol::{ContentSource, IndexState, SourceError};
 
 pub(crate) use error::RouterError;
 pub(crate) use pass::Pass;
@@ -56,14 +58,10 @@ pub(crate) use worker::{Message, work};
 use crate::config::Config;
 use crate::error::Error;
 use migration::Migration;
-use plan_file::LearnedFrom;
 use position::Position;
 use requests::Requests;
 use snapshots::Snapshots;
-
-/// Names of the files: the plan, and what is requested of it.
-pub(crate) const PLAN: &str = "map.json";
-pub(crate) const REQUESTS: &str = "rebalance.json";
+use stored_plan::LearnedFrom;
 
 /// The plan, the nodes, and what is under way between them.
 pub(crate) struct Router {
@@ -72,6 +70,8 @@ pub(crate) struct Router {
     session: u64,
     nodes: Vec<Handle>,
     source: Arc<dyn ContentSource>,
+    /// Where the plan and the requests are kept.
+    state: Arc<dyn IndexState>,
     plan: RwLock<Arc<Plan>>,
     mapped: Mutex<Mapped>,
     counts: Counts,
@@ -136,16 +136,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Router {
-    /// Takes the stored plan, or the one to begin with. The nodes have to be [fed](Self::feed_lost) before they answer.
+    /// Takes the plan that is kept, or the one to begin with. The nodes have to be [fed](Self::feed_lost) before they answer.
     ///
     /// # Errors
-    /// When the plan cannot be made.
+    /// When the plan cannot be made, or it cannot be known now which one is kept.
     pub(crate) fn open(
         config: Config,
         nodes: Vec<Arc<dyn IndexNode>>,
         source: Arc<dyn ContentSource>,
+        state: Arc<dyn IndexState>,
     ) -> Result<Self, Error> {
-        let (plan, learned, requests) = start::plan(&config)?;
+        let (plan, learned, requests) = start::plan(&config, &*state)?;
         let handle = |(id, node)| Handle {
             id: NodeId(id),
             node,
@@ -153,18 +154,20 @@ impl Router {
             contents: AtomicU64::new(0),
             drops: AtomicBool::new(false),
         };
+        let begun = version(&plan);
         Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
             config,
             session: random_number(),
             source,
+            state,
             plan: RwLock::new(Arc::new(plan)),
             mapped: Mutex::new(Mapped { learned, ..Mapped::default() }),
             counts: Counts::default(),
             migration: Mutex::default(),
             requests: Mutex::new(requests),
             positions: Mutex::default(),
-            snapshots: Mutex::default(),
+            snapshots: Mutex::new(Snapshots::new(begun)),
             waiting: AtomicUsize::new(0),
             done: AtomicU64::new(0),
             owes_repeats: AtomicBool::new(false),

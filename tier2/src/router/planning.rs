@@ -8,8 +8,9 @@ use doppel_partitioning::{
 use doppel_protocol::index_node::{NodeError, SampleRequest, Sampled};
 use doppel_protocol::{RebalanceError, RebalancePlan, RebalanceRequest};
 
-use super::plan_file::LearnedFrom;
-use super::request_file::Requested;
+use super::requests::refused;
+use super::stored_plan::LearnedFrom;
+use super::stored_requests::Requested;
 use super::{Moved, Router, RouterError, learn, lock};
 
 /// Length vectors that a next plan is made from, at most.
@@ -104,7 +105,7 @@ impl Router {
                 continue;
             }
             let requested = Requested { request, planned: Some((plan, learned)) };
-            let stored = self.request(requested).map_err(|error| RebalanceError::Store(error.to_string()))?;
+            let stored = self.request(requested).map_err(refused)?;
             drop(migration);
             return if stored {
                 Ok(RebalancePlan { started: true, ..change })

@@ -3,23 +3,32 @@
 
 use std::collections::VecDeque;
 
-use doppel_protocol::{RebalanceError, RebalanceOutcome};
+use doppel_protocol::{IndexError, IndexStateError, RebalanceError, RebalanceOutcome};
 
-use super::request_file::{self, Requested};
-use super::{REQUESTS, Router};
-use crate::error::Error;
+use super::stored_requests::{self, Requested};
+use super::{Router, RouterError};
 
 /// Requests in their order: at most one of an operator, and one that a start with another number of nodes makes.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     queue: VecDeque<Requested>,
+    /// One that is done is still stored.
+    stored_too_long: bool,
     /// How the last of them ended.
     outcome: Option<RebalanceOutcome>,
 }
 
 impl Requests {
     pub(crate) fn new(queue: VecDeque<Requested>) -> Self {
-        Self { queue, outcome: None }
+        Self { queue, stored_too_long: false, outcome: None }
+    }
+}
+
+/// Why a request is not taken.
+pub(super) fn refused(error: IndexStateError) -> RebalanceError {
+    match error {
+        IndexStateError::Unavailable(why) => RebalanceError::Unavailable(IndexError::Unavailable(why)),
+        other => RebalanceError::Store(other.to_string()),
     }
 }
 
@@ -35,14 +44,14 @@ impl Router {
     }
 
     /// Stores a request, to be carried out as soon as no other change is under way. False if there is another request.
-    pub(crate) fn request(&self, requested: Requested) -> Result<bool, Error> {
+    pub(crate) fn request(&self, requested: Requested) -> Result<bool, IndexStateError> {
         let mut requests = self.requests();
         if !requests.queue.is_empty() {
             return Ok(false);
         }
         let one = VecDeque::from([requested]);
-        request_file::write(&self.config.dir.join(REQUESTS), &one)?;
-        requests.queue = one;
+        stored_requests::store(&*self.state, &one)?;
+        (requests.queue, requests.stored_too_long) = (one, false);
         Ok(true)
     }
 
@@ -51,10 +60,23 @@ impl Router {
         let mut requests = self.requests();
         requests.outcome = Some(outcome);
         requests.queue.pop_front();
-        let stored = (!again).then(|| request_file::write(&self.config.dir.join(REQUESTS), &requests.queue));
-        if let Some(Err(error)) = stored {
+        if again {
+            return;
+        }
+        if let Err(error) = stored_requests::store(&*self.state, &requests.queue) {
+            requests.stored_too_long = matches!(error, IndexStateError::Unavailable(_));
             tracing::error!(%error, "a request that is done stays stored; the next start carries it out again");
         }
+    }
+
+    /// Stores what is left of the requests where that failed before.
+    pub(super) fn store_requests_again(&self) -> Result<(), RouterError> {
+        let mut requests = self.requests();
+        if requests.stored_too_long {
+            stored_requests::store(&*self.state, &requests.queue)?;
+            requests.stored_too_long = false;
+        }
+        Ok(())
     }
 
     /// Ends the present request before it is done: the plan that is served stays.
@@ -66,9 +88,8 @@ impl Router {
             return Err(RebalanceError::NothingToCancel);
         };
         let rest: VecDeque<Requested> = requests.queue.iter().skip(1).cloned().collect();
-        request_file::write(&self.config.dir.join(REQUESTS), &rest)
-            .map_err(|error| RebalanceError::Store(error.to_string()))?;
-        requests.queue = rest;
+        stored_requests::store(&*self.state, &rest).map_err(refused)?;
+        (requests.queue, requests.stored_too_long) = (rest, false);
         drop(requests);
         let present = self.plan();
         let failed = Some("it was cancelled".to_owned());

@@ -9,8 +9,8 @@ use doppel_partitioning::Plan;
 use doppel_protocol::{RebalanceOutcome, RebalanceProgress, RebalanceRequest};
 
 use super::migration::Migration;
-use super::plan_file::LearnedFrom;
-use super::request_file::Requested;
+use super::stored_plan::LearnedFrom;
+use super::stored_requests::Requested;
 use super::{Router, RouterError, learn, lock, planning};
 
 /// A map is learned again when the contents have grown by this factor since.
@@ -93,6 +93,7 @@ impl Router {
         if self.migrate()? || self.drop_some()? {
             return Ok(true);
         }
+        self.store_requests_again()?;
         // To make a plan takes a while, for which no lock is held.
         if let Some(requested) = self.requested() {
             self.carry_out(&requested)?;

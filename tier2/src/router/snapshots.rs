@@ -18,6 +18,8 @@ use super::{Router, RouterError, lock, version};
 /// What is known of snapshots.
 pub(super) struct Snapshots {
     ranges: BTreeMap<RangeId, Watched>,
+    /// The plan of the start: a snapshot of an earlier life is of that one.
+    begun: PlanVersion,
     last_look: Instant,
     last: Instant,
     /// The plan of the last snapshot, and the orders carried out by then.
@@ -38,10 +40,10 @@ struct Watched {
     kept: Option<Option<u64>>,
 }
 
-impl Default for Snapshots {
-    fn default() -> Self {
+impl Snapshots {
+    pub(super) fn new(begun: PlanVersion) -> Self {
         let now = Instant::now();
-        Self { ranges: BTreeMap::new(), last_look: now, last: now, plan: None, orders: 0 }
+        Self { ranges: BTreeMap::new(), begun, last_look: now, last: now, plan: None, orders: 0 }
     }
 }
 
@@ -103,7 +105,7 @@ impl Router {
                 && others.iter().all(|other| *other == Some(*first))
             {
                 watched.written = Some(*first);
-                snapshots.plan.get_or_insert_with(|| version(&self.plan()));
+                snapshots.plan.get_or_insert(snapshots.begun);
             }
             let on_disk: Option<Vec<u64>> = saved.iter().map(|one| one.map(|saved| saved.index)).collect();
             let least = on_disk.and_then(|on_disk| on_disk.into_iter().min());

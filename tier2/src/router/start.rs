@@ -1,24 +1,26 @@
 //! The plan of a start.
 
 use doppel_partitioning::{PartitionIndex, PartitionMap, Plan};
-use doppel_protocol::RebalanceRequest;
+use doppel_protocol::{IndexState, IndexStateError, RebalanceRequest};
 
-use super::plan_file::{self, LearnedFrom};
-use super::request_file::{self, Requested};
 use super::requests::Requests;
-use super::{PLAN, REQUESTS};
+use super::stored_plan::{self, LearnedFrom};
+use super::stored_requests::{self, Requested};
 use crate::config::Config;
 use crate::error::Error;
 
 /// The stored plan where it is one for this configuration, or the one to begin with; and what is requested.
-pub(super) fn plan(config: &Config) -> Result<(Plan, Option<LearnedFrom>, Requests), Error> {
-    let mut queue = request_file::read(&config.dir.join(REQUESTS));
+pub(super) fn plan(
+    config: &Config,
+    state: &dyn IndexState,
+) -> Result<(Plan, Option<LearnedFrom>, Requests), Error> {
+    let mut queue = stored_requests::load(state)?;
     let usable = |plan: &Plan| {
         let map = plan.map();
         map.tau() == config.policy.tau && map.lexicon().dimensions() == config.dimensions
     };
     let map = PartitionMap::one(config.dimensions, config.policy.tau)?;
-    let (before, learned) = match plan_file::read(&config.dir.join(PLAN)) {
+    let (before, learned) = match stored_plan::load(state)? {
         Some((plan, learned)) if usable(&plan) && plan.nodes() == config.nodes => {
             return Ok((plan, Some(learned), Requests::new(queue)));
         }
@@ -44,10 +46,14 @@ pub(super) fn plan(config: &Config) -> Result<(Plan, Option<LearnedFrom>, Reques
         queue.push_back(Requested { request: RebalanceRequest::Balance, planned: None });
     }
     // The request is first, so that it is not missing where the plan is there.
-    let stored = request_file::write(&config.dir.join(REQUESTS), &queue)
-        .and_then(|()| plan_file::write(&config.dir.join(PLAN), &plan, learned));
-    if let Err(error) = stored {
-        tracing::error!(%error, "the plan for another number of nodes is not stored; the next start makes it again");
+    let stored =
+        stored_requests::store(state, &queue).and_then(|()| stored_plan::store(state, &plan, learned));
+    match stored {
+        Err(error @ IndexStateError::Unavailable(_)) => return Err(error.into()),
+        Err(error) => {
+            tracing::error!(%error, "the plan for another number of nodes is not stored; the next start makes it again");
+        }
+        Ok(()) => {}
     }
     Ok((plan, Some(learned), Requests::new(queue)))
 }

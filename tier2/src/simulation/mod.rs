@@ -17,9 +17,10 @@ use crate::embedded::Parts;
 use crate::node::columns::Center;
 use crate::node::snapshot::SNAPSHOT;
 use crate::node::{LocalNode, SIGNATURES};
-use crate::router::request_file::Requested;
-use crate::router::{PLAN, Pass, REQUESTS, Router, RouterError};
+use crate::router::stored_requests::Requested;
+use crate::router::{Pass, Router, RouterError};
 use crate::setup::{self, node_dir};
+use crate::state_files::{PLAN, REQUESTS};
 use crate::{Config, Error};
 use slot::Slot;
 

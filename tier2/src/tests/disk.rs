@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::model::{World, page, signature_of, text};
 use super::source::Source;
-use crate::router::PLAN;
+use crate::state_files::PLAN;
 use crate::{Error, Tier2};
 
 /// The signatures of the only node.

@@ -13,11 +13,12 @@ use tempfile::TempDir;
 use super::model::{Components, Pages, World, open_parts, page, signature_of, text};
 use super::service::{LONG, come_to_rest, open};
 use super::source::{Source, orders};
-use crate::router::request_file::{self, Requested};
+use crate::router::stored_requests::{self, Requested};
+use crate::state_files::StateFiles;
 use crate::{Config, Tier2};
 
 /// Contents of about `words` words, in pairs of near-duplicates.
-fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexCommand> {
+pub(super) fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexCommand> {
     let mut puts = Vec::new();
     for number in from..from + count {
         let (pair, copy) = (number as u32 / 2, number as u32 % 2);
@@ -31,7 +32,7 @@ fn add(pages: &Pages, from: usize, count: usize, words: usize) -> Vec<IndexComma
     puts
 }
 
-fn by_node(tier2: &Tier2, nodes: usize) -> Vec<u64> {
+pub(super) fn by_node(tier2: &Tier2, nodes: usize) -> Vec<u64> {
     let mut contents = vec![0; nodes];
     for partition in tier2.load().unwrap().partitions {
         contents[partition.node.index()] += partition.contents;
@@ -198,7 +199,7 @@ fn the_plan_that_was_answered_is_carried_out_unless_it_is_cancelled() {
     let source = Source::new(&pages, drop);
     let parts = open_parts(&config, &source);
     let answer = parts.router.rebalance(RebalanceRequest::Drain { node: NodeId(1) }, false).unwrap();
-    let stored = request_file::read(&path).pop_front().unwrap();
+    let stored = stored_requests::load(&StateFiles::new(dir.path())).unwrap().pop_front().unwrap();
     let (plan, _) = stored.planned.unwrap();
     assert_eq!(
         (stored.request, plan.drained()),
@@ -328,7 +329,7 @@ fn a_rebalance_request_outlives_the_process() {
     let start = |requests: &[RebalanceRequest], config: &Config| {
         let requests =
             requests.iter().map(|request| Requested { request: *request, planned: None }).collect();
-        request_file::write(&path, &requests).unwrap();
+        stored_requests::store(&StateFiles::new(dir.path()), &requests).unwrap();
         let (tier2, _answers) = open(config.clone(), &pages);
         come_to_rest(&tier2);
         assert!(!path.exists(), "{requests:?}");

@@ -4,6 +4,7 @@ mod bands;
 mod centers;
 mod disk;
 mod epochs;
+mod fail_over;
 mod far;
 mod history;
 mod mapping;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
+use doppel_protocol::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem};
 use doppel_shared_log::SharedLog;
 use doppel_shared_log::memory::MemoryLog;
 use tempfile::TempDir;
@@ -248,4 +249,62 @@ fn a_node_copies_a_range_whose_log_does_not_reach_back() {
     let databases = Database::open_ranges(&cluster.home.path().join("node-2"), map).unwrap();
     let report = check(&Joined::new(map, &databases), Some(config.policy), config.winners);
     assert!(report.is_sound() && report.pages == 140, "{report:?}");
+}
+
+#[test]
+fn what_the_router_keeps_goes_to_the_next_owner_and_a_deposed_one_keeps_nothing() {
+    let cluster = Cluster::new();
+    let mut nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
+    let owner = || cluster.membership.owner(RangeId(0)).map(|(_, owner)| owner);
+    let take_over = |node: &Node| {
+        node.keeper.take_over(RangeId(0)).unwrap();
+        await_that("the other owner", || owner().as_ref() == Some(&node.name));
+        await_that("its rows", || node.tier1.index_state().is_ok());
+        node.tier1.index_state().unwrap()
+    };
+    await_that("the first owner", || owner().is_some());
+    assert_eq!(owner().as_deref(), Some("node-0"));
+    assert!(matches!(nodes[1].tier1.index_state(), Err(Tier1Error::Unavailable(_))));
+    let (plan, requests) = (IndexStateItem::Plan, IndexStateItem::Requests);
+    let first = nodes[0].tier1.index_state().unwrap();
+    assert_eq!((first.check(), first.load(plan), first.load(requests)), (Ok(()), Ok(None), Ok(None)));
+    // Longer than a message of the log.
+    let long: Vec<u8> = (0..INDEX_STATE_BYTES_MAX).map(|byte| byte as u8).collect();
+    first.store(plan, &long).unwrap();
+    first.store(requests, b"drain one").unwrap();
+    let too_long = first.store(plan, &[&long[..], b"."].concat());
+    assert!(matches!(too_long, Err(IndexStateError::Refused(_))), "{too_long:?}");
+    first.remove(requests).unwrap();
+    first.store(requests, b"drain another").unwrap();
+
+    let second = take_over(&nodes[1]);
+    assert_eq!(second.load(plan), Ok(Some(long)));
+    assert_eq!(second.load(requests), Ok(Some(b"drain another".to_vec())));
+    let deposed = |state: &dyn IndexState| {
+        // At once, whether or not its node knows that the range has another owner.
+        for refused in [state.store(plan, b"of a deposed router"), state.remove(requests)] {
+            assert!(matches!(refused, Err(IndexStateError::Unavailable(_))), "{refused:?}");
+        }
+        for refused in [state.check().err(), state.load(plan).err()] {
+            assert!(matches!(refused, Some(IndexStateError::Unavailable(_))), "{refused:?}");
+        }
+    };
+    deposed(&first);
+    second.store(plan, b"the next one").unwrap();
+    second.remove(requests).unwrap();
+
+    // The first router does not get its place back with its node.
+    let third = take_over(&nodes[0]);
+    deposed(&first);
+    deposed(&second);
+    assert_eq!((third.load(plan), third.load(requests)), (Ok(Some(b"the next one".to_vec())), Ok(None)));
+
+    // Also where its node is gone.
+    drop((first, third));
+    cluster.end(nodes.remove(0));
+    await_that("the node that is left", || nodes[0].tier1.index_state().is_ok());
+    let fourth = nodes[0].tier1.index_state().unwrap();
+    assert_eq!(fourth.load(plan), Ok(Some(b"the next one".to_vec())));
+    drop((second, fourth));
+    cluster.end(nodes.remove(0));
 }

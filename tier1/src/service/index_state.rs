@@ -1,0 +1,104 @@
+//! What the router of the index keeps, where it sits with the owner of the first range: rows of that range, so all its replicas
+//! have them.
+//!
+//! Invariant: nothing is written for an ownership that is over. A task that finds its writer ended is refused, and a commit of a
+//! deposed owner does not count in the log.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doppel_model::{Epoch, RangeId};
+use doppel_protocol::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Tier1Error};
+
+use super::Tier1;
+use super::owner::Owner;
+use super::task::Task;
+use crate::key;
+use crate::machine::Command;
+use crate::record::decode;
+
+/// How long the router waits for a commit. Meanwhile it does nothing else, and what it does not get it asks for again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The items of a router for as long as this process owns the first range without a break. Where it has lost the range and owns
+/// it again, the next router has others.
+pub struct IndexStateRows {
+    tier1: Arc<Tier1>,
+    range: RangeId,
+    epoch: Epoch,
+}
+
+impl Tier1 {
+    /// The items of a router that sits here, as long as this process owns the first range.
+    ///
+    /// # Errors
+    /// When it does not own it at present.
+    pub fn index_state(self: &Arc<Self>) -> Result<IndexStateRows, Tier1Error> {
+        let range = self.map.of_shard(key::INDEX_STATE_SHARD);
+        let epoch = self.own(range)?.epoch;
+        Ok(IndexStateRows { tier1: Arc::clone(self), range, epoch })
+    }
+}
+
+impl IndexStateRows {
+    fn owner(&self) -> Result<Arc<Owner>, IndexStateError> {
+        let owner = self.tier1.own(self.range).map_err(|error| failed(error.into()))?;
+        if owner.epoch != self.epoch {
+            let why = format!("range {} is owned anew, and has another router", self.range);
+            return Err(IndexStateError::Unavailable(why));
+        }
+        Ok(owner)
+    }
+
+    fn keep(&self, item: IndexStateItem, bytes: Option<&[u8]>) -> Result<(), IndexStateError> {
+        let owner = self.owner()?;
+        let commands = vec![Command::KeepIndexState { item, bytes: bytes.map(Box::from) }];
+        let kept = owner.ask(|reply| Task::Apply { commands, may_wait: false, reply });
+        kept.and_then(|kept| kept.wait_until(Instant::now() + PATIENCE)?).map_err(failed)
+    }
+}
+
+fn failed(error: Tier1Error) -> IndexStateError {
+    let text = error.to_string();
+    match error {
+        Tier1Error::Unavailable(_) | Tier1Error::Stopping | Tier1Error::Full { .. } => {
+            IndexStateError::Unavailable(text)
+        }
+        Tier1Error::BatchTooLarge { .. }
+        | Tier1Error::ReadOnly(_)
+        | Tier1Error::DiskFull(_)
+        | Tier1Error::CursorGone
+        | Tier1Error::Damaged(_) => IndexStateError::Refused(text),
+    }
+}
+
+impl IndexState for IndexStateRows {
+    fn check(&self) -> Result<(), IndexStateError> {
+        self.owner().map(drop)
+    }
+
+    fn load(&self, item: IndexStateItem) -> Result<Option<Vec<u8>>, IndexStateError> {
+        let key = key::index_state(item);
+        let row = self.owner()?.uncached_store.get(&key);
+        let row = row.map_err(|error| failed(error.into()))?;
+        let bytes = row.map(|row| decode(&key, &row)).transpose();
+        bytes.map_err(|error| IndexStateError::Unreadable(error.to_string()))
+    }
+
+    fn store(&self, item: IndexStateItem, bytes: &[u8]) -> Result<(), IndexStateError> {
+        if bytes.len() > INDEX_STATE_BYTES_MAX {
+            let why =
+                format!("{} bytes are more than the {INDEX_STATE_BYTES_MAX} that are kept", bytes.len());
+            return Err(IndexStateError::Refused(why));
+        }
+        self.keep(item, Some(bytes))
+    }
+
+    fn remove(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
+        self.keep(item, None)
+    }
+
+    fn put_aside(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
+        self.keep(item, None)
+    }
+}

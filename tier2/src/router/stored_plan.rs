@@ -1,0 +1,166 @@
+//! The plan as it is kept: a line that says what it is, and the plan.
+
+use doppel_model::stable_hash64;
+use doppel_partitioning::Plan;
+use doppel_protocol::{IndexState, IndexStateError, IndexStateItem};
+use serde::{Deserialize, Serialize};
+
+/// The version of the form.
+const VERSION: u32 = 4;
+
+/// When and for what a map was learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LearnedFrom {
+    /// Contents stored then.
+    pub(crate) contents: usize,
+    /// Partitions asked for; the map may have fewer.
+    pub(crate) partitions: u32,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    doppel_partition_map: u32,
+    learned: LearnedFrom,
+    /// XXH3-64 of the second line.
+    checksum: String,
+}
+
+/// The stored plan; none when there is none. A damaged one is reported and left out.
+///
+/// # Errors
+/// [`IndexStateError::Unavailable`]: there may be one.
+pub(crate) fn load(state: &dyn IndexState) -> Result<Option<(Plan, LearnedFrom)>, IndexStateError> {
+    let bytes = match state.load(IndexStateItem::Plan) {
+        Err(error @ IndexStateError::Unavailable(_)) => return Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "cannot read the partition map; it is learned anew");
+            return Ok(None);
+        }
+        Ok(bytes) => bytes,
+    };
+    let plan = bytes.map(|bytes| parse(&bytes)).transpose();
+    Ok(plan.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the partition map is damaged; it is learned anew");
+        None
+    }))
+}
+
+/// Why bytes are no plan; none where they are one.
+pub(crate) fn damage(bytes: &[u8]) -> Option<String> {
+    parse(bytes).err().map(|unusable| unusable.to_string())
+}
+
+fn parse(bytes: &[u8]) -> Result<(Plan, LearnedFrom), Unusable> {
+    let (head, map) = str::from_utf8(bytes)?.split_once('\n').ok_or(Unusable::Short)?;
+    let head: Head = serde_json::from_str(head)?;
+    if head.doppel_partition_map != VERSION {
+        return Err(Unusable::Version(head.doppel_partition_map));
+    }
+    if head.checksum != checksum(map) {
+        return Err(Unusable::Checksum);
+    }
+    Ok((serde_json::from_str(map)?, head.learned))
+}
+
+/// Stores a plan in the place of the one before.
+pub(crate) fn store(
+    state: &dyn IndexState,
+    plan: &Plan,
+    learned: LearnedFrom,
+) -> Result<(), IndexStateError> {
+    let unwritten = |error: serde_json::Error| IndexStateError::Refused(error.to_string());
+    let map = serde_json::to_string(plan).map_err(unwritten)?;
+    let head = Head { doppel_partition_map: VERSION, learned, checksum: checksum(&map) };
+    let head = serde_json::to_string(&head).map_err(unwritten)?;
+    state.store(IndexStateItem::Plan, format!("{head}\n{map}").as_bytes())
+}
+
+fn checksum(map: &str) -> String {
+    format!("{:016x}", stable_hash64(map.as_bytes()))
+}
+
+/// Why a stored plan is not used.
+#[derive(Debug, thiserror::Error)]
+enum Unusable {
+    #[error("it has one line and not two")]
+    Short,
+    #[error("it is of version {0}, this reads {VERSION}")]
+    Version(u32),
+    #[error("the checksum does not match")]
+    Checksum,
+    #[error(transparent)]
+    Text(#[from] std::str::Utf8Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use doppel_model::{NodeId, Tau};
+    use doppel_partitioning::{DIMENSIONS_MAX, NODES_MAX, PARTITIONS_MAX, PartitionIndex, PartitionMap};
+    use doppel_protocol::{INDEX_STATE_BYTES_MAX, RebalanceRequest};
+
+    use super::*;
+    use crate::router::stored_requests::{self, Requested};
+    use crate::state_files::StateFiles;
+
+    #[test]
+    fn round_trip_and_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateFiles::new(dir.path());
+        assert_eq!(load(&state), Ok(None));
+        let map = PartitionMap::one(3, Tau::DEFAULT).unwrap();
+        let (plan, learned) = (Plan::on_first(map, 2).unwrap(), LearnedFrom { contents: 7, partitions: 4 });
+        store(&state, &plan, learned).unwrap();
+        assert_eq!(load(&state), Ok(Some((plan, learned))));
+        let sound = state.load(IndexStateItem::Plan).unwrap().unwrap();
+        assert_eq!(damage(&sound), None);
+        for at in (0..sound.len()).step_by(97).chain([sound.len() - 1]) {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 1;
+            for bytes in [&bytes, &sound[..at]] {
+                state.store(IndexStateItem::Plan, bytes).unwrap();
+                assert_eq!(load(&state), Ok(None), "byte {at}");
+                assert!(damage(bytes).is_some(), "byte {at}");
+            }
+        }
+    }
+
+    /// Boxes of the whole space of lengths, as many as there can be, on as many nodes.
+    fn largest() -> Plan {
+        let map = PartitionMap::one(DIMENSIONS_MAX, Tau::DEFAULT).unwrap();
+        let mut plan = Plan::on_first(map, NODES_MAX).unwrap();
+        for round in 0..PARTITIONS_MAX.ilog2() {
+            for partition in (0..1_u32 << round).rev() {
+                let middle = i64::from(2 * partition + 1) << (40 - round);
+                plan.split(PartitionIndex(partition), 0, middle).unwrap();
+            }
+        }
+        for partition in PartitionIndex::first(PARTITIONS_MAX) {
+            plan.place(partition, NodeId(NODES_MAX - 1 - partition.0)).unwrap();
+        }
+        plan.set_version(u64::MAX);
+        plan
+    }
+
+    #[test]
+    fn the_largest_plan_is_kept_also_as_that_of_a_request() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateFiles::new(dir.path());
+        let (plan, learned) = (largest(), LearnedFrom { contents: usize::MAX, partitions: u32::MAX });
+        assert_eq!(plan.map().partitions(), PARTITIONS_MAX);
+        store(&state, &plan, learned).unwrap();
+        let request = RebalanceRequest::Learn;
+        let requested = Requested { request, planned: Some((plan.clone(), learned)) };
+        stored_requests::store(&state, &VecDeque::from([requested])).unwrap();
+        for item in IndexStateItem::ALL {
+            let bytes = state.load(item).unwrap().unwrap().len();
+            assert!(bytes * 3 < INDEX_STATE_BYTES_MAX, "{item:?} has {bytes} bytes");
+        }
+        assert_eq!(load(&state), Ok(Some((plan, learned))));
+    }
+}

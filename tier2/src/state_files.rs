@@ -1,0 +1,115 @@
+//! What the router keeps, in files of its own: small ones, each replaced as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use doppel_protocol::{IndexState, IndexStateError, IndexStateItem};
+use doppel_snapshot::{put, sync_name};
+
+/// Names of the files.
+pub(crate) const PLAN: &str = "map.json";
+pub(crate) const REQUESTS: &str = "rebalance.json";
+
+/// The items of a router in the files of a directory, which nobody else uses.
+#[derive(Debug, Clone)]
+pub struct StateFiles(PathBuf);
+
+impl StateFiles {
+    /// Those of this directory.
+    #[must_use]
+    pub fn new(dir: &Path) -> Self {
+        Self(dir.to_owned())
+    }
+
+    pub(crate) fn path(&self, item: IndexStateItem) -> PathBuf {
+        self.0.join(match item {
+            IndexStateItem::Plan => PLAN,
+            IndexStateItem::Requests => REQUESTS,
+        })
+    }
+}
+
+fn refused(action: &str, path: &Path, error: &io::Error) -> IndexStateError {
+    IndexStateError::Refused(format!("cannot {action} {}: {error}", path.display()))
+}
+
+impl IndexState for StateFiles {
+    fn check(&self) -> Result<(), IndexStateError> {
+        Ok(())
+    }
+
+    fn load(&self, item: IndexStateItem) -> Result<Option<Vec<u8>>, IndexStateError> {
+        let path = self.path(item);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                Err(IndexStateError::Unreadable(format!("cannot read {}: {error}", path.display())))
+            }
+        }
+    }
+
+    fn store(&self, item: IndexStateItem, bytes: &[u8]) -> Result<(), IndexStateError> {
+        let path = self.path(item);
+        replace(&path, bytes).map_err(|error| refused("write", &path, &error))
+    }
+
+    fn remove(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
+        let path = self.path(item);
+        remove(&path).map_err(|error| refused("remove", &path, &error))
+    }
+
+    fn put_aside(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
+        let path = self.path(item);
+        let aside = path.with_extension("damaged");
+        tracing::error!(path = %path.display(), aside = %aside.display(), "a damaged file is put aside");
+        fs::rename(&path, &aside).map_err(|error| refused("put aside", &path, &error))
+    }
+}
+
+/// Gives a file other contents in one step: after a crash, also of the machine, there are the ones or the others.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(bytes)?;
+    put(&file, &new, path)
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => sync_name(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_there_until_it_is_removed_or_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = StateFiles::new(dir.path());
+        for item in IndexStateItem::ALL {
+            assert_eq!(files.load(item), Ok(None));
+            for bytes in [&b"one"[..], b"", b"another"] {
+                files.store(item, bytes).unwrap();
+                assert_eq!(files.load(item), Ok(Some(bytes.to_vec())));
+            }
+            files.put_aside(item).unwrap();
+            assert_eq!(files.load(item), Ok(None));
+            assert_eq!(fs::read(files.path(item).with_extension("damaged")).unwrap(), b"another");
+            files.store(item, b"one").unwrap();
+            files.remove(item).unwrap();
+            files.remove(item).unwrap();
+            assert_eq!(files.load(item), Ok(None));
+        }
+        // A directory has the name of the file.
+        fs::create_dir(files.path(IndexStateItem::Plan)).unwrap();
+        assert!(matches!(files.load(IndexStateItem::Plan), Err(IndexStateError::Unreadable(_))));
+        assert!(matches!(files.store(IndexStateItem::Plan, b""), Err(IndexStateError::Refused(_))));
+    }
+}
