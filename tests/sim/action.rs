@@ -232,6 +232,7 @@ impl Plan {
         let delays = delaying.once_in(2);
         let mut reading = Random::new(seed.rotate_left(48));
         let reads_fail = reading.once_in(2);
+        let mut reordering = Random::new(seed.rotate_left(56));
         let mut replicating = Random::new(seed.rotate_left(24));
         let replicas = if replicating.once_in(2) { 2 + replicating.below(2) as usize } else { 0 };
         let part_bytes = [300, 3_000, 512 << 10][replicating.below(3) as usize];
@@ -257,6 +258,7 @@ impl Plan {
                 actions.extend(delayed(&mut delaying));
             }
             if rests {
+                actions.extend(reordered(&mut reordering));
                 actions.push(Action::Rest);
             }
             if reads_fail && reading.once_in(40) {
@@ -272,6 +274,7 @@ impl Plan {
         if delays {
             actions.extend(delayed(&mut delaying));
         }
+        actions.extend(reordered(&mut reordering));
         actions.push(Action::Rest);
         Self {
             seed,
@@ -289,6 +292,16 @@ impl Plan {
             actions,
         }
     }
+}
+
+/// In one run of three nothing but the order of pages changes between two times of rest.
+fn reordered(random: &mut Random) -> Vec<Action> {
+    if !random.once_in(3) {
+        return Vec::new();
+    }
+    let mut actions = vec![Action::Lull];
+    actions.extend((0..3).map(|_| Action::Reorder { which: random.number() }));
+    actions
 }
 
 /// The habits of a run: how often what happens, and which contents its pages have.
