@@ -168,7 +168,9 @@ impl DevCluster {
         let replicas = cluster.replicas_of(RangeId(0)).len();
         let is_same = dealt.ranges.is_none_or(|wanted| wanted == ranges)
             && dealt.replicas.is_none_or(|wanted| usize::from(wanted) == replicas)
-            && dealt.log_max_bytes.is_none_or(|wanted| cluster.log().is_some_and(|log| log.max_bytes == wanted));
+            && dealt
+                .log_max_bytes
+                .is_none_or(|wanted| cluster.log().is_some_and(|log| log.max_bytes == wanted));
         ensure!(
             is_same,
             "{} has a cluster of --ranges {ranges} --replicas {replicas}, or its streams are of another length; give the \

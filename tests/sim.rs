@@ -25,10 +25,14 @@ mod sim {
     pub(crate) mod network;
     pub(crate) mod order;
     pub(crate) mod order_log;
+    pub(crate) mod ownership;
     pub(crate) mod random;
+    pub(crate) mod replica_actions;
+    pub(crate) mod replicas;
     pub(crate) mod restart;
     pub(crate) mod run;
     pub(crate) mod settle;
+    pub(crate) mod shared_log;
     pub(crate) mod shrink;
     pub(crate) mod status_tables;
     pub(crate) mod store;
@@ -83,10 +87,10 @@ fn explained(seed: u64, mistake: Option<Mistake>) -> Option<String> {
         drop(run(&small, mistake));
     }
     let Plan { shards, ranges, pages, tau, step_rows, group_members_max, low_cohesion_percent, .. } = small;
-    let Plan { rules, actions, .. } = small;
+    let Plan { rules, actions, replicas, part_bytes, .. } = small;
     let actions: Vec<String> = actions.iter().map(|action| format!("  {action:?}")).collect();
     Some(format!(
-        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges, {pages} pages, tau 0.{tau}, steps of \
+        "seed {seed}: {violation}\n{shards} shards in {ranges} ranges of {replicas} replicas (parts of {part_bytes} bytes), {pages} pages, tau 0.{tau}, steps of \
          {step_rows} rows, groups of {group_members_max}, low cohesion from {low_cohesion_percent} %, winners by {rules:?}; {} actions:\n{}\nagain: DOPPEL_SIM_SEED={seed} \
          DOPPEL_SIM_SEEDS=1 cargo test --test sim no_seed",
         actions.len(),

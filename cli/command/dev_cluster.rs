@@ -128,8 +128,10 @@ impl Run {
         };
         // Before anything is made.
         let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
-        let (counts, dealt) =
-            (Counts { tier1, tier2, coordinators, log: log_servers }, Dealt { ranges, replicas, log_max_bytes });
+        let (counts, dealt) = (
+            Counts { tier1, tier2, coordinators, log: log_servers },
+            Dealt { ranges, replicas, log_max_bytes },
+        );
         let cluster = dev_cluster::DevCluster::open_or_begin(&dir, counts, dealt)?;
         let _lock = cluster.lock()?;
         let left = cluster.end_leftovers();

@@ -9,6 +9,7 @@ use super::delays::delayed;
 use super::model::{Body, Page};
 use super::order;
 use super::random::Random;
+use super::replica_actions::{ReplicaAction, replica_action};
 
 /// Where a range stops in the middle of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +180,11 @@ pub(crate) enum Action {
     Tick {
         millis: i64,
     },
+    /// Something happens to the replicas of a range, or to its log.
+    Replica {
+        range: u32,
+        action: ReplicaAction,
+    },
     /// No more faults until nothing is left to do but what is held up.
     Lull,
     /// No more faults until nothing is left to do; then everything is checked.
@@ -191,6 +197,10 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
+    /// Replicas of each range; 0 where ranges are not replicated.
+    pub(crate) replicas: usize,
+    /// Bytes of a part of a record.
+    pub(crate) part_bytes: usize,
     /// Envelopes of a post at most.
     pub(crate) post_envelopes: usize,
     pub(crate) pages: usize,
@@ -222,6 +232,11 @@ impl Plan {
         let delays = delaying.once_in(2);
         let mut reading = Random::new(seed.rotate_left(48));
         let reads_fail = reading.once_in(2);
+        let mut reordering = Random::new(seed.rotate_left(56));
+        let mut replicating = Random::new(seed.rotate_left(24));
+        let replicas = if replicating.once_in(2) { 2 + replicating.below(2) as usize } else { 0 };
+        let part_bytes = [300, 3_000, 512 << 10][replicating.below(3) as usize];
+        let calm = [3, 8, 30][replicating.below(3) as usize];
         // A message that is held up holds up its pair of shards: there are others.
         let shards = if delays { shards.max(5) } else { shards };
         let pages = if delays { pages.max(12) } else { pages };
@@ -243,22 +258,30 @@ impl Plan {
                 actions.extend(delayed(&mut delaying));
             }
             if rests {
+                actions.extend(reordered(&mut reordering));
                 actions.push(Action::Rest);
             }
             if reads_fail && reading.once_in(40) {
                 let one_in = [0, 3, 8, 20][reading.below(4) as usize];
                 actions.push(Action::FailReads { one_in, seed: reading.number() });
             }
+            if replicas > 0 && replicating.once_in(calm) {
+                let (range, action) = (replicating.number(), replica_action(&mut replicating));
+                actions.push(Action::Replica { range, action });
+            }
             actions.push(making.action());
         }
         if delays {
             actions.extend(delayed(&mut delaying));
         }
+        actions.extend(reordered(&mut reordering));
         actions.push(Action::Rest);
         Self {
             seed,
             shards,
             ranges,
+            replicas,
+            part_bytes,
             post_envelopes,
             pages,
             tau,
@@ -269,6 +292,16 @@ impl Plan {
             actions,
         }
     }
+}
+
+/// In one run of three nothing but the order of pages changes between two times of rest.
+fn reordered(random: &mut Random) -> Vec<Action> {
+    if !random.once_in(3) {
+        return Vec::new();
+    }
+    let mut actions = vec![Action::Lull];
+    actions.extend((0..3).map(|_| Action::Reorder { which: random.number() }));
+    actions
 }
 
 /// The habits of a run: how often what happens, and which contents its pages have.

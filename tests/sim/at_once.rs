@@ -8,6 +8,7 @@ use super::action::Files;
 use super::clients::submission;
 use super::model::Version;
 use super::restart::Killed;
+use super::store::RangeStore;
 use super::violation::{Checked, failed, holds};
 use super::world::World;
 
@@ -38,7 +39,12 @@ impl World {
         let made = self.at_once(versions, self.settings.winners, self.settings.group_members_max);
         let (_, rows) = made.map_err(|e| failed("grouping at once")(e.into()))?;
         for (host, rows) in self.hosts.iter().zip(rows) {
-            host.store.rows.commit(rows).map_err(|e| failed("a commit")(e.into()))?;
+            let begun = match &*host.store {
+                RangeStore::Alone(store) => store.rows.commit(rows),
+                RangeStore::Replicated(_) if rows.is_empty() => Ok(()),
+                RangeStore::Replicated(_) => host.store.commit(rows),
+            };
+            begun.map_err(|e| failed("a commit")(e.into()))?;
         }
         versions.iter().for_each(|version| self.model.accept(version));
         self.acknowledged.extend_from_slice(versions);

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, PageId, RangeId};
+use doppel_model::{ContentHash, Epoch, PageId, RangeId};
 use doppel_protocol::{
-    ContentSource, ContentsPage, IndexCommand, LogPosition, Moment, Orders, PageRange, Repeat, SearchResult,
-    SignatureSource, SourceError,
+    ContentSource, ContentsPage, IndexCommand, IndexError, LogPosition, Moment, Orders, PageRange, Repeat,
+    SearchResult, SignatureSource, SourceError,
 };
 use doppel_tier1::simulation::{Row, rows};
 use doppel_tier2::Config;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::action::Files;
 use super::contents::Contents;
-use super::order_log::{EPOCH, OrderLog};
+use super::order_log::OrderLog;
 use super::store::{AllStores, RangeStore};
 use super::violation::{Checked, failed, holds};
 
@@ -29,6 +29,7 @@ const NODES: u32 = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     range: RangeId,
+    epoch: Epoch,
     /// In the log of its range.
     index: u64,
     command: IndexCommand,
@@ -42,8 +43,8 @@ pub(crate) struct Source {
     pub(crate) shards: u16,
     pub(crate) contents: &'static Contents,
     pub(crate) results: Mutex<Vec<SearchResult>>,
-    /// The last order of each range.
-    pub(crate) ordered: Mutex<BTreeMap<RangeId, u64>>,
+    /// The last order of each range, and its epoch where that changes.
+    pub(crate) ordered: Mutex<BTreeMap<RangeId, (Option<Epoch>, u64)>>,
     /// A planted mistake: a moment is named before its orders are carried out.
     pub(crate) hasty: bool,
 }
@@ -52,10 +53,17 @@ impl Source {
     fn store(&self, range: RangeId) -> &RangeStore {
         &self.all.stores[usize::from(range.0)]
     }
+
+    /// Nothing is known of a range that has no owner.
+    fn check(&self, range: RangeId) -> Result<(), SourceError> {
+        let nobody = || SourceError::Unavailable(format!("nobody owns range {range}"));
+        self.store(range).is_owned().then_some(()).ok_or_else(nobody)
+    }
 }
 
 impl SignatureSource for Source {
     fn signatures(&self, pages: &[PageId]) -> Result<Vec<Option<Arc<Signature>>>, SourceError> {
+        pages.iter().try_for_each(|page| self.check(self.all.map.of_page(*page)))?;
         Ok(pages
             .iter()
             .map(|page| doppel_tier1::simulation::signature(&self.all.joined(), self.shards, *page))
@@ -73,8 +81,16 @@ impl ContentSource for Source {
             page[..4].copy_from_slice(&top.to_be_bytes());
             PageId::from_bytes(page)
         };
-        let range = |range| PageRange { range, epoch: EPOCH, ordered: 0, first: first(range) };
-        Ok(self.all.map.ranges().map(range).collect())
+        let ordered = self.ordered.lock().unwrap();
+        let range = |range| {
+            self.check(range)?;
+            let (epoch, ordered) = match ordered.get(&range) {
+                Some((Some(epoch), ordered)) => (*epoch, *ordered),
+                _ => (OrderLog::default().epoch(), 0),
+            };
+            Ok(PageRange { range, epoch, ordered, first: first(range) })
+        };
+        self.all.map.ranges().map(range).collect()
     }
 
     fn contents(
@@ -83,6 +99,7 @@ impl ContentSource for Source {
         after: Option<PageId>,
         limit: usize,
     ) -> Result<ContentsPage, SourceError> {
+        self.check(range)?;
         let rows =
             rows(&self.all.joined(), self.shards).map_err(|error| SourceError::Damaged(error.to_string()))?;
         let has_tokens = |content: &ContentHash| {
@@ -106,14 +123,15 @@ impl ContentSource for Source {
     }
 
     fn moment(&self, range: RangeId) -> Result<Option<Moment>, SourceError> {
-        let order = self.ordered.lock().unwrap().get(&range).copied().unwrap_or(0);
-        let index = self.store(range).by.commits();
-        let log = LogPosition { log: 1, epoch: 1, index, hash: 0 };
+        self.check(range)?;
+        let order = self.ordered.lock().unwrap().get(&range).map_or(0, |(_, order)| *order);
+        let log = self.store(range).position();
         Ok(Some(Moment { log, order: if self.hasty { 0 } else { order } }))
     }
 
     fn changed_since(&self, range: RangeId, since: LogPosition) -> Result<Option<Vec<PageId>>, SourceError> {
-        Ok(self.store(range).by.changed_since(since.index))
+        self.check(range)?;
+        Ok(self.store(range).changed_since(since))
     }
 
     fn deliver(&self, results: Vec<SearchResult>) -> Result<(), SourceError> {
@@ -192,25 +210,81 @@ impl IndexSide {
 
     /// A range has an order for tier 2.
     pub(crate) fn order(&mut self, at: usize, command: IndexCommand, exchanged: bool) -> Checked {
-        let (range, index) = (self.ranges()[at], self.logs[at].push(command.clone()));
-        self.source.ordered.lock().unwrap().insert(range, index);
-        self.hand_over(range, index, command, exchanged)
+        let index = self.logs[at].push(command.clone());
+        self.note_ordered(at);
+        self.hand_over(at, (self.logs[at].epoch(), index), command, exchanged)
+    }
+
+    fn note_ordered(&self, at: usize) {
+        let (range, log) = (self.ranges()[at], &self.logs[at]);
+        let epoch = self.source.store(range).present().map(|_| log.epoch());
+        self.source.ordered.lock().unwrap().insert(range, (epoch, log.last()));
+    }
+
+    /// Number of the last order of a range.
+    pub(crate) fn ordered(&self, at: usize) -> u64 {
+        self.logs[at].last()
+    }
+
+    /// A range has a new owner, whose orders are of another epoch.
+    pub(crate) fn begin(&mut self, at: usize, epoch: Epoch) -> Checked {
+        self.logs[at].begin(epoch);
+        self.note_ordered(at);
+        self.announce(at)
+    }
+
+    /// An owner says which order comes next.
+    fn announce(&mut self, at: usize) -> Checked {
+        // What is fed for that may be newer than the orders that wait; those of an earlier owner may be dropped.
+        self.killed = true;
+        self.exchanged.clear();
+        let (epoch, first) = (self.logs[at].epoch(), self.logs[at].last() + 1);
+        let orders = Orders { range: self.ranges()[at], epoch, first, commands: Vec::new() };
+        let announced = self.index().accept(orders);
+        announced.map(drop).map_err(|e| failed("an announcement to the index")(e.into()))
+    }
+
+    /// Orders of an owner that is none any more, which the index may know.
+    pub(crate) fn order_late(
+        &mut self,
+        at: usize,
+        (epoch, first): (Epoch, u64),
+        commands: Vec<IndexCommand>,
+        is_known: bool,
+    ) -> Checked {
+        if !is_known {
+            let numbered = (first..).zip(commands);
+            return numbered
+                .into_iter()
+                .try_for_each(|(index, command)| self.hand_over(at, (epoch, index), command, false));
+        }
+        let orders = Orders { range: self.ranges()[at], epoch, first, commands };
+        let refused = self.index().accept(orders).err().map(|refused| refused.error);
+        let is_stale = matches!(refused, Some(IndexError::StaleEpoch { .. }));
+        holds!("orders of a deposed owner are refused", is_stale, "{refused:?}");
+        Ok(())
     }
 
     /// A range has died alone, and hands over again what it may not have handed over.
     pub(crate) fn order_again(&mut self, at: usize, mistaken: bool) -> Checked {
-        let range = self.ranges()[at];
         for (index, command) in self.logs[at].again(mistaken) {
-            self.hand_over(range, index, command, false)?;
+            self.hand_over(at, (self.logs[at].epoch(), index), command, false)?;
         }
         Ok(())
     }
 
-    fn hand_over(&mut self, range: RangeId, first: u64, command: IndexCommand, exchanged: bool) -> Checked {
-        let orders = Orders { range, epoch: EPOCH, first, commands: vec![command] };
+    fn hand_over(
+        &mut self,
+        at: usize,
+        (epoch, first): (Epoch, u64),
+        command: IndexCommand,
+        exchanged: bool,
+    ) -> Checked {
+        let range = self.ranges()[at];
+        let orders = Orders { range, epoch, first, commands: vec![command] };
         let taken = self.index().accept(orders).map_err(|e| failed("an order to the index")(e.into()))?;
         for (index, command) in taken.into_iter().flat_map(|taken| (taken.first..).zip(taken.commands)) {
-            self.orders.push_back(Order { range, index, command, exchanged });
+            self.orders.push_back(Order { range, epoch, index, command, exchanged });
         }
         Ok(())
     }
@@ -219,13 +293,12 @@ impl IndexSide {
         self.source.all.map.ranges().collect()
     }
 
-    /// Tier 2 is killed and started; orders that waited are gone, and ranges count theirs anew.
+    /// Tier 2 is killed and started; orders that waited are gone, and ranges count theirs anew, or say which comes next.
     pub(crate) fn restart(&mut self, left: Files) -> Checked {
         self.orders.clear();
-        self.logs.fill_with(OrderLog::default);
         self.exchanged.clear();
         self.source.results.lock().unwrap().clear();
-        self.source.ordered.lock().unwrap().clear();
+        self.source.ordered.lock().unwrap().retain(|_, (epoch, _)| epoch.is_some());
         if left == Files::Flushed {
             self.index().flush();
         }
@@ -233,7 +306,13 @@ impl IndexSide {
         for path in files(&self.config) {
             damage(&path, left)?;
         }
-        self.open()
+        self.open()?;
+        for at in 0..self.logs.len() {
+            if self.logs[at].begin_again() {
+                self.announce(at)?;
+            }
+        }
+        Ok(())
     }
 
     /// A node of tier 2 dies alone, and starts with what is left of its file.
@@ -264,17 +343,20 @@ impl IndexSide {
         let waits = self.index().has_pass();
         let orders = if waits { Vec::new() } else { self.take(orders) };
         // The last of several orders about a page says whether it has to be there.
-        for order in &orders {
+        let present = |order: &&Order| self.logs[usize::from(order.range.0)].epoch() == order.epoch;
+        for order in orders.iter().filter(present) {
             match &order.command {
                 IndexCommand::Remove { page, .. } => drop(self.exchanged.insert(*page, order.exchanged)),
                 IndexCommand::Put { page, .. } => drop(self.exchanged.insert(*page, true)),
                 IndexCommand::Search { .. } => {}
             }
         }
-        let batch = orders.first().map(|first| (first.range, first.index)).map(|(range, first)| {
-            let commands = orders.into_iter().map(|order| order.command).collect();
-            Orders { range, epoch: EPOCH, first, commands }
-        });
+        let batch = orders.first().map(|first| (first.range, first.epoch, first.index)).map(
+            |(range, epoch, first)| {
+                let commands = orders.into_iter().map(|order| order.command).collect();
+                Orders { range, epoch, first, commands }
+            },
+        );
         if !self.index().pass(batch) {
             return Ok(Vec::new());
         }
@@ -296,10 +378,11 @@ impl IndexSide {
 
     /// The first orders of the range whose turn it is. Those of another range may be overtaken.
     fn take(&mut self, limit: usize) -> Vec<Order> {
-        let Some(range) = self.orders.front().map(|order| order.range) else { return Vec::new() };
+        let of = |order: &Order| (order.range, order.epoch);
+        let Some(first) = self.orders.front().map(of) else { return Vec::new() };
         let (mut taken, mut left) = (Vec::new(), VecDeque::new());
         for order in self.orders.drain(..) {
-            if order.range == range && taken.len() < limit {
+            if of(&order) == first && taken.len() < limit {
                 taken.push(order);
             } else {
                 left.push_back(order);

@@ -114,10 +114,18 @@ pub(crate) enum Mistake {
     CoverKeptOnParting,
     /// A member is not told of its cover.
     LostCover,
+    /// A standby takes a record of a deposed owner that does not count.
+    VoidRecordCounts,
+    /// An owner makes its next append before it knows what became of the last.
+    TwoAppendsUnderWay,
+    /// An owner stores rows before their record is in the log.
+    StoredBeforeLog,
+    /// A replica's position is on disk before its rows.
+    PositionBeforeRows,
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 49] = [
+    pub(crate) const ALL: [Self; 53] = [
         Self::CompareBeforeStore,
         Self::AcknowledgeBeforeFlush,
         Self::VerdictOnOldContent,
@@ -167,6 +175,10 @@ impl Mistake {
         Self::CoverKeptOnOrder,
         Self::CoverKeptOnParting,
         Self::LostCover,
+        Self::VoidRecordCounts,
+        Self::TwoAppendsUnderWay,
+        Self::StoredBeforeLog,
+        Self::PositionBeforeRows,
     ];
 }
 

@@ -6,8 +6,12 @@ use doppel_tier1::simulation::{Command, Effect, FoundOwed, Owed, PostReply, SimR
 
 use super::action::{Files, Stop};
 use super::mistake::Mistake;
+use super::store::RangeStore;
 use super::violation::{Checked, failed};
 use super::world::{World, range_id};
+
+/// Attempts to find an owner for a range before its log is healed.
+const TRIES: usize = 50;
 
 /// What dies.
 #[derive(Debug)]
@@ -23,8 +27,56 @@ impl World {
     pub(crate) fn kill(&mut self, at: usize, killed: Killed, commands_survive: bool) -> Checked {
         let (shards, map) = (self.settings.shards, self.map);
         let id = range_id(at);
+        let commands_survive = commands_survive || self.planted.is(Mistake::TicketUsedTwice);
+        // What was asked before is asked again under other tickets, so that answers of before may come or not.
+        self.commands.retain(|command| commands_survive || map.of_shard(command.shard(shards)) != id);
+        let is_replicated = self.hosts[at].replicas.is_some();
+        if is_replicated {
+            self.kill_owner(at)?;
+        } else {
+            self.start_again(at)?;
+        }
+        match killed {
+            // A new owner hands nothing over again.
+            Killed::Alone(_) if is_replicated => {}
+            Killed::Alone(orders) => {
+                self.index.order_again(at, self.planted.is(Mistake::OrdersCountedAnew))?;
+                orders.into_iter().try_for_each(|order| self.grant(at, order))?;
+            }
+            Killed::WithTier2(files) => self.restart_index(files)?,
+        }
+        self.show_feed();
+        if self.planted.is(Mistake::TicketUsedTwice) {
+            self.answer_before()?;
+        }
+        self.post(at)
+    }
+
+    /// Tier 2 starts when every range has an owner. It has lost what every range has asked.
+    fn restart_index(&mut self, files: Files) -> Checked {
+        for at in 0..self.hosts.len() {
+            for _ in 0..TRIES {
+                if self.hosts[at].store.is_owned() {
+                    break;
+                }
+                self.elect(at)?;
+            }
+        }
+        if !self.hosts.iter().all(|host| host.store.is_owned()) {
+            self.heal_logs()?;
+        }
+        for (host, id) in self.hosts.iter_mut().zip(self.map.ranges()) {
+            host.owed = Some(Owed::of(self.map, id));
+        }
+        self.index.restart(files)
+    }
+
+    /// A range that is not replicated starts from its store.
+    fn start_again(&mut self, at: usize) -> Checked {
+        let (id, map) = (range_id(at), self.map);
         let host = &mut self.hosts[at];
-        host.store.by.crash(&host.store.rows);
+        let RangeStore::Alone(store) = &*host.store else { return Ok(()) };
+        store.by.crash(&store.rows);
         let damaged = |e: doppel_tier1::StoreError| failed("a start")(e.into());
         host.range = SimRange::start(&*host.store, self.settings, id, map).map_err(damaged)?;
         (host.deferred, host.dirty, host.uncovered) = (Vec::new(), Vec::new(), Vec::new());
@@ -32,7 +84,7 @@ impl World {
         host.posts.clear();
         // Nothing of the range is left but its files.
         let saved = host.saved_statuses.as_ref().and_then(|(commits, snapshot)| {
-            let since = host.store.by.written_since(*commits)?;
+            let since = store.by.written_since(*commits)?;
             let since = if self.planted.now(Mistake::StatusesOfBefore) { Vec::new() } else { since };
             Some((snapshot.clone(), since))
         });
@@ -40,27 +92,7 @@ impl World {
         self.delays.forget(id, map);
         host.forgets = self.planted.is(Mistake::OwedForgotten);
         host.owed = Some(Owed::of(map, id));
-        let commands_survive = commands_survive || self.planted.is(Mistake::TicketUsedTwice);
-        // What was asked before is asked again under other tickets, so that answers of before may come or not.
-        self.commands.retain(|command| commands_survive || map.of_shard(command.shard(shards)) != id);
-        match killed {
-            Killed::Alone(orders) => {
-                self.index.order_again(at, self.planted.is(Mistake::OrdersCountedAnew))?;
-                orders.into_iter().try_for_each(|order| self.grant(at, order))?;
-            }
-            Killed::WithTier2(files) => {
-                for (host, id) in self.hosts.iter_mut().zip(map.ranges()) {
-                    // It has lost what every range has asked.
-                    host.owed = Some(Owed::of(map, id));
-                }
-                self.index.restart(files)?;
-            }
-        }
-        self.show_feed();
-        if self.planted.is(Mistake::TicketUsedTwice) {
-            self.answer_before()?;
-        }
-        self.post(at)
+        Ok(())
     }
 
     /// A planted mistake: what is owed is asked for under the ticket of before, and answers of before are the first to

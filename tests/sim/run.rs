@@ -12,6 +12,7 @@ use super::clients::{Request, submission};
 use super::invariant;
 use super::mistake::Mistake;
 use super::model::{Body, Version, url};
+use super::ownership::Change;
 use super::random::Random;
 use super::restart::Killed;
 use super::violation::{Checked, Violation, failed};
@@ -69,10 +70,16 @@ impl World {
             Action::Expire { which } => self.expire(*which),
             Action::Deliver { range, order, envelopes, stop } => {
                 let at = *range as usize % self.hosts.len();
+                if !self.is_ready(at)? {
+                    return Ok(());
+                }
                 // What the rows owe is found now and then, while the range serves.
                 self.find_owed(at, *order as usize % 7)?;
                 self.fill_statuses(at, *order as usize % 5 + 1)?;
                 self.commit(at, Vec::new(), usize::from(*envelopes), *order, *stop).map(drop)
+            }
+            Action::Replica { range, action } => {
+                self.act_on_replicas(*range as usize % self.hosts.len(), *action)
             }
             Action::Lose { range } => {
                 let at = *range as usize % self.hosts.len();
@@ -180,14 +187,8 @@ impl World {
 
     fn purge(&mut self, page: usize, stop: Stop) -> Checked {
         let id = url(page).id();
-        let (before, acknowledged) = (self.model.clone(), self.acknowledged.clone());
-        self.forget(page);
-        if self.commit(self.host_of_page(id), vec![Command::purge(id)], 4, id_order(page), stop)?
-            == Commit::Lost
-        {
-            (self.model, self.acknowledged) = (before, acknowledged);
-        }
-        Ok(())
+        self.change = Change::Forget(page);
+        self.commit(self.host_of_page(id), vec![Command::purge(id)], 4, id_order(page), stop).map(drop)
     }
 
     /// Retention looks at a page, or at a group.
@@ -213,7 +214,14 @@ impl World {
 
     pub(crate) fn expire_page(&mut self, page: usize) -> Checked {
         let id = url(page).id();
-        self.commit(self.host_of_page(id), vec![Command::expire_page(id, self.now())], 0, 0, Stop::Never)?;
+        self.change = Change::ForgetIfGone(page);
+        let expire = vec![Command::expire_page(id, self.now())];
+        self.commit(self.host_of_page(id), expire, 0, 0, Stop::Never).map(drop)
+    }
+
+    /// Retention may have dropped the record of a page.
+    pub(crate) fn forget_if_gone(&mut self, page: usize) -> Checked {
+        let id = url(page).id();
         let is_there = self.rows()?.iter().any(|row| matches!(row, Row::Page(row) if row.page == id));
         if !is_there && self.model.pages.get(&page).is_some_and(|known| known.body == Body::Dead) {
             self.forget(page);
@@ -279,6 +287,8 @@ impl World {
         match self.commit(at, vec![command.clone()], order as usize % 5, order, stop)? {
             // The worker outlives a range, and tells it again. What the index is asked is asked again.
             Commit::Lost if !command.is_search_result() => self.commands.push(command),
+            // It waits for its range.
+            Commit::Refused => self.commands.push(command),
             Commit::Lost | Commit::Answered | Commit::Unanswered => {}
         }
         Ok(())
@@ -393,7 +403,7 @@ impl World {
             let again = SearchResult { page, content, ticket: Search::UNREQUESTED, pairs: Vec::new() };
             match self.commit(self.host_of_page(page), vec![Command::searched(again)], 0, 0, stop)? {
                 Commit::Answered => self.index.acknowledge(node, range, number),
-                Commit::Unanswered | Commit::Lost => break,
+                Commit::Unanswered | Commit::Lost | Commit::Refused => break,
             }
         }
         Ok(true)
@@ -401,7 +411,10 @@ impl World {
 
     /// The background has time for a deferred search. One that is lost is owed again at the start of the range.
     pub(crate) fn search(&mut self, at: usize, page: PageId, stop: Stop) -> Checked {
-        self.commit(at, vec![Command::search_now(page)], 0, 0, stop).map(drop)
+        if self.commit(at, vec![Command::search_now(page)], 0, 0, stop)? == Commit::Refused {
+            self.hosts[at].deferred.push(page);
+        }
+        Ok(())
     }
 }
 

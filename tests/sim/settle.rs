@@ -35,6 +35,7 @@ impl World {
         self.index.fail(0, 0);
         self.worker.fail_reads(0, 0);
         self.network.lose(|_| true);
+        self.heal_logs()?;
         (0..self.hosts.len()).try_for_each(|at| self.send_again(at))
     }
 

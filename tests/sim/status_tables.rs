@@ -1,20 +1,20 @@
 //! The status tables of the ranges, beside their rows.
 
-use doppel_tier1::{Store, Write};
+use doppel_tier1::{Store, StoreError, Write};
 
 use super::mistake::Mistake;
+use super::store::RangeStore;
 use super::violation::{Checked, failed};
 use super::world::{World, range_id};
 
 impl World {
-    /// Makes a commit of a range.
-    pub(crate) fn write(&mut self, at: usize, writes: Vec<Write>) -> Checked {
-        let written = if self.planted.now(Mistake::UnheardByStatusTable) {
+    /// Makes a commit of a range, of which its table hears.
+    pub(crate) fn write_rows(&mut self, at: usize, writes: Vec<Write>) -> Result<(), StoreError> {
+        if self.planted.now(Mistake::UnheardByStatusTable) {
             self.hosts[at].store.commit(writes)
         } else {
             self.worker.commit(range_id(at), writes)
-        };
-        written.map_err(|e| failed("a commit")(e.into()))
+        }
     }
 
     /// The table of a range gets what was read of its rows last, and so many are read; false when it has all.
@@ -24,10 +24,12 @@ impl World {
         host.statuses.step(&*host.store, rows, over).map_err(|e| failed("the rows of statuses")(e.into()))
     }
 
-    /// Snapshots of the tables that are complete.
+    /// Snapshots of the tables that are complete. A node that takes a range over has none.
     pub(crate) fn save_statuses(&mut self) {
         for (at, host) in self.hosts.iter_mut().enumerate().filter(|(_, host)| host.statuses.is_complete()) {
-            host.saved_statuses = Some((host.store.by.commits(), self.worker.save_statuses(range_id(at))));
+            if let RangeStore::Alone(store) = &*host.store {
+                host.saved_statuses = Some((store.by.commits(), self.worker.save_statuses(range_id(at))));
+            }
         }
     }
 

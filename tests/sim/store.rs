@@ -1,14 +1,156 @@
-//! The stores of the ranges: in memory and atomic. What was not flushed is gone after a crash.
+//! The rows of the ranges, in memory. Those of a range alone are a store of its own, and what was not flushed is gone after a
+//! crash; those of a replicated range are what its present owner has copied from the log.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use doppel_model::PageId;
-use doppel_tier1::simulation::{Intercept, Intercepted, page_of_row};
+use doppel_model::{Epoch, PageId, RangeId};
+use doppel_protocol::LogPosition;
+use doppel_tier1::simulation::{Intercept, Intercepted, SimCommit, SimDisk, SimReplica, page_of_row};
 use doppel_tier1::{Joined, Memory, RangeMap, Store, StoreError, Write};
 
 /// The store of one range.
-pub(crate) type RangeStore = Intercepted<Flushes>;
+pub(crate) enum RangeStore {
+    Alone(Intercepted<Flushes>),
+    Replicated(Present),
+}
+
+/// What the present owner of a range has, or the last one had.
+pub(crate) struct Present {
+    range: RangeId,
+    state: Mutex<(Arc<SimDisk>, Option<Ownership>)>,
+    /// The last commit that was begun, if one was when it was last wanted.
+    begun: Mutex<Option<LogPosition>>,
+    /// A mistake: rows are stored before their record is in the log.
+    stores_first: bool,
+}
+
+/// An owner of a range.
+pub(crate) struct Ownership {
+    pub(crate) node: usize,
+    pub(crate) replica: Arc<SimReplica>,
+    pub(crate) epoch: Epoch,
+    /// The commit that is not known to count yet.
+    pub(crate) commit: Option<SimCommit>,
+}
+
+impl Present {
+    pub(crate) fn new(range: RangeId, stores_first: bool) -> Self {
+        let nobody = (Arc::new(SimDisk::new(range, false)), None);
+        Self { range, state: Mutex::new(nobody), begun: Mutex::default(), stores_first }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Arc<SimDisk>, Option<Ownership>)> {
+        self.state.lock().unwrap()
+    }
+
+    pub(crate) fn begin(&self, disk: Arc<SimDisk>, owner: Ownership) {
+        *self.lock() = (disk, Some(owner));
+    }
+
+    pub(crate) fn end(&self) -> Option<Ownership> {
+        self.lock().1.take()
+    }
+
+    /// The node that owns the range.
+    pub(crate) fn owner(&self) -> Option<usize> {
+        self.lock().1.as_ref().map(|owner| owner.node)
+    }
+
+    pub(crate) fn disk(&self) -> Arc<SimDisk> {
+        Arc::clone(&self.lock().0)
+    }
+
+    /// Whether a commit is under way.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.lock().1.as_ref().is_some_and(|owner| owner.commit.is_some())
+    }
+
+    /// The commit that was wanted last; none where the owner was deposed before it began.
+    pub(crate) fn begun(&self) -> Option<LogPosition> {
+        *self.begun.lock().unwrap()
+    }
+
+    /// Makes a commit, or goes on with the one that is under way, which is the same then.
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        *self.begun.lock().unwrap() = None;
+        let (disk, owner) = &mut *self.lock();
+        let owner = owner.as_mut().ok_or(StoreError::Deposed(self.range))?;
+        if self.stores_first {
+            disk.rows.commit(writes.clone())?;
+        }
+        let mut commit = match owner.commit.take() {
+            Some(commit) => commit,
+            None => owner.replica.begin(owner.epoch, writes)?,
+        };
+        *self.begun.lock().unwrap() = Some(commit.position());
+        if owner.replica.go_on(&mut commit)? {
+            return Ok(());
+        }
+        owner.commit = Some(commit);
+        Err(StoreError::Engine("the log has not answered".to_owned()))
+    }
+}
+
+impl RangeStore {
+    /// The present owner of a replicated range.
+    pub(crate) fn present(&self) -> Option<&Present> {
+        if let Self::Replicated(present) = self { Some(present) } else { None }
+    }
+
+    /// Whether somebody answers for the range.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.present().is_none_or(|present| present.owner().is_some())
+    }
+
+    /// How far its log goes.
+    pub(crate) fn position(&self) -> LogPosition {
+        match self {
+            Self::Alone(store) => LogPosition { log: 1, epoch: 1, index: store.by.commits(), hash: 0 },
+            Self::Replicated(present) => present.disk().position(),
+        }
+    }
+
+    /// The pages that were changed after a record, if the log reaches back to it.
+    pub(crate) fn changed_since(&self, since: LogPosition) -> Option<Vec<PageId>> {
+        let written = match self {
+            Self::Alone(store) => store.by.written_since(since.index),
+            Self::Replicated(present) => present.disk().written_since(since),
+        };
+        let mut pages: Vec<PageId> = written?.iter().filter_map(|(key, _)| page_of_row(key)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        Some(pages)
+    }
+}
+
+impl Store for RangeStore {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        match self {
+            Self::Alone(store) => store.get(key),
+            Self::Replicated(present) => present.disk().rows.get(key),
+        }
+    }
+
+    fn range(
+        &self,
+        from: &[u8],
+        to: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Alone(store) => store.range(from, to, each),
+            Self::Replicated(present) => present.disk().rows.range(from, to, each),
+        }
+    }
+
+    fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        match self {
+            Self::Alone(store) => store.commit(writes),
+            Self::Replicated(present) => present.commit(writes),
+        }
+    }
+}
 
 /// Flushes at every commit, unless it is lazy.
 #[derive(Debug, Default)]
@@ -43,15 +185,6 @@ impl Flushes {
         let since = usize::try_from(log.0.checked_sub(commits)?).ok()?;
         let first = log.1.len().checked_sub(since)?;
         Some(log.1.range(first..).flatten().cloned().collect())
-    }
-
-    /// The pages that were changed after so many commits, if the log reaches back to them.
-    pub(crate) fn changed_since(&self, commits: u64) -> Option<Vec<PageId>> {
-        let written = self.written_since(commits)?;
-        let mut pages: Vec<PageId> = written.iter().filter_map(|(key, _)| page_of_row(key)).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        Some(pages)
     }
 
     /// The range dies: commits that were not flushed are gone.

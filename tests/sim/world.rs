@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use doppel_model::{ContentHash, GroupId, PageId, RangeId, ShardId, Timestamp};
 use doppel_protocol::{IndexCommand, Market, Markets};
 use doppel_tier1::simulation::{
-    Command, Effect, Envelope, Owed, PostReply, Row, Settings, Settled, SimPost, SimRange, StatusFill,
-    Worker, rows,
+    Command, Effect, Envelope, FeedExtent, Intercepted, Owed, PostReply, Row, Settings, Settled, SimPost,
+    SimRange, StatusFill, Worker, rows,
 };
-use doppel_tier1::{RangeMap, Store};
+use doppel_tier1::{RangeMap, Store, Write};
 use doppel_tier2::simulation::Faults;
 
 use super::action::{Files, Plan, Stop};
@@ -22,10 +22,12 @@ use super::index_side::{IndexSide, Source};
 use super::mistake::{Mistake, Planted};
 use super::model::{Model, Version, url};
 use super::network::{Network, shuffled};
+use super::ownership::{Change, Deposed, Successor, Undecided, Written};
 use super::random::Random;
+use super::replicas::Replicas;
 use super::restart::Killed;
 use super::run::REMEMBERED;
-use super::store::{AllStores, Flushes, RangeStore};
+use super::store::{AllStores, Flushes, Present, RangeStore};
 use super::violation::{Checked, failed};
 
 /// How long what has ended is kept.
@@ -35,6 +37,14 @@ pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(24 *
 pub(crate) struct Host {
     pub(crate) range: SimRange,
     pub(crate) store: Arc<RangeStore>,
+    /// None where it is not replicated.
+    pub(crate) replicas: Option<Replicas>,
+    /// The owner waits for the log.
+    pub(crate) undecided: Option<Undecided>,
+    /// Owners that live and do not know that they are deposed.
+    pub(crate) deposed: Vec<Deposed>,
+    /// Another node takes over once a commit counts, before anything of it leaves.
+    pub(crate) depose_next: Option<Successor>,
     /// What is left to go through of what the rows owe.
     pub(crate) owed: Option<Owed>,
     /// A planted mistake: not all of it is found.
@@ -58,7 +68,7 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     last_post: u64,
     /// Envelopes of a post at most.
-    post_envelopes: usize,
+    pub(crate) post_envelopes: usize,
     pub(crate) worker: Worker,
     pub(crate) all: Arc<AllStores>,
     pub(crate) network: Network,
@@ -77,7 +87,11 @@ pub(crate) struct World {
     pub(crate) old_posts: Vec<SimPost>,
     pub(crate) old_commands: Vec<Command>,
     /// The pages of which the present commit has versions.
-    changed: Vec<PageId>,
+    pub(crate) changed: Vec<PageId>,
+    /// What the next commit makes true.
+    pub(crate) change: Change,
+    /// How far the feed of each shard was shown.
+    shown: Vec<FeedExtent>,
     pub(crate) clock: i64,
     pub(crate) planted: Planted,
     pub(crate) pages: usize,
@@ -100,18 +114,38 @@ impl World {
             step_rows: plan.step_rows,
         };
         let map = RangeMap::new(plan.shards, plan.ranges).expect("a sound plan");
-        let store = |_| Arc::new(RangeStore::new(Flushes::new(planted.lazy())));
+        let store = |id| {
+            Arc::new(match plan.replicas {
+                0 => RangeStore::Alone(Intercepted::new(Flushes::new(planted.lazy()))),
+                _ => RangeStore::Replicated(Present::new(id, planted.is(Mistake::StoredBeforeLog))),
+            })
+        };
+        let replicas = |id| {
+            (plan.replicas > 0)
+                .then(|| Replicas::new(id, plan.replicas, plan.part_bytes, plan.seed, &planted))
+        };
         let stores: Vec<_> = map.ranges().map(store).collect();
         let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
         let worker = Worker::over(each, settings);
         let mut hosts = Vec::new();
+        let mut epochs = Vec::new();
         for (id, store) in map.ranges().zip(&stores) {
-            let store = Arc::clone(store);
+            let (store, mut replicas) = (Arc::clone(store), replicas(id));
+            if let (Some(present), Some(replicas)) = (store.present(), &mut replicas)
+                && let Some(owner) = replicas.take_over(0, None)?
+            {
+                epochs.push(owner.epoch);
+                present.begin(Arc::clone(replicas.disk(0)), owner);
+            }
             let range =
                 SimRange::start(&*store, settings, id, map).map_err(|e| failed("a start")(e.into()))?;
             hosts.push(Host {
                 range,
                 store,
+                replicas,
+                undecided: None,
+                deposed: Vec::new(),
+                depose_next: None,
                 owed: None,
                 forgets: false,
                 posts: BTreeMap::new(),
@@ -124,7 +158,7 @@ impl World {
             });
         }
         let all = Arc::new(AllStores { map, stores });
-        Ok(Self {
+        let mut this = Self {
             settings,
             contents,
             map,
@@ -159,11 +193,15 @@ impl World {
             old_posts: Vec::new(),
             old_commands: Vec::new(),
             changed: Vec::new(),
+            change: Change::None,
+            shown: vec![FeedExtent::default(); plan.shards.into()],
             clock: 1_700_000_000_000,
             planted,
             pages: plan.pages,
             market: plan.seed.is_multiple_of(3).then(|| Markets::default().find("h1").expect("a suffix")),
-        })
+        };
+        epochs.into_iter().enumerate().try_for_each(|(at, epoch)| this.index.begin(at, epoch))?;
+        Ok(this)
     }
 
     /// The range that has a shard.
@@ -181,7 +219,7 @@ impl World {
     }
 
     /// One commit of a range: commands, then envelopes of its own and posts with up to `envelopes` from the network.
-    /// Returns whether it is durable and the range goes on.
+    /// What became of it.
     pub(crate) fn commit(
         &mut self,
         at: usize,
@@ -190,6 +228,10 @@ impl World {
         order: u32,
         stop: Stop,
     ) -> Checked<Commit> {
+        let change = std::mem::take(&mut self.change);
+        if !self.is_ready(at)? {
+            return Ok(Commit::Refused);
+        }
         let mut random = Random::new(u64::from(order));
         let is_shuffled = order != 0;
         // What waits in the range is delivered in any order of pairs.
@@ -225,7 +267,62 @@ impl World {
                 .collect()
         };
         self.planted.writes(&mut writes, groups);
-        self.write(at, writes)?;
+        // The model follows what counts, whether or not the client hears of it.
+        if !self.write_whole(at, writes, &change, stop, order)? {
+            return Ok(Commit::Unanswered);
+        }
+        self.apply(&change, true)?;
+        self.carry_out(at, stop, order)
+    }
+
+    /// Makes a commit of these rows; false when nobody knows whether it counts. What the commit makes true is true before.
+    fn write_whole(
+        &mut self,
+        at: usize,
+        writes: Vec<Write>,
+        change: &Change,
+        stop: Stop,
+        order: u32,
+    ) -> Checked<bool> {
+        let before = match change {
+            Change::None | Change::ForgetIfGone(_) => None,
+            Change::Accept(_) | Change::Forget(_) => Some((self.model.clone(), self.acknowledged.clone())),
+        };
+        self.apply(change, false)?;
+        if self.hosts[at].replicas.is_none() {
+            return self.write(at, writes).map(|_| true);
+        }
+        // An empty commit needs no append.
+        if writes.is_empty() {
+            return Ok(true);
+        }
+        let written = self.write(at, writes.clone())?;
+        if written == Written::Counts {
+            self.note_counted(at)?;
+            return Ok(true);
+        }
+        if let Some((model, acknowledged)) = before {
+            (self.model, self.acknowledged) = (model, acknowledged);
+        }
+        let begun = self.hosts[at].store.present().and_then(Present::begun);
+        if let Some(position) = begun {
+            self.leave_undecided(at, (writes, change.clone()), position)?;
+        }
+        match (written, stop) {
+            (Written::Deposed, _) => self.end_ownership(at)?,
+            (_, Stop::Never) => {}
+            _ => self.die(at, Vec::new(), order)?,
+        }
+        Ok(false)
+    }
+
+    /// What waited for a commit leaves.
+    fn carry_out(&mut self, at: usize, stop: Stop, order: u32) -> Checked<Commit> {
+        if let Some(successor) = self.hosts[at].depose_next.take()
+            && self.depose(at, successor, true)?
+        {
+            return Ok(Commit::Unanswered);
+        }
         if stop == Stop::AfterCommit {
             // No answer leaves; its orders are in the log.
             let mut effects = self.hosts[at].range.settled().effects;
@@ -258,7 +355,7 @@ impl World {
     }
 
     /// The commit of a range is durable: its answers and its posts leave.
-    fn settled(&mut self, at: usize) -> Checked<Vec<Effect>> {
+    pub(crate) fn settled(&mut self, at: usize) -> Checked<Vec<Effect>> {
         let Settled { effects, answers } = self.hosts[at].range.settled();
         for (id, answer) in answers {
             if let Some(to) = self.hosts[at].posts.remove(&id) {
@@ -312,14 +409,22 @@ impl World {
         }
     }
 
-    /// Readers of the feed see as far as the ranges have come.
-    pub(crate) fn show_feed(&self) {
-        let end = |shard| self.hosts[self.host_of(shard)].range.feed_end(shard);
-        self.worker.set_feed((0..self.settings.shards).map(|shard| end(ShardId(shard))).collect());
+    /// Readers of the feed see as far as the ranges have come with what is settled.
+    pub(crate) fn show_feed(&mut self) {
+        for shard in (0..self.settings.shards).map(ShardId) {
+            let host = &self.hosts[self.host_of(shard)];
+            if host.store.is_owned() && host.undecided.is_none() {
+                self.shown[usize::from(shard.0)] = host.range.feed_end(shard);
+            }
+        }
+        self.worker.set_feed(self.shown.clone());
     }
 
     /// Sends what is settled to other ranges.
     pub(crate) fn post(&mut self, at: usize) -> Checked {
+        if !self.hosts[at].store.is_owned() {
+            return Ok(());
+        }
         let mut envelopes = self.hosts[at].range.take_envelopes();
         envelopes.iter_mut().for_each(|envelope| self.tamper(envelope));
         let host = &mut self.hosts[at];
@@ -349,7 +454,10 @@ impl World {
 
     /// A planted mistake: the first of the envelopes is applied, and that it was is forgotten.
     fn apply_twice(&mut self, at: usize, waiting: &[Envelope]) -> Checked {
-        let Some(first) = waiting.first().filter(|_| self.planted.now(Mistake::AppliedTwice)) else {
+        let Some(first) = waiting
+            .first()
+            .filter(|_| self.hosts[at].replicas.is_none() && self.planted.now(Mistake::AppliedTwice))
+        else {
             return Ok(());
         };
         let host = &mut self.hosts[at];
@@ -436,16 +544,10 @@ impl World {
         }
         for (at, versions) in by_host {
             let (versions, commands): (Vec<Version>, Vec<Command>) = versions.into_iter().unzip();
-            // The model follows what became durable, whether or not the client hears of it.
-            let before = self.model.clone();
-            versions.iter().for_each(|version| self.model.accept(version));
+            self.change = Change::Accept(versions.clone());
             match self.commit(at, commands, deliver, order, stop)? {
                 Commit::Answered => self.acknowledged.extend(versions),
-                Commit::Unanswered => return Ok(false),
-                Commit::Lost => {
-                    self.model = before;
-                    return Ok(false);
-                }
+                Commit::Unanswered | Commit::Lost | Commit::Refused => return Ok(false),
             }
         }
         Ok(true)
@@ -473,7 +575,9 @@ pub(crate) static TRACED: AtomicBool = AtomicBool::new(false);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Commit {
     Answered,
-    /// It is durable, and no caller was told so.
+    /// It is durable, or may be, and no caller was told so.
     Unanswered,
     Lost,
+    /// It was not begun: the range has no owner, or its owner waits.
+    Refused,
 }

@@ -2,12 +2,13 @@
 //!
 //! A [`SimRange`] is the range of the product over a store. What it writes, sends and wants done is handed out piece by
 //! piece, so that the simulation chooses what is delivered when, and where the range stops. [`Worker`] is the reading
-//! side and the worker, over the stores of all ranges. [`rows`] gives the rows of a store as public types.
+//! side and the worker, over the stores of all ranges. [`SimReplica`] is a replica of a range that is replicated. [`rows`] gives the rows of a store as public types.
 #![allow(missing_docs, reason = "for the tests of this repository alone")]
 
 mod envelope;
 mod post;
 mod reads;
+mod replica;
 mod rows;
 mod statuses;
 mod tampering;
@@ -19,6 +20,7 @@ use doppel_protocol::{Backlog, IndexCommand, Outcome, SearchResult, Submission, 
 
 pub use envelope::{Envelope, Kind};
 pub use post::{PostReply, SimPost};
+pub use replica::{SimCommit, SimDisk, SimFold, SimReplica};
 pub use rows::{GroupRow, MemberRow, PageRow, Row, rows};
 pub use statuses::StatusFill;
 pub use tampering::{is_feed_row, is_outbox_row, is_signature_row, page_of_row, redirect_forward};

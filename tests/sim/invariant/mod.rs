@@ -11,6 +11,7 @@ pub(crate) mod no_missed_pair;
 pub(crate) mod one_group;
 pub(crate) mod one_winner;
 pub(crate) mod outboxes;
+pub(crate) mod replicas;
 
 use std::collections::BTreeMap;
 
@@ -103,6 +104,7 @@ impl Snapshot {
 
 /// Everything, when nothing is left to do.
 pub(crate) fn at_rest(world: &mut World) -> Checked {
+    replicas::check(world)?;
     let snapshot = Snapshot::of(world)?;
     outboxes::check(world, &snapshot)?;
     acknowledged::check(world, &snapshot)?;

@@ -143,15 +143,20 @@ impl Inner {
         let mut unmoved = Unmoved::default();
         let mut named: Option<SignatureId> = None;
         let log = log.map(|log| {
-            Local::open(log, applied.log, applied.reached, &mut |Record { position, origin, payload, .. }| {
-                let Payload::Rows(writes) = payload else { return Ok(()) };
-                for (key, row) in writes.iter().filter(|(key, _)| is_signature(key)) {
-                    named = named.max(row.as_deref().map(|row| id_of(key, row)).transpose()?);
-                }
-                let sequence = origin.map_or(0, |origin| origin.sequence);
-                unmoved.insert(writes.into_owned(), Reached { position, sequence });
-                Ok(())
-            })
+            Local::open(
+                log,
+                applied.log,
+                applied.reached,
+                &mut |Record { position, origin, payload, .. }| {
+                    let Payload::Rows(writes) = payload else { return Ok(()) };
+                    for (key, row) in writes.iter().filter(|(key, _)| is_signature(key)) {
+                        named = named.max(row.as_deref().map(|row| id_of(key, row)).transpose()?);
+                    }
+                    let sequence = origin.map_or(0, |origin| origin.sequence);
+                    unmoved.insert(writes.into_owned(), Reached { position, sequence });
+                    Ok(())
+                },
+            )
         });
         let log = log.transpose()?;
         let last = log.as_ref().map_or(applied.reached.position, Log::last);

@@ -13,10 +13,15 @@ fn rows(number: u8) -> Payload<'static> {
 
 fn open(directory: &Simulated, from: Position) -> Result<(Local, Vec<Record>), StoreError> {
     let mut records = Vec::new();
-    let log = Local::open(Box::new(directory.clone()), LogId(7), Reached { position: from, sequence: 0 }, &mut |record| {
-        records.push(record);
-        Ok(())
-    })?;
+    let log = Local::open(
+        Box::new(directory.clone()),
+        LogId(7),
+        Reached { position: from, sequence: 0 },
+        &mut |record| {
+            records.push(record);
+            Ok(())
+        },
+    )?;
     Ok((log, records))
 }
 

@@ -156,6 +156,13 @@ pub(super) fn said(kind: u8, payload: &[u8]) -> Option<Said> {
     }
 }
 
+/// What an entry says that is a record by itself.
+#[cfg(feature = "simulation")]
+pub(crate) fn whole(log: LogId, bytes: &Bytes) -> Option<Said> {
+    let part = decode(log, bytes).filter(|part| part.parts == 1)?;
+    said(part.kind, &part.payload)
+}
+
 /// Whether a record of this kind may be of a new epoch.
 pub(super) fn begins(kind: u8) -> bool {
     kind == TAKE_OVER

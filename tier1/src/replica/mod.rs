@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `entry` | a record of the shared log as bytes, in parts |
 //! | `chain` | which entries count |
+//! | `copies` | where it keeps what it has copied |
+//! | `under_way` | a commit on its way into the log |
 //! | `owned` | the rows of the owner |
 //! | `transfer` | the rows of another replica, where the log does not reach back far enough |
 //! | `error` | why a replica cannot go on |
@@ -18,12 +20,14 @@
 //! - whoever takes over has read the log to its end, and has every record of it.
 
 mod chain;
+mod copies;
 mod entry;
 mod error;
 mod owned;
-mod transfer;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod under_way;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,12 +41,14 @@ use doppel_shared_log::{AppendError, Entry, Extent, LogError, Sequence, SharedLo
 use crate::database::Database;
 use crate::log::{Copied, LogId, Payload, Position, Reached};
 use crate::store::{StoreError, Write};
-use chain::{Chain, Folded};
-use entry::{PART_BYTES, Said, encode};
+use entry::{PART_BYTES, encode};
 pub use error::ReplicaError;
 pub(crate) use owned::OwnedRows;
-pub(crate) use transfer::{Source, settle, transfer};
 pub use transfer::TransferError;
+pub(crate) use transfer::{Source, settle, transfer};
+pub(crate) use {chain::Chain, chain::Folded, copies::Copies, entry::Said};
+#[cfg(feature = "simulation")]
+pub(crate) use {entry::whole, under_way::UnderWay};
 
 /// Bytes of entries that are read at a time.
 const READ_BYTES: usize = 4 << 20;
@@ -58,15 +64,28 @@ pub(crate) fn log_id(cluster: &str, range: RangeId) -> LogId {
     LogId(stable_hash64(format!("{cluster}/{}", range.0).as_bytes()))
 }
 
+/// What a replica keeps to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// How long an append is made again before it is looked whether it is still wanted.
+    pub(crate) append: Duration,
+    /// Bytes of payload in an entry.
+    pub(crate) part_bytes: usize,
+}
+
+/// Those of the product.
+const LIMITS: Limits = Limits { append: APPEND, part_bytes: PART_BYTES };
+
 /// A replica of a range.
-pub(crate) struct Replica {
+pub(crate) struct Replica<D = Database> {
     range: RangeId,
     /// The name of this node.
     node: String,
     id: LogId,
     log: Arc<dyn SharedLog>,
-    database: Arc<Database>,
+    database: Arc<D>,
     state: Mutex<State>,
+    limits: Limits,
     /// Drawn for each life of a replica.
     incarnation: u64,
     /// The last ownership. Known also while an append is under way.
@@ -104,7 +123,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Replica {
+impl<D: Copies> Replica<D> {
     /// The replica of a node, with what its database has copied so far. Ensures that this is what the log has there.
     ///
     /// # Errors
@@ -113,7 +132,18 @@ impl Replica {
         (range, id): (RangeId, LogId),
         node: String,
         log: Arc<dyn SharedLog>,
-        database: Arc<Database>,
+        database: Arc<D>,
+    ) -> Result<Self, ReplicaError> {
+        Self::open_within(LIMITS, (range, id), node, log, database)
+    }
+
+    /// The same with other limits.
+    pub(crate) fn open_within(
+        limits: Limits,
+        (range, id): (RangeId, LogId),
+        node: String,
+        log: Arc<dyn SharedLog>,
+        database: Arc<D>,
     ) -> Result<Self, ReplicaError> {
         let Reached { position, sequence } = database.copied();
         let chain = Chain::behind(id, position, Sequence(sequence));
@@ -124,6 +154,7 @@ impl Replica {
             log,
             database,
             state: Mutex::new(State { chain, own: None, failed: false }),
+            limits,
             incarnation: doppel_model::random_number(),
             owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
             index: AtomicU64::new(position.index),
@@ -161,7 +192,7 @@ impl Replica {
     }
 
     /// The rows, as far as they are copied.
-    pub(crate) fn database(&self) -> &Arc<Database> {
+    pub(crate) fn database(&self) -> &Arc<D> {
         &self.database
     }
 
@@ -264,7 +295,7 @@ impl Replica {
             let begun = state.chain.last();
             let epoch = begun.epoch + 1;
             let said = Said::TakeOver { owner: self.node.clone(), incarnation: self.incarnation };
-            let encoded = encode(self.id, (begun, epoch), &said, PART_BYTES);
+            let encoded = encode(self.id, (begun, epoch), &said, self.limits.part_bytes);
             let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
             for entry in &encoded.parts {
                 self.append(&mut state, entry)??;
@@ -294,40 +325,17 @@ impl Replica {
     }
 
     fn commit_rows(&self, state: &mut State, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
-        let begun = state.chain.last();
-        if begun.epoch != epoch.0 || state.own != Some(begun) {
-            return Err(StoreError::Deposed(self.range));
-        }
-        let encoded = encode(self.id, (begun, epoch.0), &Said::Rows(writes), PART_BYTES);
-        let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+        let mut commit = self.begin(state, epoch, writes)?;
         let mut is_said = false;
-        for part in &encoded.parts {
-            loop {
-                let appended = self.append(state, part).map_err(ReplicaError::into_store)?;
-                if state.chain.last().epoch != epoch.0 {
-                    return Err(StoreError::Deposed(self.range));
-                }
-                let Err(error) = appended else { break };
-                if let ReplicaError::Log(LogError::TooLong { .. }) = error {
-                    return Err(StoreError::Unencodable(error.to_string()));
-                }
-                if !std::mem::replace(&mut is_said, true) {
-                    tracing::warn!(%error, range = %self.range, "a commit waits for the log");
-                }
-                *lock(&self.trouble) = Some(error.to_string());
-                self.go_on()?;
-                std::thread::sleep(TROUBLE);
+        while let Some(error) = self.go_on_with(state, &mut commit)? {
+            if !std::mem::replace(&mut is_said, true) {
+                tracing::warn!(%error, range = %self.range, "a commit waits for the log");
             }
+            *lock(&self.trouble) = Some(error.to_string());
+            self.go_on()?;
+            std::thread::sleep(TROUBLE);
         }
-        if state.chain.last() == encoded.position {
-            state.own = Some(encoded.position);
-            return Ok(());
-        }
-        state.failed = true;
-        Err(StoreError::Engine(format!(
-            "record {} of range {} does not count",
-            encoded.position.index, self.range
-        )))
+        Ok(())
     }
 
     /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
@@ -337,7 +345,7 @@ impl Replica {
             self.go_on()?;
             let sent = Instant::now();
             let begun = state.chain.last();
-            match append_surely(&*self.log, state.chain.seen(), entry, APPEND) {
+            match append_surely(&*self.log, state.chain.seen(), entry, self.limits.append) {
                 Ok(sequence) => {
                     self.note_contact(sent);
                     self.take(state, &Entry { sequence, bytes: entry.clone() })?;

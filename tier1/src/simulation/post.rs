@@ -59,6 +59,12 @@ impl PostReply {
         &self.0
     }
 
+    /// Whether it says what was applied.
+    #[must_use]
+    pub fn is_receipt(&self) -> bool {
+        self.0.is_ok()
+    }
+
     /// No answer has come in time.
     #[must_use]
     pub fn none(by: RangeId) -> Self {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use doppel_model::signature::Signature;
-use doppel_model::{ContentHash, GroupId, PageId, Timestamp};
+use doppel_model::{ContentHash, GroupId, PageId, RangeId, Timestamp};
 use doppel_protocol::{Submission, Tier1Api, Tier1Error};
 
 use super::reads::FaultyReads;
@@ -82,6 +82,11 @@ impl Worker {
     /// One in so many reads of rows fails from now on, and as many answers are short; 0 for none.
     pub fn fail_reads(&self, one_in: u64, seed: u64) {
         self.reads.fail(one_in, seed);
+    }
+
+    /// Nobody answers for a range, or somebody does again.
+    pub fn set_away(&self, range: RangeId, is_away: bool) {
+        self.reads.set_away(range, is_away);
     }
 
     /// Whether reads may fail at present.

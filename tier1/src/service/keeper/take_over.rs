@@ -50,7 +50,12 @@ impl Shared {
         silence.min(alive) >= wait
     }
 
-    pub(super) fn take_over(&self, of: &ReplicatedRange, kept: &Kept, replica: &Arc<Replica>) -> Result<(), Error> {
+    pub(super) fn take_over(
+        &self,
+        of: &ReplicatedRange,
+        kept: &Kept,
+        replica: &Arc<Replica>,
+    ) -> Result<(), Error> {
         kept.wanted.store(false, Ordering::Relaxed);
         let began = Instant::now();
         let replicas = self.replication.membership.replicas(of.range, began);

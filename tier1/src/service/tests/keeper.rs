@@ -15,8 +15,8 @@ use super::*;
 use crate::check::check;
 use crate::database::Database;
 use crate::range_map::RangeMap;
-use crate::store::Joined;
 use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
+use crate::store::Joined;
 
 const RANGES: u16 = 3;
 

@@ -1,0 +1,403 @@
+//! Who owns a replicated range: owners die, are deposed while they live, and wake up with what they had in mind.
+//!
+//! A commit whose append has no answer yet is neither there nor not there. The model follows when that is decided: when the
+//! owner has the answer, or the next owner has begun.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use doppel_model::{Epoch, RangeId};
+use doppel_protocol::{IndexCommand, LogPosition};
+use doppel_tier1::simulation::{Command, Effect, Owed, Settled, SimCommit, SimDisk, SimRange, SimReplica};
+use doppel_tier1::{StoreError, Write};
+
+use super::clients::submission;
+use super::mistake::Mistake;
+use super::model::{Version, url};
+use super::store::Ownership;
+use super::violation::{Checked, failed, holds};
+use super::world::{World, range_id};
+
+const DECIDED: &str = "an owner takes for counted what counts";
+const DEPOSED: &str = "a deposed owner commits nothing that does not count";
+const COMPLETE: &str = "an owner begins with all that counts";
+
+/// What a commit makes true.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Change {
+    #[default]
+    None,
+    Accept(Vec<Version>),
+    Forget(usize),
+    /// Where retention has dropped its record.
+    ForgetIfGone(usize),
+}
+
+/// A commit of which nobody knows yet whether it counts.
+pub(crate) struct Undecided {
+    position: LogPosition,
+    writes: Vec<Write>,
+    change: Change,
+    versions: Vec<doppel_model::PageId>,
+    /// A planted mistake: this has left already.
+    settled: Option<Settled>,
+}
+
+/// Who is to be the next owner, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Successor {
+    pub(crate) by: u32,
+    /// Another node tries at the same time.
+    pub(crate) rival: bool,
+    /// The old owner's orders to the index come before the new one has said that it begins.
+    pub(crate) orders_first: bool,
+}
+
+/// An owner that lives and does not know that it is deposed.
+pub(crate) struct Deposed {
+    node: usize,
+    replica: Arc<SimReplica>,
+    epoch: Epoch,
+    disk: Arc<SimDisk>,
+    range: SimRange,
+    commit: Option<SimCommit>,
+    /// Its last commit counts, and nothing of it has left.
+    has_counted: bool,
+    posts: BTreeMap<u64, RangeId>,
+    /// The last order that it has handed over.
+    ordered: u64,
+}
+
+impl Deposed {
+    /// Whether it is this node.
+    pub(crate) fn is_of(&self, node: usize) -> bool {
+        self.node == node
+    }
+}
+
+/// How far a commit came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    Counts,
+    Waits,
+    Deposed,
+}
+
+impl World {
+    /// Whether a range has an owner that can make a commit. One without an owner gets one, if a node can take over.
+    pub(crate) fn is_ready(&mut self, at: usize) -> Checked<bool> {
+        let host = &self.hosts[at];
+        let Some(present) = host.store.present() else { return Ok(true) };
+        if present.owner().is_none() {
+            self.elect(at)?;
+        } else if host.undecided.is_some() {
+            self.go_on(at)?;
+        }
+        Ok(self.hosts[at].store.is_owned() && self.hosts[at].undecided.is_none())
+    }
+
+    /// Makes a commit of a range, or goes on with it.
+    pub(crate) fn write(&mut self, at: usize, writes: Vec<Write>) -> Checked<Written> {
+        let written = self.write_rows(at, writes);
+        let Some(present) = self.hosts[at].store.present() else {
+            return written.map(|()| Written::Counts).map_err(|e| failed("a commit")(e.into()));
+        };
+        match written {
+            Ok(()) => Ok(Written::Counts),
+            Err(StoreError::Deposed(_)) => Ok(Written::Deposed),
+            Err(_) if present.is_under_way() => Ok(Written::Waits),
+            Err(error) => Err(failed("a commit")(error.into())),
+        }
+    }
+
+    /// The owner has its commit in the log.
+    pub(crate) fn note_counted(&mut self, at: usize) -> Checked {
+        let host = &mut self.hosts[at];
+        let (Some(present), Some(replicas)) = (host.store.present(), &mut host.replicas) else {
+            return Ok(());
+        };
+        let position = present.disk().position();
+        let is_hasty = self.planted.is(Mistake::TwoAppendsUnderWay);
+        holds!(DECIDED, is_hasty || replicas.log.counts(position), "{position:?}");
+        replicas.taken.push(position);
+        Ok(())
+    }
+
+    /// Nobody knows yet whether a commit counts.
+    pub(crate) fn leave_undecided(
+        &mut self,
+        at: usize,
+        (writes, change): (Vec<Write>, Change),
+        position: LogPosition,
+    ) -> Checked {
+        let settled = self.planted.is(Mistake::SentBeforeSettled).then(|| self.hosts[at].range.settled());
+        let leaves = settled.is_some();
+        let versions = std::mem::take(&mut self.changed);
+        self.hosts[at].undecided = Some(Undecided { position, writes, change, versions, settled });
+        if leaves { self.post(at) } else { Ok(()) }
+    }
+
+    /// The owner looks what became of its append.
+    fn go_on(&mut self, at: usize) -> Checked {
+        let Some(undecided) = &self.hosts[at].undecided else { return Ok(()) };
+        match self.write(at, undecided.writes.clone())? {
+            Written::Waits => Ok(()),
+            Written::Deposed => self.end_ownership(at),
+            Written::Counts => {
+                self.note_counted(at)?;
+                let Some(Undecided { change, versions, settled, .. }) = self.hosts[at].undecided.take()
+                else {
+                    return Ok(());
+                };
+                self.apply(&change, false)?;
+                self.apply(&change, true)?;
+                self.changed = versions;
+                let mut effects = match settled {
+                    Some(settled) => settled.effects,
+                    None => self.settled(at)?,
+                };
+                self.planted.effects(&mut effects);
+                effects.into_iter().try_for_each(|effect| self.grant(at, effect))?;
+                self.show_feed();
+                Ok(())
+            }
+        }
+    }
+
+    /// The model follows a commit: before its rows are there, or after.
+    pub(crate) fn apply(&mut self, change: &Change, is_there: bool) -> Checked {
+        match change {
+            Change::Accept(versions) if !is_there => {
+                versions.iter().for_each(|version| self.model.accept(version));
+            }
+            Change::Forget(page) if !is_there => self.forget(*page),
+            Change::ForgetIfGone(page) if is_there => self.forget_if_gone(*page)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The owner is no owner any more; what it had in memory is gone.
+    pub(crate) fn end_ownership(&mut self, at: usize) -> Checked {
+        if let Some(present) = self.hosts[at].store.present() {
+            drop(present.end());
+        }
+        self.worker.set_away(range_id(at), true);
+        self.forget_background(at);
+        Ok(())
+    }
+
+    /// What only the process of an owner knew.
+    fn forget_background(&mut self, at: usize) {
+        let host = &mut self.hosts[at];
+        (host.deferred, host.dirty, host.uncovered) = (Vec::new(), Vec::new(), Vec::new());
+        host.verify.clear();
+        host.posts.clear();
+        host.statuses = self.worker.begin_statuses(range_id(at), None);
+        self.delays.forget(range_id(at), self.map);
+    }
+
+    /// The owner dies with the records that it copied last, and another node takes over, or it itself.
+    pub(crate) fn kill_owner(&mut self, at: usize) -> Checked {
+        let host = &mut self.hosts[at];
+        let node = host.store.present().and_then(|present| present.owner());
+        if let (Some(node), Some(replicas)) = (node, &mut host.replicas) {
+            let lost = replicas.random.below(4) as usize;
+            replicas.crash(node, lost)?;
+            self.end_ownership(at)?;
+        }
+        self.elect(at)
+    }
+
+    /// The first node that can takes over.
+    pub(crate) fn elect(&mut self, at: usize) -> Checked {
+        let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
+        let (first, count) = (replicas.random.number() as usize, replicas.count());
+        for node in (0..count).map(|next| (first + next) % count) {
+            let host = &mut self.hosts[at];
+            if host.deposed.iter().any(|deposed| deposed.is_of(node)) {
+                continue;
+            }
+            let Some(replicas) = &mut host.replicas else { return Ok(()) };
+            if let Some(owner) = replicas.take_over(node, None)? {
+                return self.begin(at, owner);
+            }
+        }
+        Ok(())
+    }
+
+    /// A node that has taken over begins.
+    pub(crate) fn begin(&mut self, at: usize, owner: Ownership) -> Checked {
+        let (id, epoch) = (range_id(at), owner.epoch);
+        let host = &mut self.hosts[at];
+        let (Some(present), Some(replicas)) = (host.store.present(), &mut host.replicas) else {
+            return Ok(());
+        };
+        let disk = Arc::clone(replicas.disk(owner.node));
+        let (last, taken) = (replicas.log.last(), std::mem::take(&mut replicas.taken));
+        holds!(COMPLETE, last == Some(disk.position()), "{last:?}, it has {:?}", disk.position());
+        let lost = taken.iter().find(|position| !replicas.log.counts(**position));
+        holds!(DECIDED, lost.is_none(), "{lost:?}");
+        present.begin(disk, owner);
+        self.forget_background(at);
+        self.decide(at)?;
+        let host = &mut self.hosts[at];
+        let started = SimRange::start(&*host.store, self.settings, id, self.map);
+        host.range = started.map_err(|e| failed("a start")(e.into()))?;
+        host.forgets = self.planted.is(Mistake::OwedForgotten);
+        host.owed = Some(Owed::of(self.map, id));
+        self.worker.set_away(id, false);
+        self.index.begin(at, epoch)?;
+        self.show_feed();
+        self.post(at)
+    }
+
+    /// What the owner before had under way counts, or never will.
+    fn decide(&mut self, at: usize) -> Checked {
+        let host = &mut self.hosts[at];
+        let Some(Undecided { position, change, .. }) = host.undecided.take() else { return Ok(()) };
+        if host.replicas.as_ref().is_some_and(|replicas| replicas.log.counts(position)) {
+            self.apply(&change, false)?;
+            self.apply(&change, true)?;
+        }
+        Ok(())
+    }
+
+    /// Another node takes over while the owner lives, and may have made a commit of which nothing has left; whether one has.
+    pub(crate) fn depose(&mut self, at: usize, successor: Successor, has_counted: bool) -> Checked<bool> {
+        let Successor { by, rival, orders_first } = successor;
+        let host = &mut self.hosts[at];
+        let (Some(present), Some(replicas)) = (host.store.present(), &mut host.replicas) else {
+            return Ok(false);
+        };
+        let Some(node) = present.owner() else { return Ok(false) };
+        let is_free = |other: &usize| *other != node && host.deposed.iter().all(|one| !one.is_of(*other));
+        let others: Vec<usize> = (0..replicas.count()).filter(is_free).collect();
+        if others.is_empty() {
+            return Ok(false);
+        }
+        let first = by as usize % others.len();
+        let rival = others.get((first + 1) % others.len()).copied().filter(|_| rival && others.len() > 1);
+        let Some(owner) = replicas.take_over(others[first], rival)? else { return Ok(false) };
+        let disk = present.disk();
+        let Some(old) = present.end() else { return Ok(false) };
+        let began = SimRange::start(&*host.store, self.settings, range_id(at), self.map);
+        let fresh = began.map_err(|e| failed("a start")(e.into()))?;
+        let mut deposed = Deposed {
+            node: old.node,
+            replica: old.replica,
+            epoch: old.epoch,
+            disk,
+            range: std::mem::replace(&mut host.range, fresh),
+            commit: old.commit,
+            has_counted,
+            posts: std::mem::take(&mut host.posts),
+            ordered: self.index.ordered(at),
+        };
+        if orders_first && has_counted {
+            self.wake_settled(at, &mut deposed, false)?;
+        }
+        self.hosts[at].deposed.push(deposed);
+        self.begin(at, owner)?;
+        Ok(true)
+    }
+
+    /// What a deposed owner had settled leaves at last. Its answers and posts say what counts; its orders are refused once the
+    /// index knows of the next owner.
+    fn wake_settled(&mut self, at: usize, deposed: &mut Deposed, is_known: bool) -> Checked {
+        if !std::mem::take(&mut deposed.has_counted) {
+            return Ok(());
+        }
+        let Settled { effects, answers } = deposed.range.settled();
+        for (id, answer) in answers {
+            // Nobody waits for a refusal any more: the sender has heard of the next owner, who may have applied it all.
+            if let Some(to) = deposed.posts.remove(&id).filter(|_| answer.is_receipt()) {
+                self.network.answer(range_id(at), to, answer);
+            }
+        }
+        let posts = deposed.range.posts(&deposed.disk.rows, self.post_envelopes);
+        posts
+            .map_err(|e| failed("an outbox")(e.into()))?
+            .into_iter()
+            .for_each(|post| self.network.send(post));
+        let orders = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Index(order) => Some(order),
+            _ => None,
+        });
+        let orders: Vec<IndexCommand> = orders.collect();
+        self.index.order_late(at, (deposed.epoch, deposed.ordered + 1), orders, is_known)
+    }
+
+    /// A deposed owner wakes up: it goes on with what it had under way, or makes a commit, and hears that it is deposed.
+    pub(crate) fn wake(&mut self, at: usize, which: usize) -> Checked {
+        let host = &mut self.hosts[at];
+        if host.deposed.is_empty() {
+            return Ok(());
+        }
+        let mut deposed = host.deposed.swap_remove(which % host.deposed.len());
+        let is_idle = deposed.commit.is_none();
+        self.wake_settled(at, &mut deposed, true)?;
+        let begun = match deposed.commit.take() {
+            Some(commit) => Some(commit),
+            None if is_idle => self.begin_late(at, &mut deposed)?,
+            None => None,
+        };
+        let Some(mut commit) = begun else { return Ok(()) };
+        let position = commit.position();
+        // It waits for the log no longer than that, and ends.
+        for _ in 0..3 {
+            match deposed.replica.go_on(&mut commit) {
+                // The last append before the take-over counts, and need not see that it came.
+                Ok(true) => {
+                    let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
+                    holds!(DEPOSED, replicas.log.counts(position), "{position:?}");
+                    deposed.has_counted = true;
+                    return self.wake_settled(at, &mut deposed, true);
+                }
+                Ok(false) => {}
+                Err(StoreError::Deposed(_)) => return Ok(()),
+                Err(error) => return Err(failed("a deposed owner")(error.into())),
+            }
+        }
+        let Some(replicas) = &mut self.hosts[at].replicas else { return Ok(()) };
+        replicas.crash(deposed.node, 0)
+    }
+
+    /// A request of a client comes to a deposed owner.
+    fn begin_late(&mut self, at: usize, deposed: &mut Deposed) -> Checked<Option<SimCommit>> {
+        let requests = self.requests.iter().flat_map(|request| &request.versions);
+        let is_here = |version: &Version| self.host_of_page(url(version.page).id()) == at;
+        let version = requests.map(|(version, _)| version).find(|version| is_here(version));
+        let commands = version.map(|version| Command::submit(submission(version, self.contents), None));
+        let built = deposed.range.build(&deposed.disk.rows, commands.into_iter().collect(), 0, false);
+        let writes = built.map_err(|e| failed("the machine")(e.into()))?;
+        if writes.is_empty() {
+            return Ok(None);
+        }
+        match deposed.replica.begin(deposed.epoch, writes) {
+            Ok(commit) => Ok(Some(commit)),
+            Err(StoreError::Deposed(_)) => Ok(None),
+            Err(error) => Err(failed("a deposed owner")(error.into())),
+        }
+    }
+
+    /// Nothing fails any more at the logs: whoever sleeps wakes up, and every range has an owner that waits for nothing.
+    pub(crate) fn heal_logs(&mut self) -> Checked {
+        for at in 0..self.hosts.len() {
+            let Some(replicas) = &self.hosts[at].replicas else { continue };
+            replicas.log.heal();
+            self.hosts[at].depose_next = None;
+            while !self.hosts[at].deposed.is_empty() {
+                self.wake(at, 0)?;
+            }
+            // The first look may end an ownership, and the next begins one.
+            for _ in 0..3 {
+                if self.is_ready(at)? {
+                    break;
+                }
+            }
+            holds!("a range gets an owner", self.hosts[at].store.is_owned(), "range {at}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! A commit on its way into the shared log, in steps that do not wait.
+
+use doppel_model::Epoch;
+use doppel_shared_log::LogError;
+
+use super::copies::Copies;
+use super::entry::{Encoded, Said, encode};
+use super::{Replica, ReplicaError, State};
+use crate::store::{StoreError, Write};
+
+/// A commit that is not known to count yet.
+pub(crate) struct UnderWay {
+    epoch: Epoch,
+    encoded: Encoded,
+    /// Parts that are in the log.
+    sent: usize,
+}
+
+impl<D: Copies> Replica<D> {
+    /// Begins a commit as the owner of an epoch. Nothing is appended yet.
+    pub(super) fn begin(
+        &self,
+        state: &State,
+        epoch: Epoch,
+        writes: Vec<Write>,
+    ) -> Result<UnderWay, StoreError> {
+        let begun = state.chain.last();
+        if begun.epoch != epoch.0 || state.own != Some(begun) {
+            return Err(StoreError::Deposed(self.range));
+        }
+        let encoded = encode(self.id, (begun, epoch.0), &Said::Rows(writes), self.limits.part_bytes);
+        let encoded = encoded.map_err(|reason| StoreError::Unencodable(reason.to_owned()))?;
+        Ok(UnderWay { epoch, encoded, sent: 0 })
+    }
+
+    /// Goes on with a commit. Without an error it counts, and the database has it; with an error that may pass it is
+    /// to be gone on with later, whatever has become of the part that was last sent.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when another node has taken over. Whether the commit counts is not known then.
+    pub(super) fn go_on_with(
+        &self,
+        state: &mut State,
+        commit: &mut UnderWay,
+    ) -> Result<Option<ReplicaError>, StoreError> {
+        let UnderWay { epoch, encoded, sent } = commit;
+        for part in &encoded.parts[*sent..] {
+            let appended = self.append(state, part).map_err(ReplicaError::into_store)?;
+            if state.chain.last().epoch != epoch.0 {
+                return Err(StoreError::Deposed(self.range));
+            }
+            match appended {
+                Ok(()) => *sent += 1,
+                Err(error @ ReplicaError::Log(LogError::TooLong { .. })) => {
+                    return Err(StoreError::Unencodable(error.to_string()));
+                }
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        if state.chain.last() == encoded.position {
+            state.own = Some(encoded.position);
+            return Ok(None);
+        }
+        state.failed = true;
+        Err(StoreError::Engine(format!(
+            "record {} of range {} does not count",
+            encoded.position.index, self.range
+        )))
+    }
+}
+
+/// The steps one by one. Between them nothing else is asked of the replica.
+#[cfg(feature = "simulation")]
+impl<D: Copies> Replica<D> {
+    pub(crate) fn begin_commit(&self, epoch: Epoch, writes: Vec<Write>) -> Result<UnderWay, StoreError> {
+        self.begin(&super::lock(&self.state), epoch, writes)
+    }
+
+    pub(crate) fn try_commit(&self, commit: &mut UnderWay) -> Result<Option<ReplicaError>, StoreError> {
+        self.go_on_with(&mut super::lock(&self.state), commit)
+    }
+}
+
+#[cfg(feature = "simulation")]
+impl UnderWay {
+    /// The position that it has if it counts.
+    pub(crate) fn position(&self) -> crate::log::Position {
+        self.encoded.position
+    }
+}
