@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use doppel_model::RangeId;
 use doppel_protocol::LogPosition;
-use doppel_shared_log::{AppendError, Entry, LogError, Sequence, SharedLog};
+use doppel_shared_log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 use doppel_tier1::Write;
 use doppel_tier1::simulation::SimFold;
 
@@ -271,13 +271,14 @@ impl SharedLog for Reached {
         self.log.state().read(after, bytes)
     }
 
-    fn end(&self) -> Result<Sequence, LogError> {
+    fn extent(&self) -> Result<Extent, LogError> {
         let mut state = self.log.state();
         if !state.answers() {
             return Err(unavailable("it is away"));
         }
         state.visible = state.entries.len();
-        Ok(state.end())
+        let bytes = state.entries.iter().map(|entry| entry.len() as u64).sum();
+        Ok(Extent { trimmed: Sequence(0), end: state.end(), bytes, bytes_max: None })
     }
 
     fn wait(&self, _: Sequence, _: Duration) {}
