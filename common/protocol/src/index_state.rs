@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of an item that are kept. The largest plan has a quarter of them.
+use super::Tier1Error;
+
+/// The most bytes of an item that are kept. The largest plan has less than a third of them.
 pub const INDEX_STATE_BYTES_MAX: usize = 2 << 20;
 
 /// An item that is kept.
@@ -31,6 +33,22 @@ pub enum IndexStateError {
     /// It cannot be written; another try would not help.
     #[error("{0}")]
     Refused(String),
+}
+
+impl From<Tier1Error> for IndexStateError {
+    fn from(error: Tier1Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Tier1Error::Unavailable(_) | Tier1Error::Stopping | Tier1Error::Full { .. } => {
+                Self::Unavailable(text)
+            }
+            Tier1Error::BatchTooLarge { .. }
+            | Tier1Error::ReadOnly(_)
+            | Tier1Error::DiskFull(_)
+            | Tier1Error::CursorGone
+            | Tier1Error::Damaged(_) => Self::Refused(text),
+        }
+    }
 }
 
 /// Where a router keeps its items: its files, or rows of the range that it sits with. What an item means is known to the router

@@ -42,7 +42,7 @@ impl Tier1 {
 
 impl IndexStateRows {
     fn owner(&self) -> Result<Arc<Owner>, IndexStateError> {
-        let owner = self.tier1.own(self.range).map_err(|error| failed(error.into()))?;
+        let owner = self.tier1.own(self.range).map_err(Tier1Error::from)?;
         if owner.epoch != self.epoch {
             let why = format!("range {} is owned anew, and has another router", self.range);
             return Err(IndexStateError::Unavailable(why));
@@ -54,21 +54,7 @@ impl IndexStateRows {
         let owner = self.owner()?;
         let commands = vec![Command::KeepIndexState { item, bytes: bytes.map(Box::from) }];
         let kept = owner.ask(|reply| Task::Apply { commands, may_wait: false, reply });
-        kept.and_then(|kept| kept.wait_until(Instant::now() + PATIENCE)?).map_err(failed)
-    }
-}
-
-fn failed(error: Tier1Error) -> IndexStateError {
-    let text = error.to_string();
-    match error {
-        Tier1Error::Unavailable(_) | Tier1Error::Stopping | Tier1Error::Full { .. } => {
-            IndexStateError::Unavailable(text)
-        }
-        Tier1Error::BatchTooLarge { .. }
-        | Tier1Error::ReadOnly(_)
-        | Tier1Error::DiskFull(_)
-        | Tier1Error::CursorGone
-        | Tier1Error::Damaged(_) => IndexStateError::Refused(text),
+        Ok(kept.and_then(|kept| kept.wait_until(Instant::now() + PATIENCE)?)?)
     }
 }
 
@@ -80,7 +66,7 @@ impl IndexState for IndexStateRows {
     fn load(&self, item: IndexStateItem) -> Result<Option<Vec<u8>>, IndexStateError> {
         let key = key::index_state(item);
         let row = self.owner()?.uncached_store.get(&key);
-        let row = row.map_err(|error| failed(error.into()))?;
+        let row = row.map_err(Tier1Error::from)?;
         let bytes = row.map(|row| decode(&key, &row)).transpose();
         bytes.map_err(|error| IndexStateError::Unreadable(error.to_string()))
     }
