@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use doppel_model::{Epoch, RangeId};
 use doppel_protocol::{IndexCommand, LogPosition};
-use doppel_tier1::simulation::{Command, Effect, Owed, Settled, SimCommit, SimDisk, SimRange, SimReplica};
+use doppel_tier1::simulation::{
+    Command, Effect, Owed, PostReply, Settled, SimCommit, SimDisk, SimRange, SimReplica,
+};
 use doppel_tier1::{StoreError, Write};
 
 use super::clients::submission;
@@ -142,7 +144,7 @@ impl World {
         let Some(undecided) = &self.hosts[at].undecided else { return Ok(()) };
         match self.write(at, undecided.writes.clone())? {
             Written::Waits => Ok(()),
-            Written::Deposed => self.end_ownership(at),
+            Written::Deposed => self.hear_of_deposition(at),
             Written::Counts => {
                 self.note_counted(at)?;
                 let Some(Undecided { change, versions, settled, .. }) = self.hosts[at].undecided.take()
@@ -185,6 +187,15 @@ impl World {
         self.worker.set_away(range_id(at), true);
         self.forget_background(at);
         Ok(())
+    }
+
+    /// An owner has heard that it is none any more: it refuses what waits for it.
+    pub(crate) fn hear_of_deposition(&mut self, at: usize) -> Checked {
+        let id = range_id(at);
+        for to in std::mem::take(&mut self.hosts[at].posts).into_values() {
+            self.network.answer(id, to, PostReply::none(id));
+        }
+        self.end_ownership(at)
     }
 
     /// What only the process of an owner knew.

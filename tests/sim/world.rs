@@ -309,7 +309,7 @@ impl World {
             self.leave_undecided(at, (writes, change.clone()), position)?;
         }
         match (written, stop) {
-            (Written::Deposed, _) => self.end_ownership(at)?,
+            (Written::Deposed, _) => self.hear_of_deposition(at)?,
             (_, Stop::Never) => {}
             _ => self.die(at, Vec::new(), order)?,
         }

@@ -49,6 +49,10 @@ impl<D: Copies> Replica<D> {
             if state.chain.last().epoch != epoch.0 {
                 return Err(StoreError::Deposed(self.range));
             }
+            // All of it may have been read before an error.
+            if state.chain.last() == encoded.position {
+                break;
+            }
             match appended {
                 Ok(()) => *sent += 1,
                 Err(error @ ReplicaError::Log(LogError::TooLong { .. })) => {
