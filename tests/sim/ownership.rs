@@ -211,7 +211,7 @@ impl World {
     /// The owner dies with the records that it copied last, and another node takes over, or it itself.
     pub(crate) fn kill_owner(&mut self, at: usize) -> Checked {
         let host = &mut self.hosts[at];
-        let node = host.store.present().and_then(|present| present.owner());
+        let node = host.store.present().and_then(super::store::Present::owner);
         if let (Some(node), Some(replicas)) = (node, &mut host.replicas) {
             let lost = replicas.random.below(4) as usize;
             replicas.crash(node, lost)?;
