@@ -1,5 +1,6 @@
 //! Simulates whole clusters in one thread from a seed: shards, partitions, clients, a network that delays,
 //! reorders, duplicates and loses messages, stores that lose what was not flushed, and crashes at every step.
+//! In half of the runs ranges are replicated: an owner and standbys over a shared log with faults of its own.
 //!
 //! `cargo test --test sim` runs a fixed set of seeds. `DOPPEL_SIM_SEED` is the first seed, `DOPPEL_SIM_SEEDS`
 //! the number of seeds or `forever`, and `DOPPEL_SIM_STEPS` the number of steps per seed:
