@@ -131,17 +131,18 @@ impl Migration {
         node: NodeId,
         incoming: Vec<HostedPartition>,
     ) -> Result<(), RouterError> {
-        let ranges = router.source.ranges()?;
-        let hosting = router.hosting(plan, node, (&self.next, incoming), &ranges);
         let handle = router.handle(node);
         handle.drops.store(true, Ordering::Relaxed);
         let known = *lock(&handle.incarnation);
-        let hosted = handle.node.host(hosting);
-        // A node that has not answered, or was started anew, is told again when it is back.
+        let hosted = router.source.ranges().map_err(RouterError::from).and_then(|ranges| {
+            let hosting = router.hosting(plan, node, (&self.next, incoming), &ranges);
+            handle.node.host(hosting).map_err(|error| RouterError::Node(node, error))
+        });
+        // A node that was not told, has not answered, or was started anew, is told again when all are back.
         if hosted.as_ref().ok() != known.as_ref() {
             *lock(&handle.incarnation) = None;
         }
-        hosted.map(drop).map_err(|error| RouterError::Node(node, error))
+        hosted.map(drop)
     }
 
     /// The outcome of the request that it carries out, if there is one.
