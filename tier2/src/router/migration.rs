@@ -131,16 +131,17 @@ impl Migration {
         node: NodeId,
         incoming: Vec<HostedPartition>,
     ) -> Result<(), RouterError> {
-        let ranges = router.source.ranges()?;
-        let hosting = router.hosting(plan, node, (&self.next, incoming), &ranges);
         let handle = router.handle(node);
         handle.drops.store(true, Ordering::Relaxed);
         let known = *lock(&handle.incarnation);
         // A router that has lost its place tells nodes nothing: they would begin anew for it.
-        let hosted = router.state.check().map_err(RouterError::from);
-        let hosted =
-            hosted.and_then(|()| handle.node.host(hosting).map_err(|error| RouterError::Node(node, error)));
-        // A node that has not answered, or was started anew, is told again when it is back.
+        let ranges = router.state.check().map_err(RouterError::from);
+        let ranges = ranges.and_then(|()| router.source.ranges().map_err(RouterError::from));
+        let hosted = ranges.and_then(|ranges| {
+            let hosting = router.hosting(plan, node, (&self.next, incoming), &ranges);
+            handle.node.host(hosting).map_err(|error| RouterError::Node(node, error))
+        });
+        // A node that was not told, has not answered, or was started anew, is told again when all are back.
         if hosted.as_ref().ok() != known.as_ref() {
             *lock(&handle.incarnation) = None;
         }

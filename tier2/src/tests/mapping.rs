@@ -1,6 +1,7 @@
 //! Several nodes: the load is followed, nodes are drained and join, and answers stay the same.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{NodeId, PartitionId};
@@ -267,6 +268,41 @@ fn a_change_that_is_cancelled_half_way_leaves_everything_as_it_was() {
     world.pass();
     for node in &world.parts.nodes {
         assert!(!node.read().tables.is_changing(), "what came is dropped");
+    }
+}
+
+/// The nodes cannot be told of the plan then, and are told later.
+#[test]
+fn a_plan_is_exchanged_or_given_up_while_tier_1_is_away() {
+    let mut world = World::on_nodes(Policy::default(), 3, 6, 1);
+    let put = |world: &mut World, number: usize| {
+        world.put(page(number), signature_of(&text(number as u32 / 6, number as u32 % 6)), true);
+    };
+    (0..400).for_each(|number| put(&mut world, number));
+    world.pass();
+    world.work(200);
+    for is_cancelled in [false, true] {
+        let router = &world.parts.router;
+        let before = router.plan();
+        router.request(Requested { request: RebalanceRequest::Learn, planned: None }).unwrap();
+        while router.progress().is_some_and(|progress| progress.copied < 100) {
+            router.work();
+        }
+        world.source.hides_ranges.store(true, Ordering::Relaxed);
+        if is_cancelled {
+            router.cancel().unwrap();
+        } else {
+            for _ in 0..200 {
+                router.work();
+            }
+        }
+        world.source.hides_ranges.store(false, Ordering::Relaxed);
+        assert_eq!(router.plan() == before, is_cancelled);
+        world.work(200);
+        (400..410).for_each(|number| put(&mut world, number));
+        world.pass();
+        world.search_all();
+        world.pass();
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Source {
     pub(super) ranges: Mutex<Vec<PageRange>>,
     /// It tells no signatures.
     pub(super) away: AtomicBool,
+    /// It does not tell its ranges, as while one of them has no owner.
+    pub(super) hides_ranges: AtomicBool,
     /// It does not take the next results, and says so after it was given them.
     pub(super) refuses_next: AtomicBool,
     /// The pages of each change so far, in order; none where no log is kept.
@@ -44,6 +46,7 @@ impl Source {
             repeats: Mutex::default(),
             ranges: Mutex::new(vec![only]),
             away: AtomicBool::new(false),
+            hides_ranges: AtomicBool::new(false),
             refuses_next: AtomicBool::new(false),
             log: Mutex::default(),
             gone_through: AtomicUsize::new(0),
@@ -74,6 +77,9 @@ impl SignatureSource for Source {
 
 impl ContentSource for Source {
     fn ranges(&self) -> Result<Vec<PageRange>, SourceError> {
+        if self.hides_ranges.load(Ordering::Relaxed) {
+            return Err(SourceError::Unavailable("a range has no owner".to_owned()));
+        }
         Ok(self.ranges.lock().unwrap().clone())
     }
 
