@@ -105,6 +105,16 @@ impl Basis {
             partitions: tables.serving().map(hosted).collect(),
         })
     }
+
+    /// Whether they are the same. The order in which partitions have come to a node is not that in which it has them after a start.
+    fn is_that_of(&self, other: Self) -> bool {
+        let by_id = |basis: Self| {
+            let mut partitions = basis.partitions;
+            partitions.sort_unstable_by_key(|partition| partition.id);
+            Self { partitions, ..basis }
+        };
+        by_id(self.clone()) == by_id(other)
+    }
 }
 
 impl Saved {
@@ -216,7 +226,7 @@ fn put(file: &File, own: Option<&Path>, new: &Path, path: &Path) -> io::Result<(
 /// Reads a snapshot into tables whose partitions are empty. These stay so unless all of it is sound.
 fn read(path: &Path, tables: &mut Tables, plan: PlanVersion, own: &Path) -> Result<Head, Unusable> {
     let (mut input, head): (Reader, Head) = Reader::open(path, &MAGIC)?;
-    if head.basis != Basis::of(tables, plan)? {
+    if !head.basis.is_that_of(Basis::of(tables, plan)?) {
         return Err(Unusable::OtherPlan);
     }
     if let Some(bytes) = head.own_bytes

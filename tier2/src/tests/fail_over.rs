@@ -104,6 +104,8 @@ impl Cluster {
         while answered < CONTENTS {
             answered += this.answers.recv_timeout(LONG).unwrap().len();
         }
+        // No order is sent again to a node that is fed.
+        this.source.ranges.lock().unwrap()[0].ordered = CONTENTS as u64;
         come_to_rest(&router);
         router.stop();
         this

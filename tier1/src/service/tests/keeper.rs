@@ -193,7 +193,9 @@ fn a_range_whose_log_has_lost_what_a_replica_has_is_not_taken_over() {
         let replicas = cluster.membership.replicas(RangeId(0), Instant::now());
         replicas.into_iter().find(|replica| replica.node == node).map_or(0, |replica| replica.index)
     };
-    await_that("the standby to follow", || index("node-1") == index("node-0"));
+    // Each record is one entry here. What they have told may be of before the pages.
+    let records = || cluster.logs[0].end().unwrap().0;
+    await_that("all to be told", || ["node-0", "node-1"].map(index) == [records(); 2]);
     cluster.end(nodes.remove(0));
     let end = cluster.logs[0].end().unwrap();
     let before = index("node-1");
