@@ -1,6 +1,6 @@
 //! A log in memory, with the faults that a real one has: it refuses, does not answer, answers too late, and loses its tail.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ struct State {
     behind: Option<Sequence>,
     is_missing: bool,
     bytes_max: Option<u64>,
+    /// What is told of entries: right, lost or of entries that are no more.
+    news: BTreeMap<u64, Bytes>,
 }
 
 /// The name in errors.
@@ -68,6 +70,10 @@ impl State {
             return Err(AppendError::Failed(LogError::Full { log, why }));
         }
         self.entries.push_back(entry.clone());
+        // Of one in a place that had another before, nothing is told.
+        if self.news.insert(self.end().0, entry.clone()).is_some() {
+            self.news.remove(&self.end().0);
+        }
         Ok(self.end())
     }
 
@@ -124,6 +130,11 @@ impl MemoryLog {
         self.state().behind = behind;
     }
 
+    /// Nothing is told of an entry any more.
+    pub fn lose_news(&self, of: Sequence) {
+        self.state().news.remove(&of.0);
+    }
+
     /// The log is gone, or there again.
     pub fn set_missing(&self, is_missing: bool) {
         self.state().is_missing = is_missing;
@@ -176,6 +187,13 @@ impl SharedLog for MemoryLog {
         }
         state.arrive();
         Ok(entries)
+    }
+
+    fn told(&self, after: Sequence) -> Vec<Entry> {
+        let state = self.state();
+        let next = (after.0 + 1..).zip(state.news.range(after.0 + 1..));
+        let next = next.take_while(|(place, (sequence, _))| place == *sequence);
+        next.map(|(place, (_, bytes))| Entry { sequence: Sequence(place), bytes: bytes.clone() }).collect()
     }
 
     fn extent(&self) -> Result<Extent, LogError> {

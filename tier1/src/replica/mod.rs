@@ -12,6 +12,7 @@
 //! | `under_way` | a commit on its way into the log |
 //! | `owned` | the rows of the owner |
 //! | `transfer` | the rows of another replica, where the log does not reach back far enough |
+//! | `told` | what is told of the log, without asking it |
 //! | `error` | why a replica cannot go on |
 //!
 //! Invariants:
@@ -26,6 +27,7 @@ mod error;
 mod owned;
 #[cfg(test)]
 mod tests;
+mod told;
 mod transfer;
 mod under_way;
 
@@ -257,12 +259,6 @@ impl<D: Copies> Replica<D> {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until there may be more to follow, no longer than `limit`.
-    pub(crate) fn wait(&self, limit: Duration) {
-        let seen = lock(&self.state).chain.seen();
-        self.log.wait(seen, limit);
-    }
-
     /// Copies what is new, as much as is read at a time. Whether there was anything.
     ///
     /// # Errors
@@ -399,7 +395,12 @@ impl<D: Copies> Replica<D> {
 
     /// Takes an entry: copies it where it counts.
     fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
-        let Folded::Record(record) = state.chain.take(entry) else { return Ok(()) };
+        let folded = state.chain.take(entry);
+        self.copy(state, folded)
+    }
+
+    fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
+        let Folded::Record(record) = folded else { return Ok(()) };
         let (payload, owner) = match record.said {
             Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
             Said::TakeOver { owner, .. } => (Payload::TakeOver, Some(owner)),

@@ -337,8 +337,7 @@ impl Shared {
         if self.is_due(of, kept, replica) || kept.wanted.load(Ordering::Relaxed) {
             return self.take_over(of, kept, replica);
         }
-        replica.wait(BEAT);
-        Ok(())
+        Ok(replica.hear(BEAT)?)
     }
 
     /// Has the log of an own range let go of what is not needed any more.

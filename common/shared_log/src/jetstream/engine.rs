@@ -106,11 +106,12 @@ impl Engine {
     /// # Errors
     /// When none answers within seconds, or one is too old.
     pub fn connect(handle: Handle, servers: &[String], name: &str) -> Result<Self, EngineError> {
-        let options = ConnectOptions::new().name(name).connection_timeout(CONNECT).reconnect_delay_callback(
-            |attempts| {
-                RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
-            },
-        );
+        let pause = |attempts| {
+            RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
+        };
+        // Its own news would be as long as all that it appends.
+        let options = ConnectOptions::new().name(name).no_echo();
+        let options = options.connection_timeout(CONNECT).reconnect_delay_callback(pause);
         let unreachable = |why: String| EngineError::Unreachable { servers: servers.join(", "), why };
         // It resolves and connects within this time for each server.
         let client =
