@@ -138,7 +138,7 @@ const FILES: [Damage; 23] = [
     }),
     ("a manifest cut off", "manifest.json is damaged", |dir| cut(&dir.join("manifest.json"), |n| n - 9)),
     ("no manifest", "has no manifest.json", |dir| fs::remove_file(dir.join("manifest.json")).unwrap()),
-    ("a manifest of a later format", "format 7", |dir| forge(dir, |manifest| manifest["format"] = 7.into())),
+    ("a manifest of a later format", "format 8", |dir| forge(dir, |manifest| manifest["format"] = 8.into())),
     ("a manifest of another tokeniser", "tokeniser version 9", |dir| {
         forge(dir, |manifest| manifest["policy"]["tokeniser"] = 9.into());
     }),

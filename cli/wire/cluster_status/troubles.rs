@@ -58,7 +58,7 @@ mod tests {
 
     fn claim(owns: bool, trouble: Option<&str>) -> Claim {
         let trouble = trouble.map(str::to_owned);
-        Claim { range: RangeId(2), epoch: Epoch(1), owns, index: 7, sequence: 7, trouble }
+        Claim { range: RangeId(2), epoch: Epoch(1), owns, index: 7, sequence: 7, needs: 7, trouble }
     }
 
     /// What is wrong when the owner and a standby of a range have told this.

@@ -48,9 +48,11 @@ pub struct Claim {
     pub owns: bool,
     /// How many records of the range's log it has copied.
     pub index: u64,
-    /// Where the last of them is in that log; 0 before the first. The node has them on its disk, or will ask for none of them
-    /// any more.
+    /// Where the last of them is in that log, as long as the node has them all on its disk; 0 where it has none, or does not
+    /// know that they are those of the log.
     pub sequence: u64,
+    /// Behind which place it will read the log.
+    pub needs: u64,
     /// Why the replica does not follow the log; none when it does.
     pub trouble: Option<String>,
 }
@@ -68,6 +70,8 @@ pub struct Replica {
     pub index: u64,
     /// See [`Claim::sequence`].
     pub sequence: u64,
+    /// See [`Claim::needs`].
+    pub needs: u64,
     /// See [`Claim::trouble`].
     pub trouble: Option<String>,
     /// The time since the node told this.
@@ -162,6 +166,7 @@ impl Membership {
             owns: claim.owns,
             index: claim.index,
             sequence: claim.sequence,
+            needs: claim.needs,
             trouble: claim.trouble.clone(),
             age: now.saturating_duration_since(node.at),
         };

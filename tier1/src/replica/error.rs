@@ -60,9 +60,11 @@ pub enum ReplicaError {
 
 impl ReplicaError {
     /// As the writer of the range sees it.
-    pub(super) fn into_store(self) -> StoreError {
+    pub(super) fn into_store(self, range: RangeId) -> StoreError {
         match self {
             Self::Store(error) => error,
+            // An owner does not trim what it has not read, so another node owns the range.
+            Self::Log(LogError::Trimmed { .. }) => StoreError::Deposed(range),
             other => StoreError::Engine(other.to_string()),
         }
     }

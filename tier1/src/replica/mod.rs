@@ -10,6 +10,7 @@
 //! | `chain` | which entries count |
 //! | `copies` | where it keeps what it has copied |
 //! | `under_way` | a commit on its way into the log |
+//! | `entries` | entries to the log, and from it |
 //! | `owned` | the rows of the owner |
 //! | `transfer` | the rows of another replica, where the log does not reach back far enough |
 //! | `told` | what is told of the log, without asking it |
@@ -22,6 +23,7 @@
 
 mod chain;
 mod copies;
+mod entries;
 mod entry;
 mod error;
 mod owned;
@@ -31,17 +33,15 @@ mod told;
 mod transfer;
 mod under_way;
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use doppel_model::{Epoch, RangeId, stable_hash64};
-use doppel_shared_log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};
+use doppel_shared_log::{Extent, LogError, Sequence, SharedLog};
 
 use crate::database::Database;
-use crate::log::{Copied, LogId, Payload, Position, Reached};
+use crate::log::{LogId, Position, Reached};
 use crate::store::{StoreError, Write};
 use entry::{PART_BYTES, encode};
 pub use error::ReplicaError;
@@ -119,6 +119,8 @@ struct State {
     own: Option<Position>,
     /// The database has failed: what it has is not known any more.
     failed: bool,
+    /// Whether the log still has what was copied from it is not known: it is looked before anything is appended.
+    is_doubtful: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -155,7 +157,7 @@ impl<D: Copies> Replica<D> {
             id,
             log,
             database,
-            state: Mutex::new(State { chain, own: None, failed: false }),
+            state: Mutex::new(State { chain, own: None, failed: false, is_doubtful: false }),
             limits,
             incarnation: doppel_model::random_number(),
             owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
@@ -181,8 +183,6 @@ impl<D: Copies> Replica<D> {
         }
         match self.log.read(Sequence(at.0 - 1), 1) {
             Ok(entries) if entries.first().is_some_and(|entry| state.chain.is_last(&entry.bytes)) => Ok(()),
-            // It was trimmed: what comes behind it is checked all the same, by its hash of this one.
-            Err(LogError::Trimmed { .. }) => Ok(()),
             Ok(_) => Err(ReplicaError::Contradicts { range, at: at.0 }),
             Err(error) => Err(error.into()),
         }
@@ -330,102 +330,6 @@ impl<D: Copies> Replica<D> {
             *lock(&self.trouble) = Some(error.to_string());
             self.go_on()?;
             std::thread::sleep(TROUBLE);
-        }
-        Ok(())
-    }
-
-    /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
-    /// one that may pass; the entry is nowhere then, or will be found there the next time.
-    fn append(&self, state: &mut State, entry: &Bytes) -> Result<Result<(), ReplicaError>, ReplicaError> {
-        loop {
-            self.go_on()?;
-            let sent = Instant::now();
-            let begun = state.chain.last();
-            match append_surely(&*self.log, state.chain.seen(), entry, self.limits.append) {
-                Ok(sequence) => {
-                    self.note_contact(sent);
-                    self.take(state, &Entry { sequence, bytes: entry.clone() })?;
-                    return Ok(Ok(()));
-                }
-                Err(AppendError::Refused) => {
-                    let read = loop {
-                        match self.read_more(state) {
-                            Ok(true) => {}
-                            Ok(false) => break self.verify(state),
-                            Err(error) => break Err(error),
-                        }
-                    };
-                    match read {
-                        // A tail that is missing may come back: a leader that lags behind its followers does not show it.
-                        Err(error @ (ReplicaError::Log(_) | ReplicaError::LostTail { .. })) => {
-                            return Ok(Err(error));
-                        }
-                        other => other?,
-                    }
-                    // Behind another record it would be void.
-                    if state.chain.last() != begun {
-                        return Ok(Ok(()));
-                    }
-                }
-                Err(AppendError::Unknown(error) | AppendError::Failed(error)) => {
-                    // The leader has said so.
-                    if let LogError::Full { .. } = error {
-                        self.note_contact(sent);
-                    }
-                    return Ok(Err(error.into()));
-                }
-            }
-        }
-    }
-
-    /// Reads and takes some of what is behind; false at the end.
-    fn read_more(&self, state: &mut State) -> Result<bool, ReplicaError> {
-        self.go_on()?;
-        if state.failed {
-            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
-        }
-        let sent = Instant::now();
-        let entries = self.log.read(state.chain.seen(), READ_BYTES)?;
-        self.note_contact(sent);
-        for entry in &entries {
-            self.take(state, entry)?;
-        }
-        Ok(!entries.is_empty())
-    }
-
-    /// Takes an entry: copies it where it counts.
-    fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
-        let folded = state.chain.take(entry);
-        self.copy(state, folded)
-    }
-
-    fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
-        let Folded::Record(record) = folded else { return Ok(()) };
-        let (payload, owner) = match record.said {
-            Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
-            Said::TakeOver { owner, .. } => (Payload::TakeOver, Some(owner)),
-        };
-        let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
-        state.failed = true;
-        self.database.copy(Copied { position, previous, sequence, payload })?;
-        state.failed = false;
-        self.index.store(position.index, Ordering::Relaxed);
-        self.sequence.store(sequence, Ordering::Relaxed);
-        if let Some(owner) = owner {
-            let taken = Some((owner, Instant::now()));
-            *lock(&self.owner) = Ownership { epoch: Epoch(position.epoch), taken };
-        }
-        Ok(())
-    }
-
-    fn note_contact(&self, sent: Instant) {
-        let mut contact = lock(&self.contact);
-        *contact = (*contact).max(Some(sent));
-    }
-
-    fn go_on(&self) -> Result<(), StoreError> {
-        if self.stopping.load(Ordering::Relaxed) {
-            return Err(StoreError::Engine("the process stops".to_owned()));
         }
         Ok(())
     }

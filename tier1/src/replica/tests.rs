@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use doppel_model::Random;
+use doppel_shared_log::AppendError;
 use doppel_shared_log::memory::{Fault, MemoryLog};
 
 use super::*;
@@ -374,4 +375,52 @@ fn two_processes_of_one_name_are_not_taken_for_each_other() {
     second.owned.as_ref().unwrap().commit(row(2)).unwrap();
     first.replica.follow().unwrap();
     assert_eq!((first.rows(), second.rows()), (second.rows(), Model::from([(vec![0, 0, 2], vec![2])])));
+}
+
+#[test]
+fn an_owner_whose_entry_was_lost_and_replaced_writes_nothing_behind_it() {
+    let log = MemoryLog::default();
+    let (mut owner, mut behind) = (Node::new(0, &log), Node::new(1, &log));
+    owner.take_over().unwrap();
+    let owned = owner.owned.take().unwrap();
+    let row = |number: u8| vec![(vec![0, 0, number], Some(vec![number]))];
+    owned.commit(row(1)).unwrap();
+    behind.replica.follow().unwrap();
+    owned.commit(row(2)).unwrap();
+    log.lose_tail(Sequence(2));
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| owned.commit(row(3)));
+        while owner.replica.trouble().is_none() {
+            std::thread::yield_now();
+        }
+        assert!(
+            !owner.replica.has_contact(Duration::from_secs(60)),
+            "its log does not show what it has acknowledged"
+        );
+        // Now the log is as long as the owner has seen it, and another one.
+        behind.take_over().unwrap();
+        assert_eq!(log.end(), Ok(Sequence(3)));
+        let late = late.join().unwrap();
+        assert!(late.is_err(), "{late:?}");
+    });
+    assert_eq!(log.end(), Ok(Sequence(3)));
+}
+
+#[test]
+fn an_owner_past_which_the_log_was_trimmed_is_deposed() {
+    let log = MemoryLog::default();
+    let (mut old, mut new) = (Node::new(0, &log), Node::new(1, &log));
+    old.take_over().unwrap();
+    let owned = old.owned.take().unwrap();
+    new.take_over().unwrap();
+    let row = |number: u8| vec![(vec![0, 0, number], Some(vec![number]))];
+    (1..5).for_each(|number| new.owned.as_ref().unwrap().commit(row(number)).unwrap());
+    log.trim(Sequence(4)).unwrap();
+    assert!(matches!(owned.commit(row(9)), Err(StoreError::Deposed(RANGE))));
+    let trimmed =
+        |found: Result<(), ReplicaError>| matches!(found, Err(ReplicaError::Log(LogError::Trimmed { .. })));
+    assert!(trimmed(old.replica.look()) && trimmed(old.take_over()));
+    // One that has copied as far as it was trimmed cannot tell whether it is the same log.
+    let opened = open(&old.disk.crash(&mut Random::new(1)), "node-0", &log);
+    assert!(trimmed(opened.map(drop)));
 }

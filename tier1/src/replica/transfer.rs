@@ -62,8 +62,12 @@ pub(crate) struct Source<'s> {
     pub(crate) range: RangeId,
     /// The log of the range.
     pub(crate) log: LogId,
+    /// The index of the last record that is here: an owner that has less is none any more.
+    pub(crate) has: u64,
     /// Who owns it at present. It may be another node each time.
     pub(crate) owner: &'s dyn Fn() -> Option<Arc<dyn RangeOwner>>,
+    /// Databases that share the memory of the process.
+    pub(crate) share: u16,
 }
 
 /// Told what was done so far, and ends the transfer by an error: behind which place the log is needed, and how many rows are
@@ -149,10 +153,15 @@ pub(crate) fn transfer(
     if record.log != source.log.0 {
         return Err(TransferError::OtherLog(range));
     }
+    if record.index < source.has {
+        return Err(
+            PeerError::unreachable(range, "its owner has less than is here, and so is deposed").into()
+        );
+    }
     let position = Position { epoch: record.epoch, index: record.index, hash: record.hash };
     let part = beside(dir, ".part");
     remove(&part)?;
-    let database = Database::open_share(&part, false, 1)?;
+    let database = Database::open_share(&part, false, source.share)?;
     let (mut from, mut rows) = (Vec::new(), 0);
     loop {
         let so_far = Some((sequence, rows));

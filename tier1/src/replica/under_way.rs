@@ -45,7 +45,7 @@ impl<D: Copies> Replica<D> {
     ) -> Result<Option<ReplicaError>, StoreError> {
         let UnderWay { epoch, encoded, sent } = commit;
         for part in &encoded.parts[*sent..] {
-            let appended = self.append(state, part).map_err(ReplicaError::into_store)?;
+            let appended = self.append(state, part).map_err(|error| error.into_store(self.range))?;
             if state.chain.last().epoch != epoch.0 {
                 return Err(StoreError::Deposed(self.range));
             }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, Claim};
+use doppel_protocol::membership::{Beat, Claim, Replica as Heard};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
@@ -27,10 +27,13 @@ use crate::range_map::directory;
 use crate::replica::{Replica, ReplicaError, Source, log_id, settle, transfer};
 use crate::store::StoreError;
 pub use replication::{ReplicatedRange, Replication};
-use trimming::Trimming;
+use trimming::{Other, Trimming};
 
 /// An owner that nobody has heard of for so long is taken for dead.
 const SILENCE: Duration = Duration::from_millis(1_500);
+
+/// A node that copies a range has the log kept so long after its last beat.
+const COPIES: Duration = Duration::from_secs(60);
 
 /// Time between two beats, and between two looks of an owner at the log when it appends nothing.
 const BEAT: Duration = Duration::from_millis(300);
@@ -80,7 +83,9 @@ struct KeptState {
     /// What its database had when it was last opened, also where it does not follow.
     index: u64,
     /// Behind which place it needs the log when there is no replica.
-    sequence: u64,
+    needs: u64,
+    /// What is on the disk is not what the log has, and may be the only copy: nothing is put in its place.
+    contradicts: bool,
     /// It takes nothing over before.
     rests_until: Option<Instant>,
 }
@@ -195,7 +200,8 @@ impl Shared {
                     // Whoever takes no writes leaves the range to others.
                     owns: state.owned.is_some() && self.tier1.check().is_ok(),
                     index: replica.map_or(state.index, |replica| replica.index()),
-                    sequence: replica.map_or(state.sequence, |replica| replica.sequence().0),
+                    sequence: replica.map_or(0, |replica| replica.sequence().0),
+                    needs: replica.map_or(state.needs, |replica| replica.sequence().0),
                     trouble: state.trouble.clone(),
                 }
             });
@@ -221,7 +227,11 @@ impl Shared {
                 Some(replica) => self.turn(of, kept, &replica),
             };
             let failed = match failed {
-                Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. }))) => self.transfer(of, kept),
+                Err(Error::Replica(ReplicaError::Log(LogError::Trimmed { .. })))
+                    if !lock(&kept.state).contradicts =>
+                {
+                    self.transfer(of, kept)
+                }
                 other => other,
             };
             let is_failed = failed.is_err();
@@ -270,34 +280,46 @@ impl Shared {
         let reached = database.copied();
         {
             let mut state = lock(&kept.state);
-            (state.index, state.sequence) = (reached.position.index, reached.sequence);
+            (state.index, state.needs) = (reached.position.index, reached.sequence);
         }
         let node = self.replication.node.clone();
-        Ok(Arc::new(Replica::open((of.range, id), node, log, database)?))
+        let opened = Replica::open((of.range, id), node, log, database);
+        lock(&kept.state).contradicts =
+            matches!(opened, Err(ReplicaError::Contradicts { .. } | ReplicaError::LostTail { .. }));
+        Ok(Arc::new(opened?))
     }
 
     /// Copies the range from its owner, for the log does not reach back to what is here.
     fn transfer(&self, of: &ReplicatedRange, kept: &Kept) -> Result<(), Error> {
         self.end(of, kept);
-        // The files are closed when it is gone.
-        lock(&kept.state).replica = None;
+        // It is closed without the lock, for that takes time.
+        let replica = lock(&kept.state).replica.take();
+        drop(replica);
         let (range, dir) = (of.range, self.dir(of.range));
         let log = log_id(&self.replication.cluster, range);
+        let has = {
+            let database = Database::open_replica(&dir, log, self.share())?;
+            // Nobody else has it any more: the files of another one will be in its place.
+            database.copied().position.index
+        };
         let owner = || self.tier1.ranges.other(range).ok();
         let mut progress = |so_far: Option<(u64, u64)>| {
             if self.is_stopping() {
                 return Err(StoreError::Engine("the process stops".to_owned()));
             }
             let mut state = lock(&kept.state);
-            let rows = so_far.map_or(0, |(sequence, rows)| {
-                state.sequence = sequence;
+            let rows = so_far.map_or(0, |(needs, rows)| {
+                if std::mem::replace(&mut state.needs, needs) != needs {
+                    self.tell_soon();
+                }
                 rows
             });
             state.trouble = Some(format!("it is copied from its owner; {rows} rows are here"));
             Ok(())
         };
         tracing::info!(%range, "the log does not reach back to what is here: the range is copied from its owner");
-        transfer(&Source { range, log, owner: &owner }, &dir, &mut progress)?;
+        let source = Source { range, log, has, owner: &owner, share: self.share() };
+        transfer(&source, &dir, &mut progress)?;
         tracing::info!(%range, "the range was copied from its owner");
         Ok(settle(&dir)?)
     }
@@ -343,10 +365,13 @@ impl Shared {
     /// Has the log of an own range let go of what is not needed any more.
     fn trim(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) {
         let (now, window) = (Instant::now(), self.replication.log_window);
+        // A copy on its way is not lost for a beat that is.
+        let is_there =
+            |other: &Heard| other.age < if other.sequence < other.needs { COPIES } else { SILENCE };
         let others = || {
             let heard = self.replication.membership.replicas(of.range, now);
             let others = heard.into_iter().filter(|other| other.node != self.replication.node);
-            others.filter(|other| other.age < SILENCE).map(|other| other.sequence).collect()
+            others.filter(is_there).map(|other| Other { has: other.sequence, needs: other.needs }).collect()
         };
         if let Err(error) = lock(&kept.trimming).trim(now, window, replica, others) {
             tracing::debug!(%error, range = %of.range, "the log is not trimmed");

@@ -8,7 +8,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const RANGE: RangeId = RangeId(3);
 
 fn claim(epoch: u32, owns: bool) -> Claim {
-    Claim { range: RANGE, epoch: Epoch(epoch.into()), owns, index: 7, sequence: 9, trouble: None }
+    Claim { range: RANGE, epoch: Epoch(epoch.into()), owns, index: 7, sequence: 9, needs: 9, trouble: None }
 }
 
 fn beat(node: &str, ranges: Vec<Claim>) -> Beat {
@@ -81,6 +81,7 @@ fn replicas_are_told_with_their_age() {
         owns,
         index,
         sequence: 9,
+        needs: 9,
         trouble,
         age,
     };

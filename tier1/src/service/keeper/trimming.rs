@@ -16,6 +16,15 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Marks of a window.
 const MARKS: u32 = 60;
 
+/// Another replica.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Other {
+    /// How far it has the log on its disk.
+    pub(super) has: u64,
+    /// Behind which place it will read the log.
+    pub(super) needs: u64,
+}
+
 /// Where the log was at which time.
 #[derive(Debug, Default)]
 pub(super) struct Trimming {
@@ -42,7 +51,7 @@ impl Trimming {
         now: Instant,
         window: Duration,
         replica: &Replica,
-        others: impl FnOnce() -> Vec<u64>,
+        others: impl FnOnce() -> Vec<Other>,
     ) -> Result<(), LogError> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < PAUSE) {
             return Ok(());
@@ -50,7 +59,7 @@ impl Trimming {
         self.looked = Some(now);
         let before = self.marks.front().filter(|(at, _)| now.saturating_duration_since(*at) >= window);
         let (own, extent) = (replica.sequence(), replica.extent()?);
-        match through(extent, own, others(), before.map(|(_, end)| *end)) {
+        match through(extent, own, &others(), before.map(|(_, end)| *end)) {
             Some(through) => {
                 tracing::debug!(range = %replica.range(), through = through.0, bytes = extent.bytes, "the log is trimmed");
                 replica.trim(through)
@@ -61,12 +70,11 @@ impl Trimming {
 }
 
 /// The last entry that is to go; `before` is where the log was before the window.
-fn through(extent: Extent, own: Sequence, others: Vec<u64>, before: Option<Sequence>) -> Option<Sequence> {
+fn through(extent: Extent, own: Sequence, others: &[Other], before: Option<Sequence>) -> Option<Sequence> {
+    let second = others.iter().map(|other| other.has).max()?.min(own.0);
     // Whoever needs what has gone already cannot read on, whatever is kept.
-    let mut reached: Vec<u64> =
-        others.into_iter().filter(|sequence| *sequence >= extent.trimmed.0).chain([own.0]).collect();
-    reached.sort_unstable_by(|a, b| b.cmp(a));
-    let (second, last) = (*reached.get(1)?, *reached.last()?);
+    let needs = others.iter().map(|other| other.needs).filter(|needs| *needs >= extent.trimmed.0);
+    let last = needs.min().unwrap_or(own.0).min(second);
     let is_filled = |quarters| extent.bytes_max.is_some_and(|max| extent.bytes >= max / 4 * quarters);
     let through = match before {
         _ if is_filled(3) => second,
@@ -74,6 +82,8 @@ fn through(extent: Extent, own: Sequence, others: Vec<u64>, before: Option<Seque
         Some(before) => last.min(before.0),
         None => return None,
     };
+    // The last entry that a replica has shows it that the log is the one that it has copied.
+    let through = through.saturating_sub(1);
     (through > extent.trimmed.0).then_some(Sequence(through))
 }
 
@@ -89,7 +99,8 @@ mod tests {
     #[test]
     fn what_two_replicas_and_all_that_are_heard_of_have_goes_after_the_window() {
         let at = |extent, others: &[u64], before: Option<u64>| {
-            through(extent, Sequence(90), others.to_vec(), before.map(Sequence)).map(|through| through.0)
+            let others: Vec<Other> = others.iter().map(|at| Other { has: *at, needs: *at }).collect();
+            through(extent, Sequence(90), &others, before.map(Sequence)).map(|through| through.0 + 1)
         };
         assert_eq!(at(extent(10, 100), &[80, 70], Some(50)), Some(50));
         assert_eq!(at(extent(10, 100), &[80, 40], Some(50)), Some(40));
@@ -101,6 +112,14 @@ mod tests {
         // One that has to copy the range anyway holds nothing up, but is no second copy.
         assert_eq!(at(extent(10, 100), &[80, 9], Some(50)), Some(50));
         assert_eq!(at(extent(10, 999), &[9], Some(50)), None);
+        // One that copies is no second copy, and what it will read stays.
+        let copying = |needs| Other { has: 0, needs };
+        let with = |others: &[Other], bytes| {
+            through(extent(10, bytes), Sequence(90), others, Some(Sequence(50))).map(|through| through.0 + 1)
+        };
+        assert_eq!(with(&[copying(80)], 999), None);
+        assert_eq!(with(&[copying(40), Other { has: 70, needs: 70 }], 100), Some(40));
+        assert_eq!(with(&[copying(85), Other { has: 80, needs: 80 }], 999), Some(80));
         // The fuller the log, the less waits for whoever is late.
         assert_eq!(at(extent(10, 500), &[80, 70], Some(50)), Some(70));
         assert_eq!(at(extent(10, 750), &[80, 70], None), Some(80));

@@ -1,0 +1,147 @@
+//! Entries to the log, each behind the last one that was read, and from it.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use doppel_model::Epoch;
+use doppel_shared_log::{AppendError, Entry, LogError, append_surely};
+
+use super::{Copies, Folded, Ownership, READ_BYTES, Replica, ReplicaError, Said, State, lock};
+use crate::log::{Copied, Payload};
+use crate::store::StoreError;
+
+impl<D: Copies> Replica<D> {
+    /// Appends an entry behind what was read, and takes it; what others have put there is taken first. The inner error is
+    /// one that may pass; the entry is nowhere then, or will be found there the next time.
+    pub(super) fn append(
+        &self,
+        state: &mut State,
+        entry: &Bytes,
+    ) -> Result<Result<(), ReplicaError>, ReplicaError> {
+        loop {
+            self.go_on()?;
+            let sent = Instant::now();
+            let (begun, seen) = (state.chain.last(), state.chain.seen());
+            if state.is_doubtful {
+                // An entry of somebody else may have the place of one that the log has lost: what is appended behind it is void.
+                match self.verify(state) {
+                    Err(error) if self.may_pass(&error) => return Ok(Err(error)),
+                    other => other?,
+                }
+                state.is_doubtful = false;
+            }
+            match append_surely(&*self.log, state.chain.seen(), entry, self.limits.append) {
+                Ok(sequence) => {
+                    self.note_contact(sent);
+                    self.take(state, &Entry { sequence, bytes: entry.clone() })?;
+                    return Ok(Ok(()));
+                }
+                Err(AppendError::Refused) => {
+                    let read = loop {
+                        match self.read_more(state) {
+                            Ok(true) => {}
+                            Ok(false) => break self.verify(state),
+                            Err(error) => break Err(error),
+                        }
+                    };
+                    match read {
+                        Err(error) if self.may_pass(&error) => {
+                            state.is_doubtful = true;
+                            return Ok(Err(error));
+                        }
+                        other => other?,
+                    }
+                    // Behind another record it would be void.
+                    if state.chain.last() != begun {
+                        return Ok(Ok(()));
+                    }
+                    if state.chain.seen() == seen {
+                        state.is_doubtful = true;
+                        let (log, why) =
+                            (self.range.to_string(), "it refuses an entry, and does not show why".to_owned());
+                        return Ok(Err(LogError::Unavailable { log, why }.into()));
+                    }
+                }
+                Err(AppendError::Unknown(error) | AppendError::Failed(error)) => {
+                    // The leader has said so.
+                    if let LogError::Full { .. } = error {
+                        self.note_contact(sent);
+                    } else {
+                        state.is_doubtful = true;
+                    }
+                    let error = ReplicaError::from(error);
+                    return if self.may_pass(&error) { Ok(Err(error)) } else { Err(error) };
+                }
+            }
+        }
+    }
+
+    /// Whether what an owner waits for may go on later. A tail that is missing may come back: a leader that lags behind its
+    /// followers does not show it, and meanwhile its word is none that allows to answer.
+    fn may_pass(&self, error: &ReplicaError) -> bool {
+        match error {
+            // An owner does not trim what it has not read, so another node owns the range.
+            ReplicaError::Log(LogError::Trimmed { .. }) => false,
+            ReplicaError::Log(_) => true,
+            ReplicaError::LostTail { .. } => {
+                *lock(&self.contact) = None;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Reads and takes some of what is behind; false at the end.
+    pub(super) fn read_more(&self, state: &mut State) -> Result<bool, ReplicaError> {
+        self.go_on()?;
+        if state.failed {
+            return Err(StoreError::Engine("nothing is copied after a failure".to_owned()).into());
+        }
+        let sent = Instant::now();
+        let entries = self.log.read(state.chain.seen(), READ_BYTES)?;
+        self.note_contact(sent);
+        for entry in &entries {
+            self.take(state, entry)?;
+        }
+        Ok(!entries.is_empty())
+    }
+
+    /// Takes an entry: copies it where it counts.
+    pub(super) fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
+        let folded = state.chain.take(entry);
+        self.copy(state, folded)
+    }
+
+    pub(super) fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
+        let Folded::Record(record) = folded else { return Ok(()) };
+        let (payload, owner) = match record.said {
+            Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
+            Said::TakeOver { owner, .. } => (Payload::TakeOver, Some(owner)),
+        };
+        let (position, previous, sequence) = (record.position, record.previous, record.sequence.0);
+        state.failed = true;
+        self.database.copy(Copied { position, previous, sequence, payload })?;
+        state.failed = false;
+        self.index.store(position.index, Ordering::Relaxed);
+        self.sequence.store(sequence, Ordering::Relaxed);
+        if let Some(owner) = owner {
+            let taken = Some((owner, Instant::now()));
+            *lock(&self.owner) = Ownership { epoch: Epoch(position.epoch), taken };
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_contact(&self, sent: Instant) {
+        let mut contact = lock(&self.contact);
+        *contact = (*contact).max(Some(sent));
+    }
+
+    pub(super) fn go_on(&self) -> Result<(), StoreError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(StoreError::Deposed(self.range));
+        }
+        Ok(())
+    }
+}
