@@ -16,7 +16,7 @@ use doppel_tier1::{StoreError, Write};
 use super::clients::submission;
 use super::mistake::Mistake;
 use super::model::{Version, url};
-use super::store::Ownership;
+use super::store::{Ownership, Present};
 use super::violation::{Checked, failed, holds};
 use super::world::{World, range_id};
 
@@ -211,7 +211,7 @@ impl World {
     /// The owner dies with the records that it copied last, and another node takes over, or it itself.
     pub(crate) fn kill_owner(&mut self, at: usize) -> Checked {
         let host = &mut self.hosts[at];
-        let node = host.store.present().and_then(|present| present.owner());
+        let node = host.store.present().and_then(Present::owner);
         if let (Some(node), Some(replicas)) = (node, &mut host.replicas) {
             let lost = replicas.random.below(4) as usize;
             replicas.crash(node, lost)?;
