@@ -122,6 +122,8 @@ pub struct Applied {
     pub resumed: Option<LogPosition>,
     /// The moment of the range in the last snapshot that is on disk.
     pub saved: Option<LogPosition>,
+    /// Whether the node has pages, of any range, that have to be [searched for again](IndexNode::repeats).
+    pub has_repeats: bool,
 }
 
 /// The place where a content is stored.

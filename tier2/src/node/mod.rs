@@ -264,7 +264,8 @@ impl LocalNode {
         };
         let contents = self.read().tables.len() as u64;
         let saved = self.saved_moment(range);
-        Applied { incarnation: self.incarnation(), position, contents, resumed, saved }
+        let has_repeats = self.has_repeats();
+        Applied { incarnation: self.incarnation(), position, contents, resumed, saved, has_repeats }
     }
 }
 

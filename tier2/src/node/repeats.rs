@@ -53,6 +53,11 @@ impl LocalNode {
         let mut all = lock(&self.repeats);
         work(all.entry(range).or_default())
     }
+
+    /// Whether a range has any.
+    pub(super) fn has_repeats(&self) -> bool {
+        lock(&self.repeats).values().any(|repeats| !repeats.waiting.is_empty())
+    }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Router {
                 if self.needs_feeding(*range, &applied) {
                     unfed_ranges.insert(*range, applied.resumed);
                 }
-                handle.told(applied.contents);
+                handle.told(&applied);
             }
             handle.drops.store(true, Ordering::Relaxed);
             told.push(Told { node, incarnation, unfed_ranges });
@@ -261,7 +261,7 @@ impl Router {
             handle.is_lost_by(&error, incarnation);
             RouterError::Node(node, error)
         })?;
-        handle.told(ingested.contents);
+        handle.ingested(&ingested);
         Ok(ingested.missing)
     }
 
@@ -282,7 +282,8 @@ impl Router {
                 tracing::warn!(?page, "a page to search for was not in the index; it is now");
                 let (node, home) = self.home(plan, &signature);
                 let batch = IngestBatch::Contents(vec![(*page, signature, home)]);
-                self.call(node, plan, |node, call| node.ingest(call, batch))?;
+                let ingested = self.call(node, plan, |node, call| node.ingest(call, batch))?;
+                self.handle(node).ingested(&ingested);
                 stored.push((*page, *content));
             }
         }

@@ -245,7 +245,7 @@ impl Migration {
             let replaced: Vec<ContentHash> = page.changed.clone();
             let batch = IngestBatch::Entries { replaced, entries };
             let ingested = router.call(node, &router.plan(), |node, call| node.ingest(call, batch))?;
-            router.handle(node).told(ingested.contents);
+            router.handle(node).ingested(&ingested);
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl Router {
         let range = lock(&self.positions).keys().next().copied().unwrap_or_default();
         for handle in &self.nodes {
             if let Ok(applied) = handle.node.applied(range) {
-                handle.told(applied.contents);
+                handle.told(&applied);
             }
         }
     }

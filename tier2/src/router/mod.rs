@@ -46,7 +46,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use doppel_model::{Incarnation, NodeId, PartitionId, PlanVersion, RangeId, random_number};
 use doppel_partitioning::{PartitionIndex, Plan};
-use doppel_protocol::index_node::{CallContext, HostedPartition, IndexNode, NodeError};
+use doppel_protocol::index_node::{Applied, CallContext, HostedPartition, IndexNode, Ingested, NodeError};
 use doppel_protocol::{ContentSource, SourceError};
 
 pub(crate) use error::RouterError;
@@ -103,6 +103,8 @@ struct Handle {
     contents: AtomicU64,
     /// It may have something that no plan says it has.
     drops: AtomicBool,
+    /// It may have pages that are to be searched for again.
+    repeats: AtomicBool,
 }
 
 /// How the present map came about.
@@ -152,6 +154,7 @@ impl Router {
             incarnation: Mutex::default(),
             contents: AtomicU64::new(0),
             drops: AtomicBool::new(false),
+            repeats: AtomicBool::new(true),
         };
         Ok(Self {
             nodes: (0..).zip(nodes).map(handle).collect(),
@@ -275,16 +278,23 @@ impl Router {
     /// # Errors
     /// When a node or tier 1 does not answer: they keep it.
     pub(crate) fn take_repeats(&self) -> Result<(), RouterError> {
-        let plan = self.plan();
-        let ranges = self.ranges();
-        for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
-            match self.take_repeats_of(range, handle, &plan) {
-                // The node keeps them, and no other range waits for this one.
-                Err(RouterError::Source(SourceError::Unavailable(why))) => {
-                    tracing::debug!(%range, why, "a range takes its pages later");
-                    self.owes_repeats.store(true, Ordering::Relaxed);
+        let (plan, ranges) = (self.plan(), self.ranges());
+        for handle in self.nodes.iter().filter(|handle| handle.repeats.load(Ordering::Relaxed)) {
+            // What is new from here on says so again.
+            handle.repeats.store(false, Ordering::Relaxed);
+            for range in &ranges {
+                let taken = self.take_repeats_of(*range, handle, &plan);
+                if taken.is_err() {
+                    handle.repeats.store(true, Ordering::Relaxed);
                 }
-                taken => taken?,
+                match taken {
+                    // The node keeps them, and no other range waits for this one.
+                    Err(RouterError::Source(SourceError::Unavailable(why))) => {
+                        tracing::debug!(%range, why, "a range takes its pages later");
+                        self.owes_repeats.store(true, Ordering::Relaxed);
+                    }
+                    taken => taken?,
+                }
             }
         }
         Ok(())
@@ -325,8 +335,15 @@ impl Counts {
 }
 
 impl Handle {
-    fn told(&self, contents: u64) {
-        self.contents.store(contents, Ordering::Relaxed);
+    fn told(&self, applied: &Applied) {
+        self.contents.store(applied.contents, Ordering::Relaxed);
+        self.repeats.fetch_or(applied.has_repeats, Ordering::Relaxed);
+    }
+
+    /// It has taken contents in, and may have taken others from pages.
+    fn ingested(&self, ingested: &Ingested) {
+        self.contents.store(ingested.contents, Ordering::Relaxed);
+        self.repeats.store(true, Ordering::Relaxed);
     }
 
     /// Whether a failure says that the node is not what it was; then it is told anew.

@@ -184,7 +184,7 @@ impl Pass {
             let (range, epoch) = (self.range, self.epoch);
             let batch = OrderBatch { range, epoch, after, through, orders: some.to_vec() };
             let applied = router.call(node, &self.plan, |node, call| node.apply(call, batch))?;
-            router.handle(node).told(applied.contents);
+            router.handle(node).told(&applied);
             after = through;
             if rest.is_empty() {
                 work.stored = Some(applied.incarnation);

@@ -75,7 +75,7 @@ impl Router {
 /// Orders that wait for a pass, in order.
 #[derive(Default)]
 struct Waiting {
-    /// Of one range and epoch each, without a gap.
+    /// Of one range and epoch each, without a gap; those of a range in order.
     runs: Vec<Orders>,
     count: usize,
 }
@@ -83,11 +83,13 @@ struct Waiting {
 impl Waiting {
     fn push(&mut self, orders: Orders) {
         self.count += orders.commands.len();
-        match self.runs.last_mut() {
-            Some(last) if last.range == orders.range && last.epoch == orders.epoch => {
+        // A pass costs calls of every node, however short it is, so what ranges give in turn is put together.
+        let of_range = self.runs.iter_mut().rev().find(|run| run.range == orders.range);
+        match of_range {
+            Some(last) if last.epoch == orders.epoch => {
                 last.commands.extend(orders.commands);
             }
-            _ => self.runs.push(orders),
+            Some(_) | None => self.runs.push(orders),
         }
     }
 
@@ -169,4 +171,42 @@ fn collect(router: &Router, received: &Receiver<Message>, waiting: &mut Waiting)
         }
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use doppel_model::{ContentHash, Epoch, PageId, RangeId};
+
+    use super::*;
+
+    fn orders(range: u16, epoch: u64, first: u64, count: u8) -> Orders {
+        let remove =
+            |n| IndexCommand::Remove { page: PageId::from_bytes([n; 16]), content: ContentHash([n; 16]) };
+        Orders {
+            range: RangeId(range),
+            epoch: Epoch(epoch),
+            first,
+            commands: (0..count).map(remove).collect(),
+        }
+    }
+
+    #[test]
+    fn what_ranges_give_in_turn_is_put_together_and_stays_in_its_order() {
+        let mut waiting = Waiting::default();
+        for given in [
+            orders(0, 1, 1, 2),
+            orders(1, 1, 5, 1),
+            orders(0, 1, 3, 1),
+            orders(1, 2, 1, 1),
+            orders(1, 2, 2, 2),
+        ] {
+            waiting.push(given);
+        }
+        assert_eq!(waiting.count, 7);
+        let taken: Vec<_> = std::iter::from_fn(|| waiting.take(2))
+            .map(|orders| (orders.range.0, orders.epoch.0, orders.first, orders.commands.len()))
+            .collect();
+        assert_eq!(taken, [(0, 1, 1, 2), (0, 1, 3, 1), (1, 1, 5, 1), (1, 2, 1, 2), (1, 2, 3, 1)]);
+        assert_eq!(waiting.count, 0);
+    }
 }

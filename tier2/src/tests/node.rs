@@ -212,6 +212,10 @@ fn a_range_that_feeds_a_node_again_takes_back_what_it_does_not_name() {
     // The copy was named by nobody else, so it is searched for again.
     let repeats = alone.node.repeats(alone.call, RangeId(1), 0).unwrap();
     assert_eq!(repeats.iter().map(|one| one.page).collect::<Vec<_>>(), [page(high)]);
+    // Whatever the range that is asked about.
+    assert!(alone.node.applied(RANGE).unwrap().has_repeats);
+    alone.node.acknowledge_repeats(alone.call, RangeId(1), repeats[0].number).unwrap();
+    assert!(!alone.node.applied(RANGE).unwrap().has_repeats);
 }
 
 #[test]
