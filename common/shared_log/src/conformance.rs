@@ -21,6 +21,7 @@ pub fn run<L: SharedLog + 'static>(new: &mut dyn FnMut() -> L) {
     of_two_in_one_place_one_succeeds(&Arc::new(new()));
     a_deposed_writer_may_land_behind_the_one_that_deposed_it(&new());
     a_reader_waits_for_what_comes(&Arc::new(new()));
+    what_is_told_is_there(&new());
 }
 
 fn bytes(text: &str) -> Bytes {
@@ -172,4 +173,17 @@ fn a_reader_waits_for_what_comes<L: SharedLog + 'static>(log: &Arc<L>) {
     append(&**log, Sequence(1), &bytes("then")).expect("an append");
     let found = reader.join().expect("a reader");
     assert_eq!(found.first().map(|entry| entry.bytes.clone()), Some(bytes("then")));
+}
+
+fn what_is_told_is_there(log: &dyn SharedLog) {
+    for place in 0..20 {
+        append(log, Sequence(place), &bytes(&format!("{place}"))).expect("an append");
+        assert_eq!(append(log, Sequence(place), &bytes("refused")), Err(AppendError::Refused));
+    }
+    let there = all(log);
+    for after in (0..25).rev() {
+        let told = log.told(Sequence(after));
+        let behind: Vec<Entry> = there.iter().filter(|entry| entry.sequence.0 > after).cloned().collect();
+        assert!(behind.starts_with(&told), "behind {after}: {told:?}");
+    }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `log` | the log as its users see it |
 //! | `jetstream` | the log as a stream of NATS JetStream, which replicates it and orders appends |
+//! | `told` | entries that writers tell readers of |
 //! | `memory` | the log in memory, with the faults that a real one has, for tests |
 //! | `conformance` | what every log keeps, as a suite of tests |
 //!
@@ -12,6 +13,7 @@
 //! - entries have consecutive sequences, and one that was read is never another one later;
 //! - an append that was acknowledged is read by all that read as far;
 //! - an append that expects another last entry than there is adds nothing, then or later;
+//! - what is told of an entry is told after it was acknowledged; it may be lost, late, or repeated, so it shows no end;
 //! - an append without an answer adds the entry once or not at all, also when it is made again in the same place.
 
 #[cfg(any(test, feature = "conformance"))]
@@ -20,6 +22,7 @@ mod jetstream;
 mod log;
 #[cfg(any(test, feature = "conformance"))]
 pub mod memory;
+mod told;
 
 pub use jetstream::{Bulletin, Engine, EngineError, JetStreamLog, Listening, Server, StreamSettings};
 pub use log::{AppendError, Entry, LogError, Sequence, SharedLog, append_surely};

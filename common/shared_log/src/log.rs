@@ -107,6 +107,10 @@ pub trait SharedLog: Send + Sync {
     /// When the log does not answer, or the entry behind `after` was trimmed.
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError>;
 
+    /// Entries behind a place of which this process was told that they were acknowledged, in order and without a gap. Nothing is
+    /// asked for: where there are none there may be some all the same, and a log that has lost its tail may have other ones.
+    fn told(&self, after: Sequence) -> Vec<Entry>;
+
     /// The place of the last entry. An append that was acknowledged before the call is counted.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A log in memory, with the faults that a real one has: it refuses, does not answer, answers too late, and loses its tail.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ struct State {
     /// Appends that arrive after the next call.
     late: Vec<(Sequence, Bytes)>,
     is_missing: bool,
+    /// What is told of entries: right, lost or of entries that are no more.
+    news: BTreeMap<u64, Bytes>,
 }
 
 /// The name in errors.
@@ -55,6 +57,10 @@ impl State {
             return Err(AppendError::Refused);
         }
         self.entries.push_back(entry.clone());
+        // Of one in a place that had another before, nothing is told.
+        if self.news.insert(self.end().0, entry.clone()).is_some() {
+            self.news.remove(&self.end().0);
+        }
         Ok(self.end())
     }
 
@@ -98,6 +104,11 @@ impl MemoryLog {
         let mut state = self.state();
         let kept = after.0.saturating_sub(state.trimmed);
         state.entries.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+    }
+
+    /// Nothing is told of an entry any more.
+    pub fn lose_news(&self, of: Sequence) {
+        self.state().news.remove(&of.0);
     }
 
     /// The log is gone, or there again.
@@ -152,6 +163,13 @@ impl SharedLog for MemoryLog {
         }
         state.arrive();
         Ok(entries)
+    }
+
+    fn told(&self, after: Sequence) -> Vec<Entry> {
+        let state = self.state();
+        let next = (after.0 + 1..).zip(state.news.range(after.0 + 1..));
+        let next = next.take_while(|(place, (sequence, _))| place == *sequence);
+        next.map(|(place, (_, bytes))| Entry { sequence: Sequence(place), bytes: bytes.clone() }).collect()
     }
 
     fn end(&self) -> Result<Sequence, LogError> {

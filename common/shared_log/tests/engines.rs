@@ -166,3 +166,41 @@ fn news_are_heard_by_all_that_listen() {
         teller.tell(Bytes::from_static(b"nobody listens"));
     });
 }
+
+/// A reader in another process is told each entry, and one that begins later has to ask.
+#[test]
+fn entries_are_told_to_readers_in_other_processes() {
+    with_each(|program| {
+        let servers = Servers::start(program, 3);
+        let (engine, other) = (servers.connect(), servers.connect());
+        let writer = create(&engine, "log", 3);
+        let reader = patiently(|| other.open("log", 3).map_err(|error| error.to_string()));
+        let entry = |place: u64| Bytes::from(vec![place as u8; 100_000]);
+        let mut last = Sequence(0);
+        let mut append = || {
+            last = append_surely(&writer, last, &entry(last.0), Duration::from_secs(10)).unwrap();
+            last
+        };
+        // Until the subscription stands.
+        patiently(|| {
+            let before = Sequence(append().0 - 1);
+            reader.wait(before, Duration::from_millis(200));
+            reader.told(before).pop().ok_or("nothing is told".to_owned())
+        });
+        let began = append();
+        for place in began.0..began.0 + 50 {
+            let appended = append();
+            assert_eq!(appended.0, place + 1);
+            let told = patiently(|| {
+                reader.wait(Sequence(place), Duration::from_millis(200));
+                reader.told(Sequence(place)).pop().ok_or("nothing is told".to_owned())
+            });
+            assert_eq!((told.sequence, told.bytes), (appended, entry(place)));
+        }
+        // What is told shows no end, and the writer is not told what it has.
+        assert_eq!(reader.told(Sequence(began.0 + 50)), []);
+        assert_eq!(writer.told(Sequence(began.0)), []);
+        assert_eq!(reader.read(Sequence(began.0 + 49), 1).unwrap().len(), 1);
+        assert_eq!(reader.read(Sequence(began.0 + 50), 1), Ok(Vec::new()));
+    });
+}

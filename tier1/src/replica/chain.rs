@@ -91,6 +91,22 @@ impl Chain {
         if part.part == 0 { self.begin(part) } else { self.go_on(&part) }
     }
 
+    /// Takes an entry of which others have told, where it is the next one and counts. Otherwise nothing is known of it: another
+    /// may be in its place.
+    pub(crate) fn take_told(&mut self, entry: &Entry) -> Option<Folded> {
+        let seen = self.seen;
+        if entry.sequence != seen.next() {
+            return None;
+        }
+        match self.take(entry) {
+            Folded::Void => {
+                self.seen = seen;
+                None
+            }
+            folded => Some(folded),
+        }
+    }
+
     fn begin(&mut self, part: Part) -> Folded {
         let takes_over = part.epoch > self.whole.epoch;
         // An owner finishes what it has begun; whoever comes after it takes over.

@@ -9,6 +9,7 @@
 //! | `entry` | a record of the shared log as bytes, in parts |
 //! | `chain` | which entries count |
 //! | `owned` | the rows of the owner |
+//! | `told` | what is told of the log, without asking it |
 //! | `error` | why a replica cannot go on |
 //!
 //! Invariants:
@@ -22,6 +23,7 @@ mod error;
 mod owned;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -198,12 +200,6 @@ impl Replica {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until there may be more to follow, no longer than `limit`.
-    pub(crate) fn wait(&self, limit: Duration) {
-        let seen = lock(&self.state).chain.seen();
-        self.log.wait(seen, limit);
-    }
-
     /// Copies what is new, as much as is read at a time. Whether there was anything.
     ///
     /// # Errors
@@ -356,7 +352,12 @@ impl Replica {
 
     /// Takes an entry: copies it where it counts.
     fn take(&self, state: &mut State, entry: &Entry) -> Result<(), ReplicaError> {
-        let Folded::Record(record) = state.chain.take(entry) else { return Ok(()) };
+        let folded = state.chain.take(entry);
+        self.copy(state, folded)
+    }
+
+    fn copy(&self, state: &mut State, folded: Folded) -> Result<(), ReplicaError> {
+        let Folded::Record(record) = folded else { return Ok(()) };
         let (payload, owner) = match record.said {
             Said::Rows(rows) => (Payload::Rows(Cow::Owned(rows)), None),
             Said::TakeOver { owner, .. } => (Payload::TakeOver, Some(owner)),

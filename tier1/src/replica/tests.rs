@@ -81,7 +81,7 @@ fn marked(random: &mut Random, number: u64) -> Vec<Write> {
 
 #[test]
 fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
-    let mut faults = 0;
+    let (mut faults, mut heard) = (0, 0);
     for seed in 0..60 {
         let random = &mut Random::new(seed);
         let log = MemoryLog::default();
@@ -110,7 +110,12 @@ fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
                         Err(error) => panic!("seed {seed}: {error}"),
                     }
                 }
-                6..8 => drop(node.replica.follow().unwrap()),
+                6 => drop(node.replica.follow().unwrap()),
+                7 => {
+                    // Some of it is lost.
+                    (0..random.below(3)).for_each(|_| log.lose_news(Sequence(random.below(number + 1))));
+                    heard += u32::from(node.replica.take_told().unwrap());
+                }
                 8..10 => node.take_over().unwrap(),
                 10 => node.die(random, &log),
                 _ => node.replica.database().flush().unwrap(),
@@ -135,7 +140,61 @@ fn what_an_owner_has_committed_counts_for_all_whoever_dies_or_takes_over() {
             assert_eq!(node.replica.index(), nodes_index(&log), "seed {seed}");
         }
     }
-    assert!(faults > 50, "{faults}");
+    assert!(faults > 50 && heard > 50, "{faults} faults, heard {heard} times");
+}
+
+#[test]
+fn what_is_told_is_copied_without_asking_and_the_log_is_asked_where_it_does_not_go_on() {
+    let log = MemoryLog::default();
+    let (mut owner, mut next, standby) = (Node::new(0, &log), Node::new(1, &log), Node::new(2, &log));
+    owner.take_over().unwrap();
+    let row = |number: u8| vec![(vec![0, 0, number], Some(vec![number]))];
+    let commit = |node: &Node, number| node.owned.as_ref().unwrap().commit(row(number));
+    commit(&owner, 1).unwrap();
+    log.set_missing(true);
+    standby.replica.hear(Duration::from_millis(1)).unwrap();
+    assert_eq!(standby.rows(), owner.rows());
+    assert_eq!(standby.replica.owner(), (Epoch(1), Some("node-0".to_owned())));
+    log.set_missing(false);
+    // A gap: nothing behind it is taken.
+    let lost = log.end().unwrap().next();
+    commit(&owner, 2).unwrap();
+    log.lose_news(lost);
+    commit(&owner, 3).unwrap();
+    assert!(!standby.replica.take_told().unwrap());
+    assert!(standby.replica.follow().unwrap() && !standby.replica.follow().unwrap());
+    assert_eq!(standby.rows(), owner.rows());
+    // What a deposed owner has written is void, and so it is where it is told.
+    let last = lock(&owner.replica.state).chain.last();
+    let late = encode(owner.replica.id, (last, last.epoch), &Said::Rows(row(9)), PART_BYTES).unwrap();
+    next.take_over().unwrap();
+    log.append(log.end().unwrap(), &late.parts[0]).unwrap();
+    assert!(!standby.replica.take_told().unwrap());
+    assert_eq!(standby.replica.owner(), (Epoch(2), Some("node-1".to_owned())));
+    assert!(standby.replica.follow().unwrap());
+    commit(&next, 4).unwrap();
+    assert!(standby.replica.take_told().unwrap());
+    assert_eq!((standby.rows(), standby.replica.index()), (next.rows(), nodes_index(&log)));
+}
+
+/// A log that has lost its tail goes on elsewhere, and what was told of the lost entries is still there.
+#[test]
+fn what_is_told_of_entries_that_are_no_more_is_not_taken() {
+    let log = MemoryLog::default();
+    let (mut owner, mut next, other) = (Node::new(0, &log), Node::new(1, &log), Node::new(2, &log));
+    owner.take_over().unwrap();
+    let row = |number: u8| vec![(vec![0, 0, number], Some(vec![number]))];
+    for number in 0..4 {
+        owner.owned.as_ref().unwrap().commit(row(number)).unwrap();
+    }
+    log.lose_tail(Sequence(1));
+    next.take_over().unwrap();
+    next.owned.as_ref().unwrap().commit(row(7)).unwrap();
+    assert!(other.replica.follow().unwrap());
+    // The news of entries 4 and 5 are those of the owner before.
+    assert_eq!(log.told(Sequence(3)).len(), 2);
+    assert!(!other.replica.take_told().unwrap());
+    assert_eq!(other.rows(), next.rows());
 }
 
 fn nodes_index(log: &MemoryLog) -> u64 {

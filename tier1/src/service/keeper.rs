@@ -303,8 +303,7 @@ impl Shared {
         if self.is_due(of, kept, replica) || kept.wanted.load(Ordering::Relaxed) {
             return self.take_over(of, kept, replica);
         }
-        replica.wait(BEAT);
-        Ok(())
+        Ok(replica.hear(BEAT)?)
     }
 
     /// Whether it is for this node to take over: nobody has claimed the range for a while, and all that come before it in the

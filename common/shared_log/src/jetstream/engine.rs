@@ -17,6 +17,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts to connect again.
 const RECONNECT: Duration = Duration::from_millis(500);
 
+/// News of a subject that wait to be heard. More are lost, which does no harm.
+const NEWS_MAX: usize = 256;
+
 /// The oldest version that streams are kept on.
 const OLDEST: (u32, u32, u32) = (2, 9, 10);
 
@@ -106,11 +109,12 @@ impl Engine {
     /// # Errors
     /// When none answers within seconds, or one is too old.
     pub fn connect(handle: Handle, servers: &[String], name: &str) -> Result<Self, EngineError> {
-        let options = ConnectOptions::new().name(name).connection_timeout(CONNECT).reconnect_delay_callback(
-            |attempts| {
-                RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
-            },
-        );
+        let pause = |attempts| {
+            RECONNECT.min(Duration::from_millis(10) * u32::try_from(attempts).unwrap_or(u32::MAX).min(50))
+        };
+        // Its own news would be as long as all that it appends.
+        let options = ConnectOptions::new().name(name).no_echo().subscription_capacity(NEWS_MAX);
+        let options = options.connection_timeout(CONNECT).reconnect_delay_callback(pause);
         let unreachable = |why: String| EngineError::Unreachable { servers: servers.join(", "), why };
         // It resolves and connects within this time for each server.
         let client =

@@ -1,4 +1,6 @@
-//! News that a stream has grown, so that readers need not ask all the time.
+//! News that a stream has grown, with the entry that was acknowledged: readers need not ask all the time, nor for each entry.
+//!
+//! News have the place of the entry in 8 bytes, and then its bytes; one that is empty is asked for.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +10,8 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use super::bulletin::{Bulletin, Listening};
+use crate::log::{Entry, Sequence};
+use crate::told::Told;
 
 /// Readers that have heard nothing for so long look all the same.
 const SILENCE: Duration = Duration::from_millis(250);
@@ -21,13 +25,30 @@ pub(super) struct Hints {
 
 #[derive(Default)]
 struct Heard {
-    last: Mutex<u64>,
+    state: Mutex<State>,
     grew: Condvar,
 }
 
+#[derive(Default)]
+struct State {
+    last: u64,
+    told: Told,
+}
+
 impl Heard {
-    fn last(&self) -> MutexGuard<'_, u64> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hear(&self, news: &[u8]) {
+        let Some((sequence, entry)) = news.split_first_chunk() else { return };
+        let sequence = u64::from_be_bytes(*sequence);
+        let mut state = self.state();
+        state.last = state.last.max(sequence);
+        if !entry.is_empty() {
+            state.told.put(Sequence(sequence), Bytes::copy_from_slice(entry));
+        }
+        self.grew.notify_all();
     }
 }
 
@@ -37,30 +58,44 @@ impl Hints {
         let heard = Arc::<Heard>::default();
         let listening = {
             let heard = Arc::clone(&heard);
-            bulletin.listen(move |news| {
-                let bytes = news.first_chunk().copied().unwrap_or_default();
-                let mut last = heard.last();
-                *last = u64::from_be_bytes(bytes).max(*last);
-                heard.grew.notify_all();
-            })
+            bulletin.listen(move |news| heard.hear(news))
         };
         Self { bulletin, heard, _listening: listening }
     }
 
-    /// The stream has grown up to an entry.
-    pub(super) fn tell(&self, sequence: u64) {
-        self.bulletin.tell(Bytes::copy_from_slice(&sequence.to_be_bytes()));
+    /// An entry was acknowledged.
+    pub(super) fn tell(&self, sequence: Sequence, entry: &Bytes) {
+        let mut state = self.heard.state();
+        state.last = state.last.max(sequence.0);
+        // Whoever appends has it.
+        state.told.forget(sequence);
+        drop(state);
+        self.heard.grew.notify_all();
+        let mut news = Vec::with_capacity(8 + entry.len());
+        news.extend(sequence.0.to_be_bytes());
+        news.extend_from_slice(entry);
+        self.bulletin.tell(Bytes::from(news));
     }
 
     /// The last entry that was told of.
     pub(super) fn last(&self) -> Option<u64> {
-        Some(*self.heard.last()).filter(|last| *last > 0)
+        Some(self.heard.state().last).filter(|last| *last > 0)
+    }
+
+    /// What was told, behind a place and without a gap.
+    pub(super) fn told(&self, after: Sequence) -> Vec<Entry> {
+        self.heard.state().told.behind(after)
+    }
+
+    /// Entries up to this one were read.
+    pub(super) fn forget(&self, through: Sequence) {
+        self.heard.state().told.forget(through);
     }
 
     /// Waits until the stream is said to have grown beyond an entry.
     pub(super) fn wait(&self, after: u64, limit: Duration) {
-        let last = self.heard.last();
+        let state = self.heard.state();
         let wait = limit.min(SILENCE);
-        drop(self.heard.grew.wait_timeout_while(last, wait, |last| *last <= after));
+        drop(self.heard.grew.wait_timeout_while(state, wait, |state| state.last <= after));
     }
 }

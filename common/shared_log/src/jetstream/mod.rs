@@ -127,11 +127,13 @@ impl SharedLog for JetStreamLog {
             sent.await
         });
         let appended = appended.map_err(|error| self.not_appended(&error, entry))?;
-        self.hints.tell(appended.sequence);
-        Ok(Sequence(appended.sequence))
+        let sequence = Sequence(appended.sequence);
+        self.hints.tell(sequence, entry);
+        Ok(sequence)
     }
 
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
+        self.hints.forget(after);
         self.handle.block_on(async {
             let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
             while entries.is_empty() || read < bytes {
@@ -150,6 +152,10 @@ impl SharedLog for JetStreamLog {
             }
             Ok(entries)
         })
+    }
+
+    fn told(&self, after: Sequence) -> Vec<Entry> {
+        self.hints.told(after)
     }
 
     fn end(&self) -> Result<Sequence, LogError> {
