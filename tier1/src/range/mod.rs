@@ -110,7 +110,17 @@ impl Range {
 
     /// Whether there is work for a commit without a command.
     pub(crate) fn has_work(&self) -> bool {
-        self.shards.undelivered() > 0 || !self.inbox.is_empty() || self.outbox.has_confirmed()
+        self.has_messages() || self.outbox.has_confirmed()
+    }
+
+    /// Whether messages wait to be applied.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.is_backlogged() || !self.inbox.is_empty()
+    }
+
+    /// Whether the last commit had no room for all messages within the range.
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.shards.undelivered() > 0
     }
 
     /// Whether client submissions and background work wait.

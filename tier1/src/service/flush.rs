@@ -11,15 +11,19 @@ use doppel_protocol::range_owner::RangeReport;
 
 use super::Tier1;
 
-/// How often it is looked whether everything is decided.
+/// How often it is looked whether everything is decided: each time costs requests and a turn of each range, so it is looked
+/// less often the longer it takes.
 const POLL: Duration = Duration::from_millis(5);
+const POLL_MAX: Duration = Duration::from_millis(50);
 
 /// A range has so much time to answer, also at the end of the time limit: it may be in the middle of a commit.
 const COMMIT: Duration = Duration::from_secs(1);
 
 impl Tier1 {
     pub(super) fn decide_all(&self, limit: Duration) -> Result<bool, Tier1Error> {
-        let deadline = Instant::now() + limit;
+        let begin = Instant::now();
+        let deadline = begin + limit;
+        let poll = || (begin.elapsed() / 20).clamp(POLL, POLL_MAX);
         let failures = |range| {
             self.at(range).and_then(|node| node.state(range)).map_or(u64::MAX, |state| state.failures)
         };
@@ -32,7 +36,7 @@ impl Tier1 {
                 if Instant::now() >= deadline {
                     return Ok(false);
                 }
-                std::thread::sleep(POLL);
+                std::thread::sleep(poll());
                 continue;
             };
             if is_at_rest(&now) {
@@ -57,7 +61,7 @@ impl Tier1 {
                 return Ok(false);
             }
             self.hurry_all(false)?;
-            std::thread::sleep(POLL);
+            std::thread::sleep(poll());
         }
     }
 

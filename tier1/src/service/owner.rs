@@ -46,7 +46,7 @@ pub(crate) struct Owner {
     /// This ownership is over, or about to be: the range is not found here any more, and its threads end.
     stopping: Arc<AtomicBool>,
     /// Whether it may answer; none where no other node can own the range.
-    lease: Option<Arc<dyn Lease>>,
+    pub(super) lease: Option<Arc<dyn Lease>>,
     /// What it tells of its pages without reading; none where nobody asks.
     pub(super) table: Option<Arc<StatusTable>>,
     pub(super) threads: Mutex<Threads>,

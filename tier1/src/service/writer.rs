@@ -4,6 +4,7 @@
 //! commit fails the shards in memory are ahead of the store, so the writer takes nothing more and every
 //! caller is told so until the process is restarted. It ends alone when another node owns the range.
 
+mod pace;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
@@ -27,6 +28,7 @@ use crate::peers::{POST_MESSAGES, Post};
 use crate::progress::Progress;
 use crate::range::{PostId, Range, Released};
 use crate::store::StoreError;
+use pace::Pace;
 use waiting::Waiting;
 
 /// How long the writer sleeps when nothing comes and background work waits for its turn.
@@ -52,6 +54,9 @@ struct Writer<'t> {
     last_post: PostId,
     sender: Sender<Post>,
     sending: Sending,
+    pace: Pace,
+    /// When rows of confirmed messages go, if no commit comes before.
+    forget_at: Option<Instant>,
     /// When pages were last asked for, as far as the writer knows.
     last_asked: Option<Instant>,
     stopping: bool,
@@ -89,6 +94,8 @@ pub(super) fn run(
         last_post: 0,
         sender,
         sending: Sending::default(),
+        pace: Pace::new(tier1.ranges.has_others(), owner.lease.is_some(), Instant::now()),
+        forget_at: None,
         last_asked: None,
         stopping: false,
     };
@@ -119,19 +126,20 @@ impl Writer<'_> {
                     self.take(Task::Commands(searches))?;
                 }
             }
-            if !self.has_commands() && !self.range.has_work() {
+            if !self.has_commands() && !self.must_commit() {
                 if self.stopping {
                     self.progress.note_now(&self.range.shards().metas);
                     return Ok(());
                 }
                 let pause = if self.background.is_waiting() { IDLE } else { SWEEP_PAUSE };
-                let Ok(task) = self.tasks.recv_timeout(pause) else { continue };
-                self.take(task)?;
+                let left = self.forget_at.map(|at| at.saturating_duration_since(Instant::now()));
+                if let Ok(task) = self.tasks.recv_timeout(left.map_or(pause, |left| left.min(pause))) {
+                    self.take(task)?;
+                }
+                // A receipt alone makes no commit.
+                continue;
             }
-            // So that posts and receipts of all ranges share a commit.
-            for task in self.tasks.try_iter().take(TASKS_MAX) {
-                self.take(task)?;
-            }
+            self.gather()?;
             self.commit()?;
         }
     }
@@ -248,6 +256,7 @@ impl Writer<'_> {
         builder.deliver(usize::MAX)?;
         builder.take_posted()?;
         let writes = builder.finish()?;
+        self.forget_at = None;
         std::thread::yield_now();
         if !writes.is_empty() {
             let kept = self.backups.prepare(&writes);
@@ -255,6 +264,7 @@ impl Writer<'_> {
             span.in_scope(|| self.owner.store.commit(writes)).map_err(|error| self.refused(error))?;
             self.backups.committed(kept);
             self.progress.note(&self.range.shards().metas);
+            self.pace.commit(Instant::now());
         }
         let Released { effects, answers } = self.range.settled();
         self.publish(&effects);
