@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use doppel_model::RangeId;
 use doppel_shared_log::StreamSettings;
+use doppel_tier1::Settlement;
 use doppel_wire::NodeName;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub(crate) struct LogSettings {
     /// Servers that have a copy of a stream.
     #[serde(default = "replicas")]
     pub(crate) replicas: u16,
+    /// When a commit is settled.
+    #[serde(default)]
+    pub(crate) settlement: Settlement,
     /// Bytes past which the stream of a range refuses appends.
     #[serde(default = "max_bytes")]
     pub(crate) max_bytes: u64,

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use doppel_tier1::Settlement;
+
 use super::*;
 
 fn written(change: impl Fn(&mut Written)) -> Written {
@@ -34,6 +36,7 @@ fn replicated(change: impl Fn(&mut Written)) -> Written {
         written.log = Some(LogSettings {
             servers: vec!["nats://10.0.0.1:4222".to_owned(), "nats://[::1]:4223".to_owned()],
             replicas: 3,
+            settlement: Settlement::Standby,
             max_bytes: 1 << 30,
             window_minutes: 60,
         });

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use doppel_model::{RangeId, Tau};
 use doppel_shared_log::EngineError;
+use doppel_tier1::Settlement;
 
 use crate::cluster::log::{MAX_BYTES, MAX_BYTES_LEAST, WINDOW_MINUTES, WINDOW_MINUTES_MAX, check_server};
 use crate::cluster::{LogSettings, Node, Tier1Node, Written, streams};
@@ -168,6 +169,7 @@ impl Init {
         let log = (!log.is_empty()).then(|| LogSettings {
             servers: log.clone(),
             replicas: self.log_replicas.unwrap_or(if log.len() < 3 { 1 } else { 3 }),
+            settlement: Settlement::Log,
             max_bytes: self.log_max_bytes.unwrap_or(MAX_BYTES),
             window_minutes: self.log_window.unwrap_or(WINDOW_MINUTES),
         });

@@ -122,6 +122,7 @@ fn replication(
         node: name.to_string(),
         ranges: cluster.ranges_of(name).into_iter().map(range).collect(),
         membership: Arc::clone(&hearing.membership),
+        settlement: cluster.log().map(|log| log.settlement).unwrap_or_default(),
         log_window: cluster.log().map(LogSettings::window).unwrap_or_default(),
         tell: Box::new(hearing.tell()),
         owned: Box::new(move |range, owns| match (range, owns) {

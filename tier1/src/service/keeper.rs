@@ -26,7 +26,7 @@ use crate::database::Database;
 use crate::range_map::directory;
 use crate::replica::{Replica, ReplicaError, Source, log_id, settle, transfer};
 use crate::store::StoreError;
-pub use replication::{ReplicatedRange, Replication};
+pub use replication::{ReplicatedRange, Replication, Settlement};
 use trimming::{Other, Trimming};
 
 /// An owner that nobody has heard of for so long is taken for dead.

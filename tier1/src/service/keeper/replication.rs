@@ -7,12 +7,25 @@ use doppel_model::RangeId;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::{EngineError, SharedLog};
+use serde::{Deserialize, Serialize};
 
 use crate::lease::Lease;
 use crate::replica::Replica;
 
 /// An owner answers only so long after it sent the last request that the log has answered.
 const LEASE: Duration = Duration::from_secs(1);
+
+/// When a commit of the owner is settled: only then is it acknowledged, and only then does anything leave the range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Settlement {
+    /// When the log has taken it, whose servers write to their disks first, and it is on the owner's disk.
+    #[default]
+    Log,
+    /// When the log has taken it, and it is on the disks of the owner and of one standby: for a log whose servers acknowledge
+    /// what is not on their disks yet.
+    Standby,
+}
 
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {
@@ -34,6 +47,8 @@ pub struct Replication {
     pub ranges: Vec<ReplicatedRange>,
     /// What the nodes say of themselves; the beats of this one must be in it, too.
     pub membership: Arc<Membership>,
+    /// When commits are settled; the same for all nodes.
+    pub settlement: Settlement,
     /// How long the log keeps what all replicas have, while there is room.
     pub log_window: Duration,
     /// Tells all nodes a beat.

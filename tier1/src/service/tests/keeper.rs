@@ -15,7 +15,7 @@ use super::*;
 use crate::check::check;
 use crate::database::Database;
 use crate::range_map::RangeMap;
-use crate::service::keeper::{Keeper, ReplicatedRange, Replication};
+use crate::service::keeper::{Keeper, ReplicatedRange, Replication, Settlement};
 use crate::store::Joined;
 
 const RANGES: u16 = 3;
@@ -81,6 +81,7 @@ impl Cluster {
         };
         let membership = Arc::clone(&self.membership);
         let replication = Replication {
+            settlement: Settlement::Log,
             cluster: "cluster".to_owned(),
             node: name.clone(),
             ranges: (0..).zip(&self.logs).map(range).collect(),
