@@ -39,14 +39,15 @@ impl From<Tier1Error> for IndexStateError {
     fn from(error: Tier1Error) -> Self {
         let text = error.to_string();
         match error {
-            Tier1Error::Unavailable(_) | Tier1Error::Stopping | Tier1Error::Full { .. } => {
-                Self::Unavailable(text)
-            }
-            Tier1Error::BatchTooLarge { .. }
+            // An owner that cannot write gives way to another replica, and that one to another router.
+            Tier1Error::Unavailable(_)
+            | Tier1Error::Stopping
+            | Tier1Error::Full { .. }
             | Tier1Error::ReadOnly(_)
-            | Tier1Error::DiskFull(_)
-            | Tier1Error::CursorGone
-            | Tier1Error::Damaged(_) => Self::Refused(text),
+            | Tier1Error::DiskFull(_) => Self::Unavailable(text),
+            Tier1Error::BatchTooLarge { .. } | Tier1Error::CursorGone | Tier1Error::Damaged(_) => {
+                Self::Refused(text)
+            }
         }
     }
 }

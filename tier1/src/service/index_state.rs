@@ -66,9 +66,10 @@ impl IndexState for IndexStateRows {
     fn load(&self, item: IndexStateItem) -> Result<Option<Vec<u8>>, IndexStateError> {
         let key = key::index_state(item);
         let row = self.owner()?.uncached_store.get(&key);
-        let row = row.map_err(Tier1Error::from)?;
-        let bytes = row.map(|row| decode(&key, &row)).transpose();
-        bytes.map_err(|error| IndexStateError::Unreadable(error.to_string()))
+        // A disk that fails says nothing of what is kept: the other replicas have it, too.
+        let unread = |why: String| IndexStateError::Unavailable(why);
+        let row = row.map_err(|error| unread(error.to_string()))?;
+        row.map(|row| decode(&key, &row)).transpose().map_err(|error| unread(error.to_string()))
     }
 
     fn store(&self, item: IndexStateItem, bytes: &[u8]) -> Result<(), IndexStateError> {

@@ -64,6 +64,8 @@ impl Router {
         for Told { node, incarnation, .. } in told {
             *lock(&self.handle(node).incarnation) = Some(incarnation);
         }
+        // What a node was told may be searched for again, and perhaps no pass comes.
+        self.owes_repeats.store(true, Ordering::Relaxed);
         Ok(())
     }
 

@@ -261,6 +261,8 @@ impl Migration {
     fn switch(&self, router: &Router) -> Result<bool, RouterError> {
         let stored = stored_plan::store(&*router.state, &self.next, self.learned);
         if let Err(error @ IndexStateError::Unavailable(_)) = stored {
+            // Whatever becomes of this change, what is kept is to be the plan that is served.
+            router.plan_is_unsure.store(true, Ordering::Relaxed);
             return Err(error.into());
         }
         if let Err(error) = stored {
@@ -277,6 +279,7 @@ impl Migration {
                 tracing::warn!(node = %handle.id, %error, "a node has not heard of the next plan; it is told again");
             }
         }
+        router.plan_is_unsure.store(false, Ordering::Relaxed);
         router.adopt(Arc::clone(&self.next), self.learned);
         let (plan_version, seconds) = (self.next.map().version(), self.began.elapsed().as_secs_f64());
         let (copied, again) = (self.copied, self.changed);

@@ -80,6 +80,8 @@ pub(crate) struct Router {
     requests: Mutex<Requests>,
     positions: Mutex<BTreeMap<RangeId, Position>>,
     snapshots: Mutex<Snapshots>,
+    /// A plan that did not follow may be kept all the same.
+    plan_is_unsure: AtomicBool,
     /// Orders handed over and not yet carried out.
     waiting: AtomicUsize,
     /// Orders carried out since the start.
@@ -171,6 +173,7 @@ impl Router {
             requests: Mutex::new(requests),
             positions: Mutex::default(),
             snapshots: Mutex::new(Snapshots::new(begun)),
+            plan_is_unsure: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             done: AtomicU64::new(0),
             owes_repeats: AtomicBool::new(false),
@@ -247,8 +250,9 @@ impl Router {
     pub(crate) fn check_nodes(&self) {
         let ranges = self.ranges();
         for (handle, range) in self.nodes.iter().flat_map(|handle| ranges.iter().map(move |r| (handle, *r))) {
-            let known = *lock(&handle.incarnation);
-            let (Some(known), Ok(applied)) = (known, handle.node.applied(range)) else { continue };
+            // Whoever is to be told anew is not asked.
+            let Some(known) = *lock(&handle.incarnation) else { continue };
+            let Ok(applied) = handle.node.applied(range) else { continue };
             if applied.incarnation != known || self.needs_feeding(range, &applied) {
                 *lock(&handle.incarnation) = None;
             }

@@ -2,25 +2,27 @@
 //! plan is carried out.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
-use doppel_protocol::{IndexError, IndexStateError, RebalanceError, RebalanceOutcome};
+use doppel_protocol::{IndexError, IndexStateError, IndexStateItem, RebalanceError, RebalanceOutcome};
 
+use super::stored_plan;
 use super::stored_requests::{self, Requested};
-use super::{Router, RouterError};
+use super::{Router, RouterError, lock};
 
 /// Requests in their order: at most one of an operator, and one that a start with another number of nodes makes.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     queue: VecDeque<Requested>,
-    /// One that is done is still stored.
-    stored_too_long: bool,
+    /// What is stored may be other requests than these.
+    stored_is_unsure: bool,
     /// How the last of them ended.
     outcome: Option<RebalanceOutcome>,
 }
 
 impl Requests {
     pub(crate) fn new(queue: VecDeque<Requested>) -> Self {
-        Self { queue, stored_too_long: false, outcome: None }
+        Self { queue, stored_is_unsure: false, outcome: None }
     }
 }
 
@@ -50,8 +52,12 @@ impl Router {
             return Ok(false);
         }
         let one = VecDeque::from([requested]);
-        stored_requests::store(&*self.state, &one)?;
-        (requests.queue, requests.stored_too_long) = (one, false);
+        if let Err(error) = stored_requests::store(&*self.state, &one) {
+            // It may be kept all the same, and nobody was told that it will be carried out.
+            requests.stored_is_unsure |= matches!(error, IndexStateError::Unavailable(_));
+            return Err(error);
+        }
+        (requests.queue, requests.stored_is_unsure) = (one, false);
         Ok(true)
     }
 
@@ -64,17 +70,24 @@ impl Router {
             return;
         }
         if let Err(error) = stored_requests::store(&*self.state, &requests.queue) {
-            requests.stored_too_long = matches!(error, IndexStateError::Unavailable(_));
+            requests.stored_is_unsure = matches!(error, IndexStateError::Unavailable(_));
             tracing::error!(%error, "a request that is done stays stored; the next start carries it out again");
         }
     }
 
-    /// Stores what is left of the requests where that failed before.
-    pub(super) fn store_requests_again(&self) -> Result<(), RouterError> {
+    /// Stores the plan that is served, and the requests that are left, where something else may be stored.
+    pub(super) fn store_again(&self) -> Result<(), RouterError> {
+        if self.plan_is_unsure.load(Ordering::Relaxed) {
+            match lock(&self.mapped).learned {
+                Some(learned) => stored_plan::store(&*self.state, &self.plan(), learned)?,
+                None => self.state.remove(IndexStateItem::Plan)?,
+            }
+            self.plan_is_unsure.store(false, Ordering::Relaxed);
+        }
         let mut requests = self.requests();
-        if requests.stored_too_long {
+        if requests.stored_is_unsure {
             stored_requests::store(&*self.state, &requests.queue)?;
-            requests.stored_too_long = false;
+            requests.stored_is_unsure = false;
         }
         Ok(())
     }
@@ -88,8 +101,12 @@ impl Router {
             return Err(RebalanceError::NothingToCancel);
         };
         let rest: VecDeque<Requested> = requests.queue.iter().skip(1).cloned().collect();
-        stored_requests::store(&*self.state, &rest).map_err(refused)?;
-        (requests.queue, requests.stored_too_long) = (rest, false);
+        if let Err(error) = stored_requests::store(&*self.state, &rest) {
+            // It may be forgotten all the same, and is still to be carried out.
+            requests.stored_is_unsure |= matches!(error, IndexStateError::Unavailable(_));
+            return Err(refused(error));
+        }
+        (requests.queue, requests.stored_is_unsure) = (rest, false);
         drop(requests);
         let present = self.plan();
         let failed = Some("it was cancelled".to_owned());

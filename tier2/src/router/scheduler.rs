@@ -93,7 +93,7 @@ impl Router {
         if self.migrate()? || self.drop_some()? {
             return Ok(true);
         }
-        self.store_requests_again()?;
+        self.store_again()?;
         // To make a plan takes a while, for which no lock is held.
         if let Some(requested) = self.requested() {
             self.carry_out(&requested)?;

@@ -86,7 +86,9 @@ impl Waiting {
         // A pass costs calls of every node, however short it is, so what ranges give in turn is put together.
         let of_range = self.runs.iter_mut().rev().find(|run| run.range == orders.range);
         match of_range {
-            Some(last) if last.epoch == orders.epoch => {
+            Some(last)
+                if last.epoch == orders.epoch && last.first + last.commands.len() as u64 == orders.first =>
+            {
                 last.commands.extend(orders.commands);
             }
             Some(_) | None => self.runs.push(orders),

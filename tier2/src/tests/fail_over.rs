@@ -34,6 +34,8 @@ struct Place {
     items: Items,
     /// It has lost them to another router.
     lost: AtomicBool,
+    /// What is kept is said not to be.
+    unsure: AtomicBool,
 }
 
 impl Place {
@@ -43,6 +45,16 @@ impl Place {
 
     fn lose(&self, lost: bool) {
         self.lost.store(lost, Ordering::Relaxed);
+    }
+
+    fn doubt(&self, unsure: bool) {
+        self.unsure.store(unsure, Ordering::Relaxed);
+    }
+
+    /// What is said of a change that was made.
+    fn made(&self) -> Result<(), IndexStateError> {
+        let unsure = self.unsure.load(Ordering::Relaxed);
+        if unsure { Err(IndexStateError::Unavailable("there is no answer".to_owned())) } else { Ok(()) }
     }
 }
 
@@ -58,12 +70,12 @@ impl IndexState for Place {
 
     fn store(&self, item: IndexStateItem, bytes: &[u8]) -> Result<(), IndexStateError> {
         self.items()?.insert(item, bytes.to_vec());
-        Ok(())
+        self.made()
     }
 
     fn remove(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
         self.items()?.remove(&item);
-        Ok(())
+        self.made()
     }
 
     fn put_aside(&self, item: IndexStateItem) -> Result<(), IndexStateError> {
@@ -112,7 +124,7 @@ impl Cluster {
     }
 
     fn place(&self) -> Arc<Place> {
-        Arc::new(Place { items: Arc::clone(&self.items), lost: AtomicBool::new(false) })
+        Arc::new(Place { items: Arc::clone(&self.items), ..Place::default() })
     }
 
     fn keeps(&self, item: IndexStateItem) -> Option<Vec<u8>> {
@@ -239,6 +251,40 @@ fn a_request_is_kept_until_it_is_done_and_no_longer() {
     place.lose(false);
     while router.work() == Step::Made {}
     assert_eq!(cluster.keeps(IndexStateItem::Requests), None);
+}
+
+#[test]
+fn what_is_kept_without_an_answer_is_put_right() {
+    let cluster = Cluster::filled(2);
+    let place = cluster.place();
+    let router = cluster.start_parts("second", &place).router;
+    while router.work() == Step::Made {}
+    let (before, kept) = (router.plan(), cluster.keeps(IndexStateItem::Plan));
+    // A request that is refused is carried out by no later router.
+    let drain = RebalanceRequest::Drain { node: NodeId(1) };
+    place.doubt(true);
+    assert!(matches!(router.rebalance(drain, false), Err(RebalanceError::Unavailable(_))));
+    assert!(cluster.keeps(IndexStateItem::Requests).is_some());
+    place.doubt(false);
+    while router.work() == Step::Made {}
+    assert_eq!((router.requested(), cluster.keeps(IndexStateItem::Requests)), (None, None));
+
+    // A cancellation that is refused cancels nothing.
+    router.rebalance(drain, false).unwrap();
+    while router.progress().unwrap().contents == 0 {
+        assert_eq!(router.work(), Step::Made);
+    }
+    place.doubt(true);
+    assert!(matches!(router.cancel(), Err(RebalanceError::Unavailable(_))));
+    assert!(cluster.keeps(IndexStateItem::Requests).is_none() && router.requested().is_some());
+    // The next plan is kept at the end of the change, and nobody knows.
+    while router.work() == Step::Made {}
+    assert!(router.plan() == before && cluster.keeps(IndexStateItem::Plan) != kept);
+    place.doubt(false);
+    router.cancel().unwrap();
+    while router.work() == Step::Made {}
+    assert!(router.plan() == before && cluster.keeps(IndexStateItem::Plan) == kept);
+    assert!(cluster.keeps(IndexStateItem::Requests).is_none());
 }
 
 #[test]
