@@ -190,6 +190,14 @@ impl Engine {
         Bulletin::new(self.context.client(), self.handle.clone(), subject.to_owned())
     }
 
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     fn log(&self, name: &str) -> JetStreamLog {
         JetStreamLog::new(name.to_owned(), self.context.clone(), self.handle.clone())
     }

@@ -10,6 +10,7 @@
 mod bulletin;
 mod engine;
 mod hints;
+mod state;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use hints::Hints;
+pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, StreamState};
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
 const ANSWER: Duration = Duration::from_secs(2);
