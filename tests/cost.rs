@@ -57,6 +57,8 @@ fn sum(samples: &Samples, node: &str, call: &str, direction: &str) -> f64 {
 
 impl Counts {
     fn of(trial: &Trial, fronts: &[Server]) -> Self {
+        // What was asked for a moment ago is told again.
+        thread::sleep(Duration::from_millis(300));
         // Each front door knows all nodes of both tiers, and itself.
         let samples: Vec<Samples> = fronts.iter().map(Samples::of).collect();
         let bytes = |&(_, node, call, direction): &(&str, &str, &str, &str)| match (node, call) {
@@ -114,7 +116,7 @@ fn load(fronts: &[Server], lines: &[Value]) {
 
 #[test]
 fn what_a_page_costs_is_counted_on_every_way() {
-    let pages: u64 = std::env::var("DOPPEL_COST").map_or(400, |pages| pages.parse().unwrap());
+    let pages: u64 = std::env::var("DOPPEL_COST").map_or(2_000, |pages| pages.parse().unwrap());
     let options = ["--tier1", "3", "--tier2", "4", "--coordinators", "2", "--log-max-bytes", "4294967296"];
     let Some(trial) = Trial::replicated(&options) else { return };
     let fronts = trial.coordinators();

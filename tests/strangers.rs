@@ -173,26 +173,37 @@ fn every_role_refuses_requests_of_strangers_and_goes_on() {
 #[test]
 fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
     let mut cluster = Cluster::start(1, &[], &[]);
-    let mut other = Cluster::start(1, &[], &[]);
+    let other = Cluster::start(1, &[], &[]);
     let front = cluster.coordinator("front");
     all_is_well(&front);
     let home = tempfile::tempdir().unwrap();
-    // The same cluster with another secret.
-    let unknown = home.path().join("cluster.toml");
-    fs::copy(cluster.file(), &unknown).unwrap();
-    let secret = unknown.with_extension("secret");
-    fs::copy(cluster.file().with_extension("secret"), &secret).unwrap();
-    fs::write(&secret, "x".repeat(64)).unwrap();
+    // The same cluster with another secret, and another cluster with the same.
+    let file = |name: &str, of: &Cluster, secret: &str| {
+        let dir = home.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::copy(of.file(), dir.join("cluster.toml")).unwrap();
+        // A copy is for the owner alone, as it has to be.
+        fs::copy(of.file().with_extension("secret"), dir.join("cluster.secret")).unwrap();
+        fs::write(dir.join("cluster.secret"), secret).unwrap();
+        dir.join("cluster.toml")
+    };
+    let secret = said(&cluster, "record").secret;
+    let files = [
+        (
+            file("unknown", &cluster, &"x".repeat(64)),
+            "the cluster secret is missing or is not the one of this cluster".to_owned(),
+        ),
+        (
+            file("other", &other, &secret),
+            format!("belongs to cluster {}, the caller to", said(&other, "record").cluster),
+        ),
+    ];
     for (role, node) in [("tier2", "index-0"), ("tier1", "record")] {
         let address = cluster.address(node);
         cluster.kill(node);
-        other.kill(node);
-        for (file, says, number) in [
-            (unknown.clone(), "the cluster secret is missing or is not the one of this cluster", 1),
-            (other.file(), "the cluster secret is missing or is not the one of this cluster", 2),
-        ] {
+        for (number, (file, says)) in files.iter().enumerate() {
             let data = home.path().join(format!("{node}-{number}"));
-            let _process = InPlace::start(role, node, &file, &address, &data);
+            let _process = InPlace::start(role, node, file, &address, &data);
             is_missed(&front, node, says);
             let log = fs::read_to_string(data.with_extension("log")).unwrap();
             assert!(log.contains("a request between roles is refused") && log.contains("front"), "{log}");
@@ -222,7 +233,6 @@ fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
             is_missed(&front, node, &says);
             drop(end);
         });
-        other.start_node(node);
         cluster.start_node(node);
         all_is_well(&front);
     }
