@@ -4,6 +4,7 @@
 //! A server is asked by opening a connection to it: it greets whoever connects with its name and version. A stream is described
 //! by its leader, so one without a leader is not described.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::ServerInfo;
@@ -125,12 +126,11 @@ impl Engine {
         EngineState { servers, streams }
     }
 
-    /// Bytes that this connection has received and sent since it was made.
+    /// Bytes that this connection has received since it was made, and bytes of the entries and news that it has sent.
     #[must_use]
     pub fn traffic(&self) -> (u64, u64) {
-        use std::sync::atomic::Ordering::Relaxed;
-        let statistics = self.context().client().statistics();
-        (statistics.in_bytes.load(Relaxed), statistics.out_bytes.load(Relaxed))
+        let received = self.context().client().statistics().in_bytes.load(Ordering::Relaxed);
+        (received, self.sent().bytes())
     }
 }
 
