@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use doppel_model::{NodeId, RangeId, ShardId, Tau};
 use doppel_protocol::WinnerOrder;
 use doppel_protocol::membership::Membership;
+use doppel_shared_log::Engine;
 use doppel_tier1::RangeMap;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
@@ -27,6 +28,7 @@ use reqwest::header::InvalidHeaderValue;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Wanted;
+use crate::wire::cluster_status::log::LogAt;
 use crate::wire::cluster_status::{ClusterNodes, IndexAt, RecordAt, Replicas};
 pub(crate) use log::LogSettings;
 pub(crate) use written::Written;
@@ -192,7 +194,7 @@ impl Cluster {
         runtime: &Runtime,
         own: &Identity,
         router: Arc<RoutedTier2>,
-        membership: Option<&Arc<Membership>>,
+        heard: Option<(&Arc<Membership>, &Engine)>,
     ) -> Result<ClusterNodes, ClusterError> {
         let record = |node: &Tier1Node| {
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
@@ -207,7 +209,12 @@ impl Cluster {
         let index = |node: &Node| {
             let (name, address) = (node.name.to_string(), node.address.clone());
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
-            Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(peer)) })
+            Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(peer.clone())), peer })
+        };
+        let log = |(_, engine): (_, &Engine)| {
+            let LogSettings { servers, replicas, .. } = self.log()?;
+            let (engine, servers, copies) = (engine.clone(), servers.clone(), u64::from(*replicas));
+            Some(LogAt { engine, servers, streams: self.streams(), copies })
         };
         Ok(ClusterNodes {
             cluster: Arc::clone(&self.id),
@@ -215,10 +222,12 @@ impl Cluster {
             tier1: self.tier1.iter().map(record).collect::<Result<_, ClusterError>>()?,
             tier2: self.tier2.iter().map(index).collect::<Result<_, ClusterError>>()?,
             router,
-            replicas: membership.map(|membership| Replicas {
+            replicas: heard.map(|(membership, _)| Replicas {
                 membership: Arc::clone(membership),
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
             }),
+            log: heard.and_then(log),
+            own: (own.node.to_string(), runtime.traffic().clone()),
             last: Mutex::default(),
         })
     }

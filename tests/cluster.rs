@@ -13,19 +13,8 @@ use std::time::Duration;
 
 use harness::cluster::Cluster;
 use harness::pages::rounds;
-use harness::{Meaning, PATIENCE, Server, meaning, run, run_ok, wait_until};
+use harness::{Meaning, PATIENCE, Server, meaning, of_one_process, run, run_ok, wait_until};
 use serde_json::{Value, json};
-
-/// The export of one process that has taken the same pages.
-fn of_one_process(rounds: &[Vec<Value>]) -> Meaning {
-    let home = tempfile::tempdir().unwrap();
-    let server = Server::start(home.path(), &[]);
-    for round in rounds {
-        server.push_all(round);
-    }
-    server.flush();
-    meaning(&server.export())
-}
 
 /// The file of a backup by way of a coordinator, in a folder. It restores into one process with this export.
 fn back_up(front: &Server, home: &Path, expected: &Meaning) -> PathBuf {

@@ -26,7 +26,7 @@ use faults::clients::Clients;
 use faults::crawl::Crawl;
 use faults::fault::Faults;
 use faults::processes::Cluster;
-use harness::{Meaning, Server, meaning, run_ok};
+use harness::{Meaning, Server, differences, meaning, run_ok};
 use serde_json::{Value, json};
 
 const RANGES: u16 = 6;
@@ -99,15 +99,4 @@ fn whatever_breaks_nothing_is_lost_and_no_answer_is_false() {
     run_ok(["restore", "--data", dir.to_str().unwrap(), file.to_str().unwrap()]);
     run_ok(["check", dir.to_str().unwrap()]);
     assert_eq!(fronts[0].ask("/v1/cluster", &[])["attention"], json!([]));
-}
-
-/// The first few pages and groups in which two exports differ.
-fn differences(is: &Meaning, expected: &Meaning) -> Vec<String> {
-    let missing = |of: &Meaning, from: &Meaning, what: &str| {
-        let pages = of.0.iter().filter(|page| !from.0.contains(page)).map(|page| format!("{what} {page:?}"));
-        let groups =
-            of.1.iter().filter(|group| !from.1.contains(group)).map(|group| format!("{what} {group:?}"));
-        pages.take(20).chain(groups.take(20)).collect::<Vec<_>>()
-    };
-    [missing(expected, is, "missing"), missing(is, expected, "not expected")].concat()
 }

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use doppel_protocol::answer::{ClusterNode, ClusterRange, ClusterStatus, NodeRole};
+use doppel_protocol::answer::{
+    ClusterNode, ClusterRange, ClusterStatus, EngineServer, EngineStatus, EngineStream, NodeRole,
+};
 use doppel_protocol::client::{Answer, Method};
 use serde_json::json;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{NO_FIGURE, Output, count, plural, table};
+use crate::output::{NO_FIGURE, Output, bytes, count, plural, table};
 
 /// How long a node may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,11 +32,12 @@ enum What {
     Takeover(Takeover),
 }
 
-/// Show the nodes, the ranges, and what is not as it should be.
+/// Show the nodes, the ranges, the log, and what is not as it should be.
 ///
 /// Any coordinator answers. Nodes that do not answer within three seconds are shown as away. The number of a node of tier 2 is
 /// the one by which `doppel rebalance` and `doppel report load-balance` name it. `lag` and the figure behind a standby are what
-/// it has still to take of what the owners have recorded.
+/// it has still to take of what the owners have recorded. `copies` of a stream are those that have all of it, of those that are
+/// wanted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -108,7 +111,7 @@ impl Cluster {
 }
 
 fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
-    let ClusterStatus { cluster, replicated, nodes, ranges, orders_waiting, attention } = status;
+    let ClusterStatus { cluster, replicated, nodes, ranges, engine, orders_waiting, attention } = status;
     let Some(cluster) = cluster else {
         return writeln!(out, "a single process, `doppel serve`, and no cluster");
     };
@@ -134,6 +137,15 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
         .to_vec();
     table(out, &[vec![head], ranges.iter().map(range_row).collect()].concat())?;
     writeln!(out)?;
+    if let Some(EngineStatus { servers, streams }) = engine {
+        let head = ["log server", "address", "version", "state"].map(str::to_owned).to_vec();
+        table(out, &[vec![head], servers.iter().map(server_row).collect()].concat())?;
+        writeln!(out)?;
+        let head = ["stream of range", "bytes", "limit", "first", "last", "leader", "copies"];
+        let head = head.map(str::to_owned).to_vec();
+        table(out, &[vec![head], streams.iter().map(stream_row).collect()].concat())?;
+        writeln!(out)?;
+    }
     if attention.is_empty() {
         return writeln!(out, "all is as it should be");
     }
@@ -181,6 +193,25 @@ fn range_row(range: &ClusterRange) -> Vec<String> {
         figure(range.epoch),
         figure(range.live),
         figure(range.pending),
+    ]
+}
+
+fn server_row(server: &EngineServer) -> Vec<String> {
+    let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| NO_FIGURE.to_owned());
+    let state = if server.answers { "there" } else { "away" };
+    vec![shown(&server.name), server.address.clone(), shown(&server.version), state.to_owned()]
+}
+
+fn stream_row(stream: &EngineStream) -> Vec<String> {
+    let size = |size: Option<u64>| size.map_or_else(|| NO_FIGURE.to_owned(), bytes);
+    vec![
+        stream.range.to_string(),
+        size(stream.bytes),
+        size(stream.limit),
+        figure(stream.first),
+        figure(stream.last),
+        stream.leader.clone().unwrap_or_else(|| NO_FIGURE.to_owned()),
+        format!("{} of {}", figure(stream.current_copies), stream.copies),
     ]
 }
 

@@ -82,6 +82,7 @@ impl Coordinator {
             Heard::NoLog => None,
             Heard::Ending => return Ok(()),
         };
+        hearing::count(&runtime, hearing.as_deref());
         let owners = hearing::owners(&cluster, hearing.as_deref());
         let (mut nodes, mut routers) = (Vec::new(), Vec::new());
         for node in cluster.tier1_nodes() {
@@ -96,8 +97,8 @@ impl Coordinator {
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
         let tier1 = SpreadTier1::new(nodes.collect(), Arc::clone(&owners));
         let tier2 = Arc::new(RoutedTier2::new(routers, move || hearing::router(&*owners)));
-        let membership = hearing.as_ref().map(|hearing| &hearing.membership);
-        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), membership)?);
+        let heard = hearing.as_ref().map(|hearing| (&hearing.membership, &hearing.engine));
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), heard)?);
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,

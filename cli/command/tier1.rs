@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use doppel_protocol::range_owner::RangeOwner;
 use doppel_protocol::{MappingApi, SignatureSource, Tier1Api, Tier2Api};
+use doppel_wire::traffic::Traffic;
 use doppel_wire::{
     Identity, Listener, Panics, Runtime, orders, range_owner, signatures, take_over, tier1, tier2,
 };
@@ -85,6 +86,7 @@ impl Tier1 {
         let dir = data.join(node_dir::COLLECTION);
         let node = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
             Heard::Log(hearing) => {
+                hearing::count(&runtime, Some(&hearing));
                 let (name, owners) = (name.clone(), hearing::owners(&cluster, Some(&hearing)));
                 let id = Arc::clone(&cluster.id);
                 let open =
@@ -106,7 +108,7 @@ impl Tier1 {
         };
         let (id, node) = node;
         announce("tier 1", &name, &id, address)?;
-        let served = calls(own, &node).serve(listener, shutdown).await;
+        let served = calls(own, &node, runtime.traffic()).serve(listener, shutdown).await;
         // A node that does not answer does not keep this one from ending.
         runtime.end();
         tokio::task::spawn_blocking(move || node.stop()).await.context("the node did not end well")?;
@@ -130,12 +132,12 @@ impl TierOneNode {
 }
 
 /// What the node answers.
-fn calls(own: Identity, node: &TierOneNode) -> Listener {
+fn calls(own: Identity, node: &TierOneNode, traffic: &Traffic) -> Listener {
     let (tier1, seat, collection) = match node {
         TierOneNode::Fixed(node) => (&node.tier1, &node.seat, node.collection),
         TierOneNode::Replicated(node) => (&node.tier1, &node.seat, node.collection),
     };
-    let calls = Listener::new(own, CALLS, Panics::Fail);
+    let calls = Listener::new(own, CALLS, Panics::Fail).counting(traffic);
     let calls = tier1::serve(calls, &(Arc::clone(tier1) as Arc<dyn Tier1Api>), collection);
     let calls = signatures::serve(calls, &(Arc::clone(tier1) as Arc<dyn SignatureSource>));
     let calls = range_owner::serve(calls, &(Arc::clone(tier1) as Arc<dyn RangeOwner>));

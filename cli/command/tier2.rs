@@ -62,6 +62,7 @@ impl Tier2 {
             Heard::NoLog => None,
             Heard::Ending => return Ok(()),
         };
+        hearing::count(&runtime, hearing.as_deref());
         let owners = hearing::owners(&cluster, hearing.as_deref());
         let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, owners));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -78,7 +79,7 @@ impl Tier2 {
         });
         let node = Arc::new(opened.await.context("the start panicked")??);
         let calls = index_node::serve(
-            Listener::new(own, CALLS, Panics::End),
+            Listener::new(own, CALLS, Panics::End).counting(runtime.traffic()),
             &(Arc::clone(&node) as Arc<dyn IndexNode>),
         );
         announce("tier 2", &name, &cluster.id, address)?;

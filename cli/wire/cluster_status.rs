@@ -1,5 +1,7 @@
 //! What a front door knows of its cluster: it asks every node, and says what is not as it should be.
 
+mod asking;
+pub(crate) mod log;
 mod troubles;
 
 use std::collections::BTreeMap;
@@ -8,20 +10,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doppel_model::{NodeId, PartitionId, RangeId};
-use doppel_protocol::answer::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
+use doppel_protocol::answer::{
+    Attention, ClusterNode, ClusterRange, ClusterStatus, EngineStatus, NodeRole, Standby,
+};
 use doppel_protocol::index_node::{Applied, IndexNode as _};
 use doppel_protocol::membership::Membership;
-use doppel_protocol::range_owner::{PeerError, RangeOwner as _, RangeState};
-use doppel_protocol::{LoadReport, TakeOverError, Tier2Api};
+use doppel_protocol::range_owner::RangeState;
+use doppel_protocol::{CallTraffic, LoadReport, NodeTraffic, TakeOverError, Tier2Api};
 use doppel_tier1::RangeMap;
 use doppel_wire::Peer;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
 use doppel_wire::take_over::take_over;
 use doppel_wire::tier2::RoutedTier2;
+use doppel_wire::traffic::Traffic;
 
-/// A node that has not answered by then is said to be away.
-const PATIENCE: Duration = Duration::from_secs(3);
+use asking::{PATIENCE, Said, Waiting, begin, states_of, text};
+use log::LogAt;
+
+/// The log is asked for a little less.
+const LOG_PATIENCE: Duration = Duration::from_millis(2_800);
 
 /// A node of tier 1 that has not been heard of for so long has none that follows.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -38,7 +46,18 @@ pub(crate) struct ClusterNodes {
     pub(crate) router: Arc<RoutedTier2>,
     /// What the nodes of tier 1 say of their replicas, and which have one of each range; none where nothing is replicated.
     pub(crate) replicas: Option<Replicas>,
-    pub(crate) last: Mutex<Option<(Instant, ClusterStatus)>>,
+    /// The log; none where nothing is replicated.
+    pub(crate) log: Option<LogAt>,
+    /// This process, and what it sends and receives.
+    pub(crate) own: (String, Traffic),
+    pub(crate) last: Mutex<Option<(Instant, Answers)>>,
+}
+
+/// What all have said.
+#[derive(Clone)]
+pub(crate) struct Answers {
+    status: ClusterStatus,
+    traffic: Vec<NodeTraffic>,
 }
 
 /// The replicas of all ranges.
@@ -65,23 +84,31 @@ pub(crate) struct IndexAt {
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) node: Arc<RemoteNode>,
+    pub(crate) peer: Peer,
 }
-
-/// What a node has said, or why it has not.
-type Said<T> = Result<T, String>;
 
 impl doppel_protocol::ClusterApi for ClusterNodes {
     fn status(&self) -> ClusterStatus {
-        // Whoever asks meanwhile waits for the same answer.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, status)) = &*last
-            && at.elapsed() < AGE
-        {
-            return status.clone();
+        self.present().status
+    }
+
+    fn answers(&self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        let (sender, answers) = mpsc::channel();
+        for at in self.tier1.iter().cloned() {
+            let sender = sender.clone();
+            let ask = move || sender.send(states_of(&at.owner, &[]).is_ok());
+            // Without a thread there is no answer.
+            let _ = thread::Builder::new().name("cluster-answers".to_owned()).spawn(ask);
         }
-        let status = self.ask();
-        *last = Some((Instant::now(), status.clone()));
-        status
+        drop(sender);
+        // It ends when all have said that they do not, too.
+        std::iter::from_fn(|| answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
+            .any(|answers| answers)
+    }
+
+    fn traffic(&self) -> Vec<NodeTraffic> {
+        self.present().traffic
     }
 
     fn take_over(&self, range: RangeId, node: &str) -> Result<(), TakeOverError> {
@@ -98,7 +125,21 @@ impl doppel_protocol::ClusterApi for ClusterNodes {
 }
 
 impl ClusterNodes {
-    fn ask(&self) -> ClusterStatus {
+    /// What was said a moment ago, or else what all say now.
+    fn present(&self) -> Answers {
+        // Whoever asks meanwhile waits for the same answer.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, answers)) = &*last
+            && at.elapsed() < AGE
+        {
+            return answers.clone();
+        }
+        let answers = self.ask();
+        *last = Some((Instant::now(), answers.clone()));
+        answers
+    }
+
+    fn ask(&self) -> Answers {
         let until = Instant::now() + PATIENCE;
         let states: Vec<_> = self
             .tier1
@@ -116,6 +157,8 @@ impl ClusterNodes {
                 begin(move || ranges.map(|range| Ok((range, node.applied(range).map_err(text)?))).collect())
             })
             .collect();
+        let log = self.log.clone().map(|log| begin(move || Ok(log.ask(LOG_PATIENCE))));
+        let traffic = self.begin_traffic();
         let router = Arc::clone(&self.router);
         let load = begin(move || router.load().map_err(text));
         let router = Arc::clone(&self.router);
@@ -124,7 +167,30 @@ impl ClusterNodes {
             states.into_iter().map(|answer| answer.wait(until)).collect();
         let applied: Vec<Said<BTreeMap<RangeId, Applied>>> =
             applied.into_iter().map(|answer| answer.wait(until)).collect();
-        self.report(&states, &applied, load.wait(until).ok().as_ref(), waiting.wait(until).ok())
+        let (load, waiting) = (load.wait(until).ok(), waiting.wait(until).ok());
+        let log = self
+            .log
+            .as_ref()
+            .zip(log)
+            .map(|(at, log)| log.wait(until).unwrap_or_else(|why| at.unknown(&why)));
+        let status = self.report(&states, &applied, load.as_ref(), waiting, log);
+        let others = traffic
+            .into_iter()
+            .filter_map(|(node, told)| Some(NodeTraffic { node, calls: told.wait(until).ok()? }));
+        let (node, traffic) = &self.own;
+        let own = NodeTraffic { node: node.clone(), calls: traffic.so_far() };
+        Answers { status, traffic: std::iter::once(own).chain(others).collect() }
+    }
+
+    /// Asks all nodes what they have sent and received.
+    fn begin_traffic(&self) -> Vec<(String, Waiting<Vec<CallTraffic>>)> {
+        let tier1 = self.tier1.iter().map(|at| (&at.name, &at.peer));
+        let tier2 = self.tier2.iter().map(|at| (&at.name, &at.peer));
+        let ask = |(name, peer): (&String, &Peer)| {
+            let peer = peer.clone();
+            (name.clone(), begin(move || peer.told_traffic().map_err(text)))
+        };
+        tier1.chain(tier2).map(ask).collect()
     }
 
     fn report(
@@ -133,6 +199,7 @@ impl ClusterNodes {
         applied: &[Said<BTreeMap<RangeId, Applied>>],
         load: Option<&LoadReport>,
         waiting: Option<usize>,
+        engine: Option<EngineStatus>,
     ) -> ClusterStatus {
         let mut attention = Vec::new();
         let all_states: BTreeMap<RangeId, &RangeState> =
@@ -220,12 +287,14 @@ impl ClusterNodes {
                 });
             }
         }
+        attention.extend(engine.iter().flat_map(log::troubles));
         let orders_waiting = waiting.map(|waiting| waiting as u64);
         ClusterStatus {
             cluster: Some(self.cluster.to_string()),
             replicated: self.replicas.is_some(),
             nodes,
             ranges,
+            engine,
             orders_waiting,
             attention,
         }
@@ -259,10 +328,19 @@ impl ClusterNodes {
             owner,
             served: state.is_some_and(|state| state.refused.is_none()),
             epoch: state.map(|state| state.epoch.0),
+            replicas: self.replicas_of(range),
+            live_replicas: standbys.iter().filter(|standby| standby.follows).count() as u64
+                + u64::from(state.is_some()),
             standbys,
             live: state.map(|state| state.counters.live),
             pending: state.map(|state| state.backlog.pending),
         }
+    }
+
+    /// Replicas that a range is to have.
+    fn replicas_of(&self, range: RangeId) -> u64 {
+        let nodes = self.replicas.as_ref().and_then(|replicas| replicas.nodes.get(usize::from(range.0)));
+        nodes.map_or(1, |nodes| nodes.len() as u64)
     }
 
     /// The nodes that have a replica of a range and do not own it.
@@ -287,22 +365,6 @@ impl ClusterNodes {
     }
 }
 
-/// What a node says of the ranges that it owns. One that owns none answers, too.
-fn states_of(owner: &RemoteRanges, ranges: &[RangeId]) -> Said<BTreeMap<RangeId, RangeState>> {
-    let mut states = BTreeMap::new();
-    for range in ranges {
-        match owner.state(*range) {
-            Ok(state) => drop(states.insert(*range, state)),
-            Err(PeerError::NotOwner(_)) => {}
-            Err(error) => return Err(error.to_string()),
-        }
-    }
-    match owner.state(RangeId(0)) {
-        Err(error @ PeerError::Unreachable { .. }) if ranges.is_empty() => Err(error.to_string()),
-        _ => Ok(states),
-    }
-}
-
 /// How far a node is behind the range that is furthest ahead; none where one has not told it what it has.
 fn lag(applied: &BTreeMap<RangeId, Applied>, states: &BTreeMap<RangeId, &RangeState>) -> Option<u64> {
     let behind = |(range, applied): (&RangeId, &Applied)| {
@@ -314,26 +376,4 @@ fn lag(applied: &BTreeMap<RangeId, Applied>, states: &BTreeMap<RangeId, &RangeSt
 
 fn partitions(load: &LoadReport, node: NodeId) -> Vec<PartitionId> {
     load.partitions.iter().filter(|one| one.node == node).map(|one| one.partition).collect()
-}
-
-fn text(error: impl std::error::Error) -> String {
-    error.to_string()
-}
-
-/// An answer that is still to come.
-struct Waiting<T>(mpsc::Receiver<Said<T>>);
-
-/// Asks on a thread of its own, which ends with the deadline of its call.
-fn begin<T: Send + 'static>(ask: impl FnOnce() -> Said<T> + Send + 'static) -> Waiting<T> {
-    let (sender, answer) = mpsc::channel();
-    // Without a thread there is no answer.
-    let _ = thread::Builder::new().name("cluster-status".to_owned()).spawn(move || drop(sender.send(ask())));
-    Waiting(answer)
-}
-
-impl<T> Waiting<T> {
-    fn wait(self, until: Instant) -> Said<T> {
-        let left = until.saturating_duration_since(Instant::now());
-        self.0.recv_timeout(left).unwrap_or_else(|_| Err(format!("no answer in {} s", PATIENCE.as_secs())))
-    }
 }

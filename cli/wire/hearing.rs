@@ -9,8 +9,8 @@ use doppel_model::ShardId;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_shared_log::{Bulletin, Engine, EngineError, Listening};
 use doppel_tier1::RangeMap;
-use doppel_wire::NodeName;
 use doppel_wire::spread::{FixedOwners, Owners};
+use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
 
 use crate::cluster::Cluster;
@@ -89,6 +89,17 @@ impl Hearing {
                 Err(error) => tracing::error!(%error, "a beat cannot be written"),
             }
         }
+    }
+}
+
+/// Has what goes to the log and comes from it counted with all else that the process sends and receives.
+pub(crate) fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
+    if let Some(Hearing { engine, .. }) = hearing {
+        let engine = engine.clone();
+        runtime.traffic().also("log", move || {
+            let (received, sent) = engine.traffic();
+            (sent, received)
+        });
     }
 }
 

@@ -124,7 +124,8 @@ impl App {
             limits,
         } = services;
         let memory = BodyMemory::new(limits.body_memory_bytes);
-        let metrics = metrics::register(&mut registry, &tier1, &tier2, mapping.as_ref(), &memory);
+        let metrics =
+            metrics::register(&mut registry, &tier1, &tier2, mapping.as_ref(), cluster.as_ref(), &memory);
         Self(Arc::new(Inner {
             tier1,
             tier2,

@@ -24,6 +24,7 @@ pub(crate) async fn cluster(State(app): State<App>) -> Result<Json<ClusterStatus
                 replicated: false,
                 nodes: Vec::new(),
                 ranges: Vec::new(),
+                engine: None,
                 orders_waiting: app.tier2().waiting().ok().map(|waiting| waiting as u64),
                 attention: Vec::new(),
             },

@@ -41,6 +41,7 @@ mod operations;
 mod pages;
 mod probe;
 mod problem;
+mod readiness;
 mod repair;
 mod repairs;
 mod reports;

@@ -9,6 +9,7 @@
 //! until it ends, whether or not its caller still waits. Calls of requests hold at most [`REQUESTS`],
 //! health and metrics [`HEALTH_CALLS`], exports on their way out [`HEAVY_CALLS`], backups [`BACKUPS`], samples
 //! [`SAMPLES`]: 406 of the 512, so none of them ever waits for a thread.
+//! A scrape has three threads of its own, which scrapes share.
 
 use std::time::Duration;
 
@@ -84,6 +85,9 @@ pub const LONG_CALL_TIME: Duration = Duration::from_secs(3_600);
 
 /// The same for health and metrics, with the wait for a permit.
 pub const HEALTH_TIME: Duration = Duration::from_secs(10);
+
+/// How long a scrape waits for the tiers and the nodes; it has what has come by then.
+pub const SCRAPE_TIME: Duration = Duration::from_secs(4);
 
 /// Long polls of the change feed at once: a third of [`REQUESTS`]. Past it: 503.
 pub const LONG_POLLS: usize = 128;

@@ -3,13 +3,17 @@
 //! Everything lies in a registry that is passed in, so that many services fit in one process. Names are
 //! `doppel_<role>_<noun>_<unit>`, counters end in `_total`.
 
+mod cluster;
+mod question;
+
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use doppel_protocol::answer::LineCode;
+use doppel_protocol::answer::{ClusterStatus, LineCode};
 use doppel_protocol::{
-    Backlog, Counters, LoadReport, MappingApi, Outcome, PartitionLoad, Tier1Api, Tier2Api, Totals,
+    Backlog, ClusterApi, Counters, LoadReport, MappingApi, NodeTraffic, Outcome, PartitionLoad,
+    RebalanceProgress, Tier1Api, Tier2Api, Totals,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
@@ -20,8 +24,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::limits::SCRAPE_TIME;
 use crate::memory::BodyMemory;
 use crate::problem::Problem;
+use question::Question;
 
 /// The media type of a scrape.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -59,6 +65,7 @@ pub(crate) fn register(
     tier1: &Arc<dyn Tier1Api>,
     tier2: &Arc<dyn Tier2Api>,
     mapping: Option<&Arc<dyn MappingApi>>,
+    cluster: Option<&Arc<dyn ClusterApi>>,
     memory: &BodyMemory,
 ) -> Metrics {
     let latency: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_25, 4.0, 10));
@@ -84,10 +91,19 @@ pub(crate) fn register(
         "Pages recorded, and lines not taken, by outcome",
         metrics.pages.clone(),
     );
+    let (tier1, tier2, mapping) = (Arc::clone(tier1), Arc::clone(tier2), mapping.cloned());
+    let load = move || {
+        let load = tier2.load().ok()?;
+        Some((load, mapping.as_ref().and_then(|mapping| mapping.progress().ok().flatten())))
+    };
+    let cluster = cluster.map(Arc::clone).map(|cluster| {
+        let ask = move || (cluster.status(), cluster.traffic());
+        Question::new(ask)
+    });
     registry.register_collector(Box::new(Tiers {
-        tier1: Arc::clone(tier1),
-        tier2: Arc::clone(tier2),
-        mapping: mapping.cloned(),
+        totals: Question::new(move || tier1.totals().ok()),
+        load: Question::new(load),
+        cluster,
         memory: memory.clone(),
     }));
     metrics
@@ -153,9 +169,9 @@ type Figure = fn(&PartitionLoad) -> u64;
 
 /// Reads the tiers at each scrape.
 struct Tiers {
-    tier1: Arc<dyn Tier1Api>,
-    tier2: Arc<dyn Tier2Api>,
-    mapping: Option<Arc<dyn MappingApi>>,
+    totals: Question<Option<Totals>>,
+    load: Question<Option<(LoadReport, Option<RebalanceProgress>)>>,
+    cluster: Option<Question<(ClusterStatus, Vec<NodeTraffic>)>>,
     memory: BodyMemory,
 }
 
@@ -175,11 +191,18 @@ impl Collector for Tiers {
             self.memory.free() as u64,
         )?;
         // A scrape has the figures of every tier that answers, and names the others.
-        let (totals, load) = (self.tier1.totals().ok(), self.tier2.load().ok());
+        let until = Instant::now() + SCRAPE_TIME;
+        self.totals.begin();
+        self.load.begin();
+        self.cluster.iter().for_each(Question::begin);
+        let (totals, load) = (self.totals.wait(until).flatten(), self.load.wait(until).flatten());
+        if let Some((status, traffic)) = self.cluster.as_ref().and_then(|cluster| cluster.wait(until)) {
+            cluster::encode(out, &status, &traffic)?;
+        }
         gauge(out, "doppel_tier1_up", "Whether tier 1 answers", totals.is_some().into())?;
         gauge(out, "doppel_tier2_up", "Whether tier 2 answers", load.is_some().into())?;
         totals.map_or(Ok(()), |totals| encode_tier1(out, &totals))?;
-        load.map_or(Ok(()), |load| self.encode_tier2(out, &load))
+        load.map_or(Ok(()), |(load, progress)| encode_tier2(out, &load, progress.as_ref()))
     }
 }
 
@@ -233,71 +256,63 @@ fn encode_tier1(out: &mut DescriptorEncoder<'_>, totals: &Totals) -> fmt::Result
     Ok(())
 }
 
-impl Tiers {
-    fn encode_tier2(&self, out: &mut DescriptorEncoder<'_>, load: &LoadReport) -> fmt::Result {
-        gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
-        gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
-        gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
-        gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
-        gauge(
-            out,
-            "doppel_tier2_serving_nodes",
-            "Nodes that may have partitions",
-            load.serving_nodes.into(),
-        )?;
-        gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
-        let progress = self.mapping.as_ref().and_then(|mapping| mapping.progress().ok().flatten());
-        let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
-        gauge(out, "doppel_tier2_migration_contents", "Contents to copy for a change of the plan", wanted)?;
-        gauge(out, "doppel_tier2_migration_copied_contents", "Contents of them that are copied", copied)?;
-        for (name, help, value) in [
-            (
-                "doppel_tier2_imbalance_ratio",
-                "Largest over mean of contents per partition",
-                Some(load.imbalance),
-            ),
-            ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", Some(load.imbalance_floor)),
-            (
-                "doppel_tier2_fan_out_saved_ratio",
-                "Share of fan-out saved against a broadcast",
-                load.fan_out_saved,
-            ),
-            (
-                "doppel_tier2_node_imbalance_ratio",
-                "Largest over mean of contents per node",
-                Some(load.node_imbalance),
-            ),
-            (
-                "doppel_tier2_node_imbalance_floor_ratio",
-                "The same dealt to nodes at random",
-                Some(load.node_imbalance_floor),
-            ),
-            (
-                "doppel_tier2_node_fan_out_saved_ratio",
-                "Share of fan-out to nodes saved against a broadcast",
-                load.node_fan_out_saved,
-            ),
-        ] {
-            let Some(value) = value else { continue };
-            ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
-        }
-        let figures: [(&str, &str, Figure); 5] = [
-            ("doppel_tier2_partition_contents", "Contents stored", |p| p.contents),
-            ("doppel_tier2_partition_pages", "Pages stored", |p| p.pages),
-            ("doppel_tier2_partition_received_pages", "Pages received for comparison", |p| p.received),
-            ("doppel_tier2_partition_comparisons", "Exact comparisons", |p| p.comparisons),
-            ("doppel_tier2_partition_memory_bytes", "Columns and tables", |p| p.bytes),
-        ];
-        for (name, help, value) in figures {
-            let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for partition in &load.partitions {
-                let labels =
-                    [("partition", partition.partition.to_string()), ("node", partition.node.to_string())];
-                ConstGauge::new(value(partition)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+fn encode_tier2(
+    out: &mut DescriptorEncoder<'_>,
+    load: &LoadReport,
+    progress: Option<&RebalanceProgress>,
+) -> fmt::Result {
+    gauge(out, "doppel_tier2_plan_version", "Number of the plan of the partitions", load.plan_version)?;
+    gauge(out, "doppel_tier2_searches", "Searches made under the present plan", load.searches)?;
+    gauge(out, "doppel_tier2_fan_out", "Partitions those searches were sent to", load.fan_out)?;
+    gauge(out, "doppel_tier2_file_bytes", "Signature file on disk", load.file_bytes)?;
+    gauge(out, "doppel_tier2_serving_nodes", "Nodes that may have partitions", load.serving_nodes.into())?;
+    gauge(out, "doppel_tier2_node_fan_out", "Nodes those searches were sent to", load.node_fan_out)?;
+    let (copied, wanted) = progress.map_or((0, 0), |progress| (progress.copied, progress.contents));
+    gauge(out, "doppel_tier2_migration_contents", "Contents to copy for a change of the plan", wanted)?;
+    gauge(out, "doppel_tier2_migration_copied_contents", "Contents of them that are copied", copied)?;
+    for (name, help, value) in [
+        ("doppel_tier2_imbalance_ratio", "Largest over mean of contents per partition", Some(load.imbalance)),
+        ("doppel_tier2_imbalance_floor_ratio", "The same dealt at random", Some(load.imbalance_floor)),
+        (
+            "doppel_tier2_fan_out_saved_ratio",
+            "Share of fan-out saved against a broadcast",
+            load.fan_out_saved,
+        ),
+        (
+            "doppel_tier2_node_imbalance_ratio",
+            "Largest over mean of contents per node",
+            Some(load.node_imbalance),
+        ),
+        (
+            "doppel_tier2_node_imbalance_floor_ratio",
+            "The same dealt to nodes at random",
+            Some(load.node_imbalance_floor),
+        ),
+        (
+            "doppel_tier2_node_fan_out_saved_ratio",
+            "Share of fan-out to nodes saved against a broadcast",
+            load.node_fan_out_saved,
+        ),
+    ] {
+        let Some(value) = value else { continue };
+        ConstGauge::new(value).encode(out.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
+    let figures: [(&str, &str, Figure); 5] = [
+        ("doppel_tier2_partition_contents", "Contents stored", |p| p.contents),
+        ("doppel_tier2_partition_pages", "Pages stored", |p| p.pages),
+        ("doppel_tier2_partition_received_pages", "Pages received for comparison", |p| p.received),
+        ("doppel_tier2_partition_comparisons", "Exact comparisons", |p| p.comparisons),
+        ("doppel_tier2_partition_memory_bytes", "Columns and tables", |p| p.bytes),
+    ];
+    for (name, help, value) in figures {
+        let mut family = out.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for partition in &load.partitions {
+            let labels =
+                [("partition", partition.partition.to_string()), ("node", partition.node.to_string())];
+            ConstGauge::new(value(partition)).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
 }
 
 fn gauge(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> fmt::Result {

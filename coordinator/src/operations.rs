@@ -1,4 +1,4 @@
-//! Operations: flush, export, health, metrics, the OpenAPI document and the operator's page.
+//! Operations: flush, export, liveness, metrics, the OpenAPI document and the operator's page.
 
 use std::time::Duration;
 
@@ -99,23 +99,6 @@ pub(crate) async fn export(
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = str)))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
-}
-
-/// Does the service take work?
-#[utoipa::path(
-    get, path = "/readyz", tag = "operations",
-    responses(
-        (status = 200, body = str),
-        (status = 503, description = "Stopping or read-only", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
-    ),
-)]
-pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Problem> {
-    if app.is_draining() {
-        return Err(doppel_protocol::Tier1Error::Stopping.into());
-    }
-    app.blocking_for_health(|app| Ok(app.tier1().writable()?)).await?;
-    Ok("ready\n")
 }
 
 /// Metrics in the OpenMetrics text form.

@@ -109,6 +109,11 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).later()
     }
 
+    /// 503: less of the cluster is there than was asked for.
+    pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", detail).later()
+    }
+
     /// 503: a call did not end in time. It goes on, so what it was to do may be done.
     pub(crate) fn timed_out(time: Duration) -> Self {
         let detail = format!(

@@ -13,8 +13,8 @@ use crate::front::Front;
 use crate::operations::OpenApiJson;
 use crate::problem::Problem;
 use crate::{
-    backup, changes, cluster, explain, groups, load, mapping, middleware, operations, pages, repair, repairs,
-    reports, sample, status, winners,
+    backup, changes, cluster, explain, groups, load, mapping, middleware, operations, pages, readiness,
+    repair, repairs, reports, sample, status, winners,
 };
 
 /// The public contract.
@@ -64,7 +64,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(operations::flush))
         .routes(routes!(backup::backup))
         .routes(routes!(operations::healthz))
-        .routes(routes!(operations::readyz))
+        .routes(routes!(readiness::readyz))
         .routes(routes!(operations::metrics))
         .routes(routes!(operations::openapi))
         .routes(routes!(operations::page))

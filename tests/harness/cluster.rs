@@ -74,6 +74,14 @@ impl Cluster {
         self.home.path().join(name)
     }
 
+    /// Where a node listens.
+    pub fn address(&self, name: &str) -> String {
+        let text = fs::read_to_string(self.file()).unwrap();
+        let (_, entry) = text.split_once(&format!("name = \"{name}\"")).unwrap();
+        let (_, address) = entry.split_once("address = \"").unwrap();
+        address.split_once('"').unwrap().0.to_owned()
+    }
+
     fn node(&mut self, name: &str) -> &mut Node {
         self.nodes.iter_mut().find(|node| node.name == name).unwrap()
     }

@@ -10,6 +10,7 @@ pub mod asker;
 pub mod cluster;
 mod crawls;
 mod kills;
+pub mod metrics;
 pub mod pages;
 pub mod trial;
 pub mod warc;
@@ -17,6 +18,7 @@ pub mod warc;
 pub use crawls::{crawl, crawls};
 pub use kills::kill_at_moments;
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -329,6 +331,43 @@ pub fn lines_of(text: &str) -> Vec<Value> {
 
 /// The meaning of an export: URL, status, winner and `duplicate_of` of each page, and the groups as sets of URLs.
 pub type Meaning = (Vec<(String, String, [Option<String>; 2])>, Vec<Vec<String>>);
+
+/// What one process makes of rounds of pages.
+pub fn of_one_process(rounds: &[Vec<Value>]) -> Meaning {
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &[]);
+    for round in rounds {
+        server.push_all(round);
+    }
+    server.flush();
+    meaning(&server.export())
+}
+
+/// The first few pages and groups in which two exports differ.
+pub fn differences(is: &Meaning, expected: &Meaning) -> Vec<String> {
+    let missing = |of: &Meaning, from: &Meaning, what: &str| {
+        let (pages, groups): (HashSet<_>, HashSet<_>) = (from.0.iter().collect(), from.1.iter().collect());
+        let pages = of.0.iter().filter(|page| !pages.contains(page)).map(|page| format!("{what} {page:?}"));
+        let groups =
+            of.1.iter().filter(|group| !groups.contains(group)).map(|group| format!("{what} {group:?}"));
+        pages.take(20).chain(groups.take(20)).collect::<Vec<_>>()
+    };
+    [missing(expected, is, "missing"), missing(is, expected, "not expected")].concat()
+}
+
+/// Waits until nothing of a cluster needs attention.
+pub fn all_is_well(front: &Server) {
+    let began = Instant::now();
+    loop {
+        let said = front.query("/v1/cluster", &[]);
+        let said = said.status().is_success().then(|| said.json::<Value>().unwrap()["attention"].clone());
+        if said == Some(Value::Array(Vec::new())) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "all is not well: {said:#?}");
+        thread::sleep(Duration::from_millis(200));
+    }
+}
 
 /// Extracts the meaning of an export. It leaves out the ids of groups, which depend on the order of arrival.
 pub fn meaning(export: &str) -> Meaning {

@@ -71,6 +71,31 @@ impl Trial {
         run_ok(["dev-cluster", what, name, "--dir", dir.to_str().unwrap()]);
     }
 
+    /// The names of the processes of a role: `engine`, `tier1`, `tier2` or `coordinators`.
+    pub fn names(&self, role: &str) -> Vec<String> {
+        let all = self.processes[role].as_array().unwrap();
+        all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The number of a process that was started last under a name.
+    pub fn pid(&self, name: &str) -> i32 {
+        let file = self.data(name).with_extension("pid");
+        std::fs::read_to_string(file).unwrap().trim().parse().unwrap()
+    }
+
+    /// What a process has written to its log.
+    pub fn log(&self, name: &str) -> String {
+        std::fs::read_to_string(self.data(name).with_extension("log")).unwrap_or_default()
+    }
+
+    /// Starts a process that was killed, with other variables of its environment.
+    pub fn start_with(&self, name: &str, variables: &[(&str, &str)]) {
+        let mut command = doppel();
+        command.args(["dev-cluster", "start", name, "--dir"]).arg(self.home.path().join("try"));
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// `kill -9` of a process by its name.
     pub fn kill(&self, name: &str) {
         self.command("kill", name);

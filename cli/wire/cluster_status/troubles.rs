@@ -80,6 +80,8 @@ mod tests {
                 lag: Some(0),
                 reason: standby.map(str::to_owned),
             }],
+            replicas: 2,
+            live_replicas: 2,
             live: None,
             pending: None,
         };

@@ -38,7 +38,7 @@ mod winner_order;
 pub mod words;
 
 pub use backup::{BACKUP_PIECE_BYTES, BackupError, BackupPiece, BackupStream, BackupSummary};
-pub use cluster::{ClusterApi, TakeOverError};
+pub use cluster::{CallTraffic, ClusterApi, NodeTraffic, TakeOverError};
 pub use content_source::{
     CONTENTS_MAX, ContentSource, ContentsPage, LogPosition, Moment, PageRange, Repeat, SIGNATURES_MAX,
     SignatureSource, SourceError,

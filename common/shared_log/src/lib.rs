@@ -24,5 +24,8 @@ mod log;
 pub mod memory;
 mod told;
 
-pub use jetstream::{Bulletin, Engine, EngineError, JetStreamLog, Listening, Server, StreamSettings};
+pub use jetstream::{
+    Bulletin, Engine, EngineError, EngineState, Follower, Greeting, JetStreamLog, Listening, Server,
+    ServerState, StreamContents, StreamSettings, StreamState,
+};
 pub use log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog, append_surely};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use doppel_shared_log::{
     AppendError, Engine, EngineError, Entry, JetStreamLog, LogError, Sequence, SharedLog as _,
-    StreamSettings, append_surely, conformance,
+    StreamContents, StreamSettings, append_surely, conformance,
 };
 use servers::{Servers, patiently, programs};
 
@@ -202,5 +202,52 @@ fn entries_are_told_to_readers_in_other_processes() {
         assert_eq!(writer.told(Sequence(began.0)), []);
         assert_eq!(reader.read(Sequence(began.0 + 49), 1).unwrap().len(), 1);
         assert_eq!(reader.read(Sequence(began.0 + 50), 1), Ok(Vec::new()));
+    });
+}
+
+#[test]
+fn the_state_tells_which_servers_and_copies_are_there() {
+    with_each(|program| {
+        let mut servers = Servers::start(program, 3);
+        let engine = servers.connect();
+        let log = create(&engine, "log", 3);
+        for n in 0..3 {
+            append_surely(&log, Sequence(n), &Bytes::from(vec![7; 1_000]), Duration::from_secs(30)).unwrap();
+        }
+        let (urls, limit) = (servers.urls(), Duration::from_secs(3));
+        let streams = ["log".to_owned(), "none".to_owned()];
+        let state = patiently(|| {
+            let state = engine.state(&urls, &streams, limit);
+            let copies = state.streams[0].contents.as_ref().map(StreamContents::current_copies);
+            if copies == Ok(3) { Ok(state) } else { Err(format!("{state:?}")) }
+        });
+        for (at, server) in state.servers.iter().enumerate() {
+            let greeting = server.greeting.as_ref().unwrap();
+            assert!(greeting.name == format!("s{at}") && greeting.has_jetstream, "{greeting:?}");
+            assert!(greeting.version.starts_with("2."), "{greeting:?}");
+        }
+        let has = state.streams[0].contents.as_ref().unwrap();
+        assert_eq!((has.first, has.last, has.replicas, has.bytes_max), (1, 3, 3, Some(64 << 20)));
+        assert!(has.bytes > 3_000, "{has:?}");
+        let leader = has.leader.clone().unwrap();
+        assert_eq!(state.streams[1].stream, "none");
+        assert!(state.streams[1].contents.is_err());
+        let (received, sent) = engine.traffic();
+        assert!(received > 100 && (6_000..9_000).contains(&sent), "{received} {sent}");
+
+        // One that does not lead is away.
+        let away = (0..3).find(|at| format!("s{at}") != leader).unwrap();
+        servers.kill(away);
+        let state = patiently(|| {
+            let state = engine.state(&urls, &streams, limit);
+            let copies = state.streams[0].contents.as_ref().map(StreamContents::current_copies);
+            if copies == Ok(2) { Ok(state) } else { Err(format!("{state:?}")) }
+        });
+        assert!(state.servers[away].greeting.is_err());
+        let behind = |has: &StreamContents| -> Vec<String> {
+            let followers = has.followers.iter().filter(|follower| !follower.is_current);
+            followers.map(|follower| follower.server.clone()).collect()
+        };
+        assert_eq!(behind(state.streams[0].contents.as_ref().unwrap()), [format!("s{away}")]);
     });
 }

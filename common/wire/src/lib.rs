@@ -17,6 +17,7 @@
 //! | `orders` | orders to a router: a queue, and the thread that sends it to wherever the router is |
 //! | `seat` | the place of a router in a process, taken or empty |
 //! | `spread` | tier 1 on several nodes as one |
+//! | `traffic` | how much a process has sent and received |
 //!
 //! Invariants: every body has a limit on both sides, and every call a deadline; a call is made again by itself only when
 //! that is harmless; no call runs on an async thread; the secret is in no log and no error.
@@ -44,6 +45,7 @@ pub mod take_over;
 mod tests;
 pub mod tier1;
 pub mod tier2;
+pub mod traffic;
 
 pub use call::{Call, VERSION};
 pub use identity::{Identity, InvalidName, NodeName};

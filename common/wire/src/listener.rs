@@ -24,9 +24,13 @@ use tokio::time::timeout;
 use crate::call::{Call, VERSION};
 use crate::identity::Identity;
 use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
+use crate::traffic::{Counts, Tell, Traffic};
 
 /// How long a request waits for its turn.
 const TURN_TIME: Duration = Duration::from_secs(2);
+
+/// Questions for what was counted at once.
+const TELL_CALLS: usize = 4;
 
 /// Characters of a caller's name that are logged.
 const NAME_CHARS_MAX: usize = 63;
@@ -60,6 +64,7 @@ pub struct Listener {
     /// Of the calls that are added next.
     permits: Arc<Semaphore>,
     panics: Panics,
+    traffic: Traffic,
     routes: Router,
 }
 
@@ -70,7 +75,16 @@ impl Listener {
     /// Answers for this node, with at most `at_once` calls in work. Others wait a moment, and are refused then.
     #[must_use]
     pub fn new(own: Identity, at_once: usize, panics: Panics) -> Self {
-        Self { own: Arc::new(own), permits: Arc::new(Semaphore::new(at_once)), panics, routes: Router::new() }
+        let permits = Arc::new(Semaphore::new(at_once));
+        Self { own: Arc::new(own), permits, panics, traffic: Traffic::default(), routes: Router::new() }
+    }
+
+    /// Counts what is asked and answered in the calls that are added next, and tells it to whoever asks.
+    #[must_use]
+    pub fn counting(self, traffic: &Traffic) -> Self {
+        let (permits, told) = (Arc::clone(&self.permits), traffic.clone());
+        let this = Self { traffic: traffic.clone(), ..self }.at_once(TELL_CALLS);
+        Self { permits, ..this.answer::<Tell>(move |()| told.so_far()) }
     }
 
     /// Gives the calls that are added next permits of their own, so many: those of others do not keep them waiting.
@@ -86,6 +100,7 @@ impl Listener {
         answer: impl Fn(C::Request) -> C::Answer + Send + Sync + 'static,
     ) -> Self {
         let permits = Arc::clone(&self.permits);
+        let counts = self.traffic.of::<C>();
         let (panics, answer) = (self.panics, Arc::new(answer));
         let handle = move |headers: HeaderMap, body: Body| async move {
             // While it waits its body is not read, so the caller is held back.
@@ -96,9 +111,11 @@ impl Listener {
                 Ok(body) => body,
                 Err(refused) => return refused,
             };
+            counts.request();
+            counts.received(body.len());
             let answered = spawn_blocking(move || {
                 let _permit = permit;
-                run::<C>(body, panics, &*answer)
+                run::<C>(body, panics, &counts, &*answer)
             });
             answered.await.unwrap_or_else(|_| Refusal::Failed.because("the call was broken off"))
         };
@@ -110,14 +127,17 @@ impl Listener {
     #[must_use]
     pub(crate) fn stream<C: Call>(mut self, pieces: impl Fn() -> Pieces + Send + Sync + 'static) -> Self {
         let (permits, pieces) = (Arc::clone(&self.permits), Arc::new(pieces));
+        let counts = self.traffic.of::<C>();
         let handle = move || async move {
             let Ok(Ok(permit)) = timeout(TURN_TIME, permits.acquire_owned()).await else {
                 return Refusal::Busy.because("too many calls are in work");
             };
             let (sender, receiver) = mpsc::channel(STREAM_PIECES);
+            counts.request();
             spawn_blocking(move || {
                 let _permit = permit;
                 for piece in pieces() {
+                    counts.sent(piece.len());
                     if sender.blocking_send(Ok::<_, Infallible>(piece)).is_err() {
                         break;
                     }
@@ -212,7 +232,12 @@ async fn read<C: Call>(headers: &HeaderMap, body: Body) -> Result<Bytes, Respons
     }
 }
 
-fn run<C: Call>(body: Bytes, panics: Panics, answer: &dyn Fn(C::Request) -> C::Answer) -> Response {
+fn run<C: Call>(
+    body: Bytes,
+    panics: Panics,
+    counts: &Counts,
+    answer: &dyn Fn(C::Request) -> C::Answer,
+) -> Response {
     let request: C::Request = match postcard::from_bytes(&body) {
         Ok(request) => request,
         Err(error) => {
@@ -231,6 +256,7 @@ fn run<C: Call>(body: Bytes, panics: Panics, answer: &dyn Fn(C::Request) -> C::A
             Refusal::AnswerTooLarge.because(format!("the answer has {} bytes", bytes.len()))
         }
         Ok(bytes) => {
+            counts.sent(bytes.len());
             let form = (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
             ([(WIRE, HeaderValue::from(VERSION)), form], bytes).into_response()
         }

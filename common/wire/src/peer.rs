@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 use bytes::{Bytes, BytesMut};
+use doppel_protocol::CallTraffic;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, InvalidHeaderValue};
 use reqwest::{Client, Response};
 use tokio::runtime::Handle;
@@ -15,6 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::call::{Call, VERSION};
 use crate::identity::{Identity, NodeName};
 use crate::refusal::{CLUSTER, FROM, NODE, Refusal, WIRE};
+use crate::traffic::{Counts, Tell, Traffic};
 
 /// A connection that takes longer is given up.
 const CONNECT_TIME: Duration = Duration::from_secs(2);
@@ -111,6 +113,7 @@ impl WireError {
 pub struct Runtime {
     handle: Handle,
     http: Client,
+    traffic: Traffic,
     ends: Arc<watch::Sender<bool>>,
 }
 
@@ -127,7 +130,14 @@ impl Runtime {
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
-        Ok(Self { handle, http, ends: Arc::new(watch::Sender::new(false)) })
+        let ends = Arc::new(watch::Sender::new(false));
+        Ok(Self { handle, http, traffic: Traffic::default(), ends })
+    }
+
+    /// What the process sends and receives. Calls of its peers are counted there; a listener counts where it is told to.
+    #[must_use]
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Breaks off the calls that are under way, and all that are made from now on: the process is ending.
@@ -178,6 +188,14 @@ impl Peer {
     pub fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, WireError> {
         let body = self.encode::<C>(request)?;
         self.decode::<C>(&self.0.runtime.handle.block_on(self.ask::<C>(body))?)
+    }
+
+    /// What the node has sent and received so far.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn told_traffic(&self) -> Result<Vec<CallTraffic>, WireError> {
+        self.call::<Tell>(&())
     }
 
     /// Begins a call and returns at once. `done` gets what [`call`](Self::call) would return, on an async thread, so it does not
@@ -238,17 +256,23 @@ impl Peer {
         let begun = self.0.runtime.handle.block_on(begin);
         let response = begun.unwrap_or_else(|_| Err(self.late::<C>()))?;
         let (peer, pause) = (self.clone(), C::DEADLINE);
-        Ok(Reading { peer, response, pause, late: Self::late::<C>, failed: Self::failed::<C> })
+        let counts = peer.0.runtime.traffic.of::<C>();
+        Ok(Reading { peer, response, pause, counts, late: Self::late::<C>, failed: Self::failed::<C> })
     }
 
     async fn send<C: Call>(&self, body: Bytes, deadline: Instant) -> Result<Bytes, WireError> {
         let response = self.begin::<C>(body, Some(deadline)).await?;
-        self.read::<C>(response, C::ANSWER_BYTES_MAX).await
+        let answer = self.read::<C>(response, C::ANSWER_BYTES_MAX).await?;
+        self.0.runtime.traffic.of::<C>().received(answer.len());
+        Ok(answer)
     }
 
     /// Sends a request, and returns when the head of the answer is there and says that it is carried out.
     async fn begin<C: Call>(&self, body: Bytes, deadline: Option<Instant>) -> Result<Response, WireError> {
         let url = format!("http://{}/wire/{}", self.0.address, C::NAME);
+        let counts = self.0.runtime.traffic.of::<C>();
+        counts.request();
+        counts.sent(body.len());
         let mut request = self.0.runtime.http.post(url).headers(self.0.headers.clone()).body(body);
         if let Some(deadline) = deadline {
             request = request.timeout(deadline.saturating_duration_since(Instant::now()));
@@ -320,6 +344,7 @@ pub(crate) struct Reading {
     peer: Peer,
     response: Response,
     pause: Duration,
+    counts: Arc<Counts>,
     late: fn(&Peer) -> WireError,
     failed: fn(&Peer, &reqwest::Error) -> WireError,
 }
@@ -327,9 +352,11 @@ pub(crate) struct Reading {
 impl Reading {
     /// The next bytes; none at the end. Blocks.
     pub(crate) fn chunk(&mut self) -> Result<Option<Bytes>, WireError> {
-        let Self { peer, response, pause, late, failed } = self;
+        let Self { peer, response, pause, counts, late, failed } = self;
         let chunk = peer.0.runtime.handle.block_on(async { timeout(*pause, response.chunk()).await });
-        chunk.map_err(|_| late(peer))?.map_err(|error| failed(peer, &error))
+        let chunk = chunk.map_err(|_| late(peer))?.map_err(|error| failed(peer, &error))?;
+        counts.received(chunk.as_ref().map_or(0, Bytes::len));
+        Ok(chunk)
     }
 }
 

@@ -216,6 +216,32 @@ fn only_what_is_harmless_is_sent_again() {
     assert!(error.to_string().starts_with(&format!("index-1 at {free} cannot be reached: ")), "{error}");
 }
 
+#[test]
+fn both_sides_count_what_they_send_and_receive() {
+    use crate::traffic::Traffic;
+    let counted = Traffic::default();
+    counted.also("log", || (7, 9));
+    let node = Node::start(|listener| {
+        listener.counting(&counted).answer::<Echo>(|text| text).answer::<Once>(|()| ())
+    });
+    let runtime = Runtime::new(node.threads.handle().clone()).unwrap();
+    let own = identity("one", "front", SECRET);
+    let peer = Peer::new(&runtime, &own, &"index-1".parse().unwrap(), &node.address.to_string()).unwrap();
+    // A text has a byte more, which says its length.
+    for _ in 0..3 {
+        peer.call::<Echo>(&"x".repeat(99)).unwrap();
+    }
+    let echo = |counts: Vec<doppel_protocol::CallTraffic>| {
+        let of = counts.iter().find(|counts| counts.call == "echo").unwrap();
+        (of.requests, of.sent, of.received)
+    };
+    let told = peer.told_traffic().unwrap();
+    assert_eq!(told.iter().map(|one| &*one.call).collect::<Vec<_>>(), ["echo", "traffic", "log"], "{told:?}");
+    assert_eq!((told[2].sent, told[2].received), (7, 9));
+    assert_eq!(echo(told), (3, 300, 300));
+    assert_eq!(echo(runtime.traffic().so_far()), (3, 300, 300));
+}
+
 /// Pages with the signatures of texts of so many words.
 struct Texts(Vec<Option<Arc<Signature>>>);
 

@@ -1,6 +1,7 @@
 //! The whole contract against both tiers in memory.
 
 mod backup;
+mod cluster;
 mod errors;
 mod explain;
 mod fake;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{ClusterApi, MappingApi, Markets, Tier1Api, Tier2Api, WinnerOrder};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -74,6 +75,21 @@ impl Door {
     }
 
     fn under(limits: Limits, winners: WinnerOrder, markets: Markets, has_mapping: bool) -> Self {
+        Self::of(limits, winners, markets, has_mapping, None)
+    }
+
+    /// One of a cluster.
+    fn in_cluster(cluster: Arc<dyn ClusterApi>) -> Self {
+        Self::of(Limits::default(), WinnerOrder::DEFAULT, Markets::default(), false, Some(cluster))
+    }
+
+    fn of(
+        limits: Limits,
+        winners: WinnerOrder,
+        markets: Markets,
+        has_mapping: bool,
+        cluster: Option<Arc<dyn ClusterApi>>,
+    ) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let tiers = Arc::new(Fake::default());
         tiers.state().winners = winners;
@@ -81,7 +97,7 @@ impl Door {
             tier1: Arc::clone(&tiers) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tiers) as Arc<dyn Tier2Api>,
             mapping: has_mapping.then(|| Arc::clone(&tiers) as Arc<dyn MappingApi>),
-            cluster: None,
+            cluster,
             policy: Policy::default(),
             winners,
             markets,

@@ -4,6 +4,8 @@ use doppel_model::{PartitionId, RangeId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::EngineStatus;
+
 /// The nodes, the ranges, and what is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterStatus {
@@ -15,6 +17,8 @@ pub struct ClusterStatus {
     pub nodes: Vec<ClusterNode>,
     /// Every range, in order.
     pub ranges: Vec<ClusterRange>,
+    /// The log; null where nothing is replicated.
+    pub engine: Option<EngineStatus>,
     /// Orders that wait in the index; null when its router does not answer.
     pub orders_waiting: Option<u64>,
     /// What is not as it should be; empty when all is well.
@@ -74,6 +78,10 @@ pub struct ClusterRange {
     pub epoch: Option<u64>,
     /// The other nodes that have a replica; empty where ranges are not replicated.
     pub standbys: Vec<Standby>,
+    /// Replicas that are to be there, that of the owner among them.
+    pub replicas: u64,
+    /// Replicas whose nodes are there: that of an owner who answers, and those of standbys that follow.
+    pub live_replicas: u64,
     /// Live pages.
     pub live: Option<u64>,
     /// Pages that are not decided yet.

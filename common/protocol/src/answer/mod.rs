@@ -6,6 +6,7 @@
 
 mod advice;
 mod cluster;
+mod engine;
 mod explanation;
 mod feed;
 mod flushed;
@@ -22,6 +23,7 @@ mod winners;
 
 pub use advice::{Advice, StatusAnswer, StatusAnswers};
 pub use cluster::{Attention, ClusterNode, ClusterRange, ClusterStatus, NodeRole, Standby};
+pub use engine::{EngineServer, EngineStatus, EngineStream};
 pub use explanation::{Content, Examples, Explanation, KeptBefore, Measures, Side};
 pub use feed::{ChangeLine, ChangesAnswer, ExportLine};
 pub use flushed::Flushed;

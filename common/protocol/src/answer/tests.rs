@@ -116,11 +116,16 @@ fn intake() {
 #[test]
 fn the_cluster() {
     let node = r#"{"name":"index-1","role":"tier2","address":"10.0.0.3:7802","answers":true,"reason":null,"router":false,"partitions":[0,3],"contents":5,"lag":0}"#;
-    let range = r#"{"range":1,"first_shard":8,"last_shard":15,"owner":"record-2","served":true,"epoch":3,"standbys":[{"node":"record-1","follows":true,"lag":2,"reason":null}],"live":9,"pending":0}"#;
+    let range = r#"{"range":1,"first_shard":8,"last_shard":15,"owner":"record-2","served":true,"epoch":3,"standbys":[{"node":"record-1","follows":true,"lag":2,"reason":null}],"replicas":2,"live_replicas":2,"live":9,"pending":0}"#;
+    let server = r#"{"name":"log-1","address":"nats://10.0.0.11:4222","version":"2.9.10","answers":true,"reason":null}"#;
+    let stream = r#"{"range":1,"stream":"doppel-0f-range-1","bytes":7,"limit":8,"first":1,"last":3,"leader":"log-1","copies":3,"current_copies":2,"behind":["log-3"],"reason":null}"#;
+    let engine = format!(r#"{{"servers":[{server}],"streams":[{stream}]}}"#);
     let attention = r#"{"what":"it is away","remedy":"start it"}"#;
-    pinned::<ClusterStatus>(&format!(
-        r#"{{"cluster":"0f","replicated":false,"nodes":[{node}],"ranges":[{range}],"orders_waiting":2,"attention":[{attention}]}}"#
-    ));
+    for (replicated, engine) in [(true, &*engine), (false, "null")] {
+        pinned::<ClusterStatus>(&format!(
+            r#"{{"cluster":"0f","replicated":{replicated},"nodes":[{node}],"ranges":[{range}],"engine":{engine},"orders_waiting":2,"attention":[{attention}]}}"#
+        ));
+    }
 }
 
 #[test]

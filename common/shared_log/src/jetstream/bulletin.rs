@@ -9,6 +9,8 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use super::sent::Sent;
+
 /// How long news wait for a place in the queue to the engine.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -21,6 +23,7 @@ pub struct Bulletin {
     client: Client,
     handle: Handle,
     subject: String,
+    sent: Sent,
 }
 
 /// News are listened to as long as this is kept.
@@ -28,12 +31,13 @@ pub struct Bulletin {
 pub struct Listening(JoinHandle<()>);
 
 impl Bulletin {
-    pub(super) fn new(client: Client, handle: Handle, subject: String) -> Self {
-        Self { client, handle, subject }
+    pub(super) fn new(client: Client, handle: Handle, subject: String, sent: Sent) -> Self {
+        Self { client, handle, subject, sent }
     }
 
     /// Tells news to all that listen. It waits for a place in the queue to the engine, and not for long.
     pub fn tell(&self, news: Bytes) {
+        self.sent.count(news.len());
         let told = self.client.publish(self.subject.clone(), news);
         // While there is no connection the queue fills.
         let told = self.handle.block_on(async { tokio::time::timeout(PATIENCE, told).await });

@@ -8,6 +8,7 @@ use async_nats::jetstream::{Context, ContextBuilder, ErrorCode};
 use async_nats::{Client, ConnectOptions, ServerInfo};
 use tokio::runtime::Handle;
 
+use super::sent::Sent;
 use super::{ANSWER, Bulletin, JetStreamLog};
 use crate::log::LogError;
 
@@ -101,6 +102,7 @@ pub struct Server {
 pub struct Engine {
     context: Context,
     handle: Handle,
+    sent: Sent,
 }
 
 impl Engine {
@@ -130,7 +132,7 @@ impl Engine {
             let _entered = handle.enter();
             context(client)
         };
-        Ok(Self { context, handle })
+        Ok(Self { context, handle, sent: Sent::default() })
     }
 
     /// The server that it is connected to.
@@ -187,11 +189,23 @@ impl Engine {
     /// A subject for news between processes.
     #[must_use]
     pub fn bulletin(&self, subject: &str) -> Bulletin {
-        Bulletin::new(self.context.client(), self.handle.clone(), subject.to_owned())
+        Bulletin::new(self.context.client(), self.handle.clone(), subject.to_owned(), self.sent.clone())
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    pub(super) fn sent(&self) -> &Sent {
+        &self.sent
     }
 
     fn log(&self, name: &str) -> JetStreamLog {
-        JetStreamLog::new(name.to_owned(), self.context.clone(), self.handle.clone())
+        JetStreamLog::new(name.to_owned(), self.context.clone(), self.handle.clone(), self.sent.clone())
     }
 
     fn stream(&self, name: &str) -> Result<Option<Info>, EngineError> {

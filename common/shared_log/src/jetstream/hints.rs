@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use super::bulletin::{Bulletin, Listening};
+use super::sent::Sent;
 use crate::log::{Entry, Sequence};
 use crate::told::Told;
 
@@ -53,8 +54,8 @@ impl Heard {
 }
 
 impl Hints {
-    pub(super) fn start(handle: &Handle, client: Client, stream: &str) -> Self {
-        let bulletin = Bulletin::new(client, handle.clone(), format!("{stream}.grew"));
+    pub(super) fn start(handle: &Handle, client: Client, stream: &str, sent: Sent) -> Self {
+        let bulletin = Bulletin::new(client, handle.clone(), format!("{stream}.grew"), sent);
         let heard = Arc::<Heard>::default();
         let listening = {
             let heard = Arc::clone(&heard);

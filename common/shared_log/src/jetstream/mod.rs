@@ -10,6 +10,8 @@
 mod bulletin;
 mod engine;
 mod hints;
+mod sent;
+mod state;
 
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use hints::Hints;
+use sent::Sent;
+pub use state::{EngineState, Follower, Greeting, ServerState, StreamContents, StreamState};
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -37,12 +41,13 @@ pub struct JetStreamLog {
     context: Context,
     handle: Handle,
     hints: Hints,
+    sent: Sent,
 }
 
 impl JetStreamLog {
-    fn new(name: String, context: Context, handle: Handle) -> Self {
-        let hints = Hints::start(&handle, context.client(), &name);
-        Self { name, context, handle, hints }
+    fn new(name: String, context: Context, handle: Handle, sent: Sent) -> Self {
+        let hints = Hints::start(&handle, context.client(), &name, sent.clone());
+        Self { name, context, handle, hints, sent }
     }
 
     /// The name of the stream, which is its subject, too.
@@ -121,6 +126,7 @@ impl JetStreamLog {
 
 impl SharedLog for JetStreamLog {
     fn append(&self, expected: Sequence, entry: &Bytes) -> Result<Sequence, AppendError> {
+        self.sent.count(entry.len());
         let message = PublishMessage::build().payload(entry.clone()).expected_last_sequence(expected.0);
         let appended = self.handle.block_on(async {
             let sent = self.context.send_publish(self.name.clone(), message).await?;

@@ -92,9 +92,14 @@ impl Servers {
         }
     }
 
+    /// Where they listen.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect()
+    }
+
     /// A connection of its own, when the servers answer.
     pub(crate) fn connect(&self) -> Engine {
-        let urls: Vec<String> = self.ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        let urls = self.urls();
         patiently(|| {
             Engine::connect(self.runtime.handle().clone(), &urls, "test").map_err(|error| error.to_string())
         })

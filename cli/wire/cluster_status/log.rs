@@ -1,0 +1,214 @@
+//! The log of a cluster as its servers and the leaders of its streams describe it, and what is not as it should be with it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doppel_model::RangeId;
+use doppel_protocol::answer::{Attention, EngineServer, EngineStatus, EngineStream};
+use doppel_shared_log::{Engine, EngineState, ServerState, StreamState};
+
+/// Percent of its bytes from which a stream is nearly full. With two replicas or more that follow it is trimmed from half on, and
+/// without delay from three quarters on.
+const NEARLY_FULL_PERCENT: u64 = 85;
+
+/// The log of a cluster.
+#[derive(Clone)]
+pub(crate) struct LogAt {
+    pub(crate) engine: Engine,
+    /// The URLs of the servers.
+    pub(crate) servers: Vec<String>,
+    /// The streams, by the numbers of their ranges.
+    pub(crate) streams: Vec<String>,
+    /// Copies that each is to have.
+    pub(crate) copies: u64,
+}
+
+impl LogAt {
+    /// Asks all servers and streams, for `limit` at most.
+    pub(super) fn ask(&self, limit: Duration) -> EngineStatus {
+        let EngineState { servers, streams } = self.engine.state(&self.servers, &self.streams, limit);
+        let stream = |(range, state)| self.stream(RangeId(range), state);
+        EngineStatus {
+            servers: servers.into_iter().map(server).collect(),
+            streams: (0..).zip(streams).map(stream).collect(),
+        }
+    }
+
+    /// When nobody has said anything.
+    pub(super) fn unknown(&self, reason: &str) -> EngineStatus {
+        let servers =
+            self.servers.iter().map(|url| ServerState { url: url.clone(), greeting: Err(reason.to_owned()) });
+        let streams = (0..).zip(&self.streams).map(|(range, stream)| {
+            let state = StreamState { stream: stream.clone(), contents: Err(reason.to_owned()) };
+            self.stream(RangeId(range), state)
+        });
+        EngineStatus { servers: servers.map(server).collect(), streams: streams.collect() }
+    }
+
+    fn stream(&self, range: RangeId, StreamState { stream, contents }: StreamState) -> EngineStream {
+        let (has, reason) = match contents {
+            Ok(has) => (Some(has), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let has = has.as_ref();
+        let behind = has.into_iter().flat_map(|has| &has.followers).filter(|follower| !follower.is_current);
+        EngineStream {
+            range,
+            stream,
+            bytes: has.map(|has| has.bytes),
+            limit: has.and_then(|has| has.bytes_max),
+            first: has.map(|has| has.first),
+            last: has.map(|has| has.last),
+            leader: has.and_then(|has| has.leader.clone()),
+            copies: self.copies,
+            current_copies: has.map(|has| has.current_copies() as u64),
+            behind: behind.map(|follower| follower.server.clone()).collect(),
+            reason,
+        }
+    }
+}
+
+fn server(ServerState { url, greeting }: ServerState) -> EngineServer {
+    let (name, version, reason) = match greeting {
+        Ok(said) => {
+            let reason =
+                (!said.has_jetstream).then(|| "it keeps no streams: its JetStream has ended".to_owned());
+            (Some(said.name), Some(said.version), reason)
+        }
+        Err(reason) => (None, None, Some(reason)),
+    };
+    EngineServer { name, address: url, version, answers: reason.is_none(), reason }
+}
+
+/// Servers that are away, copies that are missing or behind, and streams that are nearly full or say nothing.
+pub(super) fn troubles(log: &EngineStatus) -> Vec<Attention> {
+    let mut troubles = Vec::new();
+    for server in log.servers.iter().filter(|server| !server.answers) {
+        let reason = server.reason.as_deref().unwrap_or("it does not say why");
+        troubles.push(Attention {
+            what: format!("the log server at {} does not answer: {reason}", server.address),
+            remedy: "start it with its configuration and its directory, or see to its disk; without more than half of the \
+                     copies of a stream nothing is written to it"
+                .to_owned(),
+        });
+    }
+    for stream in &log.streams {
+        troubles.extend(trouble(stream));
+    }
+    // A server that is away has a copy of many streams.
+    let mut behind: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for stream in &log.streams {
+        for server in &stream.behind {
+            behind.entry(server).or_default().push(stream.range.to_string());
+        }
+    }
+    for (server, ranges) in behind {
+        troubles.push(Attention {
+            what: format!(
+                "log server {server} is away or behind with its copies of the streams of ranges {}",
+                ranges.join(", ")
+            ),
+            remedy: format!("start {server}, if it does not run; otherwise wait, it copies what it lacks"),
+        });
+    }
+    troubles
+}
+
+fn trouble(stream: &EngineStream) -> Option<Attention> {
+    let EngineStream { range, stream: name, bytes, limit, copies, current_copies, behind, reason, .. } =
+        stream;
+    if let Some(reason) = reason {
+        return Some(Attention {
+            what: format!("{name}, the stream of range {range}, does not answer: {reason}"),
+            remedy: "wait some seconds for an election; then start the log servers that are away. One that was deleted is an \
+                     incident (docs/CLUSTER.md)"
+                .to_owned(),
+        });
+    }
+    let there = current_copies.unwrap_or_default() + behind.len() as u64;
+    if there < *copies {
+        return Some(Attention {
+            what: format!(
+                "{name}, the stream of range {range}, has copies at {there} servers, and {copies} are wanted"
+            ),
+            remedy: format!("`nats stream edit {name} --replicas {copies}`"),
+        });
+    }
+    let percent =
+        bytes.zip(*limit).map(|(bytes, limit)| u128::from(bytes) * 100 / u128::from(limit.max(1)))?;
+    (percent >= u128::from(NEARLY_FULL_PERCENT)).then(|| Attention {
+        what: format!("{name}, the stream of range {range}, is {percent} % full"),
+        remedy: format!(
+            "start the nodes that have a replica of the range, for what only one of them has is not trimmed; or give it more \
+             bytes: `nats stream edit {name} --max-bytes BYTES`"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log() -> EngineStatus {
+        let server = |n: u16| EngineServer {
+            name: Some(format!("log-{n}")),
+            address: format!("nats://10.0.0.{n}:4222"),
+            version: Some("2.9.10".to_owned()),
+            answers: true,
+            reason: None,
+        };
+        let stream = |range: u16| EngineStream {
+            range: RangeId(range),
+            stream: format!("range-{range}"),
+            bytes: Some(50),
+            limit: Some(100),
+            first: Some(1),
+            last: Some(9),
+            leader: Some("log-1".to_owned()),
+            copies: 3,
+            current_copies: Some(3),
+            behind: Vec::new(),
+            reason: None,
+        };
+        EngineStatus { servers: (1..=3).map(server).collect(), streams: (0..3).map(stream).collect() }
+    }
+
+    fn whats(log: &EngineStatus) -> Vec<String> {
+        troubles(log).into_iter().map(|one| one.what).collect()
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_log_is_said_once() {
+        let mut log = log();
+        assert_eq!(whats(&log), [""; 0]);
+        log.servers[2].answers = false;
+        log.servers[2].reason = Some("connection refused".to_owned());
+        for stream in &mut log.streams[..2] {
+            (stream.current_copies, stream.behind) = (Some(2), vec!["log-3".to_owned()]);
+        }
+        assert_eq!(
+            whats(&log),
+            [
+                "the log server at nats://10.0.0.3:4222 does not answer: connection refused",
+                "log server log-3 is away or behind with its copies of the streams of ranges 0, 1"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stream_that_is_silent_short_of_copies_or_nearly_full_is_named() {
+        let mut log = log();
+        log.streams[0].bytes = Some(84);
+        log.streams[1].bytes = Some(85);
+        log.streams[2].current_copies = Some(1);
+        assert_eq!(
+            whats(&log),
+            [
+                "range-1, the stream of range 1, is 85 % full",
+                "range-2, the stream of range 2, has copies at 1 servers, and 3 are wanted"
+            ]
+        );
+        log.streams[1].reason = Some("no leader".to_owned());
+        assert_eq!(whats(&log)[0], "range-1, the stream of range 1, does not answer: no leader");
+    }
+}

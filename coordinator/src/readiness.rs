@@ -1,0 +1,90 @@
+//! `/readyz`: whether a load balancer is to send requests here, and whether the ranges of a cluster are served and replicated.
+//!
+//! A front door has nothing of its own. So it is ready when any node of tier 1 answers: while one range has no owner, the pages of
+//! the others are taken and answered here as at every other front door, and to take all of them out would make it worse.
+
+use axum::extract::State;
+use doppel_protocol::Tier1Error;
+use doppel_protocol::answer::{ClusterRange, ClusterStatus};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::extract::Query;
+use crate::problem::Problem;
+
+/// Which ranges have to be well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Ranges {
+    /// None: some node of tier 1 answers.
+    #[default]
+    Any,
+    /// Each has an owner that takes writes.
+    Served,
+    /// Each has all of its replicas, too.
+    All,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReadyQuery {
+    /// What has to be well in a cluster: `any`, the default, is for load balancers, and asks for one node of tier 1 that answers;
+    /// `served` asks for an owner of every range; `all` asks for all replicas of every range, too.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    ranges: Ranges,
+}
+
+/// Does the service take work?
+#[utoipa::path(
+    get, path = "/readyz", tag = "operations", params(ReadyQuery),
+    responses(
+        (status = 200, body = str),
+        (status = 400, description = "A parameter is wrong", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Stopping, read-only, or less of the cluster is there than was asked for", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn readyz(
+    State(app): State<App>,
+    Query(ReadyQuery { ranges }): Query<ReadyQuery>,
+) -> Result<String, Problem> {
+    if app.is_draining() {
+        return Err(Tier1Error::Stopping.into());
+    }
+    app.blocking_for_health(move |app| match (app.cluster(), ranges) {
+        (None, _) => {
+            app.tier1().writable()?;
+            Ok("ready\n".to_owned())
+        }
+        (Some(cluster), Ranges::Any) if cluster.answers() => Ok("ready\n".to_owned()),
+        (Some(_), Ranges::Any) => Err(Problem::not_ready("no node of tier 1 answers")),
+        (Some(cluster), asked) => {
+            let ClusterStatus { ranges, .. } = cluster.status();
+            let lacking: Vec<String> = ranges.iter().filter_map(|range| lacking(range, asked)).collect();
+            if lacking.is_empty() { Ok(whole(&ranges)) } else { Err(Problem::not_ready(lacking.join("; "))) }
+        }
+    })
+    .await
+}
+
+/// What a range has not.
+fn lacking(range: &ClusterRange, asked: Ranges) -> Option<String> {
+    let ClusterRange { range, epoch, served, replicas, live_replicas, .. } = range;
+    match (epoch, served) {
+        (None, _) => Some(format!("range {range} has no owner that answers")),
+        (Some(_), false) => Some(format!("range {range} takes no writes")),
+        (Some(_), true) if asked == Ranges::All && live_replicas < replicas => {
+            Some(format!("range {range} has {live_replicas} of {replicas} replicas"))
+        }
+        _ => None,
+    }
+}
+
+fn whole(ranges: &[ClusterRange]) -> String {
+    let (live, replicas) =
+        ranges.iter().fold((0, 0), |(live, all), range| (live + range.live_replicas, all + range.replicas));
+    format!("ready\n{} ranges are served, with {live} of {replicas} replicas\n", ranges.len())
+}

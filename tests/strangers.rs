@@ -1,0 +1,242 @@
+//! Processes and requests that do not belong to a cluster: each role refuses them, says why, and goes on.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod harness;
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use doppel_wire::VERSION;
+use harness::cluster::Cluster;
+use harness::{PATIENCE, Server, all_is_well, wait_until};
+use serde_json::{Value, json};
+
+/// What a request says of itself.
+#[derive(Clone)]
+struct Said {
+    secret: String,
+    cluster: String,
+    node: String,
+    version: String,
+}
+
+/// What the processes of a cluster say to a node.
+fn said(cluster: &Cluster, node: &str) -> Said {
+    let text = fs::read_to_string(cluster.file()).unwrap();
+    let id = text.lines().find_map(|line| line.strip_prefix("cluster = \"")).unwrap();
+    let secret = fs::read_to_string(cluster.file().with_extension("secret")).unwrap();
+    Said {
+        secret: secret.trim().to_owned(),
+        cluster: id.trim_end_matches('"').to_owned(),
+        node: node.to_owned(),
+        version: VERSION.to_string(),
+    }
+}
+
+/// Sends a request whose body says its length, and may be shorter. The status and the text of the answer.
+fn ask(address: &str, call: &str, said: &Said, length: u64, body: &[u8]) -> (u16, String) {
+    let Said { secret, cluster, node, version } = said;
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let head = format!(
+        "POST /wire/{call} HTTP/1.1\r\nhost: a\r\nconnection: close\r\nauthorization: Bearer {secret}\r\n\
+         doppel-cluster: {cluster}\r\ndoppel-node: {node}\r\ndoppel-wire: {version}\r\ndoppel-from: somebody\r\n\
+         content-length: {length}\r\n\r\n"
+    );
+    connection.write_all(head.as_bytes()).unwrap();
+    connection.write_all(body).unwrap();
+    let mut answer = Vec::new();
+    // The end may be a reset, for a body that is refused is not read.
+    let _ = connection.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).unwrap_or_else(|| panic!("no answer: {answer:?}")).parse().unwrap();
+    (status, answer)
+}
+
+/// Every kind of request that a node refuses.
+fn refuses_strangers(cluster: &Cluster, node: &str, call: &str) {
+    let (address, own) = (cluster.address(node), said(cluster, node));
+    let (status, answer) = ask(&address, "traffic", &own, 0, b"");
+    assert_eq!(status, 200, "{answer}");
+    let older = (VERSION - 1).to_string();
+    for (said, expected, says) in [
+        (
+            Said { secret: "x".repeat(64), ..own.clone() },
+            401,
+            "the cluster secret is missing or is not the one".to_owned(),
+        ),
+        (
+            Said { secret: String::new(), ..own.clone() },
+            401,
+            "the cluster secret is missing or is not the one".to_owned(),
+        ),
+        (
+            Said { cluster: "0".repeat(32), ..own.clone() },
+            421,
+            format!("{node} belongs to cluster {}", own.cluster),
+        ),
+        (
+            Said { node: "another".to_owned(), ..own.clone() },
+            421,
+            format!("this is {node}, and the request is for"),
+        ),
+        (
+            Said { version: older.clone(), ..own.clone() },
+            400,
+            format!(
+                "{node} speaks version {VERSION} of the protocol between roles, the caller version {older:?}"
+            ),
+        ),
+    ] {
+        // A body that never comes is not waited for.
+        let (status, answer) = ask(&address, call, &said, 1_000_000, b"");
+        assert!(status == expected && answer.contains(&says), "{node}: {answer}");
+        assert!(!answer.contains(&own.secret), "{answer}");
+    }
+    let (status, answer) = ask(&address, call, &own, 1 << 40, b"");
+    assert!(status == 413 && answer.contains("the body has more than"), "{node}: {answer}");
+    let (status, answer) = ask(&address, call, &own, 3, b"\xff\xff\xff");
+    assert!(status == 400 && answer.contains("the body is not what"), "{node}: {answer}");
+    let (status, answer) = ask(&address, "no/such/call", &own, 0, b"");
+    assert!(status == 404 && answer.contains("it has another role"), "{node}: {answer}");
+}
+
+/// A process in the place of a node. Killed when it is dropped.
+struct InPlace(Child);
+
+impl InPlace {
+    /// One that has this file as that of its cluster, and listens where it is told.
+    fn start(role: &str, name: &str, file: &Path, address: &str, data: &Path) -> Self {
+        let mut command = harness::doppel();
+        command
+            .arg(role)
+            .arg("--cluster")
+            .arg(file)
+            .args(["--name", name, "--listen", address, "--data"])
+            .arg(data);
+        let log = File::create(data.with_extension("log")).unwrap();
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        Self(child)
+    }
+}
+
+impl Drop for InPlace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until the status says of a node that it does not answer, and why.
+fn is_missed(front: &Server, node: &str, says: &str) {
+    let mut last = Value::Null;
+    for _ in 0..300 {
+        let status = front.ask("/v1/cluster", &[]);
+        last = status["nodes"].as_array().unwrap().iter().find(|one| one["name"] == node).unwrap().clone();
+        let reason = last["reason"].as_str().unwrap_or_default();
+        if last["answers"] == false && reason.contains(says) {
+            assert!(status["attention"].to_string().contains(node), "{status}");
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{node} is not missed for {says:?}: {last}");
+}
+
+#[test]
+fn every_role_refuses_requests_of_strangers_and_goes_on() {
+    let cluster = Cluster::start(1, &[], &[]);
+    let front = cluster.coordinator("front");
+    refuses_strangers(&cluster, "record", "tier1/submit");
+    refuses_strangers(&cluster, "index-0", "index-node/apply");
+    // A coordinator answers clients alone, and bounds what they send.
+    let address = front.url.strip_prefix("http://").unwrap();
+    let (status, answer) = ask(address, "tier1/submit", &said(&cluster, "front"), 0, b"");
+    assert_eq!(status, 404, "{answer}");
+    let mut connection = TcpStream::connect(address).unwrap();
+    let head = "POST /v1/pages HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                content-length: 1000000000000\r\n\r\n";
+    connection.write_all(head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ = connection.read_to_end(&mut answer);
+    assert!(answer.starts_with(b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&answer));
+    front.push_all(&[json!({"url": "http://a.example/", "text": "it goes on"})]);
+    front.flush();
+    assert_eq!(front.status("http://a.example/")["status"], "unique");
+}
+
+#[test]
+fn a_process_that_does_not_belong_to_the_cluster_gets_nothing_and_is_named() {
+    let mut cluster = Cluster::start(1, &[], &[]);
+    let other = Cluster::start(1, &[], &[]);
+    let front = cluster.coordinator("front");
+    all_is_well(&front);
+    let home = tempfile::tempdir().unwrap();
+    // The same cluster with another secret, and another cluster with the same.
+    let file = |name: &str, of: &Cluster, secret: &str| {
+        let dir = home.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::copy(of.file(), dir.join("cluster.toml")).unwrap();
+        // A copy is for the owner alone, as it has to be.
+        fs::copy(of.file().with_extension("secret"), dir.join("cluster.secret")).unwrap();
+        fs::write(dir.join("cluster.secret"), secret).unwrap();
+        dir.join("cluster.toml")
+    };
+    let secret = said(&cluster, "record").secret;
+    let files = [
+        (
+            file("unknown", &cluster, &"x".repeat(64)),
+            "the cluster secret is missing or is not the one of this cluster".to_owned(),
+        ),
+        (
+            file("other", &other, &secret),
+            format!("belongs to cluster {}, the caller to", said(&other, "record").cluster),
+        ),
+    ];
+    for (role, node) in [("tier2", "index-0"), ("tier1", "record")] {
+        let address = cluster.address(node);
+        cluster.kill(node);
+        for (number, (file, says)) in files.iter().enumerate() {
+            let data = home.path().join(format!("{node}-{number}"));
+            let _process = InPlace::start(role, node, file, &address, &data);
+            is_missed(&front, node, says);
+            let log = fs::read_to_string(data.with_extension("log")).unwrap();
+            assert!(log.contains("a request between roles is refused") && log.contains("front"), "{log}");
+        }
+        // One of an older release.
+        let listener = wait_until("the address", PATIENCE, || TcpListener::bind(&address).ok());
+        let older = VERSION - 1;
+        let says = format!("{node} speaks version {older} of the protocol between roles");
+        let answer = format!(
+            "HTTP/1.1 400 Bad Request\r\ndoppel-wire: {older}\r\ndoppel-refusal: version\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{says}",
+            says.len()
+        );
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        thread::scope(|scope| {
+            listener.set_nonblocking(true).unwrap();
+            scope.spawn(move || {
+                while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                    if let Ok((mut connection, _)) = listener.accept() {
+                        connection.set_nonblocking(false).unwrap();
+                        let _ = connection.read(&mut [0; 4_096]);
+                        let _ = connection.write_all(answer.as_bytes());
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            is_missed(&front, node, &says);
+            drop(end);
+        });
+        cluster.start_node(node);
+        all_is_well(&front);
+    }
+    front.push_all(&[json!({"url": "http://a.example/", "text": "it goes on"})]);
+    front.flush();
+    assert_eq!(front.status("http://a.example/")["status"], "unique");
+}
