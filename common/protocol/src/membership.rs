@@ -26,6 +26,10 @@ pub const CLAIMS_MAX: usize = 1_024;
 /// The longest name of a node in bytes; beats with a longer one are ignored. What troubles a replica is cut to so many.
 pub const TEXT_BYTES_MAX: usize = 512;
 
+/// A node that nobody has heard of for so long is taken for dead: another takes its ranges over, and questions about them go to
+/// their replicas.
+pub const SILENCE: Duration = Duration::from_millis(1_500);
+
 /// What a node of tier 1 tells all others, about three times a second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
@@ -145,6 +149,36 @@ impl Membership {
         Some((epoch, name.to_owned()))
     }
 
+    /// The greatest epoch under which anybody ever claimed to own the range.
+    #[must_use]
+    pub fn epoch(&self, range: RangeId) -> Option<Epoch> {
+        Some(self.lock().ranges.get(&range)?.epoch)
+    }
+
+    /// The owner of a range, unless it is taken for dead. `own` is the asker, if it is a node itself.
+    #[must_use]
+    pub fn present_owner(&self, range: RangeId, own: Option<&str>, now: Instant) -> Option<String> {
+        let (_, owner) = self.owner(range)?;
+        let heard = self.lock();
+        (heard.is_present(&owner, now) || heard.is_deaf(own, now)).then_some(owner)
+    }
+
+    /// The nodes that may have a replica of a range as of its last owner, those first that are likely to answer for it. Those
+    /// that are taken for dead are left out.
+    #[must_use]
+    pub fn answering(&self, range: RangeId, own: Option<&str>, now: Instant) -> Vec<String> {
+        let heard = self.lock();
+        let (is_deaf, last) = (heard.is_deaf(own, now), heard.ranges.get(&range).map(|owned| owned.epoch));
+        let knows = |claim: &Claim| last.is_none_or(|last| claim.epoch >= last);
+        let mut found: Vec<_> = heard
+            .claims(range)
+            .filter(|(name, _, claim)| (is_deaf || heard.is_present(name, now)) && knows(claim))
+            .map(|(name, _, claim)| (claim.owns, claim.trouble.is_some(), u64::MAX - claim.index, name))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(.., name)| name.to_owned()).collect()
+    }
+
     /// The time since the last beat of a node; none when it was never heard.
     #[must_use]
     pub fn silence(&self, node: &str, now: Instant) -> Option<Duration> {
@@ -205,6 +239,15 @@ impl Heard {
         }
         self.beats += 1;
         self.nodes.insert(node, Node { incarnation, claims, at: now, beat: self.beats });
+    }
+
+    fn is_present(&self, node: &str, now: Instant) -> bool {
+        self.nodes.get(node).is_some_and(|node| now.saturating_duration_since(node.at) < SILENCE)
+    }
+
+    /// Whether nobody else is heard. Beats come by way of the log, so this says more of the log than of the nodes.
+    fn is_deaf(&self, own: Option<&str>, now: Instant) -> bool {
+        !self.nodes.keys().any(|name| Some(&**name) != own && self.is_present(name, now))
     }
 
     /// Takes note that somebody claims to own a range.
