@@ -33,6 +33,7 @@ pub(crate) struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     body_bytes: Counter,
     pages: Family<OutcomeLabels, Counter>,
+    replica_answers: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -67,6 +68,7 @@ pub(crate) fn register(
         latency: Family::new_with_constructor(latency),
         body_bytes: Counter::default(),
         pages: Family::default(),
+        replica_answers: Counter::default(),
     };
     registry.register("doppel_coordinator_http_requests", "HTTP requests answered", metrics.requests.clone());
     registry.register(
@@ -84,6 +86,11 @@ pub(crate) fn register(
         "Pages recorded, and lines not taken, by outcome",
         metrics.pages.clone(),
     );
+    registry.register(
+        "doppel_coordinator_replica_answers",
+        "Answers about pages and groups for which replicas were read, because an owner did not answer",
+        metrics.replica_answers.clone(),
+    );
     registry.register_collector(Box::new(Tiers {
         tier1: Arc::clone(tier1),
         tier2: Arc::clone(tier2),
@@ -96,6 +103,11 @@ pub(crate) fn register(
 impl Metrics {
     pub(crate) fn body_bytes(&self, bytes: usize) {
         self.body_bytes.inc_by(bytes as u64);
+    }
+
+    /// Counts answers for which replicas were read.
+    pub(crate) fn answered_by_replicas(&self, answers: u64) {
+        self.replica_answers.inc_by(answers);
     }
 
     /// Counts pages that tier 1 took.

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::answer::Advice;
 use super::{
     BackupError, BackupStream, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, Outcome, PageView,
-    Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error, Totals,
+    Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error,
+    Totals,
 };
 
 /// One event of the feed: the newest state of a page.
@@ -61,8 +62,7 @@ pub const BATCH_MAX: usize = 4_096;
 pub const LIST_MAX: usize = 10_000;
 
 /// What tier 1 says of pages and groups. The calls block on the store, so they must not be made on an async thread, but for
-/// [`known_advice`](Self::known_advice). Lists
-/// that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
+/// [`known_advice`](Self::known_advice). Lists that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
 ///
 /// A call takes and gives owned values. Across processes every call has a deadline; past it the call fails as
 /// [`Tier1Error::Unavailable`].
@@ -117,7 +117,8 @@ pub trait Tier1Reads: Send + Sync {
     ) -> Result<Option<GroupView>, Tier1Error>;
 }
 
-/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread. Lists that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
+/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread. Lists that
+/// are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
 ///
 /// A call takes and gives owned values. It waits for the store and for the answer of a writer, which has a deadline. Across
 /// processes every call has one; past it the call fails as [`Tier1Error::Unavailable`].
