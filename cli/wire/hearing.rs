@@ -136,12 +136,12 @@ impl Owners for Claimed {
 
     fn present(&self, shard: ShardId) -> Option<usize> {
         let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
-        self.place(&self.membership.present_owner(range, own, Instant::now())?)
+        self.place(&self.membership.present_owner(range, own)?)
     }
 
     fn replicas(&self, shard: ShardId) -> Vec<usize> {
         let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
-        let names = self.membership.answering(range, own, Instant::now());
+        let names = self.membership.answering(range, own);
         names.iter().filter_map(|name| self.place(name)).collect()
     }
 }

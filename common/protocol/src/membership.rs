@@ -155,24 +155,24 @@ impl Membership {
         Some(self.lock().ranges.get(&range)?.epoch)
     }
 
-    /// The owner of a range, unless it is taken for dead. `own` is the asker, if it is a node itself.
+    /// The owner of a range, unless others were heard long after it. `own` is the asker, if it is a node itself: what it says is no
+    /// news to it. Beats come by way of the log, so where nobody is heard any more it is not known who is there.
     #[must_use]
-    pub fn present_owner(&self, range: RangeId, own: Option<&str>, now: Instant) -> Option<String> {
+    pub fn present_owner(&self, range: RangeId, own: Option<&str>) -> Option<String> {
         let (_, owner) = self.owner(range)?;
-        let heard = self.lock();
-        (heard.is_present(&owner, now) || heard.is_deaf(own, now)).then_some(owner)
+        self.lock().is_present(&owner, own).then_some(owner)
     }
 
     /// The nodes that may have a replica of a range as of its last owner, those first that are likely to answer for it. Those
-    /// that are taken for dead are left out.
+    /// that others were heard long after are left out.
     #[must_use]
-    pub fn answering(&self, range: RangeId, own: Option<&str>, now: Instant) -> Vec<String> {
+    pub fn answering(&self, range: RangeId, own: Option<&str>) -> Vec<String> {
         let heard = self.lock();
-        let (is_deaf, last) = (heard.is_deaf(own, now), heard.ranges.get(&range).map(|owned| owned.epoch));
+        let last = heard.ranges.get(&range).map(|owned| owned.epoch);
         let knows = |claim: &Claim| last.is_none_or(|last| claim.epoch >= last);
         let mut found: Vec<_> = heard
             .claims(range)
-            .filter(|(name, _, claim)| (is_deaf || heard.is_present(name, now)) && knows(claim))
+            .filter(|(name, _, claim)| heard.is_present(name, own) && knows(claim))
             .map(|(name, _, claim)| (claim.owns, claim.trouble.is_some(), u64::MAX - claim.index, name))
             .collect();
         found.sort_unstable();
@@ -241,13 +241,12 @@ impl Heard {
         self.nodes.insert(node, Node { incarnation, claims, at: now, beat: self.beats });
     }
 
-    fn is_present(&self, node: &str, now: Instant) -> bool {
-        self.nodes.get(node).is_some_and(|node| now.saturating_duration_since(node.at) < SILENCE)
-    }
-
-    /// Whether nobody else is heard. Beats come by way of the log, so this says more of the log than of the nodes.
-    fn is_deaf(&self, own: Option<&str>, now: Instant) -> bool {
-        !self.nodes.keys().any(|name| Some(&**name) != own && self.is_present(name, now))
+    /// Whether nobody was heard so long after a node that it is taken for dead.
+    fn is_present(&self, name: &str, own: Option<&str>) -> bool {
+        let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
+        let newest = others.map(|(_, node)| node.at).max();
+        let node = self.nodes.get(name).zip(newest);
+        node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < SILENCE)
     }
 
     /// Takes note that somebody claims to own a range.

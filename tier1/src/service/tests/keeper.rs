@@ -52,12 +52,12 @@ impl RangeDirectory for Claimed {
     }
 
     fn present_owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
-        self.membership.present_owner(range, Some(&self.own), Instant::now())?;
+        self.membership.present_owner(range, Some(&self.own))?;
         self.owner(range)
     }
 
     fn replicas(&self, range: RangeId) -> Vec<Arc<dyn RangeOwner>> {
-        let names = self.membership.answering(range, Some(&self.own), Instant::now());
+        let names = self.membership.answering(range, Some(&self.own));
         let nodes = self.nodes.lock().unwrap();
         let others = names.iter().filter(|name| **name != self.own).filter_map(|name| nodes.get(name));
         others.map(|node| Arc::clone(node) as Arc<dyn RangeOwner>).collect()
