@@ -79,7 +79,8 @@ impl RangeOwner for Owner {
         keys: &[Vec<u8>],
         whom: Whom,
     ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
-        std::thread::sleep(*self.pause.lock().unwrap());
+        let pause = *self.pause.lock().unwrap();
+        std::thread::sleep(pause);
         Ok(Aged { answer: self.rows(range, keys)?, age: (whom == Whom::Replica).then_some(AGE) })
     }
 
