@@ -22,14 +22,22 @@ use crate::txn::Row;
 /// Rows by key.
 type Found = Vec<Option<Vec<u8>>>;
 
+type Answer<T> = Result<T, PeerError>;
+
+/// Reads of the rows of this process.
+type Here<'r, T> = dyn Fn(&dyn Store) -> Answer<T> + 'r;
+
+/// Reads of another node, which may give an old answer, or none soon.
+type There<'r, T> = dyn Fn(&dyn RangeOwner, Whom) -> Answer<Aged<T>> + 'r;
+
+/// Reads of another node that owns the range, with all the time that a read has.
+type Patiently<'r, T> = dyn Fn(&dyn RangeOwner) -> Answer<T> + 'r;
+
 /// How something is read.
 struct Reading<'r, T> {
-    /// Of the rows of this process.
-    here: &'r dyn Fn(&dyn Store) -> Result<T, PeerError>,
-    /// Of another node, which may give an old answer, or none soon.
-    there: &'r dyn Fn(&dyn RangeOwner, Whom) -> Result<Aged<T>, PeerError>,
-    /// Of another node that owns the range, with all the time that a read has.
-    patiently: &'r dyn Fn(&dyn RangeOwner) -> Result<T, PeerError>,
+    here: &'r Here<'r, T>,
+    there: &'r There<'r, T>,
+    patiently: &'r Patiently<'r, T>,
 }
 
 /// Why nobody has answered so far: what was said first, which is the owner's word if it said something.

@@ -67,7 +67,7 @@ impl Asked<'_> {
     /// Asks about each of some items, and gives the answers in their order.
     fn ask<I: Clone + Send, O: Send>(
         &self,
-        items: Vec<I>,
+        items: &[I],
         shard: impl Fn(&I) -> ShardId,
         ask: impl Fn(&dyn Tier1Reads, Vec<I>) -> Answer<Vec<O>> + Sync,
     ) -> Answer<Vec<O>> {
@@ -129,7 +129,7 @@ impl Asked<'_> {
         shard: ShardId,
         ask: impl Fn(&dyn Tier1Reads) -> Answer<O> + Sync,
     ) -> Answer<O> {
-        let answers = self.ask(vec![()], |()| shard, |reads, _| Ok(vec![ask(reads)?]))?;
+        let answers = self.ask(&[()], |()| shard, |reads, _| Ok(vec![ask(reads)?]))?;
         answers.into_iter().next().ok_or_else(|| self.nodes.unavailable("there is no answer".to_owned()))
     }
 }
@@ -137,7 +137,7 @@ impl Asked<'_> {
 impl Tier1Reads for Asked<'_> {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
         check(pages.len())?;
-        self.ask(pages.to_vec(), |page| self.shard_of(*page), |reads, some| reads.pages(&some))
+        self.ask(pages, |page| self.shard_of(*page), |reads, some| reads.pages(&some))
     }
 
     /// Owners alone know it without rows; where one does not answer, the rows are to be read.
