@@ -403,7 +403,7 @@ fn signatures_come_from_the_nodes_of_their_pages() {
     assert_eq!(sources[1].asked.load(Ordering::Relaxed), 3);
 }
 
-/// A node that answers as told: owners present or not, replicas, late or refused; for a question alone.
+/// Owners that are present or taken for dead, and replicas; for a question alone.
 struct Replicated {
     owners: Mutex<[Option<usize>; 4]>,
     replicas: [Vec<usize>; 4],
@@ -427,7 +427,7 @@ impl Owners for Replicated {
     }
 }
 
-/// Three nodes; each shard has a replica on the next node, and the last one on the first as well.
+/// Three nodes, and who is asked where the owner of a shard does not answer.
 fn replicated() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Replicated>) {
     let (_, nodes) = nodes(|_| ());
     let replicas = [vec![1], vec![1], vec![2], vec![0, 1]];
