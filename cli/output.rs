@@ -96,6 +96,11 @@ pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
+/// How long ago an answer was true that did not come from owners.
+pub fn as_of(age_ms: u64) -> String {
+    format!("as of {:.1} s ago", age_ms as f64 / 1_000.0)
+}
+
 /// What is shown instead of a figure that says nothing.
 pub const NO_FIGURE: &str = "-";
 
@@ -147,6 +152,7 @@ mod tests {
         }
         assert_eq!(plural(1, "page"), "1 page");
         assert_eq!(plural(2000, "page"), "2,000 pages");
+        assert_eq!(as_of(1_240), "as of 1.2 s ago");
     }
 
     #[test]

@@ -71,9 +71,10 @@ fn whatever_breaks_nothing_is_lost_and_no_answer_is_false() {
     let rounds = clients.rounds.load(Ordering::Relaxed);
     let said = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     println!(
-        "{rounds} rounds, {} answers, of them {} duplicates; {} requests not answered",
+        "{rounds} rounds, {} answers, of them {} duplicates and {} of replicas; {} requests not answered",
         said(&clients.answers),
         said(&clients.duplicates),
+        said(&clients.old),
         said(&clients.refusals)
     );
     let violations = clients.violations();

@@ -6,7 +6,7 @@ mod harness;
 use std::fs;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::pages::{rounds, text};
 use harness::trial::Trial;
@@ -351,6 +351,146 @@ fn the_status_says_why_writes_wait_for_the_log() {
         ["log-1", "log-2"].iter().for_each(|name| trial.start(name));
     });
     front.flush_patiently();
+    all_is_well(front);
+}
+
+/// What is answered about pages while something is broken, one after the other.
+#[derive(Default)]
+struct Answers {
+    longest: Duration,
+    slow: u32,
+    owners: u32,
+    replicas: u32,
+    oldest: u64,
+}
+
+/// Asks about pages for a while. Every answer is the expected one, but for its age.
+fn ask_for(front: &Server, expected: &[Value], time: Duration) -> Answers {
+    let (began, mut answers) = (Instant::now(), Answers::default());
+    for page in expected.iter().cycle() {
+        if began.elapsed() > time {
+            break;
+        }
+        let asked = Instant::now();
+        let answer = front.query("/v1/status", &[("url", page["url"].as_str().unwrap())]);
+        let took = asked.elapsed();
+        let status = answer.status();
+        let mut answer = answer.json::<Value>().unwrap();
+        assert_eq!(status, 200, "after {:?}: {answer}", began.elapsed());
+        match answer.as_object_mut().unwrap().remove("age_ms") {
+            Some(age) => {
+                answers.replicas += 1;
+                answers.oldest = answers.oldest.max(age.as_u64().unwrap());
+            }
+            None => answers.owners += 1,
+        }
+        assert_eq!(answer, *page);
+        answers.longest = answers.longest.max(took);
+        answers.slow += u32::from(took > Duration::from_millis(300));
+        if answers.slow > 0 && took > Duration::from_millis(300) {
+            eprintln!("{took:?} at {:?}", asked - began);
+        }
+    }
+    let Answers { longest, slow, owners, replicas, oldest } = &answers;
+    println!(
+        "{owners} by owners, {replicas} by replicas at most {oldest} ms old, {slow} slow, {longest:?} the longest"
+    );
+    answers
+}
+
+#[test]
+fn questions_are_answered_by_replicas_while_a_range_has_no_owner() {
+    let Some(trial) = Trial::replicated(&["--tier1", "3", "--tier2", "1", "--coordinators", "1"]) else {
+        return;
+    };
+    let front = &trial.coordinators()[0];
+    // Of every five pages three are one group.
+    let words = |n: u64| text(if n % 5 < 3 { n / 5 } else { 1_000 + n }, 40);
+    let page = |n: u64| {
+        let more = if n.is_multiple_of(2) { "" } else { " more" };
+        json!({"url": format!("http://site.example/{n}"), "text": words(n).join(" ") + more,
+            "fetched_at": "2026-01-01T00:00:00Z"})
+    };
+    let pages: Vec<Value> = (0..100).map(page).collect();
+    front.push_patiently(&pages);
+    front.flush_patiently();
+    all_is_well(front);
+    let urls: Vec<&Value> = pages.iter().map(|page| &page["url"]).collect();
+    let expected = front.post_json("/v1/status", &json!({ "urls": urls }));
+    let expected = expected["pages"].as_array().unwrap();
+    let duplicates = expected.iter().filter(|answer| answer["status"] == "duplicate").count();
+    assert!((20..=40).contains(&duplicates), "{duplicates}");
+    let groups = || {
+        let ids = expected.iter().filter_map(|answer| answer["group"].as_str());
+        ids.collect::<std::collections::BTreeSet<_>>()
+    };
+    let group = |id: &str| {
+        let answer = front.query(&format!("/v1/groups/{id}"), &[]);
+        assert_eq!(answer.status(), 200, "{id}");
+        let mut answer = answer.json::<Value>().unwrap();
+        (answer.as_object_mut().unwrap().remove("age_ms").is_some(), answer)
+    };
+    let members: Vec<Value> = groups().into_iter().map(|id| group(id).1).collect();
+
+    trial.kill("record-1");
+    let killed = Instant::now();
+    let old = groups().into_iter().zip(&members).filter(|(id, expected)| {
+        let (is_old, answer) = group(id);
+        assert_eq!(answer, **expected);
+        is_old
+    });
+    assert!(old.count() > 0 && killed.elapsed() < Duration::from_millis(1_500), "{:?}", killed.elapsed());
+    let answers = ask_for(front, expected, Duration::from_secs(4));
+    assert!(answers.replicas > 20 && answers.longest < Duration::from_millis(1_200));
+    assert!(answers.oldest < 3_000);
+    trial.start("record-1");
+    all_is_well(front);
+    let answers = ask_for(front, expected, Duration::from_secs(1));
+    assert!(answers.owners > 100 && answers.replicas * 10 < answers.owners, "owners answer again");
+
+    // One that hangs is waited for a moment, by the front door and by each node, and then no more.
+    trial.signal("record-2", "STOP");
+    let answers = ask_for(front, expected, Duration::from_secs(4));
+    assert!(answers.replicas > 20 && answers.longest < Duration::from_secs(2) && answers.slow <= 12);
+    trial.signal("record-2", "CONT");
+    all_is_well(front);
+
+    // Without the log nobody takes over, and what the replicas have grows old.
+    ["log-1", "log-2", "log-3"].iter().for_each(|name| trial.kill(name));
+    let began = Instant::now();
+    trial.kill("record-3");
+    let (mut refused, mut oldest) = (vec![false; expected.len()], 0);
+    while refused.contains(&false) && began.elapsed() < PATIENCE {
+        for (page, refused) in expected.iter().zip(&mut refused) {
+            let asked = Instant::now();
+            let answer = front.query("/v1/status", &[("url", page["url"].as_str().unwrap())]);
+            assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+            if answer.status() == 200 {
+                let mut answer = answer.json::<Value>().unwrap();
+                let age =
+                    answer.as_object_mut().unwrap().remove("age_ms").map_or(0, |age| age.as_u64().unwrap());
+                assert!(!*refused && answer == *page && age <= 5_000, "{answer}, {age} ms old");
+                assert!(began.elapsed() < Duration::from_secs(7), "{:?}", began.elapsed());
+                oldest = oldest.max(age);
+            } else {
+                assert_eq!(answer.status(), 503);
+                assert!(answer.headers().contains_key("retry-after"));
+                assert!(
+                    began.elapsed() > Duration::from_secs(3),
+                    "{:?}: {}",
+                    began.elapsed(),
+                    answer.text().unwrap()
+                );
+                *refused = true;
+            }
+        }
+    }
+    assert!(!refused.contains(&false) && oldest > 3_000, "{oldest}");
+    let metrics = front.query("/metrics", &[]).text().unwrap();
+    let count =
+        metrics.lines().find_map(|line| line.strip_prefix("doppel_coordinator_replica_answers_total "));
+    assert!(count.unwrap().parse::<u64>().unwrap() > 100, "{count:?}");
+    ["log-1", "log-2", "log-3", "record-3"].iter().for_each(|name| trial.start(name));
     all_is_well(front);
 }
 

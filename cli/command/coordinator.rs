@@ -83,7 +83,7 @@ impl Coordinator {
             Heard::Ending => return Ok(()),
         };
         hearing::count(&runtime, hearing.as_deref());
-        let owners = hearing::owners(&cluster, hearing.as_deref());
+        let owners = hearing::owners(&cluster, hearing.as_deref(), None);
         let (mut nodes, mut routers) = (Vec::new(), Vec::new());
         for node in cluster.tier1_nodes() {
             let peer = cluster.peer(&runtime, &own, &node.name, &node.address)?;

@@ -10,7 +10,7 @@ use doppel_protocol::words;
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, plural, table};
+use crate::output::{Output, as_of, plural, table};
 
 /// Say why two pages are, or are not, duplicates.
 ///
@@ -43,7 +43,8 @@ impl Explain {
 
 fn print(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     let verdict = if explanation.duplicate { "near-duplicates" } else { "no near-duplicates" };
-    writeln!(out, "{verdict}: {}", explanation.reason)?;
+    let age = explanation.age_ms.map(|age| format!(" ({})", as_of(age))).unwrap_or_default();
+    writeln!(out, "{verdict}: {}{age}", explanation.reason)?;
     let names = ["", "status", "group", "tokens", "shingles", "language", "lengths", "home", "compared in"];
     let (a, b) = (column(&explanation.a, "a"), column(&explanation.b, "b"));
     let rows = names.into_iter().zip(a).zip(b).map(|((name, a), b)| vec![name.to_owned(), a, b]);

@@ -8,7 +8,7 @@ use doppel_protocol::client::{Answer, Method};
 
 use crate::args::AskArgs;
 use crate::client::connect;
-use crate::output::{Output, count, plural, table};
+use crate::output::{Output, as_of, count, plural, table};
 
 const MEMBERS_PER_REQUEST: &str = "1000";
 
@@ -44,11 +44,12 @@ impl Group {
             query.extend(self.market.as_deref().map(|market| ("market", market)));
             let request = client.request(Method::GET, &["v1", "groups", &id]).query(&query);
             let Answer { text, value } = client.ask(request)?;
-            let GroupPage { group, mut pages, next } = value;
+            let GroupPage { group, mut pages, next, age_ms } = value;
             pages.sort_by_key(|page| page.status != Status::Winner);
             output.print(&text, |out| {
                 if after.is_none() {
-                    writeln!(out, "{}", heading(&group))?;
+                    let age = age_ms.map(|age| format!(", {}", as_of(age))).unwrap_or_default();
+                    writeln!(out, "{}{age}", heading(&group))?;
                 }
                 table(out, &pages.iter().map(row).collect::<Vec<_>>())
             })?;

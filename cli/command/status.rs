@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::args::AskArgs;
 use crate::client::connect;
 use crate::exit::Failure;
-use crate::output::{Output, count, table};
+use crate::output::{Output, as_of, count, table};
 
 /// URLs of one request.
 const URLS_PER_REQUEST: usize = 1_000;
@@ -122,5 +122,6 @@ fn about(advice: &Advice) -> String {
     about.extend(advice.similarity.map(|similarity| format!("similarity {similarity:.3}")));
     about.extend(advice.group.as_ref().map(|group| format!("group {group}")));
     about.extend(advice.note.clone());
+    about.extend(advice.age_ms.map(as_of));
     about.join(", ")
 }

@@ -87,7 +87,8 @@ impl Tier1 {
         let node = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
             Heard::Log(hearing) => {
                 hearing::count(&runtime, Some(&hearing));
-                let (name, owners) = (name.clone(), hearing::owners(&cluster, Some(&hearing)));
+                let owners = hearing::owners(&cluster, Some(&hearing), Some(&name));
+                let name = name.clone();
                 let id = Arc::clone(&cluster.id);
                 let open =
                     move || ReplicatedNode::open(&dir, (&cluster, &name), &tuning, (hearing, owners), peers);

@@ -63,7 +63,7 @@ impl Tier2 {
             Heard::Ending => return Ok(()),
         };
         hearing::count(&runtime, hearing.as_deref());
-        let owners = hearing::owners(&cluster, hearing.as_deref());
+        let owners = hearing::owners(&cluster, hearing.as_deref(), None);
         let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, owners));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let settings = NodeSettings {

@@ -104,10 +104,16 @@ pub(crate) fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
 }
 
 /// Which node of tier 1 owns each shard: as the file of the cluster says it, or as the nodes do.
-pub(crate) fn owners(cluster: &Cluster, hearing: Option<&Hearing>) -> Arc<dyn Owners> {
+/// `own` is the asker, if it is one of them.
+pub(crate) fn owners(
+    cluster: &Cluster,
+    hearing: Option<&Hearing>,
+    own: Option<&NodeName>,
+) -> Arc<dyn Owners> {
     let Some(Hearing { membership, .. }) = hearing else { return Arc::new(FixedOwners(cluster.owners())) };
     let names = cluster.tier1_names().iter().map(ToString::to_string).collect();
-    Arc::new(Claimed { membership: Arc::clone(membership), map: cluster.map(), names })
+    let own = own.map(ToString::to_string);
+    Arc::new(Claimed { membership: Arc::clone(membership), map: cluster.map(), names, own })
 }
 
 /// The node that has the router of the index: the owner of the first shard.
@@ -120,6 +126,13 @@ struct Claimed {
     membership: Arc<Membership>,
     map: RangeMap,
     names: Vec<String>,
+    own: Option<String>,
+}
+
+impl Claimed {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|other| other == name)
+    }
 }
 
 impl Owners for Claimed {
@@ -129,6 +142,17 @@ impl Owners for Claimed {
 
     fn of_shard(&self, shard: ShardId) -> Option<usize> {
         let (_, owner) = self.membership.owner(self.map.of_shard(shard))?;
-        self.names.iter().position(|name| *name == owner)
+        self.place(&owner)
+    }
+
+    fn present(&self, shard: ShardId) -> Option<usize> {
+        let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
+        self.place(&self.membership.present_owner(range, own)?)
+    }
+
+    fn replicas(&self, shard: ShardId) -> Vec<usize> {
+        let (range, own) = (self.map.of_shard(shard), self.own.as_deref());
+        let names = self.membership.answering(range, own);
+        names.iter().filter_map(|name| self.place(name)).collect()
     }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use doppel_model::pairwise::Policy;
-use doppel_model::{RangeId, ShardId, stable_hash64};
+use doppel_model::{Epoch, RangeId, ShardId, stable_hash64};
 use doppel_protocol::index_node::IndexNode;
+use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{ContentSource, IndexError, IndexOrders};
 use doppel_shared_log::SharedLog;
@@ -70,7 +71,9 @@ impl ReplicatedNode {
         let own = cluster.tier1_names().iter().position(|node| node == name);
         let own = own.context("the node is not in the file of the cluster")?;
         let ranges = peers.tier1.iter().map(|peer| Arc::new(RemoteRanges::new(peer.clone())) as _).collect();
-        let directory = Directory { owners: Arc::clone(&owners), map: cluster.map(), own, ranges };
+        let membership = Arc::clone(&hearing.membership);
+        let directory =
+            Directory { owners: Arc::clone(&owners), membership, map: cluster.map(), own, ranges };
         let tier1 = Tier1::open_none(&config, Arc::new(directory))
             .with_context(|| format!("cannot open {}", dir.display()))?;
         let seat = Arc::new(RouterSeat::new());
@@ -136,16 +139,36 @@ fn replication(
 /// The way to the ranges of the other nodes.
 struct Directory {
     owners: Arc<dyn Owners>,
+    membership: Arc<Membership>,
     map: RangeMap,
     own: usize,
     ranges: Vec<Arc<dyn RangeOwner>>,
 }
 
+impl Directory {
+    /// Another node, by its place.
+    fn other(&self, node: usize) -> Option<Arc<dyn RangeOwner>> {
+        self.ranges.get(node).filter(|_| node != self.own).cloned()
+    }
+}
+
 impl RangeDirectory for Directory {
     fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
         let shard: ShardId = self.map.run(range).start;
-        let node = self.owners.of_shard(shard).filter(|node| *node != self.own)?;
-        self.ranges.get(node).cloned()
+        self.other(self.owners.of_shard(shard)?)
+    }
+
+    fn present_owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        self.other(self.owners.present(self.map.run(range).start)?)
+    }
+
+    fn replicas(&self, range: RangeId) -> Vec<Arc<dyn RangeOwner>> {
+        let nodes = self.owners.replicas(self.map.run(range).start);
+        nodes.into_iter().filter_map(|node| self.other(node)).collect()
+    }
+
+    fn epoch(&self, range: RangeId) -> Option<Epoch> {
+        self.membership.epoch(range)
     }
 
     fn has_others(&self) -> bool {

@@ -11,7 +11,7 @@ use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     BATCH_MAX, Compared, GroupState, GroupSummary, Line, Market, MemberView, PageView, Rank, Rule, Status,
-    Tier1Api, Tier1Error, WinnerOrder,
+    Tier1Error, Tier1Reads, WinnerOrder,
 };
 
 use crate::limits::{ADVICE_ATTEMPTS, EXPLAINED_MEMBERS, FORWARDS, LIST, REDIRECTS};
@@ -19,7 +19,7 @@ use crate::market::MarketWinners;
 
 /// Gives advice on the present records.
 pub(crate) struct Advisor<'a> {
-    pub(crate) tier1: &'a dyn Tier1Api,
+    pub(crate) tier1: &'a dyn Tier1Reads,
     pub(crate) policy: Policy,
     pub(crate) winners: WinnerOrder,
     market: Option<MarketWinners<'a>>,
@@ -51,7 +51,7 @@ struct DuplicateOf {
 
 impl<'a> Advisor<'a> {
     pub(crate) fn new(
-        tier1: &'a dyn Tier1Api,
+        tier1: &'a dyn Tier1Reads,
         policy: Policy,
         winners: WinnerOrder,
         market: Option<&'a Market>,
@@ -325,7 +325,7 @@ impl<'a> Advisor<'a> {
 }
 
 /// The record of a group, or of the one that has its members now; none when it is dissolved.
-pub(crate) fn follow(tier1: &dyn Tier1Api, mut group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+pub(crate) fn follow(tier1: &dyn Tier1Reads, mut group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
     for _ in 0..FORWARDS {
         let Some(summary) = tier1.group_summary(group)? else { return Ok(None) };
         match summary.state {

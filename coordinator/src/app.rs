@@ -9,7 +9,9 @@ use axum::body::Body;
 use axum::http::HeaderMap;
 use doppel_model::Timestamp;
 use doppel_model::pairwise::Policy;
-use doppel_protocol::{ClusterApi, MappingApi, Market, Markets, Tier1Api, Tier2Api, WinnerOrder};
+use doppel_protocol::{
+    Aged, ClusterApi, MappingApi, Market, Markets, Question, Tier1Api, Tier1Reads, Tier2Api, WinnerOrder,
+};
 use prometheus_client::registry::Registry;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{MissedTickBehavior, timeout};
@@ -209,8 +211,24 @@ impl App {
     }
 
     /// Advice on the present records, with the winners of a market where one is asked for.
-    pub(crate) fn advisor<'a>(&'a self, market: Option<&'a Market>) -> Advisor<'a> {
-        Advisor::new(&*self.0.tier1, self.0.policy, self.0.winners, market)
+    pub(crate) fn advisor<'a>(
+        &'a self,
+        reads: &'a dyn Tier1Reads,
+        market: Option<&'a Market>,
+    ) -> Advisor<'a> {
+        Advisor::new(reads, self.0.policy, self.0.winners, market)
+    }
+
+    /// Answers a question from what tier 1 has; replicas may answer where owners do not.
+    pub(crate) fn ask<T>(
+        &self,
+        answer: impl FnOnce(&dyn Tier1Reads) -> Result<T, Problem>,
+    ) -> Result<Aged<T>, Problem> {
+        let question = Question::default();
+        let answer = question.ask(self.tier1(), answer)?;
+        let aged = question.answered(answer)?;
+        self.metrics().answered_by_replicas(u64::from(aged.age.is_some()));
+        Ok(aged)
     }
 
     pub(crate) fn tier1(&self) -> &dyn Tier1Api {

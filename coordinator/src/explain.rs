@@ -9,7 +9,7 @@ use doppel_model::PageUrl;
 use doppel_model::pairwise::{Comparison, Policy, TOKENS_MIN};
 use doppel_model::signature::Signature;
 use doppel_protocol::answer::{Advice, Content, Examples, Explanation, KeptBefore, Measures, Side};
-use doppel_protocol::{PageView, Rank, words};
+use doppel_protocol::{Aged, PageView, Rank, Tier1Reads, words};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::extract::{Query, page_url};
 use crate::limits::{EXAMPLES, KEPT_BEFORE};
 use crate::problem::Problem;
+use crate::status::millis;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -43,8 +44,8 @@ pub(crate) async fn get(
 ) -> Result<Json<Explanation>, Problem> {
     let (a, b) = (page_url("a", &a)?, page_url("b", &b)?);
     app.blocking(move |app| {
-        let (a, first) = side(app, "a", &a)?;
-        let (b, second) = side(app, "b", &b)?;
+        let sides = |reads: &dyn Tier1Reads| Ok((side(app, reads, "a", &a)?, side(app, reads, "b", &b)?));
+        let Aged { answer: ((a, first), (b, second)), age } = app.ask(sides)?;
         let policy = app.policy();
         let compared = first.as_deref().zip(second.as_deref());
         let measured = compared.map(|(x, y)| (policy.compare(x, y), measures(policy, x, y)));
@@ -53,6 +54,7 @@ pub(crate) async fn get(
             duplicate: measured.as_ref().is_some_and(|(comparison, _)| comparison.similar),
             reason: reason(policy, &a, &b, measured.as_ref()),
             measures: measured.map(|(_, measures)| measures),
+            age_ms: age.map(millis),
             a,
             b,
         }))
@@ -61,10 +63,11 @@ pub(crate) async fn get(
 }
 
 /// One page and the content that is compared.
-fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signature>>), Problem> {
-    let advice = app.advisor(None).advise(url)?;
-    let view =
-        |page| -> Result<Option<PageView>, Problem> { Ok(app.tier1().pages(&[page])?.pop().flatten()) };
+type Compared = (Side, Option<Arc<Signature>>);
+
+fn side(app: &App, reads: &dyn Tier1Reads, field: &str, url: &PageUrl) -> Result<Compared, Problem> {
+    let advice = app.advisor(reads, None).advise(url)?;
+    let view = |page| -> Result<Option<PageView>, Problem> { Ok(reads.pages(&[page])?.pop().flatten()) };
     let Some(page) = view(url.id())?.filter(|page| page.rank.url == *url) else {
         return Err(Problem::not_found(format!("{url} is not on record")).about(field));
     };
@@ -76,11 +79,11 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
         return Ok((Side { advice, compared_url: None, content: None, kept_before: Vec::new() }, None));
     };
     let compared_url = Some(end.rank.url.to_string());
-    let Some(signature) = app.tier1().signature(end.rank.url.id())? else {
+    let Some(signature) = reads.signature(end.rank.url.id())? else {
         return Ok((Side { advice, compared_url, content: None, kept_before: Vec::new() }, None));
     };
     let lookup = app.tier2().locate(&signature)?;
-    let kept_before = kept_before(app, &end, &signature)?;
+    let kept_before = kept_before(app, reads, &end, &signature)?;
     let content = Content {
         hash: signature.content().to_string(),
         tokens: signature.tokens(),
@@ -95,15 +98,20 @@ fn side(app: &App, field: &str, url: &PageUrl) -> Result<(Side, Option<Arc<Signa
 }
 
 /// The kept pages of a page's group that precede it, in the winner order, and how it compares with them.
-fn kept_before(app: &App, page: &PageView, signature: &Signature) -> Result<Vec<KeptBefore>, Problem> {
+fn kept_before(
+    app: &App,
+    reads: &dyn Tier1Reads,
+    page: &PageView,
+    signature: &Signature,
+) -> Result<Vec<KeptBefore>, Problem> {
     let Some(group) = page.line.group else { return Ok(Vec::new()) };
     let before = |rank: &Rank| app.winners().compare(rank, &page.rank, None);
     let is_before = |rank: &Rank| rank.url != page.rank.url && before(rank).0.is_lt();
-    let kept = app.advisor(None).kept_pages(group, KEPT_BEFORE, is_before)?;
+    let kept = app.advisor(reads, None).kept_pages(group, KEPT_BEFORE, is_before)?;
     let mut compared = Vec::with_capacity(kept.len());
     for PageView { rank, .. } in kept {
         let (_, rule) = before(&rank);
-        let Some(other) = app.tier1().signature(rank.url.id())? else { continue };
+        let Some(other) = reads.signature(rank.url.id())? else { continue };
         let comparison = app.policy().compare(signature, &other);
         let (similarity, duplicate) = (comparison.jaccard(), comparison.similar);
         compared.push(KeptBefore { url: rank.url.to_string(), rule, similarity, duplicate });

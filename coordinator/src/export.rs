@@ -69,10 +69,12 @@ type Shown<'s> = dyn FnMut(Vec<Line>) -> Result<Vec<Line>, Tier1Error> + 's;
 
 impl Collected {
     /// Reads all pages while the collection changes: each is told as the advisor would.
-    pub(crate) fn present(advisor: &mut Advisor<'_>, temp_dir: &Path) -> Result<Self, ExportError> {
-        Self::from(advisor.tier1, temp_dir, &mut |lines| {
-            Ok(advisor.present(lines)?.into_iter().flatten().collect())
-        })
+    pub(crate) fn present(
+        tier1: &dyn Tier1Api,
+        advisor: &mut Advisor<'_>,
+        temp_dir: &Path,
+    ) -> Result<Self, ExportError> {
+        Self::from(tier1, temp_dir, &mut |lines| Ok(advisor.present(lines)?.into_iter().flatten().collect()))
     }
 
     /// Reads all pages; what does not fit in memory is sorted in files in `temp_dir`, which have no names.

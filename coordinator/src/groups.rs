@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use doppel_model::{ContentHash, GroupId};
 use doppel_protocol::answer::{Group, GroupList, GroupPage, Member};
-use doppel_protocol::{GroupFilter, GroupPosition, Line, MemberView};
+use doppel_protocol::{GroupFilter, GroupPosition, Line, Market, MemberView, Tier1Reads};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::extract::{self, GroupPath, Query, market, number};
 use crate::limits::{LIST, LIST_DEFAULT};
 use crate::problem::Problem;
+use crate::status::millis;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -88,28 +89,39 @@ pub(crate) async fn get(
     let after = after.transpose().map_err(|error| Problem::field("after", error.to_string()))?;
     let market = market(app.markets(), query.market.as_deref())?;
     app.blocking(move |app| {
-        let Some(view) = app.tier1().group(id, after, limit, true)? else { return Err(no_group(id)) };
-        let mut group = Group::from(view.summary);
-        let mut advisor = app.advisor(market.as_ref());
-        let (lines, contents): (Vec<Line>, Vec<Option<ContentHash>>) =
-            view.members.into_iter().map(|MemberView { line, content }| (line, content)).unzip();
-        let present = advisor.present(lines)?.into_iter().zip(contents);
-        let members = present.filter_map(|(line, content)| Some(MemberView { line: line?, content }));
-        if market.is_some()
-            && group.merged_into.is_none()
-            && let Some(winner) = advisor.winner(id)?
-        {
-            group.winner = Some(winner.url.into());
-        }
-        if group.merged_into.is_some()
-            && let Some(survivor) = follow(app.tier1(), id)?
-        {
-            group.merged_into = Some(survivor.group.to_string());
-        }
-        let next = view.next.map(|position| position.to_string());
-        Ok(Json(GroupPage { group, pages: members.map(Member::from).collect(), next }))
+        let aged = app.ask(|reads| page_of(app, reads, (id, after, limit), market.as_ref()))?;
+        Ok(Json(GroupPage { age_ms: aged.age.map(millis), ..aged.answer }))
     })
     .await
+}
+
+/// Some members of a group as they are at this moment.
+fn page_of(
+    app: &App,
+    reads: &dyn Tier1Reads,
+    (id, after, limit): (GroupId, Option<GroupPosition>, usize),
+    market: Option<&Market>,
+) -> Result<GroupPage, Problem> {
+    let Some(view) = reads.group(id, after, limit, true)? else { return Err(no_group(id)) };
+    let mut group = Group::from(view.summary);
+    let mut advisor = app.advisor(reads, market);
+    let (lines, contents): (Vec<Line>, Vec<Option<ContentHash>>) =
+        view.members.into_iter().map(|MemberView { line, content }| (line, content)).unzip();
+    let present = advisor.present(lines)?.into_iter().zip(contents);
+    let members = present.filter_map(|(line, content)| Some(MemberView { line: line?, content }));
+    if market.is_some()
+        && group.merged_into.is_none()
+        && let Some(winner) = advisor.winner(id)?
+    {
+        group.winner = Some(winner.url.into());
+    }
+    if group.merged_into.is_some()
+        && let Some(survivor) = follow(reads, id)?
+    {
+        group.merged_into = Some(survivor.group.to_string());
+    }
+    let next = view.next.map(|position| position.to_string());
+    Ok(GroupPage { group, pages: members.map(Member::from).collect(), next, age_ms: None })
 }
 
 /// There is no such group.

@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::{ContentHash, GroupId, PageId, PageUrl};
-use doppel_protocol::{Line, Market, PageView, Status, Tier1Api, Tier1Error, WinnerOrder};
+use doppel_protocol::{Line, Market, PageView, Status, Tier1Error, Tier1Reads, WinnerOrder};
 
 use crate::limits::{LIST, MARKET_GROUPS, MARKET_MEMBERS_TOTAL};
 
 /// Winners for one market, remembered for the length of one request.
 pub struct MarketWinners<'a> {
-    tier1: &'a dyn Tier1Api,
+    tier1: &'a dyn Tier1Reads,
     policy: Policy,
     winners: WinnerOrder,
     market: &'a Market,
@@ -45,7 +45,7 @@ struct Seen {
 impl<'a> MarketWinners<'a> {
     /// With a limit on the members that are looked at, all groups together.
     #[must_use]
-    pub fn new(tier1: &'a dyn Tier1Api, policy: Policy, winners: WinnerOrder, market: &'a Market) -> Self {
+    pub fn new(tier1: &'a dyn Tier1Reads, policy: Policy, winners: WinnerOrder, market: &'a Market) -> Self {
         let members_left = MARKET_MEMBERS_TOTAL;
         Self { tier1, policy, winners, market, chosen: HashMap::new(), members_left }
     }

@@ -39,6 +39,7 @@ pub(crate) struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     body_bytes: Counter,
     pages: Family<OutcomeLabels, Counter>,
+    replica_answers: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -74,6 +75,7 @@ pub(crate) fn register(
         latency: Family::new_with_constructor(latency),
         body_bytes: Counter::default(),
         pages: Family::default(),
+        replica_answers: Counter::default(),
     };
     registry.register("doppel_coordinator_http_requests", "HTTP requests answered", metrics.requests.clone());
     registry.register(
@@ -90,6 +92,11 @@ pub(crate) fn register(
         "doppel_coordinator_ingest_pages",
         "Pages recorded, and lines not taken, by outcome",
         metrics.pages.clone(),
+    );
+    registry.register(
+        "doppel_coordinator_replica_answers",
+        "Answers about pages and groups for which replicas were read, because an owner did not answer",
+        metrics.replica_answers.clone(),
     );
     let (tier1, tier2, mapping) = (Arc::clone(tier1), Arc::clone(tier2), mapping.cloned());
     let load = move || {
@@ -112,6 +119,11 @@ pub(crate) fn register(
 impl Metrics {
     pub(crate) fn body_bytes(&self, bytes: usize) {
         self.body_bytes.inc_by(bytes as u64);
+    }
+
+    /// Counts answers for which replicas were read.
+    pub(crate) fn answered_by_replicas(&self, answers: u64) {
+        self.replica_answers.inc_by(answers);
     }
 
     /// Counts pages that tier 1 took.

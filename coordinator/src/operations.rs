@@ -86,8 +86,8 @@ pub(crate) async fn export(
     let permit = app.enter_export()?;
     // The scan goes on when its caller goes, so it keeps the permit.
     let collect = move |app: &App| {
-        let mut advisor = app.advisor(market.as_ref()).unlimited();
-        Ok((permit, Collected::present(&mut advisor, app.temp_dir())?))
+        let mut advisor = app.advisor(app.tier1(), market.as_ref()).unlimited();
+        Ok((permit, Collected::present(app.tier1(), &mut advisor, app.temp_dir())?))
     };
     let (permit, collected) = app.blocking_within(LONG_CALL_TIME, collect).await?;
     let headers = [(header::CONTENT_TYPE, NDJSON.to_owned()), (CURSOR, collected.cursor().to_owned())];

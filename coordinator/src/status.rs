@@ -1,13 +1,15 @@
 //! `GET /v1/status`, `POST /v1/status`, `POST /v1/probe`: is this page a duplicate, and of which winner?
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use doppel_model::PageUrl;
-use doppel_protocol::Submission;
 use doppel_protocol::answer::{Advice, StatusAnswer, StatusAnswers};
 use doppel_protocol::page::{PAGE_BYTES_MAX, PageBody, PageItem};
+use doppel_protocol::{Question, Submission, Tier1Reads, age_of};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -49,12 +51,15 @@ pub(crate) async fn get(
 ) -> Result<Json<Advice>, Problem> {
     let page = page_url("url", &url)?;
     let market = market(app.markets(), asked.as_deref())?;
-    let advise = move |app: &App| match market.as_ref() {
-        None => match app.tier1().known_advices(std::slice::from_ref(&page))?.pop().flatten() {
-            Some(advice) => Ok(advice),
-            None => Ok(app.advisor(None).advise(&page)?),
-        },
-        market => Ok(app.advisor(market).advise(&page)?),
+    let advise = move |app: &App| {
+        let aged = app.ask(|reads| match market.as_ref() {
+            None => match reads.known_advices(std::slice::from_ref(&page))?.pop().flatten() {
+                Some(advice) => Ok(advice),
+                None => Ok(app.advisor(reads, None).advise(&page)?),
+            },
+            market => Ok(app.advisor(reads, market).advise(&page)?),
+        })?;
+        Ok(Advice { age_ms: aged.age.map(millis), ..aged.answer })
     };
     // The winner of a market is looked for among all members.
     let advice = if asked.is_none() { app.in_place(advise).await? } else { app.blocking(advise).await? };
@@ -117,13 +122,30 @@ pub(crate) async fn post(
     app.blocking(move |app| {
         let _share = share;
         pages.extend(look(app, left));
-        if by_table {
-            ask_together(app, &mut pages)?;
-        }
-        let mut advisor = app.advisor(market.as_ref());
-        let mut advise = |(url, page)| Ok(answer(url, advisor.advise(&page)?));
-        let pages =
-            pages.into_iter().map(|page| page.or_else(&mut advise)).collect::<Result<_, Problem>>()?;
+        let question = Question::default();
+        let answered = question.ask(app.tier1(), |reads| {
+            if by_table {
+                ask_together(reads, &mut pages)?;
+            }
+            let mut advisor = app.advisor(reads, market.as_ref());
+            let mut of_market = None;
+            let mut advise = |(url, page)| -> Result<_, Problem> {
+                let answer = answer(url, advisor.advise(&page)?);
+                let mut from = question.next_part();
+                if !by_table {
+                    // What was read of a group is used again for the pages after.
+                    from = from.into_iter().chain(of_market).min();
+                    of_market = from;
+                }
+                Ok((answer, from))
+            };
+            let pages = pages.into_iter().map(|page| page.map(|page| (page, None)).or_else(&mut advise));
+            pages.collect::<Result<Vec<_>, Problem>>()
+        })?;
+        let pages = answered.into_iter().map(|(answer, from)| Ok(with_age(answer, age_of(from)?)));
+        let pages = pages.collect::<Result<Vec<StatusAnswer>, Problem>>()?;
+        let is_old = |page: &&StatusAnswer| matches!(page, StatusAnswer::Advice(of) if of.age_ms.is_some());
+        app.metrics().answered_by_replicas(pages.iter().filter(is_old).count() as u64);
         Ok(Json(StatusAnswers { pages }))
     })
     .await
@@ -142,10 +164,25 @@ fn known(app: &App, by_table: bool, url: String) -> Known {
     }
 }
 
+/// Says how old an answer is that replicas were read for.
+fn with_age(answer: StatusAnswer, age: Option<Duration>) -> StatusAnswer {
+    match answer {
+        StatusAnswer::Advice(advice) => {
+            StatusAnswer::Advice(Box::new(Advice { age_ms: age.map(millis), ..*advice }))
+        }
+        bad @ StatusAnswer::Bad { .. } => bad,
+    }
+}
+
+/// The age of an answer as it is told.
+pub(crate) fn millis(age: Duration) -> u64 {
+    u64::try_from(age.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
 /// Answers as many as possible with one call.
-fn ask_together(app: &App, pages: &mut [Known]) -> Result<(), Problem> {
+fn ask_together(reads: &dyn Tier1Reads, pages: &mut [Known]) -> Result<(), Problem> {
     let left: Vec<PageUrl> = pages.iter().filter_map(|page| Some(page.as_ref().err()?.1.clone())).collect();
-    let known = app.tier1().known_advices(&left)?;
+    let known = reads.known_advices(&left)?;
     for (page, advice) in pages.iter_mut().filter(|page| page.is_err()).zip(known) {
         if let (Err((url, _)), Some(advice)) = (&page, advice) {
             *page = Ok(answer(url.clone(), advice));
@@ -197,7 +234,7 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
     }
     let own = probe.url.as_deref().map(|url| page_url("url", url)).transpose()?;
     let market = market(app.markets(), probe.market.as_deref())?;
-    let mut advice = app
+    let aged = app
         .blocking(move |app| {
             // The text waits for an extractor, and for as long it counts.
             let _share = share;
@@ -205,9 +242,9 @@ pub(crate) async fn probe(State(app): State<App>, request: Request) -> Result<Js
             let url = own.clone().map_or_else(|| page_url("url", "http://probe.invalid/"), Ok)?;
             let item = PageItem { url, body, fetched_at: None, popularity: None, language: None };
             let submission: Submission = pages::extract(app, Source::Fetched(fetched(item)))?;
-            app.advisor(market.as_ref()).probe(app.tier2(), &submission, own.as_ref())
+            app.ask(|reads| app.advisor(reads, market.as_ref()).probe(app.tier2(), &submission, own.as_ref()))
         })
         .await?;
-    advice.url = probe.url.unwrap_or_default();
-    Ok(Json(advice))
+    let (url, age_ms) = (probe.url.unwrap_or_default(), aged.age.map(millis));
+    Ok(Json(Advice { url, age_ms, ..aged.answer }))
 }

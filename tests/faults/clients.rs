@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A batch that no front door takes for so long is lost.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// An answer is true of contents that were current no longer ago than this.
+/// An answer is true of contents that were current no longer ago than this, or than the age that it names.
 const STALE: Duration = Duration::from_secs(5);
 
 /// What the clients share.
@@ -41,6 +41,8 @@ pub(crate) struct Clients {
     pub(crate) rounds: AtomicUsize,
     pub(crate) duplicates: AtomicU64,
     pub(crate) answers: AtomicU64,
+    /// Those that name an age.
+    pub(crate) old: AtomicU64,
     pub(crate) refusals: AtomicU64,
 }
 
@@ -55,6 +57,7 @@ impl Clients {
             rounds: AtomicUsize::new(0),
             duplicates: AtomicU64::new(0),
             answers: AtomicU64::new(0),
+            old: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
         }
     }
@@ -170,7 +173,15 @@ impl Clients {
         let Some(url) = answer["url"].as_str() else {
             return self.violation(format!("an answer is about no page: {answer}"));
         };
-        let from = began.checked_sub(STALE).unwrap_or(began);
+        let age = answer["age_ms"].as_u64().map(Duration::from_millis);
+        if age.is_some() {
+            self.old.fetch_add(1, Ordering::Relaxed);
+        }
+        if age.is_some_and(|age| age > STALE) {
+            self.violation(format!("an answer is too old: {answer}"));
+        }
+        // The age is counted from when the answer was made, and that was after it was asked for.
+        let from = began.checked_sub(age.unwrap_or(STALE)).unwrap_or(began);
         if let Some(kept) = self.history.kept_before(url, from) {
             let date = answer["fetched_at"].as_str().map(|date| date.parse::<Timestamp>().unwrap());
             let is_lost = answer["status"] == "unknown" || date.is_some_and(|date| date < kept);

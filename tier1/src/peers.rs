@@ -13,6 +13,7 @@ pub(crate) use doppel_protocol::range_owner::{AppliedUpTo, PeerError, Receipt};
 
 use crate::machine::Envelope;
 use crate::record::{decode, encode};
+use crate::store::{Store, StoreError};
 use crate::txn::Row;
 
 /// Messages of a post at most.
@@ -56,6 +57,42 @@ impl Post {
 
 /// The answer to a post, when there is one. Nothing comes from a range that has ended.
 pub(crate) type PostAnswer = Receiver<Result<Receipt, PeerError>>;
+
+/// Rows of a store as [`Peers::rows`] gives them.
+pub(crate) fn rows_of(store: &dyn Store, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
+    let (mut rows, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+    for key in keys {
+        let row = store.get(key)?;
+        bytes += row.as_ref().map_or(0, Vec::len);
+        rows.push(row);
+        if bytes >= READ_BYTES {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// Rows of a store as [`Peers::scan`] gives them.
+pub(crate) fn piece_of(
+    store: &dyn Store,
+    from: &[u8],
+    to: &[u8],
+    limit: usize,
+) -> Result<Vec<Row>, PeerError> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    store.range(from, to, &mut |key, value| {
+        bytes += key.len() + value.len();
+        rows.push((key.to_vec(), value.to_vec()));
+        rows.len() < limit && bytes < READ_BYTES
+    })?;
+    Ok(rows)
+}
+
+impl From<StoreError> for PeerError {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error.into())
+    }
+}
 
 /// The other ranges.
 pub(crate) trait Peers: Send + Sync {

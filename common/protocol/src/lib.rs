@@ -23,6 +23,7 @@ pub mod membership;
 mod node_load;
 pub mod page;
 mod page_view;
+mod question;
 pub mod range_owner;
 mod rank;
 mod record;
@@ -55,8 +56,11 @@ pub use mapping::{
 };
 pub use market::{HostSuffix, Market, MarketError, Markets};
 pub use page_view::{Compared, PageView};
+pub use question::{AGE_MAX, Aged, Question, Whom, age_of, too_old};
 pub use rank::{Rank, Rule};
-pub use record::{BATCH_MAX, Change, Changes, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api};
+pub use record::{
+    BATCH_MAX, Change, Changes, LIST_MAX, LinesPage, SCAN_LINES_MAX, ScanPosition, Tier1Api, Tier1Reads,
+};
 pub use repair::{
     NoRepairId, NoRepairPosition, REPAIR_URLS_KEPT, RepairDetails, RepairEntry, RepairId, RepairPosition,
     RepairReport, RepairTrail, within,

@@ -26,6 +26,10 @@ pub const CLAIMS_MAX: usize = 1_024;
 /// The longest name of a node in bytes; beats with a longer one are ignored. What troubles a replica is cut to so many.
 pub const TEXT_BYTES_MAX: usize = 512;
 
+/// A node that nobody has heard of for so long is taken for dead: another takes its ranges over, and questions about them go to
+/// their replicas.
+pub const SILENCE: Duration = Duration::from_millis(1_500);
+
 /// What a node of tier 1 tells all others, about three times a second.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
@@ -145,6 +149,36 @@ impl Membership {
         Some((epoch, name.to_owned()))
     }
 
+    /// The greatest epoch under which anybody ever claimed to own the range.
+    #[must_use]
+    pub fn epoch(&self, range: RangeId) -> Option<Epoch> {
+        Some(self.lock().ranges.get(&range)?.epoch)
+    }
+
+    /// The owner of a range, unless others were heard long after it. `own` is the asker, if it is a node itself: what it says is no
+    /// news to it. Beats come by way of the log, so where nobody is heard any more it is not known who is there.
+    #[must_use]
+    pub fn present_owner(&self, range: RangeId, own: Option<&str>) -> Option<String> {
+        let (_, owner) = self.owner(range)?;
+        self.lock().is_present(&owner, own).then_some(owner)
+    }
+
+    /// The nodes that may have a replica of a range as of its last owner, those first that are likely to answer for it. Those
+    /// that others were heard long after are left out.
+    #[must_use]
+    pub fn answering(&self, range: RangeId, own: Option<&str>) -> Vec<String> {
+        let heard = self.lock();
+        let last = heard.ranges.get(&range).map(|owned| owned.epoch);
+        let knows = |claim: &Claim| last.is_none_or(|last| claim.epoch >= last);
+        let mut found: Vec<_> = heard
+            .claims(range)
+            .filter(|(name, _, claim)| heard.is_present(name, own) && knows(claim))
+            .map(|(name, _, claim)| (claim.owns, claim.trouble.is_some(), u64::MAX - claim.index, name))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(.., name)| name.to_owned()).collect()
+    }
+
     /// The time since the last beat of a node; none when it was never heard.
     #[must_use]
     pub fn silence(&self, node: &str, now: Instant) -> Option<Duration> {
@@ -205,6 +239,14 @@ impl Heard {
         }
         self.beats += 1;
         self.nodes.insert(node, Node { incarnation, claims, at: now, beat: self.beats });
+    }
+
+    /// Whether nobody was heard so long after a node that it is taken for dead.
+    fn is_present(&self, name: &str, own: Option<&str>) -> bool {
+        let others = self.nodes.iter().filter(|(other, _)| Some(&***other) != own);
+        let newest = others.map(|(_, node)| node.at).max();
+        let node = self.nodes.get(name).zip(newest);
+        node.is_some_and(|(node, newest)| newest.saturating_duration_since(node.at) < SILENCE)
     }
 
     /// Takes note that somebody claims to own a range.

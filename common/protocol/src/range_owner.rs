@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content_source::{LogPosition, Moment, Repeat, SourceError};
 use super::index::SearchResult;
+use super::question::{Aged, Whom};
 use super::repair::RepairReport;
 use super::submission::{Outcome, Submission};
 use super::tier1_error::Tier1Error;
@@ -211,6 +212,34 @@ pub trait RangeOwner: Send + Sync {
     /// is none.
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError>;
 
+    /// The same rows to answer a question. Asked for those of a replica, a node gives what it has of the range, also where it does
+    /// not own it, if that is no older than [`AGE_MAX`](super::AGE_MAX). Whoever asks can ask somebody else, so it does not wait long.
+    fn rows_for_question(
+        &self,
+        range: RangeId,
+        keys: &[Vec<u8>],
+        whom: Whom,
+    ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
+        match whom {
+            Whom::Owner => self.rows(range, keys).map(Aged::of_owner),
+            Whom::Replica => Err(PeerError::NotOwner(range)),
+        }
+    }
+
+    /// The same for a piece of them.
+    fn scan_for_question(
+        &self,
+        range: RangeId,
+        (from, to): (&[u8], &[u8]),
+        limit: usize,
+        whom: Whom,
+    ) -> Result<Aged<Vec<Row>>, PeerError> {
+        match whom {
+            Whom::Owner => self.scan(range, from, to, limit).map(Aged::of_owner),
+            Whom::Replica => Err(PeerError::NotOwner(range)),
+        }
+    }
+
     /// The range as of its last commit. Does not wait.
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError>;
 
@@ -267,6 +296,21 @@ pub trait RangeOwner: Send + Sync {
 pub trait RangeDirectory: Send + Sync {
     /// Another node that owns the range, as far as this process knows.
     fn owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>>;
+
+    /// The same, unless it is taken for dead.
+    fn present_owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        self.owner(range)
+    }
+
+    /// Other nodes that may have a replica of the range, those first that are likely to answer.
+    fn replicas(&self, _range: RangeId) -> Vec<Arc<dyn RangeOwner>> {
+        Vec::new()
+    }
+
+    /// The last ownership of the range that this process has heard of; none where owners are fixed.
+    fn epoch(&self, _range: RangeId) -> Option<Epoch> {
+        None
+    }
 
     /// Whether other processes have ranges at all, or may have some later. It never changes.
     fn has_others(&self) -> bool;

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::answer::Advice;
 use super::{
     BackupError, BackupStream, GroupFilter, GroupPosition, GroupSummary, GroupView, Line, Outcome, PageView,
-    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error, Totals,
+    Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, Submission, Tier1Error,
+    Totals,
 };
 
 /// One event of the feed: the newest state of a page.
@@ -60,31 +61,12 @@ pub const BATCH_MAX: usize = 4_096;
 /// The maximum number of entries in one answer to a call with a limit. A larger limit counts as this.
 pub const LIST_MAX: usize = 10_000;
 
-/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread, but for
-/// [`known_advice`](Self::known_advice). Lists
-/// that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
+/// What tier 1 says of pages and groups. The calls block on the store, so they must not be made on an async thread, but for
+/// [`known_advice`](Self::known_advice). Lists that are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
 ///
-/// A call takes and gives owned values. It waits for the store and for the answer of a writer, which has a deadline. Across
-/// processes every call has one; past it the call fails as [`Tier1Error::Unavailable`].
-pub trait Tier1Api: Send + Sync {
-    /// Records submissions in order, and returns when they are durable. There is exactly one outcome for each
-    /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
-    ///
-    /// # Errors
-    /// [`Tier1Error::BatchTooLarge`], and nothing was recorded. When too much is pending, the disk is full or the store
-    /// failed. Some of the submissions may have been recorded;
-    /// it is safe to send all of them again.
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
-
-    /// The same where nodes may refuse theirs and not others: for each submission its outcome, or why it has none.
-    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Result<Outcome, Tier1Error>> {
-        let count = submissions.len();
-        match self.submit(submissions) {
-            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
-            Err(refused) => vec![Err(refused); count],
-        }
-    }
-
+/// A call takes and gives owned values. Across processes every call has a deadline; past it the call fails as
+/// [`Tier1Error::Unavailable`].
+pub trait Tier1Reads: Send + Sync {
     /// The records of pages: exactly one entry for each, in the same order. The entry is `None` if the URL is unknown
     /// or was purged.
     ///
@@ -133,6 +115,39 @@ pub trait Tier1Api: Send + Sync {
         limit: usize,
         redirects: bool,
     ) -> Result<Option<GroupView>, Tier1Error>;
+}
+
+/// Tier 1 as the coordinator sees it. The calls block on the store, so they must not be made on an async thread. Lists that
+/// are handed over have at most [`BATCH_MAX`] entries, and answers to a call with a limit at most [`LIST_MAX`].
+///
+/// A call takes and gives owned values. It waits for the store and for the answer of a writer, which has a deadline. Across
+/// processes every call has one; past it the call fails as [`Tier1Error::Unavailable`].
+///
+/// What [`Tier1Reads`] reads here is of the owners of ranges alone.
+pub trait Tier1Api: Tier1Reads {
+    /// The same reads for a question of a caller: replicas may answer where owners do not, and the question is told how old that
+    /// is. None where there are no replicas.
+    fn for_question<'t>(&'t self, _question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        None
+    }
+
+    /// Records submissions in order, and returns when they are durable. There is exactly one outcome for each
+    /// submission, in the same order; the coordinator treats any other number of outcomes as a fault.
+    ///
+    /// # Errors
+    /// [`Tier1Error::BatchTooLarge`], and nothing was recorded. When too much is pending, the disk is full or the store
+    /// failed. Some of the submissions may have been recorded;
+    /// it is safe to send all of them again.
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error>;
+
+    /// The same where nodes may refuse theirs and not others: for each submission its outcome, or why it has none.
+    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Result<Outcome, Tier1Error>> {
+        let count = submissions.len();
+        match self.submit(submissions) {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(refused) => vec![Err(refused); count],
+        }
+    }
 
     /// Up to `limit` groups after `after`, in order of shard and id.
     ///

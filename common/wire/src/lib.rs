@@ -13,6 +13,7 @@
 //! | `listener` | the answering side: checks, permits, worker threads |
 //! | `refusal`, `json` | why a request is not carried out; values of the public contract in a body |
 //! | `pieces` | how much one call brings |
+//! | `haste` | calls that somebody else can answer as well |
 //! | `index_node`, `range_owner`, `signatures`, `tier1`, `tier2`, `backup` | the traits of `doppel_protocol` over this |
 //! | `orders` | orders to a router: a queue, and the thread that sends it to wherever the router is |
 //! | `seat` | the place of a router in a process, taken or empty |
@@ -27,6 +28,7 @@
 
 mod backup;
 mod call;
+mod haste;
 mod identity;
 pub mod index_node;
 mod json;

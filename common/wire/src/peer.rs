@@ -47,7 +47,7 @@ pub enum WireError {
         unsent: bool,
     },
     /// No answer came in time. Whether the call was carried out is not known.
-    #[error("{node} at {address} has not answered {call} in {} s", time.as_secs())]
+    #[error("{node} at {address} has not answered {call} in {} s", time.as_secs_f32())]
     Late {
         /// The node.
         node: NodeName,
@@ -198,6 +198,34 @@ impl Peer {
         self.call::<Tell>(&())
     }
 
+    /// Makes a call to which somebody else has an answer, too: it gets less time, and a node that is not there is not looked for
+    /// again. A connection that breaks off may be one that was not used for a while, so the call is made again on another.
+    ///
+    /// # Errors
+    /// When there is no answer within `time`, or the node refuses.
+    pub(crate) fn call_within<C: Call>(
+        &self,
+        request: &C::Request,
+        time: Duration,
+    ) -> Result<C::Answer, WireError> {
+        let body = self.encode::<C>(request)?;
+        let time = time.min(C::DEADLINE);
+        let deadline = Instant::now() + time;
+        let answer = async {
+            match self.send::<C>(body.clone(), deadline).await {
+                Err(WireError::Unreachable { unsent: false, .. }) if C::REPEATABLE => {
+                    self.send::<C>(body, deadline).await
+                }
+                answer => answer,
+            }
+        };
+        let answer = self.0.runtime.handle.block_on(async { timeout_at(deadline, answer).await });
+        match answer {
+            Ok(Err(WireError::Late { .. })) | Err(_) => Err(self.late_by::<C>(time)),
+            Ok(answer) => self.decode::<C>(&answer?),
+        }
+    }
+
     /// Begins a call and returns at once. `done` gets what [`call`](Self::call) would return, on an async thread, so it does not
     /// block; it is dropped if the runtime ends before. Where the request cannot be sent it gets the reason before the return.
     pub(crate) fn begin_call<C: Call>(
@@ -315,8 +343,12 @@ impl Peer {
     }
 
     fn late<C: Call>(&self) -> WireError {
+        self.late_by::<C>(C::DEADLINE)
+    }
+
+    fn late_by<C: Call>(&self, time: Duration) -> WireError {
         let (node, address) = self.place();
-        WireError::Late { node, address, call: C::NAME, time: C::DEADLINE }
+        WireError::Late { node, address, call: C::NAME, time }
     }
 
     fn protocol<C: Call>(&self, reason: &str) -> WireError {

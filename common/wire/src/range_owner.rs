@@ -11,14 +11,15 @@ use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Receipt, Row,
 };
 use doppel_protocol::{
-    BACKUP_PIECE_BYTES, LogPosition, Outcome, Pair, RepairReport, Repeat, SearchResult, Submission,
-    Tier1Error,
+    Aged, BACKUP_PIECE_BYTES, LogPosition, Outcome, Pair, RepairReport, Repeat, SearchResult, Submission,
+    Tier1Error, Whom,
 };
 
 use crate::call::{Call, calls, with};
+use crate::haste::{Haste, NODE_WAITS, Unanswered};
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
-use crate::pieces::{NoAnswer, SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, fewer, fitting, in_pieces};
+use crate::pieces::{NoAnswer as _, SIGNATURES_BYTES, SIGNATURES_BYTES_MAX, fewer, fitting, in_pieces};
 
 /// Calls at once, of each kind: reads, posts, which wait until they are applied, and others.
 const CALLS: usize = 64;
@@ -77,6 +78,10 @@ calls! {
         { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
     Scan = "range-owner/scan": (RangeId, Vec<u8>, Vec<u8>, u64) => Answer<Vec<Row>>
         { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
+    RowsForQuestion = "range-owner/rows-for-question": (RangeId, Vec<Vec<u8>>, Whom) => Answer<Aged<Vec<Option<Vec<u8>>>>>
+        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
+    ScanForQuestion = "range-owner/scan-for-question": (RangeId, (Vec<u8>, Vec<u8>), u64, Whom) => Answer<Aged<Vec<Row>>>
+        { ANSWER_BYTES_MAX: usize = ROWS_BYTES_MAX, DEADLINE: Duration = READ };
     State = "range-owner/state": RangeId => Answer<RangeState>
         { ANSWER_BYTES_MAX: usize = LIST_BYTES_MAX, DEADLINE: Duration = SHORT };
     Report = "range-owner/report": (RangeId, Duration) => Answer<RangeReport>
@@ -115,13 +120,15 @@ pub struct RemoteRanges {
     peer: Peer,
     /// Until when it is not asked, and why.
     away: Arc<Mutex<Option<(Instant, String)>>>,
+    /// How it answers questions.
+    haste: Haste,
 }
 
 impl RemoteRanges {
     /// Those of the node that answers there.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
-        Self { peer, away: Arc::default() }
+        Self { peer, away: Arc::default(), haste: Haste::default() }
     }
 
     /// Calls, unless the node was away a moment ago.
@@ -148,25 +155,12 @@ impl RemoteRanges {
     }
 }
 
-/// Why there is no answer.
-enum Unanswered {
-    Wire(WireError),
-    Away(String),
-}
-
-impl NoAnswer for Unanswered {
-    fn is_too_large(&self) -> bool {
-        matches!(self, Self::Wire(error) if error.is_answer_too_large())
+/// Ensures that an answer about keys has rows for the first of them.
+fn fit<T>(range: RangeId, keys: usize, rows: Vec<T>) -> Answer<Vec<T>> {
+    if rows.is_empty() || rows.len() > keys {
+        return Err(PeerError::unreachable(range, format!("{} rows for {keys} keys", rows.len())));
     }
-}
-
-impl std::fmt::Display for Unanswered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Wire(error) => error.fmt(f),
-            Self::Away(why) => f.write_str(why),
-        }
-    }
+    Ok(rows)
 }
 
 fn told<T>(range: RangeId, answer: Result<Answer<T>, Unanswered>) -> Answer<T> {
@@ -186,12 +180,38 @@ impl RangeOwner for RemoteRanges {
             return Ok(Vec::new());
         }
         let ask = |count| self.call::<Rows>(&(range, keys[..count].to_vec()));
-        let rows = told(range, fewer(keys.len().min(KEYS_MAX), ask))?;
-        if rows.is_empty() || rows.len() > keys.len() {
-            let why = format!("{} rows for {} keys", rows.len(), keys.len());
-            return Err(PeerError::unreachable(range, why));
+        fit(range, keys.len(), told(range, fewer(keys.len().min(KEYS_MAX), ask))?)
+    }
+
+    fn rows_for_question(
+        &self,
+        range: RangeId,
+        keys: &[Vec<u8>],
+        whom: Whom,
+    ) -> Answer<Aged<Vec<Option<Vec<u8>>>>> {
+        if keys.is_empty() {
+            return Ok(Aged::of_owner(Vec::new()));
         }
-        Ok(rows)
+        let ask = |count| {
+            let request = (range, keys[..count].to_vec(), whom);
+            self.haste.call::<RowsForQuestion>(&self.peer, &request, NODE_WAITS)
+        };
+        let Aged { answer, age } = told(range, fewer(keys.len().min(KEYS_MAX), ask))?;
+        Ok(Aged { answer: fit(range, keys.len(), answer)?, age })
+    }
+
+    fn scan_for_question(
+        &self,
+        range: RangeId,
+        (from, to): (&[u8], &[u8]),
+        limit: usize,
+        whom: Whom,
+    ) -> Answer<Aged<Vec<Row>>> {
+        let ask = |limit| {
+            let request = (range, (from.to_vec(), to.to_vec()), limit as u64, whom);
+            self.haste.call::<ScanForQuestion>(&self.peer, &request, NODE_WAITS)
+        };
+        told(range, fewer(limit, ask))
     }
 
     fn scan(&self, range: RangeId, from: &[u8], to: &[u8], limit: usize) -> Answer<Vec<Row>> {
@@ -286,6 +306,12 @@ pub fn serve(listener: Listener, owner: &Arc<dyn RangeOwner>) -> Listener {
         .answer::<Rows>(with!(owner, |owner, (range, keys)| owner.rows(range, &keys)))
         .answer::<Scan>(with!(owner, |owner, (range, from, to, limit)| {
             owner.scan(range, &from, &to, usize::try_from(limit).unwrap_or(usize::MAX))
+        }))
+        .answer::<RowsForQuestion>(with!(owner, |owner, (range, keys, whom)| {
+            owner.rows_for_question(range, &keys, whom)
+        }))
+        .answer::<ScanForQuestion>(with!(owner, |owner, (range, (from, to), limit, whom)| {
+            owner.scan_for_question(range, (&from, &to), usize::try_from(limit).unwrap_or(usize::MAX), whom)
         }))
         .answer::<State>(with!(owner, |owner, range| owner.state(range)))
         .at_once(CALLS)

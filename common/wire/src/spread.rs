@@ -4,10 +4,12 @@
 //! the whole collection, so another is asked when one cannot be reached.
 //!
 //! A node may stop owning a shard while it is asked. It says that it is unavailable then, as it is said where no owner is known:
-//! the caller asks again, and by then the new owner may be known.
+//! the caller asks again, and by then the new owner may be known. A question of a caller goes to nodes with replicas meanwhile
+//! (`question`).
 
 mod owners;
 mod parts;
+mod question;
 #[cfg(test)]
 mod tests;
 
@@ -19,12 +21,14 @@ use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
-    LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
-    SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api, Tier1Error, Totals,
+    LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, SIGNATURES_MAX, ScanPosition, SignatureSource, SourceError, Submission, Tier1Api,
+    Tier1Error, Tier1Reads, Totals,
 };
 
 pub use owners::{FixedOwners, Owners};
 use parts::Nodes;
+use question::Asked;
 
 type Answer<T> = Result<T, Tier1Error>;
 
@@ -60,32 +64,7 @@ fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-impl Tier1Api for SpreadTier1 {
-    /// Those of one node are recorded in order. If a node fails, the others have recorded theirs nevertheless, and there is
-    /// its error and no outcome: all are to be sent again, and those that are on record change nothing.
-    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        check(submissions.len())?;
-        self.0.each_in_order(submissions, |one| one.url.id(), Tier1Api::submit)
-    }
-
-    /// Those of a node that cannot be asked fail, and so do those whose owner is not known; the others are carried out.
-    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
-        let count = submissions.len();
-        if let Err(refused) = check(count) {
-            return vec![Err(refused); count];
-        }
-        let mut answers = vec![Err(Tier1Error::Stopping); count];
-        let parts =
-            self.0.each_part(submissions, |one| one.url.id(), |node, some| Ok(node.submit_each(some)));
-        for (places, part) in parts {
-            let some = part.unwrap_or_else(|refused| vec![Err(refused); places.len()]);
-            for (place, answer) in places.into_iter().zip(some) {
-                answers[place] = answer;
-            }
-        }
-        answers
-    }
-
+impl Tier1Reads for SpreadTier1 {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
         check(pages.len())?;
         self.0.each_in_order(pages.to_vec(), |page| *page, |node, some| node.pages(&some))
@@ -116,6 +95,37 @@ impl Tier1Api for SpreadTier1 {
         redirects: bool,
     ) -> Answer<Option<GroupView>> {
         self.of(group.shard())?.group(group, after, limit, redirects)
+    }
+}
+
+impl Tier1Api for SpreadTier1 {
+    /// Those of one node are recorded in order. If a node fails, the others have recorded theirs nevertheless, and there is
+    /// its error and no outcome: all are to be sent again, and those that are on record change nothing.
+    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        check(submissions.len())?;
+        self.0.each_in_order(submissions, |one| one.url.id(), Tier1Api::submit)
+    }
+
+    /// Those of a node that cannot be asked fail, and so do those whose owner is not known; the others are carried out.
+    fn submit_each(&self, submissions: Vec<Submission>) -> Vec<Answer<Outcome>> {
+        let count = submissions.len();
+        if let Err(refused) = check(count) {
+            return vec![Err(refused); count];
+        }
+        let mut answers = vec![Err(Tier1Error::Stopping); count];
+        let parts =
+            self.0.each_part(submissions, |one| one.url.id(), |node, some| Ok(node.submit_each(some)));
+        for (places, part) in parts {
+            let some = part.unwrap_or_else(|refused| vec![Err(refused); places.len()]);
+            for (place, answer) in places.into_iter().zip(some) {
+                answers[place] = answer;
+            }
+        }
+        answers
+    }
+
+    fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        Some(Box::new(Asked { nodes: &self.0, question: question.clone() }))
     }
 
     fn groups(&self, filter: GroupFilter, after: Option<GroupId>, limit: usize) -> Answer<Vec<GroupSummary>> {

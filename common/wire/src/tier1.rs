@@ -11,19 +11,19 @@ use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
-    Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
-    SignatureSource as _, Submission, Tier1Api, Tier1Error, Totals, WinnerOrder,
+    Aged, BackupError, BackupStream, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView, LinesPage,
+    Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail,
+    ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals, Whom, WinnerOrder,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
-use crate::call::{calls, with};
+use crate::call::{Call, calls, with};
+use crate::haste::{FRONT_WAITS, Haste, Unanswered};
 use crate::json::Json;
 use crate::listener::Listener;
 use crate::peer::{Peer, WireError};
 use crate::pieces::{SIGNATURES_BYTES_MAX, fewer, in_pieces};
-use crate::signatures::RemoteSignatures;
 
 /// The longest wait of one call.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +49,7 @@ calls! {
     Describe = "tier1/describe": () => Collection;
     Submit = "tier1/submit": Vec<Submission> => Answer<Vec<Outcome>>
         { REQUEST_BYTES_MAX: usize = SIGNATURES_BYTES_MAX, DEADLINE: Duration = Duration::from_secs(130) };
-    Pages = "tier1/pages": Vec<PageId> => Answer<Vec<Option<PageView>>>
+    Pages = "tier1/pages": (Option<Whom>, Vec<PageId>) => Answer<Aged<Vec<Option<PageView>>>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = READ };
     KnownAdvices = "tier1/known-advices": Vec<PageUrl> => Answer<Vec<Option<Json<Advice>>>>
         {
@@ -57,8 +57,10 @@ calls! {
             ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX,
             DEADLINE: Duration = READ,
         };
-    Summary = "tier1/group-summary": GroupId => Answer<Option<GroupSummary>>;
-    Group = "tier1/group": (GroupId, Option<GroupPosition>, u64, bool) => Answer<Option<GroupView>>
+    SignatureOf = "tier1/signature": (Option<Whom>, PageId) => Answer<Aged<Option<Arc<Signature>>>>
+        { ANSWER_BYTES_MAX: usize = SIGNATURES_BYTES_MAX };
+    Summary = "tier1/group-summary": (Option<Whom>, GroupId) => Answer<Aged<Option<GroupSummary>>>;
+    Group = "tier1/group": (Option<Whom>, (GroupId, Option<GroupPosition>, u64, bool)) => Answer<Aged<Option<GroupView>>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX };
     Groups = "tier1/groups": (GroupFilter, Option<GroupId>, u64) => Answer<Vec<GroupSummary>>
         { ANSWER_BYTES_MAX: usize = RECORDS_BYTES_MAX, DEADLINE: Duration = LONG };
@@ -98,14 +100,15 @@ pub struct Collection {
 #[derive(Debug, Clone)]
 pub struct RemoteTier1 {
     peer: Peer,
-    signatures: RemoteSignatures,
+    /// How it answers questions.
+    haste: Haste,
 }
 
 impl RemoteTier1 {
     /// The node that answers there.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
-        Self { signatures: RemoteSignatures::new(peer.clone()), peer }
+        Self { peer, haste: Haste::default() }
     }
 }
 
@@ -125,17 +128,49 @@ impl From<WireError> for Tier1Error {
     }
 }
 
-impl Tier1Api for RemoteTier1 {
-    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        in_pieces(submissions, |some| self.peer.call::<Submit>(&some)?)
+impl From<Unanswered> for Tier1Error {
+    fn from(error: Unanswered) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+/// What is read of it, for a question or of owners alone.
+struct Reads<'t> {
+    of: &'t RemoteTier1,
+    question: Option<Question>,
+}
+
+impl Reads<'_> {
+    fn call<C: Call>(&self, request: &C::Request) -> Result<C::Answer, Unanswered> {
+        match &self.question {
+            Some(question) if !question.is_patient() => {
+                self.of.haste.call::<C>(&self.of.peer, request, FRONT_WAITS)
+            }
+            _ => self.of.peer.call::<C>(request).map_err(Unanswered::Wire),
+        }
     }
 
+    fn ask<C, R, T>(&self, request: R) -> Result<Answer<T>, Unanswered>
+    where
+        C: Call<Request = (Option<Whom>, R), Answer = Answer<Aged<T>>>,
+    {
+        let sent = Instant::now();
+        let whom = self.question.as_ref().map(Question::whom);
+        let answer = self.call::<C>(&(whom, request))?;
+        Ok(answer.map(|aged| match &self.question {
+            Some(question) => question.take(aged, sent),
+            None => aged.answer,
+        }))
+    }
+}
+
+impl Tier1Reads for Reads<'_> {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
-        self.peer.call::<Pages>(&pages.to_vec())?
+        self.ask::<Pages, _, _>(pages.to_vec())?
     }
 
     fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
-        let known = self.peer.call::<KnownAdvices>(&pages.to_vec())??;
+        let known = self.call::<KnownAdvices>(&pages.to_vec())??;
         if known.len() != pages.len() {
             return Err(Tier1Error::Unavailable(format!(
                 "{} answers about {} pages",
@@ -147,13 +182,11 @@ impl Tier1Api for RemoteTier1 {
     }
 
     fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
-        let found = self.signatures.signatures(&[page]);
-        let found = found.map_err(|error| Tier1Error::Unavailable(error.to_string()))?;
-        Ok(found.into_iter().next().flatten())
+        self.ask::<SignatureOf, _, _>(page)?
     }
 
     fn group_summary(&self, group: GroupId) -> Answer<Option<GroupSummary>> {
-        self.peer.call::<Summary>(&group)?
+        self.ask::<Summary, _, _>(group)?
     }
 
     fn group(
@@ -163,7 +196,51 @@ impl Tier1Api for RemoteTier1 {
         limit: usize,
         redirects: bool,
     ) -> Answer<Option<GroupView>> {
-        fewer(limit, |limit| self.peer.call::<Group>(&(group, after, limit as u64, redirects)))?
+        fewer(limit, |limit| self.ask::<Group, _, _>((group, after, limit as u64, redirects)))?
+    }
+}
+
+impl RemoteTier1 {
+    fn of_owners(&self) -> Reads<'_> {
+        Reads { of: self, question: None }
+    }
+}
+
+impl Tier1Reads for RemoteTier1 {
+    fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
+        self.of_owners().pages(pages)
+    }
+
+    fn known_advices(&self, pages: &[PageUrl]) -> Answer<Vec<Option<Advice>>> {
+        self.of_owners().known_advices(pages)
+    }
+
+    fn signature(&self, page: PageId) -> Answer<Option<Arc<Signature>>> {
+        self.of_owners().signature(page)
+    }
+
+    fn group_summary(&self, group: GroupId) -> Answer<Option<GroupSummary>> {
+        self.of_owners().group_summary(group)
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Answer<Option<GroupView>> {
+        self.of_owners().group(group, after, limit, redirects)
+    }
+}
+
+impl Tier1Api for RemoteTier1 {
+    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        in_pieces(submissions, |some| self.peer.call::<Submit>(&some)?)
+    }
+
+    fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        Some(Box::new(Reads { of: self, question: Some(question.clone()) }))
     }
 
     fn groups(&self, filter: GroupFilter, after: Option<GroupId>, limit: usize) -> Answer<Vec<GroupSummary>> {
@@ -246,20 +323,39 @@ fn count(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
+/// Reads for a question that is put to somebody, or else of owners alone.
+fn read<T>(
+    tier1: &dyn Tier1Api,
+    whom: Option<Whom>,
+    read: impl FnOnce(&dyn Tier1Reads) -> Answer<T>,
+) -> Answer<Aged<T>> {
+    let Some(whom) = whom else { return read(tier1).map(Aged::of_owner) };
+    let question = Question::put_to_anybody(whom);
+    let answer = question.ask(tier1, read)?;
+    question.answered(answer)
+}
+
 /// Adds the calls of a front door to a listener. Those that wait for something to happen have permits of their own.
 #[must_use]
 pub fn serve(listener: Listener, tier1: &Arc<dyn Tier1Api>, collection: Collection) -> Listener {
     let listener = listener
         .answer::<Describe>(move |()| collection)
         .answer::<Submit>(with!(tier1, |tier1, submissions| tier1.submit(submissions)))
-        .answer::<Pages>(with!(tier1, |tier1, pages| tier1.pages(&pages)))
+        .answer::<Pages>(with!(tier1, |tier1, (whom, pages)| {
+            read(&*tier1, whom, |reads| reads.pages(&pages))
+        }))
         .answer::<KnownAdvices>(with!(tier1, |tier1, pages| {
             let known = tier1.known_advices(&pages)?;
             Ok(known.into_iter().map(|known| known.map(Json)).collect())
         }))
-        .answer::<Summary>(with!(tier1, |tier1, group| tier1.group_summary(group)))
-        .answer::<Group>(with!(tier1, |tier1, (group, after, limit, redirects)| {
-            tier1.group(group, after, count(limit), redirects)
+        .answer::<SignatureOf>(with!(tier1, |tier1, (whom, page)| {
+            read(&*tier1, whom, |reads| reads.signature(page))
+        }))
+        .answer::<Summary>(with!(tier1, |tier1, (whom, group)| {
+            read(&*tier1, whom, |reads| reads.group_summary(group))
+        }))
+        .answer::<Group>(with!(tier1, |tier1, (whom, (group, after, limit, redirects))| {
+            read(&*tier1, whom, |reads| reads.group(group, after, count(limit), redirects))
         }))
         .answer::<Scan>(with!(tier1, |tier1, (after, limit)| tier1.scan(after, count(limit))))
         .answer::<Cursor>(with!(tier1, |tier1, ()| tier1.cursor()))

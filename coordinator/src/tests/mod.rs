@@ -1,5 +1,6 @@
 //! The whole contract against both tiers in memory.
 
+mod ages;
 mod backup;
 mod cluster;
 mod errors;

@@ -36,6 +36,8 @@ impl<D: Copies> Replica<D> {
                 Ok(sequence) => {
                     self.note_contact(sent);
                     self.take(state, &Entry { sequence, bytes: entry.clone() })?;
+                    // It has the place behind all that is here.
+                    self.note_complete(sent);
                     return Ok(Ok(()));
                 }
                 Err(AppendError::Refused) => {
@@ -136,6 +138,11 @@ impl<D: Copies> Replica<D> {
     pub(super) fn note_contact(&self, sent: Instant) {
         let mut contact = lock(&self.contact);
         *contact = (*contact).max(Some(sent));
+    }
+
+    pub(super) fn note_complete(&self, asked: Instant) {
+        let mut complete = lock(&self.complete);
+        *complete = (*complete).max(Some(asked));
     }
 
     pub(super) fn go_on(&self) -> Result<(), StoreError> {

@@ -100,6 +100,8 @@ pub(crate) struct Replica<D = Database> {
     trouble: Mutex<Option<String>>,
     /// When the last request was sent that the log has answered.
     contact: Mutex<Option<Instant>>,
+    /// Everything that was acknowledged before is here; none before the end of the log was reached.
+    complete: Mutex<Option<Instant>>,
     /// Calls that wait for the log are given up.
     stopping: AtomicBool,
 }
@@ -121,6 +123,8 @@ struct State {
     failed: bool,
     /// Whether the log still has what was copied from it is not known: it is looked before anything is appended.
     is_doubtful: bool,
+    /// When the log was asked for its end, and what it said, as long as that is not reached.
+    goal: Option<(Instant, Sequence)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -157,7 +161,7 @@ impl<D: Copies> Replica<D> {
             id,
             log,
             database,
-            state: Mutex::new(State { chain, own: None, failed: false, is_doubtful: false }),
+            state: Mutex::new(State { chain, own: None, failed: false, is_doubtful: false, goal: None }),
             limits,
             incarnation: doppel_model::random_number(),
             owner: Mutex::new(Ownership { epoch: Epoch(position.epoch), taken: None }),
@@ -165,6 +169,7 @@ impl<D: Copies> Replica<D> {
             sequence: AtomicU64::new(sequence),
             trouble: Mutex::default(),
             contact: Mutex::default(),
+            complete: Mutex::default(),
             stopping: AtomicBool::new(false),
         };
         this.verify(&lock(&this.state))?;
@@ -254,6 +259,11 @@ impl<D: Copies> Replica<D> {
         lock(&self.contact).is_some_and(|contact| contact.elapsed() <= within)
     }
 
+    /// A moment before which nothing was acknowledged that is not here: the log was asked for its end then, and that was reached.
+    pub(crate) fn complete(&self) -> Option<Instant> {
+        *lock(&self.complete)
+    }
+
     /// Has calls that wait for the log end soon, and all later ones fail.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -267,16 +277,47 @@ impl<D: Copies> Replica<D> {
         self.read_more(&mut lock(&self.state))
     }
 
+    /// The same up to the end that the log has at present, over as many calls as that takes; false when it is reached. Where the
+    /// log ends before what is here, it lags behind or has lost something, and nothing is known to be complete.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn catch_up(&self) -> Result<bool, ReplicaError> {
+        let mut state = lock(&self.state);
+        self.go_on()?;
+        let (asked, end) = match state.goal.take() {
+            Some(goal) => goal,
+            None => (Instant::now(), self.log.end()?),
+        };
+        if state.chain.seen() < end {
+            let is_more = self.read_more(&mut state)?;
+            if state.chain.seen() < end {
+                state.goal = is_more.then_some((asked, end));
+                return Ok(is_more);
+            }
+        } else if state.chain.seen() > end {
+            return Ok(false);
+        }
+        self.note_complete(asked);
+        // There may be more by now.
+        Ok(false)
+    }
+
     /// Looks whether the log has grown by others, unless an append is under way, which shows it, too.
     ///
     /// # Errors
     /// The same.
     pub(crate) fn look(&self) -> Result<(), ReplicaError> {
-        match self.state.try_lock() {
-            Ok(mut state) => self.read_more(&mut state).map(drop),
-            Err(TryLockError::Poisoned(poisoned)) => self.read_more(&mut poisoned.into_inner()).map(drop),
-            Err(TryLockError::WouldBlock) => Ok(()),
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        let asked = Instant::now();
+        if !self.read_more(&mut state)? {
+            self.note_complete(asked);
         }
+        Ok(())
     }
 
     /// Says in the log that this node owns the range; its epoch.

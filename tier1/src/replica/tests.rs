@@ -424,3 +424,73 @@ fn an_owner_past_which_the_log_was_trimmed_is_deposed() {
     let opened = open(&old.disk.crash(&mut Random::new(1)), "node-0", &log);
     assert!(trimmed(opened.map(drop)));
 }
+
+/// A moment that a replica names is one before which nothing was acknowledged that it does not have: whoever wrote it, however
+/// the replica heard of it, and also where the log lags.
+#[test]
+fn what_is_complete_has_everything_that_was_acknowledged_before() {
+    let (mut advanced, mut stood) = (0, 0);
+    for seed in 0..60 {
+        let random = &mut Random::new(seed);
+        let log = MemoryLog::default();
+        let mut nodes: Vec<Node> = (0..3).map(|number| Node::new(number, &log)).collect();
+        let mut acknowledged: Vec<(Instant, u64)> = Vec::new();
+        let mut behind = None;
+        for number in 0..80 {
+            let at = random.index(3);
+            let node = &mut nodes[at];
+            let before = node.replica.complete();
+            match random.below(14) {
+                0..6 if behind.is_none() => {
+                    let Some(owned) = &node.owned else { continue };
+                    if random.below(8) == 0 {
+                        log.plan([[Fault::AnswerLost, Fault::CallLost, Fault::CallLate][random.index(3)]]);
+                    }
+                    match owned.commit(marked(random, number)) {
+                        Ok(()) => acknowledged.push((Instant::now(), node.replica.index())),
+                        Err(_) => node.owned = None,
+                    }
+                }
+                6 if behind.is_none() => {
+                    node.take_over().unwrap();
+                    acknowledged.push((Instant::now(), node.replica.index()));
+                }
+                7 => drop(node.replica.take_told().unwrap()),
+                8 => {
+                    log.set_missing(true);
+                    assert!(node.replica.catch_up().is_err());
+                    assert_eq!(node.replica.complete(), before);
+                    log.set_missing(false);
+                }
+                9 => {
+                    // Whoever has more than the log shows does not take its word.
+                    let end = log.read(Sequence(0), usize::MAX).unwrap().len() as u64;
+                    behind = behind.is_none().then(|| Sequence(random.below(end + 1)));
+                    log.lag(behind);
+                }
+                10 if behind.is_none() => node.die(random, &log),
+                _ if behind.is_none() || node.replica.sequence() > behind.unwrap_or_default() => {
+                    node.replica.catch_up().unwrap();
+                }
+                _ => {}
+            }
+            log.heal();
+            let node = &nodes[at];
+            let now = node.replica.complete();
+            advanced += u32::from(now > before);
+            stood += u32::from(now == before);
+            if let Some(complete) = now {
+                let lacks =
+                    acknowledged.iter().find(|(at, index)| *at < complete && *index > node.replica.index());
+                assert_eq!(lacks, None, "seed {seed}, step {number}");
+            }
+        }
+        log.lag(None);
+        for node in &nodes {
+            while node.replica.catch_up().unwrap() {}
+            assert!(node.replica.complete().is_some());
+            assert_eq!(node.rows(), truth(&log).0, "seed {seed}: nothing that is void");
+        }
+    }
+    assert!(advanced > 500 && stood > 500, "{advanced} {stood}");
+}

@@ -11,12 +11,13 @@ use doppel_protocol::answer::Advice;
 use doppel_protocol::range_owner::RangeState;
 use doppel_protocol::{
     BATCH_MAX, BackupError, BackupStream, Body, Changes, GroupFilter, GroupPosition, GroupSummary, GroupView,
-    LIST_MAX, LinesPage, Outcome, PageView, RepairDetails, RepairId, RepairPosition, RepairReport,
-    RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Totals,
+    LIST_MAX, LinesPage, Outcome, PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport,
+    RepairTrail, SCAN_LINES_MAX, ScanPosition, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
 use super::Tier1;
 use super::owner::Owner;
+use super::rows::Rows;
 use super::task::Task;
 use crate::machine::{Command, Hint};
 use crate::statuses::Statuses;
@@ -141,20 +142,55 @@ fn bounded(found: usize) -> Result<(), Tier1Error> {
     Ok(())
 }
 
-impl Tier1Api for Tier1 {
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
-        bounded(submissions.len())?;
-        self.submit_everywhere(submissions)
-    }
+/// What is read for one question.
+struct Asked<'t> {
+    tier1: &'t Tier1,
+    rows: Rows,
+}
 
+impl Tier1 {
+    fn asked(&self) -> Asked<'_> {
+        Asked { tier1: self, rows: self.rows.clone() }
+    }
+}
+
+impl Tier1Reads for Asked<'_> {
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         bounded(pages.len())?;
         for page in pages {
-            if let Ok(owner) = self.own(self.map.of_page(*page)) {
+            if let Ok(owner) = self.tier1.own(self.tier1.map.of_page(*page)) {
                 owner.asked.store(true, Ordering::Relaxed);
             }
         }
-        self.read_pages(pages)
+        self.rows.read_pages(pages)
+    }
+
+    fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
+        self.tier1.known_advice(page)
+    }
+
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
+        self.rows.signature(page)
+    }
+
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+        self.rows.read_summary(group)
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Result<Option<GroupView>, Tier1Error> {
+        self.rows.read_group(group, after, limit.clamp(1, LIST_MAX), redirects)
+    }
+}
+
+impl Tier1Reads for Tier1 {
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
+        self.asked().pages(pages)
     }
 
     fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
@@ -166,7 +202,7 @@ impl Tier1Api for Tier1 {
     }
 
     fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
-        self.read_summary(group)
+        self.rows.read_summary(group)
     }
 
     fn group(
@@ -176,7 +212,19 @@ impl Tier1Api for Tier1 {
         limit: usize,
         redirects: bool,
     ) -> Result<Option<GroupView>, Tier1Error> {
-        self.read_group(group, after, limit.clamp(1, LIST_MAX), redirects)
+        self.asked().group(group, after, limit, redirects)
+    }
+}
+
+impl Tier1Api for Tier1 {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        bounded(submissions.len())?;
+        self.submit_everywhere(submissions)
+    }
+
+    fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        let asked = Asked { tier1: self, rows: self.rows.for_question(question) };
+        self.ranges.has_others().then(|| Box::new(asked) as Box<dyn Tier1Reads + 't>)
     }
 
     fn groups(
@@ -235,7 +283,7 @@ impl Tier1Api for Tier1 {
 
     fn purge(&self, pages: &[PageId]) -> Result<u64, Tier1Error> {
         bounded(pages.len())?;
-        let found = self.read_pages(pages)?.into_iter().zip(pages);
+        let found = self.rows.read_pages(pages)?.into_iter().zip(pages);
         let known: Vec<PageId> = found.filter_map(|(view, page)| view.map(|_| *page)).collect();
         let count = known.len() as u64;
         for (range, (_, pages)) in by_range(known, |page| self.map.of_page(*page)) {

@@ -7,7 +7,7 @@ use doppel_protocol::{
 
 use super::Tier1;
 use super::read::line;
-use super::rows::PIECE_ROWS;
+use super::rows::{PIECE_ROWS, Rows};
 use crate::key::{self, Kind};
 use crate::record::{GroupRecord, Member, decode};
 
@@ -56,12 +56,12 @@ impl Listing {
     }
 }
 
-impl Tier1 {
+impl Rows {
     pub(super) fn read_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
-        if group.shard().0 >= self.settings.shards {
+        if group.shard().0 >= self.shards() {
             return Ok(None);
         }
-        Ok(self.rows.record(key::group(group))?.map(|record| summary(group, &record)))
+        Ok(self.record(key::group(group))?.map(|record| summary(group, &record)))
     }
 
     pub(super) fn read_group(
@@ -81,7 +81,7 @@ impl Tier1 {
         let mut from =
             after.map_or_else(|| prefix.clone(), |after| key::after(&key::member(group, after.member)));
         while listing.room() > 0 {
-            let rows = self.rows.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
+            let rows = self.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
             let Some((last, _)) = rows.last() else { break };
             from = key::after(last);
             let mut members: Vec<(PageId, Member)> = Vec::new();
@@ -91,7 +91,7 @@ impl Tier1 {
                 }
             }
             let pages: Vec<PageId> = members.iter().map(|(page, _)| *page).collect();
-            for ((page, member), record) in members.into_iter().zip(self.rows.pages(&pages)?) {
+            for ((page, member), record) in members.into_iter().zip(self.pages(&pages)?) {
                 if listing.room() == 0 {
                     break;
                 }
@@ -112,7 +112,7 @@ impl Tier1 {
     /// The redirects that end at a member, after the one named.
     fn list_inbound_redirects(&self, listing: &mut Listing, after: GroupPosition) -> Result<(), Tier1Error> {
         let GroupPosition { member, redirect } = after;
-        let shard = self.shard_of(member);
+        let shard = self.owner(member);
         let prefix = key::edges(shard, Kind::InboundRedirect, member);
         let end = key::after_prefix(&prefix);
         let mut from = redirect.map_or_else(
@@ -120,11 +120,11 @@ impl Tier1 {
             |redirect| key::after(&key::edge(shard, Kind::InboundRedirect, member, redirect)),
         );
         while listing.room() > 0 {
-            let rows = self.rows.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
+            let rows = self.piece(&from, &end, listing.room().min(PIECE_ROWS))?;
             let Some((last, _)) = rows.last() else { break };
             from = key::after(last);
             let sources: Vec<PageId> = rows.iter().filter_map(|(key, _)| key::last_page(key)).collect();
-            for (source, record) in sources.iter().zip(self.rows.pages(&sources)?) {
+            for (source, record) in sources.iter().zip(self.pages(&sources)?) {
                 if let Some(record) = record {
                     listing.members.push(MemberView { line: line(&record), content: None });
                 }
@@ -133,7 +133,9 @@ impl Tier1 {
         }
         Ok(())
     }
+}
 
+impl Tier1 {
     pub(super) fn read_groups(
         &self,
         filter: GroupFilter,

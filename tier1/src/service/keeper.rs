@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam::channel::bounded;
 use doppel_model::{Epoch, RangeId};
-use doppel_protocol::membership::{Beat, Claim, Replica as Heard};
+use doppel_protocol::membership::{Beat, Claim, Replica as Heard, SILENCE};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::LogError;
 
@@ -28,9 +28,6 @@ use crate::replica::{Replica, ReplicaError, Source, log_id, settle, transfer};
 use crate::store::StoreError;
 pub use replication::{ReplicatedRange, Replication, Settlement};
 use trimming::{Other, Trimming};
-
-/// An owner that nobody has heard of for so long is taken for dead.
-const SILENCE: Duration = Duration::from_millis(1_500);
 
 /// A node that copies a range has the log kept so long after its last beat.
 const COPIES: Duration = Duration::from_secs(60);
@@ -223,7 +220,10 @@ impl Shared {
         while !self.is_stopping() {
             let replica = lock(&kept.state).replica.clone();
             let failed = match replica {
-                None => self.open(of, kept).map(|opened| lock(&kept.state).replica = Some(opened)),
+                None => self.open(of, kept).map(|opened| {
+                    self.tier1.ranges.has_replica(&opened);
+                    lock(&kept.state).replica = Some(opened);
+                }),
                 Some(replica) => self.turn(of, kept, &replica),
             };
             let failed = match failed {
@@ -353,7 +353,7 @@ impl Shared {
             std::thread::sleep(BEAT / 3);
             return Ok(());
         }
-        if replica.follow()? && !kept.wanted.load(Ordering::Relaxed) {
+        if replica.catch_up()? && !kept.wanted.load(Ordering::Relaxed) {
             return Ok(());
         }
         if self.is_due(of, kept, replica) || kept.wanted.load(Ordering::Relaxed) {

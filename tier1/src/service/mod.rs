@@ -4,6 +4,7 @@
 //! commit; while one commit is flushed the next tasks gather, so load makes the commits larger by itself.
 
 mod api;
+mod asked;
 mod audit;
 mod background;
 mod backup;

@@ -16,7 +16,7 @@ use super::task::Task;
 use crate::database::Database;
 use crate::lease::Lease;
 use crate::machine::Command;
-use crate::peers::{PeerError, READ_BYTES};
+use crate::peers::{self, PeerError};
 use crate::range::Range;
 use crate::statuses::{Snapshot, StatusTable};
 use crate::store::Store;
@@ -214,27 +214,12 @@ impl Owner {
 
     /// See [`Peers::rows`](crate::peers::Peers::rows).
     pub(super) fn rows(&self, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, PeerError> {
-        let (mut rows, mut bytes) = (Vec::with_capacity(keys.len()), 0);
-        for key in keys {
-            let row = self.store.get(key)?;
-            bytes += row.as_ref().map_or(0, Vec::len);
-            rows.push(row);
-            if bytes >= READ_BYTES {
-                break;
-            }
-        }
-        Ok(rows)
+        peers::rows_of(&*self.store, keys)
     }
 
     /// See [`Peers::scan`](crate::peers::Peers::scan).
     pub(super) fn scan(&self, from: &[u8], to: &[u8], limit: usize) -> Result<Vec<Row>, PeerError> {
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        self.store.range(from, to, &mut |key, value| {
-            bytes += key.len() + value.len();
-            rows.push((key.to_vec(), value.to_vec()));
-            rows.len() < limit && bytes < READ_BYTES
-        })?;
-        Ok(rows)
+        peers::piece_of(&*self.store, from, to, limit)
     }
 
     /// All orders up to this one are handed over, and there is none behind it of a commit so far.

@@ -9,7 +9,7 @@ use doppel_protocol::range_owner::{
     BackupId, EncodedPost, PeerError, PostDone, RangeOwner, RangeReport, RangeState, Row,
 };
 use doppel_protocol::{
-    LogPosition, Outcome, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error,
+    Aged, LogPosition, Outcome, RepairReport, Repeat, Search, SearchResult, Submission, Tier1Error, Whom,
 };
 
 use super::Tier1;
@@ -17,7 +17,7 @@ use super::job::Job;
 use super::task::{Report, Task};
 use crate::database::Reader;
 use crate::machine::Command;
-use crate::peers::Post;
+use crate::peers::{self, Post};
 
 impl Tier1 {
     /// Ensures that pages belong to a range of this process.
@@ -57,6 +57,25 @@ impl RangeOwner for Tier1 {
         let rows = owner.scan(from, to, limit)?;
         owner.check()?;
         Ok(rows)
+    }
+
+    fn rows_for_question(
+        &self,
+        range: RangeId,
+        keys: &[Vec<u8>],
+        whom: Whom,
+    ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
+        self.ranges.asked_for(range, whom, |store| peers::rows_of(store, keys))
+    }
+
+    fn scan_for_question(
+        &self,
+        range: RangeId,
+        (from, to): (&[u8], &[u8]),
+        limit: usize,
+        whom: Whom,
+    ) -> Result<Aged<Vec<Row>>, PeerError> {
+        self.ranges.asked_for(range, whom, |store| peers::piece_of(store, from, to, limit))
     }
 
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {

@@ -5,7 +5,7 @@
 //! themselves when they have ended.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use crossbeam::channel::bounded;
 use doppel_model::RangeId;
@@ -15,7 +15,7 @@ use super::owner::Owner;
 use super::task::Task;
 use crate::peers::{PeerError, Peers, Post, PostAnswer};
 use crate::range_map::RangeMap;
-use crate::store::StoreError;
+use crate::replica::Replica;
 use crate::txn::Row;
 
 /// The ranges that other processes own, and how each is reached, where owners are fixed.
@@ -29,7 +29,9 @@ pub(super) struct Ranges {
     owners: RwLock<ByRange>,
     /// Held while a range begins or ends.
     changing: Vec<Mutex<()>>,
-    directory: Arc<dyn RangeDirectory>,
+    /// The replicas of this process, by range, as long as their keeper has them.
+    replicas: RwLock<Vec<Weak<Replica>>>,
+    pub(super) directory: Arc<dyn RangeDirectory>,
 }
 
 /// The ranges of this process, which do not change while this is kept.
@@ -45,7 +47,23 @@ impl Ranges {
     /// None of them is of this process yet.
     pub(super) fn new(map: RangeMap, directory: Arc<dyn RangeDirectory>) -> Self {
         let owners = RwLock::new(map.ranges().map(|_| None).collect());
-        Self { owners, changing: map.ranges().map(|_| Mutex::default()).collect(), directory }
+        let changing = map.ranges().map(|_| Mutex::default()).collect();
+        let replicas = RwLock::new(map.ranges().map(|_| Weak::new()).collect());
+        Self { owners, changing, replicas, directory }
+    }
+
+    /// This process has a replica, for as long as somebody else keeps it.
+    pub(super) fn has_replica(&self, replica: &Arc<Replica>) {
+        let mut replicas = self.replicas.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = replicas.get_mut(usize::from(replica.range().0)) {
+            *place = Arc::downgrade(replica);
+        }
+    }
+
+    /// The replica of a range that this process has.
+    pub(super) fn replica(&self, range: RangeId) -> Option<Arc<Replica>> {
+        let replicas = self.replicas.read().unwrap_or_else(PoisonError::into_inner);
+        replicas.get(usize::from(range.0))?.upgrade()
     }
 
     /// The ranges of this process. Nothing is to be waited for while this is kept.
@@ -140,11 +158,5 @@ impl Peers for Ranges {
             Some(owner) => owner.scan(from, to, limit),
             None => self.other(range)?.scan(range, from, to, limit),
         }
-    }
-}
-
-impl From<StoreError> for PeerError {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error.into())
     }
 }

@@ -4,6 +4,7 @@ use doppel_model::{PageId, ShardId};
 use doppel_protocol::{Compared, Line, LinesPage, PageView, ScanPosition, Status, Tier1Error};
 
 use super::Tier1;
+use super::rows::Rows;
 use crate::key::{self, Kind};
 use crate::record::{Membership, PageRecord, Resolution, Similarity, State, damaged, decode};
 
@@ -67,12 +68,14 @@ fn compared(membership: &Membership) -> Option<Compared> {
     of_winner.or_else(|| of_other.map(|kept| Compared { page: kept.page, content: kept.with.content }))
 }
 
-impl Tier1 {
+impl Rows {
     pub(super) fn read_pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
-        let records = self.rows.pages(pages)?.into_iter();
+        let records = self.pages(pages)?.into_iter();
         Ok(records.map(|record| record.filter(|record| record.state != State::Purged).map(view)).collect())
     }
+}
 
+impl Tier1 {
     /// The live ones of up to `limit` records after `after`, in order of shard and page.
     pub(super) fn read_lines(
         &self,

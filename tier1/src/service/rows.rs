@@ -1,13 +1,14 @@
 //! Reads of rows from outside their writer: batched, by key, from the range that has them.
 //!
 //! Everything the service reads goes this way, so it does not matter whose rows they are. What answers a question is checked
-//! after it was read: an owner that may not answer any more has perhaps read what another one has changed.
+//! after it was read: an owner that may not answer any more has perhaps read what another one has changed. Only a question of a
+//! caller may be answered by replicas (`asked`): what the service does by itself reads of owners alone.
 
 use std::sync::Arc;
 
 use doppel_model::signature::Signature;
 use doppel_model::{PageId, RangeId, ShardId};
-use doppel_protocol::Tier1Error;
+use doppel_protocol::{Question, Tier1Error};
 use serde::de::DeserializeOwned;
 
 use super::ranges::Ranges;
@@ -27,6 +28,8 @@ pub(crate) struct Rows {
     peers: Arc<dyn Peers>,
     /// Those of this process, which are asked whether they may answer; none for work that answers nobody.
     answering: Option<Arc<Ranges>>,
+    /// The question that they are read for, where replicas may answer it.
+    question: Option<Question>,
 }
 
 /// Takes a key and a row, and says whether to go on.
@@ -37,12 +40,25 @@ pub(crate) type ReadSignature = Result<Option<Arc<Signature>>, Tier1Error>;
 
 impl Rows {
     pub(super) fn new(map: RangeMap, peers: Arc<dyn Peers>, answering: Option<Arc<Ranges>>) -> Self {
-        Self { map, peers, answering }
+        Self { map, peers, answering, question: None }
+    }
+
+    /// The same rows for one question.
+    pub(super) fn for_question(&self, question: &Question) -> Self {
+        Self { question: Some(question.clone()), ..self.clone() }
+    }
+
+    /// Who answers the question that the rows are read for.
+    fn asked(&self) -> Option<(&Ranges, &Question)> {
+        Some((self.answering.as_deref()?, self.question.as_ref()?))
     }
 
     /// Rows of a range, as [`Peers::rows`] gives them.
     fn read(&self, range: RangeId, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>, Tier1Error> {
-        let rows = self.answered(range, || self.peers.rows(range, keys))?;
+        let rows = match self.asked() {
+            Some((ranges, question)) => ranges.rows_for(question, range, keys)?,
+            None => self.answered(range, || self.peers.rows(range, keys))?,
+        };
         if rows.is_empty() && !keys.is_empty() {
             return Err(PeerError::unreachable(range, "its answer has no rows").into());
         }
@@ -61,7 +77,12 @@ impl Rows {
         Ok(found)
     }
 
-    fn owner(&self, page: PageId) -> ShardId {
+    pub(super) fn shards(&self) -> u16 {
+        self.map.shards()
+    }
+
+    /// The shard that has a page.
+    pub(super) fn owner(&self, page: PageId) -> ShardId {
         page.shard(self.map.shards())
     }
 
@@ -134,7 +155,10 @@ impl Rows {
             return Ok(Vec::new());
         }
         let range = self.map.of_key(from);
-        self.answered(range, || self.peers.scan(range, from, to, limit))
+        match self.asked() {
+            Some((ranges, question)) => Ok(ranges.scan_for(question, range, (from, to), limit)?),
+            None => self.answered(range, || self.peers.scan(range, from, to, limit)),
+        }
     }
 
     /// Calls `each` for all rows of one range from `from` to before `to`, piece by piece, until it returns false.

@@ -10,8 +10,8 @@ use doppel_model::signature::{Builder, Signature};
 use doppel_model::{ContentHash, Epoch, PageId, PageUrl, PartitionId, RangeId, Timestamp};
 use doppel_protocol::{
     Body, ContentSource, IndexCommand, IndexError, IndexOrders, LoadReport, Orders, Outcome, Pair,
-    PartitionLookup, RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier2Api,
-    WinnerOrder,
+    PartitionLookup, RefusedOrders, SearchResult, Status, Submission, Tier1Api, Tier1Error, Tier1Reads,
+    Tier2Api, WinnerOrder,
 };
 
 use super::{Config, Tier1};

@@ -38,6 +38,10 @@ pub struct Advice {
     /// What limits the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Where a range has no owner that answers, a replica does: the answer is true of a moment no longer ago than so many
+    /// milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 impl Advice {
@@ -56,6 +60,7 @@ impl Advice {
             reason: None,
             redirect_to: None,
             note: None,
+            age_ms: None,
         }
     }
 

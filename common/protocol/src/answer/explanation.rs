@@ -22,6 +22,10 @@ pub struct Explanation {
     pub duplicate: bool,
     /// Why, in words.
     pub reason: String,
+    /// Where a range has no owner that answers, a replica does: what is told here is true of a moment no longer ago than so many
+    /// milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 /// What is known of one page.

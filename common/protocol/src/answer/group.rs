@@ -67,6 +67,10 @@ pub struct GroupPage {
     pub pages: Vec<Member>,
     /// What to pass as `after` to go on; none at the end.
     pub next: Option<String>,
+    /// Where a range has no owner that answers, a replica does: what is told here is true of a moment no longer ago than so many
+    /// milliseconds, at most 5,000. Absent as a rule: then it is of the owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 /// A member of a group.

@@ -156,3 +156,32 @@ proptest! {
         prop_assert_eq!(final_owner(&lives, &turns), final_owner(&lives, &others));
     }
 }
+
+#[test]
+fn questions_go_to_a_present_owner_and_else_to_replicas_that_know_of_the_last_one() {
+    let (heard, now) = (Membership::new(), Instant::now());
+    let at = |tenths: u32| now + SECOND / 10 * tenths;
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let troubled = Claim { trouble: Some("its log does not answer".to_owned()), index: 9, ..claim(4, false) };
+    heard.take(beat("a", vec![claim(4, true)]), now);
+    heard.take(beat("b", vec![troubled.clone()]), now);
+    heard.take(beat("c", vec![claim(4, false)]), now);
+    heard.take(beat("d", vec![claim(3, false)]), now);
+    heard.take(beat("e", vec![]), now);
+    assert_eq!((heard.epoch(RANGE), heard.epoch(RangeId(4))), (Some(Epoch(4)), None));
+    assert_eq!(heard.present_owner(RANGE, None), Some("a".to_owned()));
+    assert_eq!(heard.answering(RANGE, None), names(&["c", "b", "a"]));
+    // Nobody is heard for a while, and then all but two.
+    heard.take(beat("b", vec![troubled]), at(16));
+    heard.take(beat("d", vec![claim(3, false)]), at(16));
+    assert_eq!((heard.present_owner(RANGE, None), heard.answering(RANGE, None)), (None, names(&["b"])));
+    heard.take(beat("a", vec![claim(4, true)]), at(17));
+    assert_eq!(heard.present_owner(RANGE, None), Some("a".to_owned()));
+    assert_eq!(heard.answering(RANGE, None), names(&["b", "a"]));
+    // What a node says of itself tells it nothing of the others.
+    heard.take(beat("c", vec![claim(4, false)]), at(40));
+    assert_eq!((heard.present_owner(RANGE, None), heard.answering(RANGE, None)), (None, names(&["c"])));
+    assert_eq!(heard.present_owner(RANGE, Some("c")), Some("a".to_owned()));
+    assert_eq!(heard.answering(RANGE, Some("c")), names(&["c", "b", "a"]));
+    assert_eq!(heard.answering(RangeId(4), None), names(&[]));
+}

@@ -9,6 +9,16 @@ pub trait Owners: Send + Sync {
 
     /// The place in the list of nodes of the one that owns the shard; none where no owner is known.
     fn of_shard(&self, shard: ShardId) -> Option<usize>;
+
+    /// The same for a question, unless that node is taken for dead.
+    fn present(&self, shard: ShardId) -> Option<usize> {
+        self.of_shard(shard)
+    }
+
+    /// The places of the nodes that may have a replica of the shard, those first that are likely to answer for it.
+    fn replicas(&self, _shard: ShardId) -> Vec<usize> {
+        Vec::new()
+    }
 }
 
 /// Owners that never change: the place of each shard's node, for all shards that there are.

@@ -17,7 +17,7 @@ use super::owners::Owners;
 /// Nodes that answer with `E` when they do not.
 pub(super) struct Nodes<T: ?Sized, E> {
     nodes: Vec<Arc<T>>,
-    owners: Arc<dyn Owners>,
+    pub(super) owners: Arc<dyn Owners>,
     /// The one that has last answered what any may.
     answering: AtomicUsize,
     /// That there is no answer, and why.
@@ -68,7 +68,7 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
             .ok_or_else(|| self.unavailable(format!("there is no node {node}")))
     }
 
-    fn unavailable(&self, why: String) -> E {
+    pub(super) fn unavailable(&self, why: String) -> E {
         (self.unavailable)(why)
     }
 
@@ -100,8 +100,20 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
         page: impl Fn(&I) -> PageId,
         ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
     ) -> Vec<Answered<Result<R, E>>> {
+        let shard = |item: &I| page(item).shard(self.owners.shards());
+        self.each_part_at(items, shard, |shard| self.place(shard), ask)
+    }
+
+    /// The same with nodes that `place` chooses for the shards of the items.
+    pub(super) fn each_part_at<I: Send, R: Send>(
+        &self,
+        items: Vec<I>,
+        shard: impl Fn(&I) -> ShardId,
+        place: impl Fn(ShardId) -> Option<usize>,
+        ask: impl Fn(&T, Vec<I>) -> Result<R, E> + Sync,
+    ) -> Vec<Answered<Result<R, E>>> {
         let (mut owned, mut failed) = (Vec::new(), Vec::new());
-        for (owner, Part { places, items }) in self.split(items, page) {
+        for (owner, Part { places, items }) in split(items, shard, place) {
             match owner {
                 Ok(node) => owned.push((node, places, items)),
                 Err(shard) => failed.push((places, Err(self.no_owner(shard)))),
@@ -157,19 +169,22 @@ impl<T: ?Sized + Send + Sync, E: Send> Nodes<T, E> {
         placed.sort_unstable_by_key(|(place, _)| *place);
         Ok(placed.into_iter().map(|(_, answer)| answer).collect())
     }
+}
 
-    /// The parts of the nodes, and then those without a known owner.
-    fn split<I>(&self, items: Vec<I>, page: impl Fn(&I) -> PageId) -> BTreeMap<Owner, Part<I>> {
-        let shards = self.owners.shards();
-        let mut owners: BTreeMap<ShardId, Owner> = BTreeMap::new();
-        let mut parts: BTreeMap<Owner, Part<I>> = BTreeMap::new();
-        for (place, item) in items.into_iter().enumerate() {
-            let shard = page(&item).shard(shards);
-            let owner = *owners.entry(shard).or_insert_with(|| self.place(shard).ok_or(shard));
-            let part = parts.entry(owner).or_insert_with(|| Part { places: Vec::new(), items: Vec::new() });
-            part.places.push(place);
-            part.items.push(item);
-        }
-        parts
+/// The parts of the nodes, and then those that no node is known for.
+fn split<I>(
+    items: Vec<I>,
+    shard: impl Fn(&I) -> ShardId,
+    place: impl Fn(ShardId) -> Option<usize>,
+) -> BTreeMap<Owner, Part<I>> {
+    let mut owners: BTreeMap<ShardId, Owner> = BTreeMap::new();
+    let mut parts: BTreeMap<Owner, Part<I>> = BTreeMap::new();
+    for (at, item) in items.into_iter().enumerate() {
+        let shard = shard(&item);
+        let owner = *owners.entry(shard).or_insert_with(|| place(shard).ok_or(shard));
+        let part = parts.entry(owner).or_insert_with(|| Part { places: Vec::new(), items: Vec::new() });
+        part.places.push(at);
+        part.items.push(item);
     }
+    parts
 }

@@ -42,21 +42,7 @@ fn away() -> Tier1Error {
     Tier1Error::Unavailable("as it should".to_owned())
 }
 
-impl Tier1Api for Node {
-    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
-        if let Some(meets) = &self.meets {
-            meets.wait();
-        }
-        self.ask("submit", submissions.len())?;
-        // The outcome tells which one it was.
-        let outcome = |one: Submission| match one.body {
-            Body::Dead => Outcome::Confirmed,
-            _ => Outcome::Pending,
-        };
-        let more = self.miscounts.then_some(Outcome::Stale);
-        Ok(submissions.into_iter().map(outcome).chain(more).collect())
-    }
-
+impl Tier1Reads for Node {
     fn pages(&self, pages: &[PageId]) -> Answer<Vec<Option<PageView>>> {
         self.ask("pages", pages.len())?;
         Ok(vec![None; pages.len()])
@@ -81,6 +67,22 @@ impl Tier1Api for Node {
     fn group(&self, _: GroupId, _: Option<GroupPosition>, _: usize, _: bool) -> Answer<Option<GroupView>> {
         self.ask("group", 1)?;
         Ok(None)
+    }
+}
+
+impl Tier1Api for Node {
+    fn submit(&self, submissions: Vec<Submission>) -> Answer<Vec<Outcome>> {
+        if let Some(meets) = &self.meets {
+            meets.wait();
+        }
+        self.ask("submit", submissions.len())?;
+        // The outcome tells which one it was.
+        let outcome = |one: Submission| match one.body {
+            Body::Dead => Outcome::Confirmed,
+            _ => Outcome::Pending,
+        };
+        let more = self.miscounts.then_some(Outcome::Stale);
+        Ok(submissions.into_iter().map(outcome).chain(more).collect())
     }
 
     fn groups(&self, _: GroupFilter, _: Option<GroupId>, _: usize) -> Answer<Vec<GroupSummary>> {
@@ -399,4 +401,79 @@ fn signatures_come_from_the_nodes_of_their_pages() {
     assert_eq!(found.iter().map(|one| one.as_ref().unwrap().tokens()).collect::<Vec<_>>(), expected);
     assert_eq!(spread.signatures(&vec![pages[0]; SIGNATURES_MAX + 1]).unwrap().len(), SIGNATURES_MAX);
     assert_eq!(sources[1].asked.load(Ordering::Relaxed), 3);
+}
+
+/// Owners that are present or taken for dead, and replicas; for a question alone.
+struct Replicated {
+    owners: Mutex<[Option<usize>; 4]>,
+    replicas: [Vec<usize>; 4],
+}
+
+impl Owners for Replicated {
+    fn shards(&self) -> u16 {
+        4
+    }
+
+    fn of_shard(&self, shard: ShardId) -> Option<usize> {
+        OF_SHARD.get(usize::from(shard.0)).copied()
+    }
+
+    fn present(&self, shard: ShardId) -> Option<usize> {
+        self.owners.lock().unwrap().get(usize::from(shard.0)).copied().flatten()
+    }
+
+    fn replicas(&self, shard: ShardId) -> Vec<usize> {
+        self.replicas[usize::from(shard.0)].clone()
+    }
+}
+
+/// Three nodes, and who is asked where the owner of a shard does not answer.
+fn replicated() -> (SpreadTier1, Vec<Arc<Node>>, Arc<Replicated>) {
+    let (_, nodes) = nodes(|_| ());
+    let replicas = [vec![1], vec![1], vec![2], vec![0, 1]];
+    let owners = Arc::new(Replicated { owners: Mutex::new(OF_SHARD.map(Some)), replicas });
+    let spread = nodes.iter().map(|node| Arc::clone(node) as Arc<dyn Tier1Api>).collect();
+    (SpreadTier1::new(spread, owners.clone()), nodes, owners)
+}
+
+#[test]
+fn a_question_goes_to_replicas_where_owners_do_not_answer() {
+    let (spread, nodes, owners) = replicated();
+    let ids: Vec<PageId> = urls(40).iter().map(|(url, _)| url.id()).collect();
+    let of = |node: usize| urls(40).iter().filter(|(_, of)| *of == node).count();
+    let asked = || nodes.iter().map(|node| node.asked()).collect::<Vec<_>>();
+    let ask = || Question::default().ask(&spread, |reads| reads.pages(&ids));
+    assert_eq!(ask().unwrap().len(), 40);
+    assert_eq!(asked(), [0, 1, 2].map(|node| vec![("pages", of(node))]));
+    // An owner that is taken for dead is not asked; its pages go to their replicas, the others where they went.
+    owners.owners.lock().unwrap()[2] = None;
+    assert_eq!(ask().unwrap().len(), 40);
+    assert_eq!(asked(), [vec![("pages", of(0))], vec![], vec![("pages", of(2)), ("pages", of(1))]]);
+    // What is not for a question goes to the owner as ever.
+    assert_eq!(spread.pages(&ids).unwrap().len(), 40);
+    assert_eq!(asked()[1], [("pages", of(1))]);
+    owners.owners.lock().unwrap()[2] = Some(1);
+    // One that does not answer is asked first; of two replicas the second answers.
+    nodes[2].fail(Some(away()));
+    nodes[0].fail(Some(Tier1Error::Stopping));
+    assert_eq!(ask().unwrap().len(), 40);
+    let last = &asked()[1];
+    assert_eq!(last.iter().map(|(_, count)| count).sum::<usize>(), 40, "{last:?}");
+    let known = Question::default().ask(&spread, |reads| {
+        reads.known_advices(&urls(40).into_iter().map(|(url, _)| url).collect::<Vec<_>>())
+    });
+    let known = known.unwrap().into_iter().zip(urls(40));
+    assert!(known.into_iter().all(|(known, (_, of))| known.is_some() == (of == 1)), "owners alone know it");
+    asked();
+    // Where nobody answers the owner is asked once more, and its word is told.
+    nodes[1].fail(Some(away()));
+    let group = GroupId::new(7, ShardId(3));
+    let answer = Question::default().ask(&spread, |reads| reads.group_summary(group));
+    assert_eq!(answer, Err(away()));
+    assert_eq!(asked().iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 2]);
+    // What is wrong with the rows is an answer.
+    nodes[2].fail(Some(Tier1Error::Damaged("a row".to_owned())));
+    let answer = Question::default().ask(&spread, |reads| reads.group_summary(group));
+    assert_eq!(answer, Err(Tier1Error::Damaged("a row".to_owned())));
+    assert_eq!(asked().iter().map(Vec::len).sum::<usize>(), 1);
 }

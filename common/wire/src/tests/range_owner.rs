@@ -9,11 +9,12 @@ use doppel_protocol::range_owner::{
     Row,
 };
 use doppel_protocol::{
-    BACKUP_PIECE_BYTES, Backlog, Body, Counters, LogPosition, Outcome, Pair, RepairReport, Repeat,
-    SearchResult, Submission, Tier1Error,
+    Aged, BACKUP_PIECE_BYTES, Backlog, Body, Counters, LogPosition, Outcome, Pair, RepairReport, Repeat,
+    SearchResult, Submission, Tier1Error, Whom,
 };
 
 use super::*;
+use crate::haste::NODE_WAITS;
 use crate::range_owner::{RemoteRanges, serve};
 
 const RANGE: RangeId = RangeId(3);
@@ -27,7 +28,12 @@ struct Owner {
     /// The length of each row, in bytes.
     row_bytes: usize,
     changed: usize,
+    /// How long it takes for rows of a question.
+    pause: Mutex<Duration>,
 }
+
+/// How old its replica is.
+const AGE: Duration = Duration::from_millis(1_250);
 
 impl Owner {
     fn note(&self, asked: impl Into<String>) {
@@ -65,6 +71,27 @@ impl RangeOwner for Owner {
         Self::check(range)?;
         self.note(format!("scan from {from:?} to {to:?}: {limit}"));
         Ok(vec![(from.to_vec(), vec![0; self.row_bytes]); limit.min(100)])
+    }
+
+    fn rows_for_question(
+        &self,
+        range: RangeId,
+        keys: &[Vec<u8>],
+        whom: Whom,
+    ) -> Result<Aged<Vec<Option<Vec<u8>>>>, PeerError> {
+        let pause = *self.pause.lock().unwrap();
+        std::thread::sleep(pause);
+        Ok(Aged { answer: self.rows(range, keys)?, age: (whom == Whom::Replica).then_some(AGE) })
+    }
+
+    fn scan_for_question(
+        &self,
+        range: RangeId,
+        (from, to): (&[u8], &[u8]),
+        limit: usize,
+        whom: Whom,
+    ) -> Result<Aged<Vec<Row>>, PeerError> {
+        Ok(Aged { answer: self.scan(range, from, to, limit)?, age: (whom == Whom::Replica).then_some(AGE) })
     }
 
     fn state(&self, range: RangeId) -> Result<RangeState, PeerError> {
@@ -233,6 +260,34 @@ fn calls_reach_the_owner_and_its_answers_come_back() {
         "forget 6",
     ];
     assert_eq!(asked(&owner), expected);
+}
+
+#[test]
+fn questions_get_an_age_from_replicas_and_do_not_wait_for_a_node_that_hangs() {
+    let (_node, remote, owner) = start(Owner { row_bytes: 2, ..Owner::default() });
+    let rows = |whom| remote.rows_for_question(RANGE, &vec![vec![0]; 5_000], whom);
+    let Aged { answer, age } = rows(Whom::Replica).unwrap();
+    assert_eq!((answer.len(), age), (4_096, Some(AGE)));
+    assert_eq!(rows(Whom::Owner).unwrap().age, None);
+    let piece = remote.scan_for_question(RANGE, (&[1], &[2]), 5, Whom::Replica).unwrap();
+    assert_eq!((piece.answer.len(), piece.age), (5, Some(AGE)));
+    let other = remote.rows_for_question(RangeId(8), &[vec![0]], Whom::Replica);
+    assert_eq!(other, Err(PeerError::NotOwner(RangeId(8))));
+    *owner.pause.lock().unwrap() = Duration::from_secs(3);
+    let began = Instant::now();
+    assert!(matches!(rows(Whom::Owner), Err(PeerError::Unreachable { range: RANGE, .. })));
+    let waited = began.elapsed();
+    assert!(waited >= NODE_WAITS && waited < Duration::from_secs(2), "{waited:?}");
+    // The next question does not wait, and other calls go on.
+    *owner.pause.lock().unwrap() = Duration::ZERO;
+    let began = Instant::now();
+    assert!(rows(Whom::Owner).is_err() && rows(Whom::Replica).is_err());
+    assert!(began.elapsed() < NODE_WAITS);
+    assert_eq!(remote.rows(RANGE, &[vec![0]]), Ok(vec![None]));
+    while rows(Whom::Owner).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is never asked again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod tier2;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, Timestamp};
@@ -65,6 +66,8 @@ pub(super) struct State {
     pub(super) known: HashMap<PageUrl, Advice>,
     /// Called before a signature is handed out.
     pub(super) on_signature: Option<Bend>,
+    /// Pages that a question reads of replicas, and how old they are there.
+    pub(super) old: HashMap<PageId, Duration>,
     minted: u64,
 }
 

@@ -1,40 +1,67 @@
 //! The fake as tier 1.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doppel_model::pairwise::Policy;
 use doppel_model::signature::Signature;
 use doppel_model::{GroupId, PageId, PageUrl, ShardId};
 use doppel_protocol::answer::Advice;
 use doppel_protocol::{
-    Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters, GroupFilter,
-    GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, Outcome, PageView,
-    RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition, Status, Submission,
-    Tier1Api, Tier1Error, Totals,
+    Aged, Backlog, BackupError, BackupPiece, BackupStream, BackupSummary, Change, Changes, Counters,
+    GroupFilter, GroupPosition, GroupState, GroupSummary, GroupView, LinesPage, MemberView, Outcome,
+    PageView, Question, RepairDetails, RepairId, RepairPosition, RepairReport, RepairTrail, ScanPosition,
+    Status, Submission, Tier1Api, Tier1Error, Tier1Reads, Totals,
 };
 
 use super::{Fake, Page};
 
-impl Tier1Api for Fake {
-    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
-        let mut state = self.state();
-        if let Some((calls, refused)) = &state.refuse
-            && state.submitted.len() >= *calls
-        {
-            return Err(refused.clone());
-        }
-        state.submitted.push(submissions.iter().map(|one| one.url.to_string()).collect());
-        let mut outcomes: Vec<Outcome> = submissions.into_iter().map(|one| state.record(one)).collect();
-        match state.miscount {
-            Some(true) => drop(outcomes.pop()),
-            Some(false) => outcomes.push(Outcome::Unchanged),
-            None => {}
-        }
-        self.changed.notify_all();
-        Ok(outcomes)
+/// What is read for one question: some pages of replicas.
+struct Asked<'t> {
+    of: &'t Fake,
+    question: Question,
+}
+
+impl Asked<'_> {
+    /// As old as the oldest of these pages.
+    fn aged<T>(&self, answer: T, mut pages: impl Iterator<Item = PageId>) -> T {
+        let age = {
+            let state = self.of.state();
+            pages.by_ref().filter_map(|page| state.old.get(&page).copied()).max()
+        };
+        self.question.take(Aged { answer, age }, Instant::now())
+    }
+}
+
+impl Tier1Reads for Asked<'_> {
+    fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
+        Ok(self.aged(self.of.pages(pages)?, pages.iter().copied()))
     }
 
+    fn known_advice(&self, page: &PageUrl) -> Option<Advice> {
+        self.of.known_advice(page)
+    }
+
+    fn signature(&self, page: PageId) -> Result<Option<Arc<Signature>>, Tier1Error> {
+        Ok(self.aged(self.of.signature(page)?, std::iter::once(page)))
+    }
+
+    fn group_summary(&self, group: GroupId) -> Result<Option<GroupSummary>, Tier1Error> {
+        self.of.group_summary(group)
+    }
+
+    fn group(
+        &self,
+        group: GroupId,
+        after: Option<GroupPosition>,
+        limit: usize,
+        redirects: bool,
+    ) -> Result<Option<GroupView>, Tier1Error> {
+        self.of.group(group, after, limit, redirects)
+    }
+}
+
+impl Tier1Reads for Fake {
     fn pages(&self, pages: &[PageId]) -> Result<Vec<Option<PageView>>, Tier1Error> {
         self.gate.pass("pages");
         let state = self.state();
@@ -84,6 +111,30 @@ impl Tier1Api for Fake {
         };
         let views = some.into_iter().map(view).collect();
         Ok(Some(GroupView { summary: summary.clone(), members: views, next }))
+    }
+}
+
+impl Tier1Api for Fake {
+    fn submit(&self, submissions: Vec<Submission>) -> Result<Vec<Outcome>, Tier1Error> {
+        let mut state = self.state();
+        if let Some((calls, refused)) = &state.refuse
+            && state.submitted.len() >= *calls
+        {
+            return Err(refused.clone());
+        }
+        state.submitted.push(submissions.iter().map(|one| one.url.to_string()).collect());
+        let mut outcomes: Vec<Outcome> = submissions.into_iter().map(|one| state.record(one)).collect();
+        match state.miscount {
+            Some(true) => drop(outcomes.pop()),
+            Some(false) => outcomes.push(Outcome::Unchanged),
+            None => {}
+        }
+        self.changed.notify_all();
+        Ok(outcomes)
+    }
+
+    fn for_question<'t>(&'t self, question: &Question) -> Option<Box<dyn Tier1Reads + 't>> {
+        Some(Box::new(Asked { of: self, question: question.clone() }))
     }
 
     fn groups(

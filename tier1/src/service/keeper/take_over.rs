@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use doppel_model::{Epoch, RangeId};
+use doppel_protocol::membership::SILENCE;
 
 use super::replication::LogLease;
-use super::{Kept, ReplicatedRange, SILENCE, Shared, lock};
+use super::{Kept, ReplicatedRange, Shared, lock};
 use crate::database::Reader;
 use crate::progress;
 use crate::replica::{OwnedRows, Replica, ReplicaError};

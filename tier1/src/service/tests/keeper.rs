@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
-use doppel_protocol::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem};
+use doppel_protocol::{
+    AGE_MAX, INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem, Question, SignatureSource,
+};
 use doppel_shared_log::SharedLog;
 use doppel_shared_log::memory::MemoryLog;
 use tempfile::TempDir;
@@ -47,6 +49,22 @@ impl RangeDirectory for Claimed {
         let (_, owner) = self.membership.owner(range).filter(|(_, owner)| *owner != self.own)?;
         let node = self.nodes.lock().unwrap().get(&owner).map(Arc::clone)?;
         Some(node as Arc<dyn RangeOwner>)
+    }
+
+    fn present_owner(&self, range: RangeId) -> Option<Arc<dyn RangeOwner>> {
+        self.membership.present_owner(range, Some(&self.own))?;
+        self.owner(range)
+    }
+
+    fn replicas(&self, range: RangeId) -> Vec<Arc<dyn RangeOwner>> {
+        let names = self.membership.answering(range, Some(&self.own));
+        let nodes = self.nodes.lock().unwrap();
+        let others = names.iter().filter(|name| **name != self.own).filter_map(|name| nodes.get(name));
+        others.map(|node| Arc::clone(node) as Arc<dyn RangeOwner>).collect()
+    }
+
+    fn epoch(&self, range: RangeId) -> Option<Epoch> {
+        self.membership.epoch(range)
     }
 
     fn has_others(&self) -> bool {
@@ -163,6 +181,92 @@ fn the_ranges_of_a_node_that_ends_go_on_at_others_with_all_their_pages() {
     for node in nodes.into_iter().flatten() {
         cluster.end(node);
     }
+}
+
+/// What a node says to a question about pages: the age of the answer, in which all of them are.
+fn ask(tier1: &Tier1, pages: std::ops::Range<u64>) -> Result<Option<Duration>, Tier1Error> {
+    let question = Question::default();
+    let ids: Vec<PageId> = pages.map(|page| url(page).id()).collect();
+    let asked = tier1.for_question(&question).unwrap();
+    let views = asked.pages(&ids)?;
+    for (view, id) in views.into_iter().zip(&ids) {
+        let content = view.expect("a page that was acknowledged").content.expect("its content");
+        assert_eq!(asked.signature(*id)?.expect("its signature").content(), content);
+    }
+    Ok(question.answered(())?.age)
+}
+
+#[test]
+fn replicas_answer_questions_with_their_age_while_a_range_has_no_owner() {
+    let cluster = Cluster::new();
+    let mut nodes: Vec<Node> = (0..3).map(|number| cluster.start(number)).collect();
+    let first = ["node-0", "node-1", "node-2"].map(|name| Some(name.to_owned()));
+    await_that("each to own the range that prefers it", || cluster.owners() == first);
+    (0..60).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[0].tier1, 60);
+    nodes.iter().for_each(|node| assert_eq!(ask(&node.tier1, 0..60), Ok(None)));
+    // Beats and looks at the log go on, so every standby has reached its end a moment ago.
+    cluster.end(nodes.remove(1));
+    let began = Instant::now();
+    let (mut old, mut refused) = (0, 0);
+    loop {
+        let ids: Vec<PageId> = (0..60).map(|page| url(page).id()).collect();
+        for node in &nodes {
+            let age = ask(&node.tier1, 0..60).expect("an answer");
+            assert!(age.is_none_or(|age| age < Duration::from_secs(2)), "{age:?}");
+            old += u32::from(age.is_some());
+            // What the service does by itself does not read of replicas, nor does the index.
+            refused += u32::from(node.tier1.pages(&ids).is_err());
+            let read = SignatureSource::signatures(&*node.tier1, &ids);
+            assert!(read.is_ok() || age.is_some() || cluster.owners() != first);
+        }
+        if cluster.owners().iter().all(|owner| owner.as_deref().is_some_and(|owner| owner != "node-1"))
+            && nodes.iter().all(|node| ask(&node.tier1, 0..60) == Ok(None))
+        {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "the range has no owner");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(old > 20 && refused > 20, "{old} answers of replicas, {refused} refusals");
+    nodes.drain(..).for_each(|node| cluster.end(node));
+}
+
+#[test]
+fn without_their_logs_answers_grow_old_and_end_after_five_seconds() {
+    let cluster = Cluster::new();
+    let nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();
+    await_that("all to have owners", || cluster.owners().iter().all(Option::is_some));
+    (0..30).for_each(|page| submit(&nodes[0].tier1, page));
+    assert_at_rest(&nodes[1].tier1, 30);
+    let front = &nodes[1].tier1;
+    cluster.logs.iter().for_each(|log| log.set_missing(true));
+    let (began, mut last, mut steps) = (Instant::now(), Duration::ZERO, 0);
+    let refused = loop {
+        match ask(front, 0..30) {
+            // An owner answers for a second.
+            Ok(None) => assert!(last.is_zero() && began.elapsed() < Duration::from_secs(2)),
+            Ok(Some(age)) => {
+                assert!(age >= last && age <= AGE_MAX, "{age:?} after {last:?}");
+                assert!(
+                    began.elapsed() < age + Duration::from_secs(1),
+                    "{age:?} after {:?}",
+                    began.elapsed()
+                );
+                (last, steps) = (age, steps + 1);
+            }
+            Err(refused) => break refused,
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert!(matches!(refused, Tier1Error::Unavailable(_)), "{refused}");
+    assert!(steps > 20 && last > Duration::from_secs(4), "{steps} answers, the last {last:?} old");
+    assert!(began.elapsed() > Duration::from_secs(4) && began.elapsed() < Duration::from_secs(7));
+    thread::sleep(Duration::from_millis(500));
+    assert!(ask(front, 0..30).is_err());
+    cluster.logs.iter().for_each(|log| log.set_missing(false));
+    await_that("owners that answer", || ask(front, 0..30) == Ok(None));
+    nodes.into_iter().for_each(|node| cluster.end(node));
 }
 
 #[test]
