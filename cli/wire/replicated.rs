@@ -221,7 +221,7 @@ impl RouterHere {
             let (this, ends) = (Arc::clone(self), Arc::clone(&ends));
             move || this.stay(&ends)
         };
-        match std::thread::Builder::new().name("router-seat".to_owned()).spawn(run) {
+        match doppel_threads::spawn_vital("router-seat".to_owned(), run) {
             Ok(thread) => *self.wanted() = Some(Wanted { ends, thread }),
             Err(error) => {
                 tracing::error!(%error, "no thread for the router of the index; pages stay pending");

@@ -117,8 +117,11 @@ impl Clients {
             let request =
                 self.http.post(url).header("content-type", "application/x-ndjson").body(ndjson(&lines));
             let Some(answer) = self.answered(request.send()) else { continue };
-            let mut refused = Vec::new();
-            for (page, answer) in left.into_iter().zip(lines_of(&answer)) {
+            let (mut refused, answers) = (Vec::new(), lines_of(&answer));
+            if answers.len() != left.len() {
+                return self.violation(format!("{} pages were answered by {answer}", left.len()));
+            }
+            for (page, answer) in left.into_iter().zip(answers) {
                 match answer["error"]["code"].as_str() {
                     None => self.history.acknowledged(&page.url),
                     Some("retry") => refused.push(page),
@@ -134,11 +137,12 @@ impl Clients {
 
     /// The body of an answer; none where it is to be asked again, after a pause.
     fn answered(&self, answer: reqwest::Result<Response>) -> Option<String> {
-        let answer = answer.and_then(|answer| Ok((answer.status(), answer.text()?)));
+        let has_pause = |answer: &Response| answer.headers().contains_key("retry-after");
+        let answer = answer.and_then(|answer| Ok((answer.status(), has_pause(&answer), answer.text()?)));
         match answer {
-            Ok((status, text)) if status == 200 => return Some(text),
-            Ok((status, _)) if status == 503 || status == 429 => {}
-            Ok((status, text)) => self.violation(format!("a request was answered by {status}: {text}")),
+            Ok((status, _, text)) if status == 200 => return Some(text),
+            Ok((status, true, _)) if status == 503 || status == 429 => {}
+            Ok((status, _, text)) => self.violation(format!("a request was answered by {status}: {text}")),
             // The front door has died, or does not answer.
             Err(_) => {}
         }

@@ -6,6 +6,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -31,10 +32,13 @@ pub(crate) struct Network {
     count: usize,
     ways: Mutex<Vec<Way>>,
     connections: Mutex<Vec<Connection>>,
+    /// Connections so far.
+    made: AtomicU64,
 }
 
 /// Both ends of a connection through a proxy.
 struct Connection {
+    id: u64,
     ends: [usize; 2],
     streams: [TcpStream; 2],
 }
@@ -46,6 +50,7 @@ impl Network {
             count,
             ways: Mutex::new(vec![Way::Free; count * count]),
             connections: Mutex::default(),
+            made: AtomicU64::new(0),
         })
     }
 
@@ -90,19 +95,20 @@ impl Network {
             stream.set_nodelay(true).unwrap();
         }
         let copy = |stream: &TcpStream| stream.try_clone().unwrap();
-        let connection = Connection { ends: [from, to], streams: [copy(&client), copy(&server)] };
+        let id = self.made.fetch_add(1, Ordering::Relaxed);
+        let connection = Connection { id, ends: [from, to], streams: [copy(&client), copy(&server)] };
         self.connections.lock().unwrap().push(connection);
+        // It may have been broken since it was looked at.
+        if [(from, to), (to, from)].iter().any(|(one, other)| self.way(*one, *other) == Way::Broken) {
+            self.connections.lock().unwrap().iter().filter(|one| one.id == id).for_each(Connection::close);
+        }
         let back = {
             let (this, ends) = (Arc::clone(self), (copy(&server), copy(&client)));
             thread::spawn(move || this.pump(to, from, ends))
         };
-        let port = client.peer_addr().ok();
         self.pump(from, to, (client, server));
         back.join().unwrap();
-        self.connections
-            .lock()
-            .unwrap()
-            .retain(|one| port.is_none() || one.streams[0].peer_addr().ok() != port);
+        self.connections.lock().unwrap().retain(|one| one.id != id);
     }
 
     /// Waits while nothing passes.

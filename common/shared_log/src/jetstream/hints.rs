@@ -34,6 +34,8 @@ struct Heard {
 struct State {
     last: u64,
     told: Told,
+    /// Behind which place a reader has last waited, and what it was told then.
+    waited: (u64, u64),
 }
 
 impl Heard {
@@ -96,7 +98,11 @@ impl Hints {
     /// Waits until the stream is said to have grown beyond an entry.
     pub(super) fn wait(&self, after: u64, limit: Duration) {
         let state = self.heard.state();
+        // Where that was said before and is not there, the log has lost it, or lags behind.
+        let known = if state.waited.0 == after { state.waited.1.max(after) } else { after };
         let wait = limit.min(SILENCE);
-        drop(self.heard.grew.wait_timeout_while(state, wait, |state| state.last <= after));
+        let grew = self.heard.grew.wait_timeout_while(state, wait, |state| state.last <= known);
+        let (mut state, _) = grew.unwrap_or_else(PoisonError::into_inner);
+        state.waited = (after, state.last);
     }
 }

@@ -144,7 +144,12 @@ impl SharedLog for JetStreamLog {
             let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
             while entries.is_empty() || read < bytes {
                 let wanted = entries.last().map_or(after, |last| last.sequence).next();
-                let Some(StreamMessage { sequence, payload, .. }) = self.from(wanted).await? else { break };
+                let found = match self.from(wanted).await {
+                    // What was read is not read again for an answer that is lost.
+                    Err(_) if !entries.is_empty() => break,
+                    found => found?,
+                };
+                let Some(StreamMessage { sequence, payload, .. }) = found else { break };
                 if sequence != wanted.0 {
                     let (log, first) = (self.name.clone(), Sequence(sequence));
                     return Err(LogError::Trimmed { log, after: Sequence(wanted.0 - 1), first });
