@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Tier1Api, Tier1Error, Tier1Reads};
+use super::Tier1Error;
 
 /// An answer that may be older is none. A cluster promises that an answer is true of contents that were current at most so long
 /// before: an owner answers within a second of its log's last answer, and a log server that is cut off may take some seconds to
@@ -90,21 +90,6 @@ impl Question {
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.oldest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads for it of tier 1: of replicas, too, where there are some.
-    ///
-    /// # Errors
-    /// As the reads.
-    pub fn ask<T, E>(
-        &self,
-        tier1: &dyn Tier1Api,
-        read: impl FnOnce(&dyn Tier1Reads) -> Result<T, E>,
-    ) -> Result<T, E> {
-        match tier1.for_question(self) {
-            Some(reads) => read(&*reads),
-            None => read(tier1),
-        }
     }
 
     /// Takes note of an answer to a request that was sent at some time.
