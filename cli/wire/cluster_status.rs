@@ -20,6 +20,8 @@ use doppel_wire::range_owner::RemoteRanges;
 use doppel_wire::take_over::take_over;
 use doppel_wire::tier2::RoutedTier2;
 
+use super::processes::Processes;
+
 /// A node that has not answered by then is said to be away.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -44,6 +46,8 @@ pub(crate) struct ClusterNodes {
 /// The replicas of all ranges.
 pub(crate) struct Replicas {
     pub(crate) membership: Arc<Membership>,
+    /// With which description of the cluster each process runs.
+    pub(crate) processes: Arc<Processes>,
     /// The nodes that have one, by range.
     pub(crate) nodes: Vec<Vec<String>>,
 }
@@ -209,8 +213,9 @@ impl ClusterNodes {
         }
         let ranges = self.map.ranges().map(|range| self.range(range, all_states.get(&range).copied()));
         let ranges: Vec<ClusterRange> = ranges.collect();
-        if let Some(Replicas { membership, .. }) = &self.replicas {
+        if let Some(Replicas { membership, processes, .. }) = &self.replicas {
             attention.extend(troubles::of_replicas(membership, &ranges, Instant::now()));
+            attention.extend(processes.attention(Instant::now()));
         }
         for (range, state) in &all_states {
             if let Some(refused) = &state.refused {
@@ -267,7 +272,7 @@ impl ClusterNodes {
 
     /// The nodes that have a replica of a range and do not own it.
     fn standbys(&self, range: RangeId, owner: Option<&str>) -> Vec<Standby> {
-        let Some(Replicas { membership, nodes }) = &self.replicas else { return Vec::new() };
+        let Some(Replicas { membership, nodes, .. }) = &self.replicas else { return Vec::new() };
         let heard = membership.replicas(range, Instant::now());
         let of = |node: &str| heard.iter().find(|replica| replica.node == node);
         let last = owner.and_then(of).map(|replica| replica.index);

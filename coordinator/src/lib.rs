@@ -45,6 +45,7 @@ mod repair;
 mod repairs;
 mod reports;
 mod request_id;
+pub mod ring;
 mod router;
 mod sample;
 mod server;
