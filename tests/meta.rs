@@ -141,7 +141,7 @@ fn a_node_comes_and_another_goes_and_all_pages_are_there() {
     let cluster = Described { trial: &trial, front: trial.coordinators().remove(0) };
     let front = &cluster.front;
     all_is_well(front);
-    let pages = rounds(2, 60, 8);
+    let pages = rounds(7, 60, 2);
     front.push_patiently(&pages[0]);
     front.flush_patiently();
     let file = fs::read_to_string(trial.data("cluster.toml")).unwrap();
