@@ -386,7 +386,10 @@ fn a_log_that_does_not_sync_settles_nothing_by_itself() {
     let mut line = String::new();
     BufReader::new(running.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let said_then = fs::read_to_string(&log).unwrap();
-    assert!(line.contains("is listening") && said_then.contains("is not known"), "{line} {said_then}");
+    assert!(
+        line.contains("is listening") && said_then.contains("how it is set is not known"),
+        "{line} {said_then}"
+    );
     drop(running);
 
     // A description that is gone is not made anew.

@@ -74,8 +74,8 @@ impl Change {
     pub(crate) fn before(&self, description: &Description) -> Option<String> {
         match self {
             Self::Remove(name) if description.tier2.iter().any(|node| node.name == *name) => Some(format!(
-                "{name} must be empty: `doppel rebalance --drain {} --wait` before this; where that was not done, put it back \
-                 with `doppel cluster add`",
+                "{name} should be empty: `doppel rebalance --drain {} --wait` before anything is restarted; otherwise what it has is filled \
+                 in elsewhere from tier 1, and new pages stay pending meanwhile",
                 description.tier2.len() - 1
             )),
             Self::Address(Node { name, .. }) => Some(format!(

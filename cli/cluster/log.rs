@@ -94,6 +94,11 @@ impl LogSettings {
         if ![1, 3, 5].contains(&self.replicas) {
             return Err(format!("log: replicas: 1, 3 or 5 is expected, and not {}", self.replicas));
         }
+        if self.settlement == Settlement::Log && self.monitors.len() >= 3 && self.replicas < 3 {
+            return Err("log: replicas: with settlement `log` and three log servers or more, 3 copies at least are expected: \
+                        otherwise the only durable one of a write is on one server of several"
+                .to_owned());
+        }
         if !(MAX_BYTES_LEAST..=i64::MAX as u64).contains(&self.max_bytes) {
             return Err(format!("log: max_bytes: at least {MAX_BYTES_LEAST} is expected"));
         }

@@ -85,7 +85,7 @@ impl Connection {
             })?;
             made.push(name);
         }
-        self.meta(description.cluster.as_str().into())?.begin(description).with_context(|| left(&made))
+        self.meta(&description.cluster.as_str().into())?.begin(description).with_context(|| left(&made))
     }
 
     fn make_one(&self, name: &str, settings: StreamSettings) -> Result<(), EngineError> {
@@ -104,8 +104,8 @@ impl Connection {
     ///
     /// # Errors
     /// When it is not there, or does not answer in time.
-    pub(crate) fn meta(&self, cluster: Arc<str>) -> Result<Meta, EngineError> {
-        again(self.until, passes, || Meta::open(&self.engine, Arc::clone(&cluster)))
+    pub(crate) fn meta(&self, cluster: &Arc<str>) -> Result<Meta, EngineError> {
+        again(self.until, passes, || Meta::open(&self.engine, Arc::clone(cluster)))
     }
 
     /// Waits until all streams of a cluster answer; its description.
@@ -113,7 +113,7 @@ impl Connection {
     /// # Errors
     /// When one does not in time, or is not as it was made.
     pub(crate) fn wait(&self, cluster: &Arc<str>) -> anyhow::Result<Described> {
-        let meta = self.meta(Arc::clone(cluster))?;
+        let meta = self.meta(cluster)?;
         let described = again(self.until, super::meta::MetaError::passes, || meta.read())?;
         let copies = described.description.log.as_ref().map_or(1, |log| usize::from(log.replicas));
         for name in log::streams(cluster, described.description.ranges) {

@@ -186,6 +186,14 @@ fn mistakes_of_a_log_are_named() {
         (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is there twice"),
         (|w| w.tier1[0].standby.clear(), "range 0 is on one node alone"),
         (|w| log(w).replicas = 2, "log: replicas: 1, 3 or 5"),
+        (
+            |w| {
+                let monitors = (1..4).map(|n| format!("http://a:{n}")).collect();
+                *log(w) =
+                    LogSettings { replicas: 1, settlement: Settlement::Log, monitors, ..log(w).clone() };
+            },
+            "log: replicas: with settlement `log`",
+        ),
         (|w| log(w).max_bytes = 1, "log: max_bytes: at least"),
         (|w| log(w).window_minutes = 1_441, "log: window_minutes: at most"),
         (|w| w.tier1[0].standby[0] = RangeId(2), "record: standby: there is no range 2"),

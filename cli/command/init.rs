@@ -187,14 +187,6 @@ impl Init {
         }
         self.check_log()?;
         let log_replicas = self.log_replicas.unwrap_or(if log.len() < 3 { 1 } else { 3 });
-        if settlement == Settlement::Log && log.len() >= 3 && log_replicas < 3 {
-            return Err(Failure::Usage(
-                "--log-replicas 1 with settlement `log` would have the only durable copy of a write on one log server of several, \
-                 and is taken only where there are fewer than three; leave it out"
-                    .to_owned(),
-            )
-            .into());
-        }
         let names: Vec<&str> = tier1.iter().map(|node| node.name.as_str()).collect();
         let replicas = usize::from(self.replicas(settlement)?);
         let table = placement::propose(usize::from(manifest.ranges), &names, replicas);

@@ -130,7 +130,7 @@ fn ensure_settles(cluster: &Cluster) -> anyhow::Result<()> {
     let Some(log) = cluster.log() else { return Ok(()) };
     let Objections { wrong, silent } = monitors::objections(log.settlement, &monitors::look(&log.monitors));
     for silent in silent {
-        tracing::warn!("{silent}; whether it syncs what it acknowledges is not known");
+        tracing::warn!("{silent}; how it is set is not known");
     }
     if wrong.is_empty() {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::cluster::description::Description;
 use crate::cluster::steps::Role;
 
 /// A process that has said nothing for so long has ended.
-const SILENCE: Duration = Duration::from_secs(7);
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Processes that are listened to.
 const PROCESSES_MAX: usize = 1_024;

@@ -21,7 +21,7 @@ use crate::cluster::meta::{Described, Meta};
 use crate::cluster::steps::{Role, part};
 
 /// Time between two looks at META.
-const PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(3);
 
 /// Watches until it is dropped.
 pub(crate) struct Watch {

@@ -14,9 +14,9 @@ fn meta(log: &MemoryLog) -> Meta {
     Meta::new(described(1).cluster.as_str().into(), Arc::new(log.clone()))
 }
 
-fn put(log: &MemoryLog, entry: Bytes) {
+fn put(log: &MemoryLog, entry: &Bytes) {
     let end = log.end().unwrap();
-    log.append(end, &entry).unwrap();
+    log.append(end, entry).unwrap();
 }
 
 fn entry(version: u64, description: Description) -> Bytes {
@@ -59,21 +59,21 @@ fn of_two_changes_of_one_description_one_is_made() {
 fn what_is_not_whole_or_of_another_is_void_and_a_newer_form_is_refused() {
     let log = MemoryLog::default();
     let meta = meta(&log);
-    put(&log, Bytes::from_static(b"rubbish"));
+    put(&log, &Bytes::from_static(b"rubbish"));
     let foreign = Description { cluster: "f".repeat(32), ..described(9) };
-    put(&log, entry(9, foreign));
-    put(&log, entry(3, described(7)));
+    put(&log, &entry(9, foreign));
+    put(&log, &entry(3, described(7)));
     let mut torn = entry(4, described(8)).to_vec();
     *torn.last_mut().unwrap() ^= 1;
-    put(&log, Bytes::from(torn));
+    put(&log, &Bytes::from(torn));
     // Somebody has published an old one again.
-    put(&log, entry(3, described(8)));
+    put(&log, &entry(3, described(8)));
     let found = meta.read().unwrap();
     assert_eq!((found.version, &found.description), (3, &described(7)));
     // It goes on behind what is void.
     meta.change(&found, &described(8)).unwrap();
     assert_eq!(meta.read().unwrap().version, 4);
-    put(&log, framed(FORM + 1, "{}"));
+    put(&log, &framed(FORM + 1, "{}"));
     let refused = meta.read().unwrap_err();
     assert_eq!(refused, MetaError::Form { log: "doppel-0123456789ab-meta".to_owned(), form: 2 });
     assert!(!refused.passes());
@@ -86,7 +86,7 @@ fn a_description_that_contradicts_itself_is_refused() {
         (framed(FORM, "{\"version\": 1}"), "missing field"),
     ] {
         let log = MemoryLog::default();
-        put(&log, body);
+        put(&log, &body);
         let refused = meta(&log).read().unwrap_err().to_string();
         assert!(refused.contains(says), "{refused}");
     }
@@ -165,12 +165,12 @@ proptest! {
                 }
                 Put::Rubbish => {
                     log.heal();
-                    put(&log, Bytes::from_static(b"doppel-meta 0 1\n{}"));
+                    put(&log, &Bytes::from_static(b"doppel-meta 0 1\n{}"));
                 }
                 Put::Replay(version) => {
                     log.heal();
                     if version <= looks.last().unwrap().version {
-                        put(&log, entry(version, described(500)));
+                        put(&log, &entry(version, described(500)));
                     }
                 }
                 Put::Trim(ahead) => {

@@ -236,7 +236,7 @@ impl InMeta {
             )
         };
         let connection = Connection::new(servers, PATIENCE)?;
-        let meta = connection.meta(Arc::clone(&file.id))?;
+        let meta = connection.meta(&file.id)?;
         Ok(Self { connection, meta })
     }
 
