@@ -104,8 +104,10 @@ pub(crate) fn changes(before: &Description, after: &Description) -> Vec<String> 
     for range in (0..after.ranges).map(RangeId) {
         let (old, new) = (replicas(before, range), replicas(after, range));
         if old != new {
+            let alone = after.replicas_of(range).len() == 1;
+            let warning = if alone { ". With a single copy nobody can take it over" } else { "" };
             changes.push(format!(
-                "range {range}: replicas at {new}, and no longer at {old}; the first is to own it"
+                "range {range}: replicas at {new}, and no longer at {old}; the first is to own it{warning}"
             ));
         }
     }

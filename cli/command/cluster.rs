@@ -135,7 +135,7 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
     let head = ["node", "tier", "number", "address", "state", "partitions", "contents", "lag"]
         .map(str::to_owned)
         .to_vec();
-    // The index knows its nodes by their places in the file of the cluster, which is the order here.
+    // The index knows its nodes by their places in the description of the cluster, which is the order here.
     let mut numbers = 0..;
     let rows = nodes.iter().map(|node| {
         let number = if node.role == NodeRole::Tier2 { numbers.next() } else { None };

@@ -138,7 +138,7 @@ pub(crate) fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> Listening 
     })
 }
 
-/// Which node of tier 1 owns each shard: as the file of the cluster says it, or as the nodes do.
+/// Which node of tier 1 owns each shard: as the description of the cluster says it, or as the nodes do.
 pub(crate) fn owners(cluster: &Cluster, hearing: Option<&Hearing>) -> Arc<dyn Owners> {
     let Some(Hearing { membership, .. }) = hearing else { return Arc::new(FixedOwners(cluster.owners())) };
     let names = cluster.tier1_names().iter().map(ToString::to_string).collect();

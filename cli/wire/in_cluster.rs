@@ -41,7 +41,7 @@ enum Index {
 
 /// How the nodes are reached.
 pub(crate) struct Peers {
-    /// Those of tier 1, this one among them, in the order of the file.
+    /// Those of tier 1, this one among them, in the order of the description.
     pub(crate) tier1: Vec<Peer>,
     /// Those of tier 2.
     pub(crate) tier2: Vec<Peer>,

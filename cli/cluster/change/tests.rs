@@ -104,6 +104,8 @@ fn no_range_is_left_without_a_copy() {
     assert!(refused.contains("cluster replicas --cluster FILE --range 0 --nodes r-1,r-2,r-3"), "{refused}");
     let alone = apply(&remove, &unsettled(before.clone())).unwrap();
     assert_eq!((names(&alone, 1), names(&alone, 4)), (vec!["r-3".to_owned()], vec!["r-1".to_owned()]));
+    let told = changes(&unsettled(before.clone()), &alone);
+    assert!(told.iter().any(|told| told.ends_with("With a single copy nobody can take it over")), "{told:?}");
     // Others have it first.
     let mut more = before.clone();
     for (range, nodes) in [
