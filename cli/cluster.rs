@@ -1,18 +1,30 @@
-//! The file of a cluster: its name, its secret, its collection, its log, and the nodes of both tiers with their addresses.
+//! A cluster as its processes know it: its name, its secret, its collection, its log, and the nodes of both tiers with their
+//! addresses.
 //!
-//! `doppel init` writes it once, beside the secret; every process of the cluster reads a copy of both. It is TOML of at most
-//! [`BYTES_MAX`] bytes. What is unknown, repeated or out of bounds is refused with its line.
+//! | module | what |
+//! |---|---|
+//! | `file` | what is on every machine: the way to the log, or without one the whole description |
+//! | `description` | what a cluster is, the same for all of its processes |
+//! | `meta` | the stream that has the description, and its changes |
+//! | `change`, `steps` | what an operator changes of a description; what is to be done then |
+//! | `placement` | which nodes should have a replica of each range |
+//! | `log`, `streams`, `monitors` | the settings of the log; its streams; how its servers are set |
+//! | `node_dir` | whose directory it is |
 
+pub(crate) mod change;
+pub(crate) mod description;
+pub(crate) mod file;
 pub(crate) mod log;
+pub(crate) mod meta;
+pub(crate) mod monitors;
 pub(crate) mod node_dir;
+pub(crate) mod placement;
+pub(crate) mod steps;
 pub(crate) mod streams;
 #[cfg(test)]
-mod tests;
-mod written;
+pub(crate) mod tests;
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use doppel_model::{NodeId, RangeId, ShardId, Tau};
@@ -23,20 +35,18 @@ use doppel_tier1::RangeMap;
 use doppel_wire::index_node::RemoteNode;
 use doppel_wire::range_owner::RemoteRanges;
 use doppel_wire::tier2::RoutedTier2;
-use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret, SecretError};
+use doppel_wire::{Identity, NodeName, Peer, Runtime, Secret};
 use reqwest::header::InvalidHeaderValue;
-use serde::{Deserialize, Serialize};
 
 use crate::manifest::Wanted;
 use crate::wire::cluster_status::log::LogAt;
 use crate::wire::cluster_status::{ClusterNodes, IndexAt, RecordAt, Replicas};
+use crate::wire::processes::Processes;
+pub(crate) use description::{Description, Node, Tier1Node};
+pub(crate) use file::ClusterFile;
 pub(crate) use log::LogSettings;
-pub(crate) use written::Written;
 
-/// The largest file that is read: hundreds of nodes have room in it.
-const BYTES_MAX: u64 = 256 << 10;
-
-/// A cluster as its file describes it.
+/// A cluster as it is described.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     /// Names it: no other cluster has the same.
@@ -45,81 +55,46 @@ pub(crate) struct Cluster {
     pub(crate) tau: Tau,
     /// By which rules winners are elected.
     pub(crate) winners: WinnerOrder,
-    log: Option<LogSettings>,
+    /// All that is said of it.
+    pub(crate) description: Description,
     map: RangeMap,
-    tier1: Vec<Tier1Node>,
-    tier2: Vec<Node>,
+    reach: BTreeMap<NodeName, String>,
     secret: Secret,
 }
 
-/// A node of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Node {
-    pub(crate) name: NodeName,
-    /// Host and port at which the other nodes reach it.
-    pub(crate) address: String,
-}
-
-/// A node of tier 1, and the ranges that it has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Tier1Node {
-    pub(crate) name: NodeName,
-    /// Host and port at which the other nodes reach it.
-    pub(crate) address: String,
-    /// Those that it owns; with a log, at first.
-    #[serde(default)]
-    pub(crate) ranges: Vec<RangeId>,
-    /// Those of other nodes that it has a replica of.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) standby: Vec<RangeId>,
-}
-
-/// Why the file of a cluster cannot be used.
+/// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterError {
-    #[error("cannot read {}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{} has more than {BYTES_MAX} bytes", .0.display())]
-    TooLarge(PathBuf),
-    #[error("{}, line {line}: {reason}", path.display())]
-    Line { path: PathBuf, line: usize, reason: String },
-    #[error("{}: {reason}", path.display())]
-    Content { path: PathBuf, reason: String },
-    #[error(transparent)]
-    Secret(#[from] SecretError),
+    #[error("the description of the cluster: {0}")]
+    Ranges(String),
     #[error("there is no {role} node {name} in the cluster; it has {known}")]
     Unknown { role: &'static str, name: NodeName, known: String },
     #[error("the name of the cluster cannot be sent: {0}")]
     Name(#[from] InvalidHeaderValue),
 }
 
+/// What other processes say, as far as they are listened to.
+pub(crate) struct Told {
+    /// The nodes of tier 1 of their replicas.
+    pub(crate) membership: Arc<Membership>,
+    /// All of the description that they run with.
+    pub(crate) processes: Arc<Processes>,
+    /// The log, and where its servers are.
+    pub(crate) engine: Engine,
+    pub(crate) servers: Vec<String>,
+}
+
 impl Cluster {
-    /// Reads the file and the secret beside it.
+    /// The cluster of a file, as it is described.
     ///
     /// # Errors
-    /// When one of them cannot be used; the message names file, line and reason.
-    pub(crate) fn read(path: &Path) -> Result<Self, ClusterError> {
-        let failed = |source| ClusterError::Io { path: path.to_owned(), source };
-        let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_string(&mut text));
-        read.map_err(failed)?;
-        if text.len() as u64 > BYTES_MAX {
-            return Err(ClusterError::TooLarge(path.to_owned()));
-        }
-        let written: Written = toml::from_str(&text).map_err(|error| {
-            let line = 1 + text[..error.span().map_or(0, |span| span.start)].matches('\n').count();
-            let reason = error.message().trim().replace('\n', ", ");
-            ClusterError::Line { path: path.to_owned(), line, reason }
-        })?;
-        written.check().map_err(|reason| ClusterError::Content { path: path.to_owned(), reason })?;
-        let secret = path.parent().unwrap_or(Path::new("")).join(&written.secret);
-        let Written { cluster, tau, shards, ranges, winners, log, tier1, tier2, .. } = written;
-        let map = RangeMap::new(shards, ranges)
-            .map_err(|error| ClusterError::Content { path: path.to_owned(), reason: error.to_string() })?;
-        let secret = Secret::read(&secret)?;
-        Ok(Self { id: cluster.into(), tau, winners, log, map, tier1, tier2, secret })
+    /// When the ranges cannot be cut like that.
+    pub(crate) fn new(file: &ClusterFile, description: Description) -> Result<Self, ClusterError> {
+        let map = RangeMap::new(description.shards, description.ranges)
+            .map_err(|error| ClusterError::Ranges(error.to_string()))?;
+        let (id, secret, reach) = (Arc::clone(&file.id), file.secret.clone(), file.reach());
+        let Description { tau, winners, .. } = description;
+        Ok(Self { id, tau, winners, description, map, reach, secret })
     }
 
     /// A process of this cluster.
@@ -137,23 +112,48 @@ impl Cluster {
         }
     }
 
+    /// The log; without one nothing is replicated.
+    pub(crate) fn log(&self) -> Option<&LogSettings> {
+        self.description.log.as_ref()
+    }
+
+    /// The stream that is the log of a range.
+    pub(crate) fn stream(&self, range: RangeId) -> String {
+        log::stream(&self.id, range)
+    }
+
     /// A node of tier 1 by its name.
     ///
     /// # Errors
     /// When there is none.
     pub(crate) fn tier1_node(&self, name: &NodeName) -> Result<&Tier1Node, ClusterError> {
-        let nodes = self.tier1.iter().map(|node| &node.name);
-        find(nodes, "tier-1", name).map(|at| &self.tier1[at])
+        let nodes = self.tier1_nodes();
+        find(nodes.iter().map(|node| &node.name), "tier-1", name).map(|at| &nodes[at])
     }
 
     /// All nodes of tier 1.
     pub(crate) fn tier1_nodes(&self) -> &[Tier1Node] {
-        &self.tier1
+        &self.description.tier1
+    }
+
+    /// The names of all nodes of tier 1, in their order.
+    pub(crate) fn tier1_names(&self) -> Vec<NodeName> {
+        self.tier1_nodes().iter().map(|node| node.name.clone()).collect()
     }
 
     /// Which range has which shards.
     pub(crate) fn map(&self) -> RangeMap {
         self.map
+    }
+
+    /// The nodes that have a replica of a range, the one first that owns it unless something happens.
+    pub(crate) fn replicas_of(&self, range: RangeId) -> Vec<NodeName> {
+        self.description.replicas_of(range)
+    }
+
+    /// All ranges that a node has a replica of, by their numbers.
+    pub(crate) fn ranges_of(&self, name: &NodeName) -> Vec<RangeId> {
+        self.description.ranges_of(name)
     }
 
     fn replica_names(&self, range: RangeId) -> Vec<String> {
@@ -162,13 +162,14 @@ impl Cluster {
 
     /// The node of tier 1 that owns each shard; with a log, at first.
     pub(crate) fn owners(&self) -> Vec<usize> {
-        let of_range = |range| self.tier1.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
+        let nodes = self.tier1_nodes();
+        let of_range = |range| nodes.iter().position(|node| node.ranges.contains(&range)).unwrap_or(0);
         (0..self.map.shards()).map(|shard| of_range(self.map.of_shard(ShardId(shard)))).collect()
     }
 
     /// The node of tier 1 that tells the index what to compare: the owner of the first range.
     pub(crate) fn router(&self) -> &Tier1Node {
-        &self.tier1[self.owners().first().copied().unwrap_or(0)]
+        &self.tier1_nodes()[self.owners().first().copied().unwrap_or(0)]
     }
 
     /// A node of tier 2 by its name, with its number in the plan.
@@ -176,13 +177,13 @@ impl Cluster {
     /// # Errors
     /// When there is none.
     pub(crate) fn tier2_node(&self, name: &NodeName) -> Result<(NodeId, &Node), ClusterError> {
-        let nodes = self.tier2.iter().map(|node| &node.name);
-        find(nodes, "tier-2", name).map(|at| (NodeId(at as u32), &self.tier2[at]))
+        let nodes = self.index_nodes();
+        find(nodes.iter().map(|node| &node.name), "tier-2", name).map(|at| (NodeId(at as u32), &nodes[at]))
     }
 
     /// All nodes of tier 2, in the order of the plan.
     pub(crate) fn index_nodes(&self) -> &[Node] {
-        &self.tier2
+        &self.description.tier2
     }
 
     /// All nodes, as a front door asks them how they are.
@@ -194,7 +195,7 @@ impl Cluster {
         runtime: &Runtime,
         own: &Identity,
         router: Arc<RoutedTier2>,
-        heard: Option<(&Arc<Membership>, &Engine)>,
+        told: Option<Told>,
     ) -> Result<ClusterNodes, ClusterError> {
         let record = |node: &Tier1Node| {
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
@@ -211,28 +212,30 @@ impl Cluster {
             let peer = self.peer(runtime, own, &node.name, &node.address)?;
             Ok(IndexAt { name, address, node: Arc::new(RemoteNode::new(peer.clone())), peer })
         };
-        let log = |(_, engine): (_, &Engine)| {
-            let LogSettings { servers, replicas, .. } = self.log()?;
-            let (engine, servers, copies) = (engine.clone(), servers.clone(), u64::from(*replicas));
-            Some(LogAt { engine, servers, streams: self.streams(), copies })
+        let log = |Told { engine, servers, .. }: &Told| {
+            let (engine, servers) = (engine.clone(), servers.clone());
+            let streams = self.map.ranges().map(|range| self.stream(range)).collect();
+            Some(LogAt { engine, servers, streams, copies: u64::from(self.log()?.replicas) })
         };
+        let log = told.as_ref().and_then(log);
         Ok(ClusterNodes {
             cluster: Arc::clone(&self.id),
             map: self.map,
-            tier1: self.tier1.iter().map(record).collect::<Result<_, ClusterError>>()?,
-            tier2: self.tier2.iter().map(index).collect::<Result<_, ClusterError>>()?,
+            tier1: self.tier1_nodes().iter().map(record).collect::<Result<_, ClusterError>>()?,
+            tier2: self.index_nodes().iter().map(index).collect::<Result<_, ClusterError>>()?,
             router,
-            replicas: heard.map(|(membership, _)| Replicas {
-                membership: Arc::clone(membership),
+            replicas: told.map(|Told { membership, processes, .. }| Replicas {
+                membership,
+                processes,
                 nodes: self.map.ranges().map(|range| self.replica_names(range)).collect(),
             }),
-            log: heard.and_then(log),
+            log,
             own: (own.node.to_string(), runtime.traffic().clone()),
             last: Mutex::default(),
         })
     }
 
-    /// Another node, as this process asks it.
+    /// Another node, as this process asks it: at its address, unless the file says otherwise.
     ///
     /// # Errors
     /// When the cluster's name cannot be sent.
@@ -243,6 +246,7 @@ impl Cluster {
         name: &NodeName,
         address: &str,
     ) -> Result<Peer, ClusterError> {
+        let address = self.reach.get(name).map_or(address, String::as_str);
         Ok(Peer::new(runtime, own, name, address)?)
     }
 }

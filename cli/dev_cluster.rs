@@ -11,6 +11,7 @@
 
 pub(crate) mod log_servers;
 mod ports;
+mod wanted;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -22,13 +23,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use doppel_model::RangeId;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{Cluster, Node};
-use crate::command::init::Init;
 use ports::Ports;
+pub(crate) use wanted::{Counts, Dealt};
 
 const FILE: &str = "cluster.toml";
 const PROCESSES: &str = "processes.json";
@@ -68,35 +67,9 @@ pub(crate) struct Process {
     /// At which the other log servers reach this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     route: Option<u16>,
-}
-
-/// How many processes a new cluster has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Counts {
-    pub(crate) tier1: u16,
-    pub(crate) tier2: u16,
-    pub(crate) coordinators: u16,
-    pub(crate) log: u16,
-}
-
-impl Counts {
-    fn of_roles(self) -> [(Role, &'static str, u16); 4] {
-        let Self { tier1, tier2, coordinators, log } = self;
-        [
-            (Role::Log, "log", log),
-            (Role::Tier1, "record", tier1),
-            (Role::Tier2, "index", tier2),
-            (Role::Coordinator, "front", coordinators),
-        ]
-    }
-}
-
-/// How the ranges of a cluster are dealt out; what is not said is as `doppel init` has it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dealt {
-    pub(crate) ranges: Option<u16>,
-    pub(crate) replicas: Option<u16>,
-    pub(crate) log_max_bytes: Option<u64>,
+    /// At which a log server says how it is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    monitor: Option<u16>,
 }
 
 /// A directory with a cluster.
@@ -127,7 +100,7 @@ impl DevCluster {
     pub(crate) fn open_or_begin(dir: &Path, counts: Counts, dealt: Dealt) -> anyhow::Result<Self> {
         if dir.join(PROCESSES).exists() {
             let this = Self::open(dir)?;
-            this.check(counts, dealt)?;
+            this.check(counts)?;
             return Ok(this);
         }
         ensure!(
@@ -140,71 +113,17 @@ impl DevCluster {
         let mut processes = Vec::new();
         for (role, prefix, count) in counts.of_roles() {
             for n in 1..=count {
-                let route = if role == Role::Log { Some(ports.take()?) } else { None };
-                processes.push(Process { name: format!("{prefix}-{n}"), role, port: ports.take()?, route });
+                let mut of_log = || if role == Role::Log { ports.take().map(Some) } else { Ok(None) };
+                let (route, monitor) = (of_log()?, of_log()?);
+                let (name, port) = (format!("{prefix}-{n}"), ports.take()?);
+                processes.push(Process { name, role, port, route, monitor });
             }
         }
         drop(ports);
         let this = Self { dir: dir.canonicalize()?, processes };
-        this.init(dealt)?.written()?;
+        this.init(dealt)?.description(dealt.settlement)?;
         fs::write(dir.join(PROCESSES), serde_json::to_string_pretty(&this.processes)?)?;
         Ok(this)
-    }
-
-    /// Whether it is what is wanted.
-    fn check(&self, counts: Counts, dealt: Dealt) -> anyhow::Result<()> {
-        let found = counts.of_roles().map(|(role, ..)| self.of(role).count());
-        let [log, tier1, tier2, coordinators] = found;
-        ensure!(
-            found == counts.of_roles().map(|(.., count)| usize::from(count)),
-            "{} has a cluster of --tier1 {tier1} --tier2 {tier2} --coordinators {coordinators} --log-servers {log}; give \
-             these, or another directory",
-            self.dir.display(),
-        );
-        let file = self.dir.join(FILE);
-        if !file.exists() {
-            self.init(dealt)?.written()?;
-            return Ok(());
-        }
-        let cluster = Cluster::read(&file)?;
-        let ranges = cluster.wanted().ranges.unwrap_or_default();
-        let replicas = cluster.replicas_of(RangeId(0)).len();
-        let is_same = dealt.ranges.is_none_or(|wanted| wanted == ranges)
-            && dealt.replicas.is_none_or(|wanted| usize::from(wanted) == replicas)
-            && dealt
-                .log_max_bytes
-                .is_none_or(|wanted| cluster.log().is_some_and(|log| log.max_bytes == wanted));
-        ensure!(
-            is_same,
-            "{} has a cluster of --ranges {ranges} --replicas {replicas}, or its streams are of another length; give the \
-             same, or another directory",
-            self.dir.display()
-        );
-        Ok(())
-    }
-
-    /// What makes the files of the cluster.
-    fn init(&self, Dealt { ranges, replicas, log_max_bytes }: Dealt) -> anyhow::Result<Init> {
-        let nodes = |role| -> anyhow::Result<Vec<Node>> {
-            let node =
-                |process: &Process| Ok(Node { name: process.name.parse()?, address: process.address() });
-            self.of(role).map(node).collect()
-        };
-        let init = Init::of(self.dir.join(FILE), nodes(Role::Tier1)?, nodes(Role::Tier2)?);
-        let log_max_bytes = log_max_bytes.unwrap_or(log_servers::STREAM_BYTES);
-        Ok(init.with(ranges, replicas, self.log_urls(), log_max_bytes))
-    }
-
-    /// Makes what the nodes need while the log servers run: the files of a new cluster and its streams. Those of an old
-    /// one are waited for.
-    ///
-    /// # Errors
-    /// When they cannot be made, or do not answer.
-    pub(crate) fn ready(&self, dealt: Dealt) -> anyhow::Result<()> {
-        if self.dir.join(FILE).exists() {
-            return self.wait_for_log();
-        }
-        self.init(dealt)?.create(log_servers::PATIENCE, &|_| {}).map(drop)
     }
 
     /// Takes the directory for this process.

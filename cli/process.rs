@@ -22,13 +22,13 @@ pub(crate) struct NodeArgs {
     /// The file of the cluster, which `doppel init` has written; the secret is beside it.
     #[arg(long, value_name = "FILE", env = "DOPPEL_CLUSTER")]
     pub(crate) cluster: PathBuf,
-    /// The name of this node in that file.
+    /// The name of this node in the cluster.
     #[arg(long, value_name = "NAME", env = "DOPPEL_NAME")]
     pub(crate) name: NodeName,
     /// The node's directory; made if it is not there. No other node may have it.
     #[arg(long, value_name = "DIR", env = "DOPPEL_DATA")]
     pub(crate) data: PathBuf,
-    /// Address and port to listen on for the other nodes [default: the address in the file, which has to be one of this
+    /// Address and port to listen on for the other nodes [default: its address in the cluster, which has to be one of this
     /// machine].
     #[arg(long, value_name = "IP:PORT", env = "DOPPEL_LISTEN", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,

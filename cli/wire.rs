@@ -3,7 +3,9 @@
 pub(crate) mod cluster_status;
 pub(crate) mod hearing;
 pub(crate) mod in_cluster;
+pub(crate) mod processes;
 pub(crate) mod replicated;
+pub(crate) mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,22 +1,21 @@
-//! The log that a cluster is replicated through: its servers, its streams, and which nodes have a replica of what it says.
+//! The log that a cluster is replicated through: where its servers are, how it is kept, and what its streams are called.
 
 use std::time::Duration;
 
 use doppel_model::RangeId;
 use doppel_shared_log::StreamSettings;
 use doppel_tier1::Settlement;
-use doppel_wire::NodeName;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::{Cluster, Tier1Node};
-
-/// The scheme of a server's URL.
+/// The scheme of a server's URL, and that of its monitor.
 const SCHEME: &str = "nats://";
+const MONITOR_SCHEME: &str = "http://";
 
 const SERVERS_MAX: usize = 16;
 
-/// Of each range's stream, unless the file says otherwise: days of writing, between which replicas catch up and it is trimmed.
+/// Of each range's stream, unless the description says otherwise: days of writing, between which replicas catch up and it is
+/// trimmed.
 pub(crate) const MAX_BYTES: u64 = 8 << 30;
 
 /// The least that a stream may have: some entries of the longest kind.
@@ -24,7 +23,7 @@ pub(crate) const MAX_BYTES_LEAST: u64 = 16 << 20;
 
 const REPLICAS: u16 = 3;
 
-/// Unless the file says otherwise: longer than a machine takes to be started anew.
+/// Unless the description says otherwise: longer than a machine takes to be started anew.
 pub(crate) const WINDOW_MINUTES: u16 = 60;
 
 /// A day: what was purged is to leave the streams.
@@ -33,17 +32,17 @@ pub(crate) const WINDOW_MINUTES_MAX: u16 = 24 * 60;
 /// Digits of a cluster's id in the names of its streams: enough to tell clusters apart that share servers.
 const ID_DIGITS: usize = 12;
 
-/// The log of a cluster.
+/// How the log of a cluster is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogSettings {
-    /// URLs of the servers, such as `nats://10.0.0.1:4222`.
-    pub(crate) servers: Vec<String>,
+    /// URLs at which the servers say how they are set, such as `http://10.0.0.1:8222`; one for each, or none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) monitors: Vec<String>,
     /// Servers that have a copy of a stream.
     #[serde(default = "replicas")]
     pub(crate) replicas: u16,
     /// When a commit is settled.
-    #[serde(default)]
     pub(crate) settlement: Settlement,
     /// Bytes past which the stream of a range refuses appends.
     #[serde(default = "max_bytes")]
@@ -73,26 +72,32 @@ impl LogSettings {
 
     /// How long a stream keeps what all replicas have, while there is room.
     pub(crate) fn window(&self) -> Duration {
-        Duration::from_secs(u64::from(self.window_minutes) * 60)
+        Duration::from_secs(60 * u64::from(self.window_minutes))
     }
 
-    /// Whether its parts can be used.
-    ///
-    /// # Errors
-    /// When they cannot; with the reason.
+    /// Whether its parts go together.
     pub(super) fn check(&self) -> Result<(), String> {
-        if !(1..=SERVERS_MAX).contains(&self.servers.len()) {
-            return Err(format!("log: servers: 1 to {SERVERS_MAX} URLs are expected"));
+        if self.monitors.len() > SERVERS_MAX {
+            return Err(format!("log: monitors: {SERVERS_MAX} URLs at most are expected"));
         }
-        for (at, server) in self.servers.iter().enumerate() {
-            // What may be a password is not repeated.
-            check_server(server).map_err(|reason| format!("log: servers: URL {}: {reason}", at + 1))?;
-            if self.servers[..at].contains(server) {
-                return Err(format!("log: servers: {server} is there twice"));
+        for (at, monitor) in self.monitors.iter().enumerate() {
+            check_monitor(monitor).map_err(|reason| format!("log: monitors: URL {}: {reason}", at + 1))?;
+            if self.monitors[..at].contains(monitor) {
+                return Err(format!("log: monitors: {monitor} is there twice"));
             }
+        }
+        if self.settlement == Settlement::Log && self.monitors.is_empty() {
+            return Err("log: monitors: with settlement `log` one URL for each log server is expected, for only they can say \
+                        that they sync what they acknowledge"
+                .to_owned());
         }
         if ![1, 3, 5].contains(&self.replicas) {
             return Err(format!("log: replicas: 1, 3 or 5 is expected, and not {}", self.replicas));
+        }
+        if self.settlement == Settlement::Log && self.monitors.len() >= 3 && self.replicas < 3 {
+            return Err("log: replicas: with settlement `log` and three log servers or more, 3 copies at least are expected: \
+                        otherwise the only durable one of a write is on one server of several"
+                .to_owned());
         }
         if !(MAX_BYTES_LEAST..=i64::MAX as u64).contains(&self.max_bytes) {
             return Err(format!("log: max_bytes: at least {MAX_BYTES_LEAST} is expected"));
@@ -102,6 +107,21 @@ impl LogSettings {
         }
         Ok(())
     }
+}
+
+/// Whether these are the URLs of servers.
+pub(super) fn check_servers(servers: &[String]) -> Result<(), String> {
+    if !(1..=SERVERS_MAX).contains(&servers.len()) {
+        return Err(format!("log: servers: 1 to {SERVERS_MAX} URLs are expected"));
+    }
+    for (at, server) in servers.iter().enumerate() {
+        // What may be a password is not repeated.
+        check_server(server).map_err(|reason| format!("log: servers: URL {}: {reason}", at + 1))?;
+        if servers[..at].contains(server) {
+            return Err(format!("log: servers: {server} is there twice"));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a text is the URL of a server, and nothing more.
@@ -124,58 +144,49 @@ pub(crate) fn check_server(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a text is the URL of a server's monitor, and nothing more.
+pub(crate) fn check_monitor(text: &str) -> Result<(), String> {
+    let address = text.strip_prefix(MONITOR_SCHEME).unwrap_or_default();
+    let is_one = is_url(MONITOR_SCHEME, address.strip_suffix('/').unwrap_or(address));
+    if is_one { Ok(()) } else { Err(format!("a URL such as {MONITOR_SCHEME}10.0.0.1:8222 is expected")) }
+}
+
+/// Whether a text is a host and a port, as they are in a URL of this scheme.
+pub(super) fn is_url(scheme: &str, text: &str) -> bool {
+    let written = format!("{scheme}{text}/");
+    let url = Url::parse(&written).ok().filter(|url| url.as_str() == written);
+    // Port 80 is not written in a URL.
+    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    port.is_some_and(|port| port > 0)
+        && url.is_some_and(|url| url.port() == port && url.username().is_empty())
+}
+
 /// The start of all names that a cluster has at the servers.
 fn prefix(cluster: &str) -> String {
     format!("doppel-{}", cluster.get(..ID_DIGITS).unwrap_or(cluster))
 }
 
 /// The stream of a range.
-pub(super) fn stream(cluster: &str, range: RangeId) -> String {
+pub(crate) fn stream(cluster: &str, range: RangeId) -> String {
     format!("{}-range-{range}", prefix(cluster))
 }
 
-impl Cluster {
-    /// The log; without one nothing is replicated.
-    pub(crate) fn log(&self) -> Option<&LogSettings> {
-        self.log.as_ref()
-    }
+/// The streams of all ranges, by their numbers.
+pub(crate) fn streams(cluster: &str, ranges: u16) -> Vec<String> {
+    (0..ranges).map(|range| stream(cluster, RangeId(range))).collect()
+}
 
-    /// The stream that is the log of a range.
-    pub(crate) fn stream(&self, range: RangeId) -> String {
-        stream(&self.id, range)
-    }
+/// The stream that has the description of the cluster.
+pub(crate) fn meta(cluster: &str) -> String {
+    format!("{}-meta", prefix(cluster))
+}
 
-    /// The streams of all ranges, by their numbers.
-    pub(crate) fn streams(&self) -> Vec<String> {
-        self.map.ranges().map(|range| self.stream(range)).collect()
-    }
+/// The subject of news between the nodes.
+pub(crate) fn beats(cluster: &str) -> String {
+    format!("{}.beats", prefix(cluster))
+}
 
-    /// The subject of news between the nodes.
-    pub(crate) fn beats(&self) -> String {
-        format!("{}.beats", prefix(&self.id))
-    }
-
-    /// All nodes of tier 1, in the order of the file.
-    pub(crate) fn tier1_names(&self) -> Vec<NodeName> {
-        self.tier1.iter().map(|node| node.name.clone()).collect()
-    }
-
-    /// The nodes that have a replica of a range: first the one that owns it unless something happens, then the others in
-    /// the order of the file from that one on, so that the ranges of a node that is lost come to different nodes.
-    pub(crate) fn replicas_of(&self, range: RangeId) -> Vec<NodeName> {
-        let owner = self.tier1.iter().position(|node| node.ranges.contains(&range));
-        let Some(owner) = owner else { return Vec::new() };
-        let (before, from) = self.tier1.split_at(owner);
-        let has = |node: &&Tier1Node| node.ranges.contains(&range) || node.standby.contains(&range);
-        from.iter().chain(before).filter(has).map(|node| node.name.clone()).collect()
-    }
-
-    /// All ranges that a node has a replica of, by their numbers.
-    pub(crate) fn ranges_of(&self, name: &NodeName) -> Vec<RangeId> {
-        let node = self.tier1.iter().find(|node| node.name == *name);
-        let mut ranges: Vec<RangeId> =
-            node.into_iter().flat_map(|node| node.ranges.iter().chain(&node.standby)).copied().collect();
-        ranges.sort_unstable();
-        ranges
-    }
+/// The subject on which all processes say which description they run with.
+pub(crate) fn processes(cluster: &str) -> String {
+    format!("{}.processes", prefix(cluster))
 }

@@ -1,85 +1,126 @@
 //! The streams of a new cluster are made at the servers of its log, and those of an old one are waited for.
 
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use doppel_shared_log::{Engine, EngineError, LogError};
+use doppel_shared_log::{Engine, EngineError, LogError, StreamSettings};
 use tokio::runtime::{Builder, Runtime};
 
-use super::LogSettings;
-
-/// As which the servers show this connection.
-const CLIENT: &str = "doppel init";
+use super::description::Description;
+use super::log::{self, LogSettings};
+use super::meta::{Described, Meta, STREAM_BYTES};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Makes the streams, each of which must not have been before. Servers that have just been started have no leader yet, and
-/// are asked again for as long as `patience`; `tell` is told why, once for each server.
+/// A connection to the log, for a command.
+pub(crate) struct Connection {
+    pub(crate) engine: Engine,
+    until: Instant,
+    // Connections live in its tasks.
+    _runtime: Runtime,
+}
+
+/// The names of the servers of a log, each of which has to answer. Servers that have just been started are asked again for as
+/// long as `patience`; `tell` is told why, once for each server.
 ///
 /// # Errors
-/// When a server cannot be reached or is too old, or a stream is there already or cannot be made. The message says which were
-/// made.
-pub(crate) fn make(
-    log: &LogSettings,
-    names: &[String],
+/// When a server cannot be reached or is too old.
+pub(crate) fn servers(
+    servers: &[String],
     patience: Duration,
     tell: &dyn Fn(&EngineError),
-) -> anyhow::Result<()> {
-    let until = Instant::now() + patience;
-    let runtime = runtime()?;
-    // Each by itself: a server that is away would be missed only later.
-    for server in &log.servers {
-        connect(&runtime, std::slice::from_ref(server), until, tell)?;
+) -> anyhow::Result<Vec<String>> {
+    let (until, runtime) = (Instant::now() + patience, runtime()?);
+    let name = |server: &String| {
+        let engine = connect(&runtime, std::slice::from_ref(server), until, tell)?;
+        Ok(engine.server()?.name)
+    };
+    servers.iter().map(name).collect()
+}
+
+impl Connection {
+    /// Connects to a log. Servers that have no leader yet, or do not answer, are asked again for as long as `patience`.
+    ///
+    /// # Errors
+    /// When none answers.
+    pub(crate) fn new(servers: &[String], patience: Duration) -> anyhow::Result<Self> {
+        let (until, runtime) = (Instant::now() + patience, runtime()?);
+        let engine = connect(&runtime, servers, until, &|_| {})?;
+        Ok(Self { engine, until, _runtime: runtime })
     }
-    let engine = connect(&runtime, &log.servers, until, &|_| {})?;
-    for (made, name) in names.iter().enumerate() {
-        make_one(&engine, log, name, until).map_err(|error| {
-            let room = match &error {
-                EngineError::NotMade { .. } => format!(
-                    "; each log server has to be able to set {} bytes aside for each of {} streams: `max_file_store` in its \
-                     configuration, --log-max-bytes here",
-                    log.max_bytes,
-                    names.len()
-                ),
-                _ => String::new(),
-            };
-            anyhow!("{error}{room}").context(match &names[..made] {
-                [] => "no stream was made".to_owned(),
-                made => format!(
+
+    /// Makes the streams of a new cluster, each of which must not have been before, and then its META with this description.
+    ///
+    /// # Errors
+    /// When a stream is there already or cannot be made. The message says which were made.
+    pub(crate) fn make(&self, log: &LogSettings, description: &Description) -> anyhow::Result<()> {
+        let ranges = log::streams(&description.cluster, description.ranges);
+        let meta = log::meta(&description.cluster);
+        let settings = StreamSettings { max_bytes: STREAM_BYTES, ..log.stream_settings() };
+        let all = ranges.iter().map(|name| (name, log.stream_settings())).chain([(&meta, settings)]);
+        let mut made: Vec<&str> = Vec::new();
+        let left = |made: &[&str]| match made {
+            [] => "no stream was made".to_owned(),
+            made => {
+                format!(
                     "streams were made that no cluster will use, and that can be deleted: {}",
                     made.join(", ")
-                ),
-            })
-        })?;
-    }
-    Ok(())
-}
-
-fn make_one(engine: &Engine, log: &LogSettings, name: &str, until: Instant) -> Result<(), EngineError> {
-    let mut is_unsure = false;
-    again(until, || match engine.create(name, log.stream_settings()) {
-        // The answer to an earlier attempt was lost.
-        Err(EngineError::Exists(_)) if is_unsure => engine.open(name, usize::from(log.replicas)).map(drop),
-        made => {
-            is_unsure |= made.as_ref().is_err_and(passes);
-            made.map(drop)
+                )
+            }
+        };
+        for (name, settings) in all {
+            self.make_one(name, settings).map_err(|error| {
+                let room = match &error {
+                    EngineError::NotMade { .. } => format!(
+                        "; each log server has to be able to set {} bytes aside for each of {} streams: `max_file_store` in its \
+                         configuration, --log-max-bytes here",
+                        log.max_bytes,
+                        ranges.len()
+                    ),
+                    _ => String::new(),
+                };
+                anyhow!("{error}{room}").context(left(&made))
+            })?;
+            made.push(name);
         }
-    })
-}
-
-/// Waits until the streams answer.
-///
-/// # Errors
-/// When one does not within `patience`, or is not as it was made.
-pub(crate) fn wait(log: &LogSettings, names: &[String], patience: Duration) -> anyhow::Result<()> {
-    let until = Instant::now() + patience;
-    let runtime = runtime()?;
-    let engine = connect(&runtime, &log.servers, until, &|_| {})?;
-    for name in names {
-        again(until, || engine.open(name, usize::from(log.replicas)).map(drop))?;
+        self.meta(&description.cluster.as_str().into())?.begin(description).with_context(|| left(&made))
     }
-    Ok(())
+
+    fn make_one(&self, name: &str, settings: StreamSettings) -> Result<(), EngineError> {
+        let mut is_unsure = false;
+        again(self.until, passes, || match self.engine.create(name, settings) {
+            // The answer to an earlier attempt was lost.
+            Err(EngineError::Exists(_)) if is_unsure => self.engine.open(name, settings.replicas).map(drop),
+            made => {
+                is_unsure |= made.as_ref().is_err_and(passes);
+                made.map(drop)
+            }
+        })
+    }
+
+    /// Opens the META of a cluster.
+    ///
+    /// # Errors
+    /// When it is not there, or does not answer in time.
+    pub(crate) fn meta(&self, cluster: &Arc<str>) -> Result<Meta, EngineError> {
+        again(self.until, passes, || Meta::open(&self.engine, Arc::clone(cluster)))
+    }
+
+    /// Waits until all streams of a cluster answer; its description.
+    ///
+    /// # Errors
+    /// When one does not in time, or is not as it was made.
+    pub(crate) fn wait(&self, cluster: &Arc<str>) -> anyhow::Result<Described> {
+        let meta = self.meta(cluster)?;
+        let described = again(self.until, super::meta::MetaError::passes, || meta.read())?;
+        let copies = described.description.log.as_ref().map_or(1, |log| usize::from(log.replicas));
+        for name in log::streams(cluster, described.description.ranges) {
+            again(self.until, passes, || self.engine.open(&name, copies).map(drop))?;
+        }
+        Ok(described)
+    }
 }
 
 /// Connections live in tasks, so they need a thread that goes on while this one waits.
@@ -95,8 +136,9 @@ fn connect(
     tell: &dyn Fn(&EngineError),
 ) -> Result<Engine, EngineError> {
     let mut is_told = false;
-    again(until, || {
-        let connected = Engine::connect(runtime.handle().clone(), servers, CLIENT);
+    again(until, passes, || {
+        // As which the servers show this connection.
+        let connected = Engine::connect(runtime.handle().clone(), servers, "doppel");
         if let Err(error) = &connected
             && passes(error)
             && !std::mem::replace(&mut is_told, true)
@@ -108,7 +150,11 @@ fn connect(
 }
 
 /// Asks until it succeeds, fails for good, or it is too late.
-fn again<T>(until: Instant, mut ask: impl FnMut() -> Result<T, EngineError>) -> Result<T, EngineError> {
+fn again<T, E>(
+    until: Instant,
+    passes: impl Fn(&E) -> bool,
+    mut ask: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     loop {
         match ask() {
             Err(error) if passes(&error) && Instant::now() < until => sleep(PAUSE),
@@ -118,7 +164,7 @@ fn again<T>(until: Instant, mut ask: impl FnMut() -> Result<T, EngineError>) -> 
 }
 
 /// Whether it may succeed later: servers that elect a leader, or do not know each other yet, say all of these.
-fn passes(error: &EngineError) -> bool {
+pub(crate) fn passes(error: &EngineError) -> bool {
     match error {
         EngineError::Unreachable { .. } | EngineError::NotMade { .. } => true,
         EngineError::Log(error) => matches!(error, LogError::Unavailable { .. } | LogError::Missing { .. }),

@@ -1,12 +1,15 @@
 //! What is written is read, and mistakes are named.
 
-use std::fs;
+use std::path::Path;
+use std::{fs, io};
 
 use doppel_tier1::Settlement;
 
+use super::file::{Contents, NewFiles, Way};
 use super::*;
 
-fn written(change: impl Fn(&mut Written)) -> Written {
+/// Two nodes of tier 1 with a range each, and two of tier 2.
+fn alone(change: impl Fn(&mut Description)) -> Description {
     let node =
         |name: &str, port: u16| Node { name: name.parse().unwrap(), address: format!("127.0.0.1:{port}") };
     let owner = |name: &str, port: u16, ranges: &[u16]| Tier1Node {
@@ -15,9 +18,8 @@ fn written(change: impl Fn(&mut Written)) -> Written {
         ranges: ranges.iter().copied().map(RangeId).collect(),
         standby: Vec::new(),
     };
-    let mut written = Written {
+    let mut written = Description {
         cluster: "0123456789abcdef0123456789abcdef".to_owned(),
-        secret: "cluster.secret".into(),
         tau: Tau::DEFAULT,
         shards: 16,
         ranges: 2,
@@ -31,10 +33,10 @@ fn written(change: impl Fn(&mut Written)) -> Written {
 }
 
 /// The same with a log, and each range on both nodes.
-fn replicated(change: impl Fn(&mut Written)) -> Written {
-    written(|written| {
+pub(crate) fn replicated(change: impl Fn(&mut Description)) -> Description {
+    alone(|written| {
         written.log = Some(LogSettings {
-            servers: vec!["nats://10.0.0.1:4222".to_owned(), "nats://[::1]:4223".to_owned()],
+            monitors: Vec::new(),
             replicas: 3,
             settlement: Settlement::Standby,
             max_bytes: 1 << 30,
@@ -46,7 +48,7 @@ fn replicated(change: impl Fn(&mut Written)) -> Written {
     })
 }
 
-fn log(written: &mut Written) -> &mut LogSettings {
+fn log(written: &mut Description) -> &mut LogSettings {
     written.log.as_mut().unwrap()
 }
 
@@ -55,15 +57,20 @@ fn what_is_written_is_read_and_is_not_replaced() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("deep/cluster.toml");
     let secret = "s".repeat(64);
-    written(|_| {}).create(&path, &secret).unwrap();
-    let cluster = Cluster::read(&path).unwrap();
+    let contents = Contents::All(alone(|_| {}));
+    let files = NewFiles { path: &path, secret: Path::new("cluster.secret") };
+    let id = alone(|_| {}).cluster;
+    files.create(&id, &contents, &secret).unwrap();
+    let file = ClusterFile::read(&path).unwrap();
+    assert_eq!((&*file.id, &file.contents, file.servers()), (&*id, &contents, None));
+    let cluster = Cluster::new(&file, alone(|_| {})).unwrap();
     assert_eq!(cluster.router().name.as_str(), "other");
     assert_eq!(cluster.owners(), [[1; 8], [0; 8]].concat());
-    let (id, node) = cluster.tier2_node(&"index-2".parse().unwrap()).unwrap();
-    assert_eq!((id, node.address.as_str()), (NodeId(1), "127.0.0.1:3"));
+    let (number, node) = cluster.tier2_node(&"index-2".parse().unwrap()).unwrap();
+    assert_eq!((number, node.address.as_str()), (NodeId(1), "127.0.0.1:3"));
     let unknown = cluster.tier2_node(&"index-3".parse().unwrap()).unwrap_err().to_string();
     assert_eq!(unknown, "there is no tier-2 node index-3 in the cluster; it has index-1, index-2");
-    let again = written(|_| {}).create(&path, &secret).unwrap_err();
+    let again = files.create(&id, &contents, &secret).unwrap_err();
     assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::metadata(home.path().join("deep/cluster.secret")).unwrap().permissions().mode();
@@ -73,7 +80,7 @@ fn what_is_written_is_read_and_is_not_replaced() {
 #[test]
 fn mistakes_are_named() {
     for (change, says) in [
-        ((|w| w.cluster = "x".to_owned()) as fn(&mut Written), "32 hex digits"),
+        ((|w| w.cluster = "x".to_owned()) as fn(&mut Description), "32 hex digits"),
         (|w| w.tier1.clear(), "tier1: 1 to 64"),
         (|w| w.tier1[0].ranges.clear(), "record: ranges: at least one"),
         (|w| w.tier1[0].ranges.push(RangeId(0)), "range 0 is at record and at other"),
@@ -89,32 +96,57 @@ fn mistakes_are_named() {
         (|w| w.tier2[0].address = "host/path:81".to_owned(), "is no address"),
         (|w| w.tier2[0].address = "user@host:81".to_owned(), "is no address"),
     ] {
-        let reason = written(change).check().unwrap_err();
+        let reason = alone(change).check().unwrap_err();
         assert!(reason.contains(says), "{reason}");
     }
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("cluster.toml");
     fs::write(&path, "cluster = 'a'\nsecret = 's'\nunknown = 1\n").unwrap();
-    let error = Cluster::read(&path).unwrap_err().to_string();
+    let error = ClusterFile::read(&path).unwrap_err().to_string();
     assert!(error.contains("line 3: unknown field `unknown`"), "{error}");
 }
 
 #[test]
-fn replicas_and_streams_are_told_by_the_file() {
+fn with_a_log_the_file_says_only_how_to_reach_it() {
     let home = tempfile::tempdir().unwrap();
-    let read = |name: &str, written: &Written| {
-        let path = home.path().join(format!("{name}/cluster.toml"));
-        written.create(&path, &"s".repeat(64)).unwrap();
-        Cluster::read(&path).unwrap()
+    let path = home.path().join("cluster.toml");
+    let id = "0123456789abcdef0123456789abcdef";
+    let write = |text: &str| {
+        fs::write(&path, format!("cluster = '{id}'\nsecret = 'cluster.secret'\n{text}")).unwrap();
+        ClusterFile::read(&path)
     };
+    let way = Way { servers: vec!["nats://10.0.0.1:4222".to_owned()], ..Way::default() };
+    let files = NewFiles { path: &path, secret: Path::new("cluster.secret") };
+    files.create(id, &Contents::Way(way.clone()), &"s".repeat(64)).unwrap();
+    let file = ClusterFile::read(&path).unwrap();
+    assert_eq!((&file.contents, file.servers()), (&Contents::Way(way.clone()), Some(&*way.servers)));
+    let reached = write("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = '10.9.9.9:1'\n").unwrap();
+    let cluster = Cluster::new(&reached, replicated(|_| {})).unwrap();
+    assert_eq!(cluster.reach[&"record".parse::<NodeName>().unwrap()], "10.9.9.9:1");
+    for (text, says) in [
+        // An old copy of what is in META now.
+        ("tau = 0.8\n[log]\nservers = ['nats://a:1']\n", "line 3: unknown field `tau`"),
+        ("[log]\nservers = []\n", "log: servers: 1 to 16"),
+        ("[log]\nservers = ['http://a:1']\n", "servers: URL 1: a URL such as nats://"),
+        ("[log]\nservers = ['nats://']\n", "URL 1: a URL such as"),
+        ("[log]\nservers = ['nats://a:1/x']\n", "URL 1: a URL such as"),
+        ("[log]\nservers = ['nats://a:0']\n", "URL 1: a URL such as"),
+        ("[log]\nservers = ['nats://me:hidden@a:1']\n", "URL 1: credentials are not taken"),
+        ("[log]\nservers = ['nats://a:1', 'nats://a:1']\n", "nats://a:1 is there twice"),
+        ("[log]\nservers = ['nats://a:1']\n[reach]\nrecord = 'a'\n", "reach: record: \"a\" is no address"),
+    ] {
+        let error = write(text).unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains("hidden"), "{error}");
+    }
+}
+
+#[test]
+fn replicas_and_streams_are_told_by_the_description() {
     let names = |names: Vec<NodeName>| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let at = |text: &str| text.parse::<NodeName>().unwrap();
-
-    let alone = read("alone", &written(|_| {}));
-    assert_eq!(alone.log(), None);
-    assert_eq!(names(alone.replicas_of(RangeId(0))), ["other"]);
-    assert_eq!(alone.ranges_of(&at("record")), [RangeId(1)]);
-
+    let none = alone(|_| {});
+    assert_eq!(names(none.replicas_of(RangeId(0))), ["other"]);
+    assert_eq!(none.ranges_of(&at("record")), [RangeId(1)]);
     let wanted = replicated(|written| {
         // A node that follows only, between the two.
         let mut third = written.tier1[0].clone();
@@ -122,39 +154,46 @@ fn replicas_and_streams_are_told_by_the_file() {
         (third.ranges, third.standby) = (Vec::new(), vec![RangeId(1), RangeId(0)]);
         written.tier1.insert(1, third);
     });
-    let cluster = read("replicated", &wanted);
-    assert_eq!(cluster.log(), wanted.log.as_ref());
-    assert_eq!(names(cluster.tier1_names()), ["record", "third", "other"]);
-    assert_eq!(names(cluster.replicas_of(RangeId(0))), ["other", "record", "third"]);
-    assert_eq!(names(cluster.replicas_of(RangeId(1))), ["record", "third", "other"]);
-    assert_eq!(names(cluster.replicas_of(RangeId(2))), [""; 0]);
-    assert_eq!(cluster.ranges_of(&at("third")), [RangeId(0), RangeId(1)]);
-    assert_eq!(cluster.ranges_of(&at("unknown")), []);
-    assert_eq!(cluster.router().name.as_str(), "other");
-    assert_eq!(cluster.stream(RangeId(1)), "doppel-0123456789ab-range-1");
-    assert_eq!(cluster.streams(), wanted.streams());
-    assert_eq!(cluster.beats(), "doppel-0123456789ab.beats");
+    wanted.check().unwrap();
+    assert_eq!(names(wanted.replicas_of(RangeId(0))), ["other", "record", "third"]);
+    assert_eq!(names(wanted.replicas_of(RangeId(1))), ["record", "third", "other"]);
+    assert_eq!(names(wanted.replicas_of(RangeId(2))), [""; 0]);
+    assert_eq!(wanted.ranges_of(&at("third")), [RangeId(0), RangeId(1)]);
+    assert_eq!(wanted.ranges_of(&at("unknown")), []);
+    let id = &wanted.cluster;
+    assert_eq!(log::streams(id, 2)[1], "doppel-0123456789ab-range-1");
+    assert_eq!(log::meta(id), "doppel-0123456789ab-meta");
+    assert_eq!(log::beats(id), "doppel-0123456789ab.beats");
 }
 
 #[test]
 fn what_is_left_out_of_a_log_has_a_default() {
-    let log: LogSettings = toml::from_str("servers = ['nats://a']").unwrap();
+    let log: LogSettings = toml::from_str("settlement = 'log'").unwrap();
     assert_eq!((log.replicas, log.max_bytes), (3, 8 << 30));
-    let error = toml::from_str::<LogSettings>("servers = []\ncopies = 3").unwrap_err().to_string();
+    let error = toml::from_str::<LogSettings>("settlement = 'log'\ncopies = 3").unwrap_err().to_string();
     assert!(error.contains("unknown field `copies`"), "{error}");
 }
 
 #[test]
 fn mistakes_of_a_log_are_named() {
     for (change, says) in [
-        ((|w| log(w).servers.clear()) as fn(&mut Written), "log: servers: 1 to 16"),
-        (|w| log(w).servers[1] = "http://a:4222".to_owned(), "log: servers: URL 2: a URL such as nats://"),
-        (|w| log(w).servers[0] = "nats://".to_owned(), "URL 1: a URL such as"),
-        (|w| log(w).servers[0] = "nats://a:4222/x".to_owned(), "URL 1: a URL such as"),
-        (|w| log(w).servers[0] = "nats://a:0".to_owned(), "URL 1: a URL such as"),
-        (|w| log(w).servers[0] = "nats://me:hidden@a:4222".to_owned(), "URL 1: credentials are not taken"),
-        (|w| log(w).servers[1] = "nats://10.0.0.1:4222".to_owned(), "nats://10.0.0.1:4222 is there twice"),
+        (
+            (|w| log(w).settlement = Settlement::Log) as fn(&mut Description),
+            "log: monitors: with settlement `log` one",
+        ),
+        (|w| log(w).monitors = vec!["nats://a:1".to_owned()], "monitors: URL 1: a URL such as http://"),
+        (|w| log(w).monitors = vec!["http://a:1/x".to_owned()], "monitors: URL 1: a URL such as http://"),
+        (|w| log(w).monitors = vec!["http://a:1".to_owned(); 2], "http://a:1 is there twice"),
+        (|w| w.tier1[0].standby.clear(), "range 0 is on one node alone"),
         (|w| log(w).replicas = 2, "log: replicas: 1, 3 or 5"),
+        (
+            |w| {
+                let monitors = (1..4).map(|n| format!("http://a:{n}")).collect();
+                *log(w) =
+                    LogSettings { replicas: 1, settlement: Settlement::Log, monitors, ..log(w).clone() };
+            },
+            "log: replicas: with settlement `log`",
+        ),
         (|w| log(w).max_bytes = 1, "log: max_bytes: at least"),
         (|w| log(w).window_minutes = 1_441, "log: window_minutes: at most"),
         (|w| w.tier1[0].standby[0] = RangeId(2), "record: standby: there is no range 2"),
@@ -164,7 +203,7 @@ fn mistakes_of_a_log_are_named() {
         (|w| w.tier1[0].ranges = w.tier1[0].standby.split_off(0), "range 0 is at record and at other"),
     ] {
         let reason = replicated(change).check().unwrap_err();
-        assert!(reason.contains(says) && !reason.contains("hidden"), "{reason}");
+        assert!(reason.contains(says), "{reason}");
     }
     let idle = replicated(|written| {
         let mut third = written.tier1[0].clone();

@@ -1,4 +1,6 @@
-//! `doppel cluster`: what the nodes of a cluster have, and what is not as it should be.
+//! `doppel cluster`: what the nodes of a cluster have, what is not as it should be, and how a cluster is described.
+
+mod describe;
 
 use std::io::{self, Write};
 use std::thread;
@@ -30,6 +32,12 @@ pub(crate) struct Cluster {
 enum What {
     Status(Status),
     Takeover(Takeover),
+    Show(describe::Show),
+    Add(describe::Add),
+    Remove(describe::Remove),
+    Address(describe::Address),
+    Replicas(describe::Replicas),
+    Log(describe::Log),
 }
 
 /// Show the nodes, the ranges, the log, and what is not as it should be.
@@ -102,6 +110,12 @@ impl Cluster {
         let ask = match self.what {
             What::Status(Status { ask }) => ask,
             What::Takeover(takeover) => return takeover.run(),
+            What::Show(show) => return show.run(),
+            What::Add(add) => return add.run(),
+            What::Remove(remove) => return remove.run(),
+            What::Address(address) => return address.run(),
+            What::Replicas(replicas) => return replicas.run(),
+            What::Log(log) => return log.run(),
         };
         let client = connect(&ask.server)?;
         let Answer { text, value } = client.ask(client.request(Method::GET, &["v1", "cluster"]))?;
@@ -124,7 +138,7 @@ fn print(status: &ClusterStatus, out: &mut dyn Write) -> io::Result<()> {
     let head = ["node", "tier", "number", "address", "state", "partitions", "contents", "lag"]
         .map(str::to_owned)
         .to_vec();
-    // The index knows its nodes by their places in the file of the cluster, which is the order here.
+    // The index knows its nodes by their places in the description of the cluster, which is the order here.
     let mut numbers = 0..;
     let rows = nodes.iter().map(|node| {
         let number = if node.role == NodeRole::Tier2 { numbers.next() } else { None };

@@ -18,11 +18,13 @@ use doppel_wire::tier2::{RemoteTier2, RoutedTier2};
 use doppel_wire::{NodeName, Runtime};
 use prometheus_client::registry::Registry;
 
-use crate::cluster::Cluster;
+use crate::cluster::steps::Role;
+use crate::cluster::{ClusterFile, Told};
 use crate::extracted::extractors;
 use crate::process;
 use crate::winners::Winners;
-use crate::wire::hearing::{self, Heard, Hearing};
+use crate::wire::hearing::{self, Joined};
+use crate::wire::watch::Watch;
 
 /// How long the first answer of tier 1 is waited for between two attempts.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -67,7 +69,9 @@ impl Coordinator {
     async fn serve(self) -> anyhow::Result<()> {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
-        let cluster = Cluster::read(&self.cluster)?;
+        let file = ClusterFile::read(&self.cluster)?;
+        let joined: Option<Joined> = hearing::join(&file, &self.name, &mut shutdown).await?;
+        let Some((cluster, hearing)) = joined else { return Ok(()) };
         let own = cluster.identity(&self.name);
         let markets = self.winners.as_deref().map(Winners::read).transpose()?.unwrap_or_default().markets;
         let temp_dir = self.temp.unwrap_or_else(std::env::temp_dir);
@@ -77,11 +81,6 @@ impl Coordinator {
         let address = listener.local_addr()?;
         let runtime =
             Runtime::new(tokio::runtime::Handle::current()).context("cannot start the HTTP client")?;
-        let hearing = match Hearing::begin(&cluster, &self.name, &mut shutdown).await? {
-            Heard::Log(hearing) => Some(hearing),
-            Heard::NoLog => None,
-            Heard::Ending => return Ok(()),
-        };
         hearing::count(&runtime, hearing.as_deref());
         let owners = hearing::owners(&cluster, hearing.as_deref(), None);
         let (mut nodes, mut routers) = (Vec::new(), Vec::new());
@@ -97,8 +96,16 @@ impl Coordinator {
         let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<dyn Tier1Api>);
         let tier1 = SpreadTier1::new(nodes.collect(), Arc::clone(&owners));
         let tier2 = Arc::new(RoutedTier2::new(routers, move || hearing::router(&*owners)));
-        let heard = hearing.as_ref().map(|hearing| (&hearing.membership, &hearing.engine));
-        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), heard)?);
+        let watch =
+            hearing.as_deref().map(|hearing| Watch::start(hearing, (Role::Coordinator, &self.name), |_| {}));
+        let watch = watch.transpose()?;
+        let told = hearing.as_deref().zip(watch.as_ref()).map(|(hearing, watch)| Told {
+            membership: Arc::clone(&hearing.membership),
+            processes: watch.processes(),
+            engine: hearing.engine.clone(),
+            servers: file.servers().unwrap_or_default().to_vec(),
+        });
+        let nodes = Arc::new(cluster.nodes(&runtime, &own, Arc::clone(&tier2), told)?);
         let app = App::new(Services {
             tier1: Arc::new(tier1) as Arc<dyn Tier1Api>,
             tier2: Arc::clone(&tier2) as Arc<dyn Tier2Api>,
@@ -118,7 +125,9 @@ impl Coordinator {
         writeln!(out, "doppel coordinator {} is listening on http://{address}", self.name)?;
         out.flush()?;
         drop(out);
-        doppel_coordinator::serve(listener, app, shutdown).await.context("the server did not end well")
+        let served = doppel_coordinator::serve(listener, app, shutdown).await;
+        tokio::task::spawn_blocking(move || drop(watch)).await.context("the watch did not end well")?;
+        served.context("the server did not end well")
     }
 }
 

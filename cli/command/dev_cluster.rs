@@ -62,7 +62,8 @@ struct Run {
     /// node].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     ranges: Option<u16>,
-    /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, else 1].
+    /// Nodes of tier 1 that have a replica of each range [default: 2 with a log and two nodes or more, 3 where the log servers
+    /// are older than 2.12 and there are three nodes or more; else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32))]
     replicas: Option<u16>,
     /// Bytes of each range's stream at the log servers [default: 1 GiB].
@@ -130,7 +131,12 @@ impl Run {
         let program = (log_servers > 0).then(|| Program::find(nats_server.as_deref())).transpose()?;
         let (counts, dealt) = (
             Counts { tier1, tier2, coordinators, log: log_servers },
-            Dealt { ranges, replicas, log_max_bytes },
+            Dealt {
+                ranges,
+                replicas,
+                log_max_bytes,
+                settlement: program.as_ref().map(Program::settlement).unwrap_or_default(),
+            },
         );
         let cluster = dev_cluster::DevCluster::open_or_begin(&dir, counts, dealt)?;
         let _lock = cluster.lock()?;

@@ -12,12 +12,15 @@ use doppel_wire::{
 };
 
 use crate::args::TuningArgs;
-use crate::cluster::Cluster;
+use crate::cluster::monitors::{self, Objections};
 use crate::cluster::node_dir::{self, Restored};
+use crate::cluster::steps::Role;
+use crate::cluster::{Cluster, ClusterFile, Description};
 use crate::process::{self, NodeArgs, announce};
-use crate::wire::hearing::{self, Heard, Hearing};
+use crate::wire::hearing::{self, Joined};
 use crate::wire::in_cluster::{Peers, RecordNode};
 use crate::wire::replicated::ReplicatedNode;
+use crate::wire::watch::Watch;
 use crate::wire::winners;
 
 /// Calls at once, besides those that wait.
@@ -26,7 +29,7 @@ const CALLS: usize = 64;
 /// Run a node of tier 1, the system of record, in a cluster.
 ///
 /// It has ranges of the pages and their groups. The owner of the first range tells the nodes of tier 2 what to compare, for
-/// all. Where the file of the cluster names a log, the node has replicas of ranges, owns some of them, and takes over those of
+/// all. Where the cluster has a log, the node has replicas of ranges, owns some of them, and takes over those of
 /// a node that has fallen silent. Otherwise it has the only copy of its pages, so take backups. Prints one line when it answers
 /// the other nodes; `doppel cluster status` says when it follows and owns its ranges.
 ///
@@ -59,7 +62,9 @@ impl Tier1 {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
         let (NodeArgs { cluster, name, data, listen }, tuning) = (self.node, self.tuning);
-        let cluster = Cluster::read(&cluster)?;
+        let file = ClusterFile::read(&cluster)?;
+        let joined: Option<Joined> = hearing::join(&file, &name, &mut shutdown).await?;
+        let Some((cluster, hearing)) = joined else { return Ok(()) };
         let node = cluster.tier1_node(&name)?;
         let own = cluster.identity(&name);
         let wanted = cluster.wanted();
@@ -84,37 +89,58 @@ impl Tier1 {
         let restored = if cluster.log().is_some() { Restored::Refused } else { Restored::Taken };
         node_dir::claim(&data, &own, "tier-1", restored)?;
         let dir = data.join(node_dir::COLLECTION);
-        let node = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
-            Heard::Log(hearing) => {
+        let (mut watch, id) = (None, Arc::clone(&cluster.id));
+        let node = match hearing {
+            Some(hearing) => {
                 hearing::count(&runtime, Some(&hearing));
                 let owners = hearing::owners(&cluster, Some(&hearing), Some(&name));
-                let name = name.clone();
-                let id = Arc::clone(&cluster.id);
-                let open =
-                    move || ReplicatedNode::open(&dir, (&cluster, &name), &tuning, (hearing, owners), peers);
+                let own = name.clone();
+                let open = move || {
+                    ensure_settles(&cluster)?;
+                    ReplicatedNode::open(&dir, (&cluster, &own), &tuning, (hearing, owners), peers)
+                };
                 let node = tokio::task::spawn_blocking(open).await.context("the start panicked")??;
-                (id, TierOneNode::Replicated(Box::new(node)))
+                let (keeper, own) = (Arc::clone(&node.keeper), name.clone());
+                let changed = move |description: &Description| keeper.keep_to(&description.ranges_of(&own));
+                watch = Some(Watch::start(&node.hearing, (Role::Tier1, &name), changed)?);
+                TierOneNode::Replicated(Box::new(node))
             }
-            Heard::NoLog => {
+            None => {
                 tracing::warn!(
                     "the cluster is distributed, not replicated: this node has the only copy of its pages"
                 );
-                let id = Arc::clone(&cluster.id);
-                let name = name.clone();
-                let open = move || RecordNode::open(&dir, (&cluster, &name), &tuning, peers);
-                let node = tokio::task::spawn_blocking(open).await.context("the recovery panicked")??;
-                (id, TierOneNode::Fixed(node))
+                let own = name.clone();
+                let open = move || RecordNode::open(&dir, (&cluster, &own), &tuning, peers);
+                TierOneNode::Fixed(tokio::task::spawn_blocking(open).await.context("the recovery panicked")??)
             }
-            Heard::Ending => return Ok(()),
         };
-        let (id, node) = node;
         announce("tier 1", &name, &id, address)?;
         let served = calls(own, &node, runtime.traffic()).serve(listener, shutdown).await;
         // A node that does not answer does not keep this one from ending.
         runtime.end();
-        tokio::task::spawn_blocking(move || node.stop()).await.context("the node did not end well")?;
+        let stop = move || {
+            drop(watch);
+            node.stop();
+        };
+        tokio::task::spawn_blocking(stop).await.context("the node did not end well")?;
         served.context("the listener did not end well")
     }
+}
+
+/// Ensures that the log servers are set as the mode of settlement needs it, as far as they answer: one may be away.
+fn ensure_settles(cluster: &Cluster) -> anyhow::Result<()> {
+    let Some(log) = cluster.log() else { return Ok(()) };
+    let Objections { wrong, silent } = monitors::objections(log.settlement, &monitors::look(&log.monitors));
+    for silent in silent {
+        tracing::warn!("{silent}; how it is set is not known");
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{}; or change the mode: `doppel cluster log --settlement standby`, which needs two replicas of each range",
+        wrong.join("; ")
+    )
 }
 
 /// A node as it was started.

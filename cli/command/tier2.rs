@@ -12,10 +12,12 @@ use doppel_wire::signatures::RemoteSignatures;
 use doppel_wire::spread::SpreadSignatures;
 use doppel_wire::{Listener, Panics, Runtime, index_node};
 
-use crate::cluster::Cluster;
+use crate::cluster::ClusterFile;
 use crate::cluster::node_dir::{self, Restored};
+use crate::cluster::steps::Role;
 use crate::process::{self, NodeArgs, announce};
-use crate::wire::hearing::{self, Heard, Hearing};
+use crate::wire::hearing::{self, Joined};
+use crate::wire::watch::Watch;
 
 /// Calls at once: each may bring as many signatures as a call may.
 const CALLS: usize = 8;
@@ -45,7 +47,9 @@ impl Tier2 {
         let shutdown = process::shutdown()?;
         tokio::pin!(shutdown);
         let NodeArgs { cluster, name, data, listen } = self.node;
-        let cluster = Cluster::read(&cluster)?;
+        let file = ClusterFile::read(&cluster)?;
+        let joined: Option<Joined> = hearing::join(&file, &name, &mut shutdown).await?;
+        let Some((cluster, hearing)) = joined else { return Ok(()) };
         let (id, node) = cluster.tier2_node(&name)?;
         let own = cluster.identity(&name);
         let listener = process::listen_as(listen, &node.address).await?;
@@ -57,11 +61,6 @@ impl Tier2 {
             let peer = cluster.peer(&runtime, &own, &record.name, &record.address)?;
             records.push(Arc::new(RemoteSignatures::new(peer)));
         }
-        let hearing = match Hearing::begin(&cluster, &name, &mut shutdown).await? {
-            Heard::Log(hearing) => Some(hearing),
-            Heard::NoLog => None,
-            Heard::Ending => return Ok(()),
-        };
         hearing::count(&runtime, hearing.as_deref());
         let owners = hearing::owners(&cluster, hearing.as_deref(), None);
         let source: Arc<dyn SignatureSource> = Arc::new(SpreadSignatures::new(records, owners));
@@ -82,10 +81,16 @@ impl Tier2 {
             Listener::new(own, CALLS, Panics::End).counting(runtime.traffic()),
             &(Arc::clone(&node) as Arc<dyn IndexNode>),
         );
+        let watch = hearing.as_deref().map(|hearing| Watch::start(hearing, (Role::Tier2, &name), |_| {}));
+        let watch = watch.transpose()?;
         announce("tier 2", &name, &cluster.id, address)?;
         let served = calls.serve(listener, shutdown).await;
         runtime.end();
-        tokio::task::spawn_blocking(move || node.stop()).await.context("the node did not end well")?;
+        let stop = move || {
+            drop(watch);
+            node.stop();
+        };
+        tokio::task::spawn_blocking(stop).await.context("the node did not end well")?;
         served.context("the listener did not end well")
     }
 }

@@ -9,13 +9,17 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{DevCluster, FILE, Role};
-use crate::cluster::{Cluster, streams};
+use doppel_tier1::Settlement;
+
+use super::{DevCluster, Role};
+use crate::cluster::monitors::{self, OLDEST, SYNCS, Version};
+use crate::cluster::{Description, streams};
 
 /// What the program is called on the path.
 pub(super) const PROGRAM: &str = "nats-server";
@@ -29,17 +33,11 @@ pub(super) const STREAM_BYTES: u64 = 1 << 30;
 /// What a server may reserve: the streams of the most ranges that there are, whatever the disk has left.
 const STORE: &str = "100GB";
 
-/// The oldest version that streams are kept on.
-const OLDEST: (u32, u32, u32) = (2, 9, 10);
-
-/// Older ones refuse to start with a setting that they do not know.
-const SYNCS: (u32, u32, u32) = (2, 12, 0);
-
 /// A program that runs log servers.
 #[derive(Debug)]
 pub(crate) struct Program {
     path: PathBuf,
-    version: (u32, u32, u32),
+    version: Version,
 }
 
 impl Program {
@@ -75,14 +73,16 @@ impl Program {
         );
         Ok(Self { path, version })
     }
+
+    /// When writes are settled in a cluster with servers of this program.
+    pub(crate) fn settlement(&self) -> Settlement {
+        if self.version >= SYNCS { Settlement::Log } else { Settlement::Standby }
+    }
 }
 
 /// The version in `nats-server: v2.15.1`.
-fn version(said: &str) -> Option<(u32, u32, u32)> {
-    let numbers = said.trim().rsplit_once('v')?.1;
-    let numbers: Vec<u32> = numbers.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
-    let [major, minor, patch, ..] = *numbers else { return None };
-    Some((major, minor, patch))
+fn version(said: &str) -> Option<Version> {
+    monitors::version(said.trim().rsplit_once('v')?.1)
 }
 
 impl DevCluster {
@@ -94,6 +94,13 @@ impl DevCluster {
     /// The URLs of the log servers.
     pub(super) fn log_urls(&self) -> Vec<String> {
         self.of(Role::Log).map(|server| format!("nats://{}", server.address())).collect()
+    }
+
+    /// The URLs at which they say how they are set.
+    pub(super) fn log_monitors(&self) -> Vec<String> {
+        self.of(Role::Log)
+            .filter_map(|server| Some(format!("http://127.0.0.1:{}", server.monitor?)))
+            .collect()
     }
 
     /// Writes what the log servers are started with from now on.
@@ -112,6 +119,10 @@ impl DevCluster {
             .collect();
         for server in self.of(Role::Log) {
             let mut config = format!("server_name: {}\nlisten: \"{}\"\n", server.name, server.address());
+            if let Some(monitor) = server.monitor {
+                writeln!(config, "http: \"127.0.0.1:{monitor}\"")?;
+            }
+            // Older ones refuse to start with a setting that they do not know.
             let sync = if program.version >= SYNCS { "  sync_interval: always\n" } else { "" };
             let store = self.dir.join(&server.name);
             write!(config, "jetstream {{\n  store_dir: {store:?}\n  max_file_store: {STORE}\n{sync}}}\n")?;
@@ -127,15 +138,13 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Waits until the streams of a cluster that has been made answer.
+    /// Waits until the streams of a cluster that has been made answer; its description.
     ///
     /// # Errors
     /// When they do not within a minute.
-    pub(super) fn wait_for_log(&self) -> anyhow::Result<()> {
-        let cluster = Cluster::read(&self.dir.join(FILE))?;
-        let Some(log) = cluster.log() else { return Ok(()) };
-        streams::wait(log, &cluster.streams(), PATIENCE)
-            .with_context(|| format!("the servers say why in {}", self.dir.join("log-*.log").display()))
+    pub(super) fn wait_for_log(&self, cluster: &Arc<str>, servers: &[String]) -> anyhow::Result<Description> {
+        let wait = || anyhow::Ok(streams::Connection::new(servers, PATIENCE)?.wait(cluster)?.description);
+        wait().with_context(|| format!("the servers say why in {}", self.dir.join("log-*.log").display()))
     }
 }
 
@@ -170,6 +179,7 @@ mod tests {
             role: Role::Log,
             port: 4000 + n,
             route: Some(5000 + n),
+            monitor: Some(6000 + n),
         };
         let config = |count: u16, version| {
             let cluster =
@@ -178,7 +188,10 @@ mod tests {
             fs::read_to_string(home.path().join("log-1.conf")).unwrap()
         };
         let old = config(1, (2, 9, 10));
-        assert!(old.contains("server_name: log-1\nlisten: \"127.0.0.1:4001\""), "{old}");
+        assert!(
+            old.contains("server_name: log-1\nlisten: \"127.0.0.1:4001\"\nhttp: \"127.0.0.1:6001\""),
+            "{old}"
+        );
         assert!(!old.contains("sync_interval") && !old.contains("cluster"), "{old}");
         let new = config(3, (2, 12, 0));
         assert!(new.contains("  sync_interval: always\n}\ncluster {"), "{new}");

@@ -25,6 +25,7 @@ use doppel_wire::take_over::take_over;
 use doppel_wire::tier2::RoutedTier2;
 use doppel_wire::traffic::Traffic;
 
+use super::processes::Processes;
 use asking::{PATIENCE, Said, Waiting, begin, states_of, text};
 use log::LogAt;
 
@@ -63,6 +64,8 @@ pub(crate) struct Answers {
 /// The replicas of all ranges.
 pub(crate) struct Replicas {
     pub(crate) membership: Arc<Membership>,
+    /// With which description of the cluster each process runs.
+    pub(crate) processes: Arc<Processes>,
     /// The nodes that have one, by range.
     pub(crate) nodes: Vec<Vec<String>>,
 }
@@ -276,8 +279,9 @@ impl ClusterNodes {
         }
         let ranges = self.map.ranges().map(|range| self.range(range, all_states.get(&range).copied()));
         let ranges: Vec<ClusterRange> = ranges.collect();
-        if let Some(Replicas { membership, .. }) = &self.replicas {
+        if let Some(Replicas { membership, processes, .. }) = &self.replicas {
             attention.extend(troubles::of_replicas(membership, &ranges, Instant::now()));
+            attention.extend(processes.attention(Instant::now()));
         }
         for (range, state) in &all_states {
             if let Some(refused) = &state.refused {
@@ -345,7 +349,7 @@ impl ClusterNodes {
 
     /// The nodes that have a replica of a range and do not own it.
     fn standbys(&self, range: RangeId, owner: Option<&str>) -> Vec<Standby> {
-        let Some(Replicas { membership, nodes }) = &self.replicas else { return Vec::new() };
+        let Some(Replicas { membership, nodes, .. }) = &self.replicas else { return Vec::new() };
         let heard = membership.replicas(range, Instant::now());
         let of = |node: &str| heard.iter().find(|replica| replica.node == node);
         let last = owner.and_then(of).map(|replica| replica.index);

@@ -1,4 +1,4 @@
-//! What a process of a replicated cluster hears: which node owns which range at present.
+//! What a process of a replicated cluster hears: what the cluster is, and which node owns which range at present.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +7,15 @@ use anyhow::Context;
 use bytes::Bytes;
 use doppel_model::ShardId;
 use doppel_protocol::membership::{Beat, Membership};
-use doppel_shared_log::{Bulletin, Engine, EngineError, Listening};
+use doppel_shared_log::{Bulletin, Engine, Listening};
 use doppel_tier1::RangeMap;
 use doppel_wire::spread::{FixedOwners, Owners};
 use doppel_wire::{NodeName, Runtime};
 use tokio::runtime::Handle;
 
-use crate::cluster::Cluster;
+use crate::cluster::file::Contents;
+use crate::cluster::meta::{Described, Meta, MetaError};
+use crate::cluster::{Cluster, ClusterFile, log, streams};
 
 /// The pause between two attempts to reach the log.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -22,60 +24,95 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Hearing {
     pub(crate) engine: Engine,
     pub(crate) membership: Arc<Membership>,
+    pub(crate) meta: Meta,
+    /// What META said at the start.
+    pub(crate) described: Described,
     bulletin: Bulletin,
     _listening: Listening,
 }
 
-/// Whether there is something to hear.
-pub(crate) enum Heard {
-    /// The cluster has a log, and it answers.
-    Log(Box<Hearing>),
-    /// Nothing is replicated.
-    NoLog,
-    /// The process is to end before the log has answered.
-    Ending,
+/// A cluster, and what is heard in it; without a log, nothing.
+pub(crate) type Joined = (Cluster, Option<Box<Hearing>>);
+
+/// Learns what the cluster of a file is: from the file where it has no log, else from its META; tries until that answers. None
+/// when the process is to end before.
+///
+/// # Errors
+/// When what answers cannot be used.
+pub(crate) async fn join(
+    file: &ClusterFile,
+    name: &NodeName,
+    mut shutdown: impl Future<Output = ()> + Unpin,
+) -> anyhow::Result<Option<Joined>> {
+    let servers = match &file.contents {
+        Contents::All(description) => return Ok(Some((Cluster::new(file, description.clone())?, None))),
+        Contents::Way(way) => way.servers.clone(),
+    };
+    let (mut engine, mut said) = (None, String::new());
+    loop {
+        let (servers, name, id) = (servers.clone(), name.to_string(), Arc::clone(&file.id));
+        let (connected, handle) = (engine.clone(), Handle::current());
+        let reach = move || reach(connected, handle, &servers, &name, &id);
+        match tokio::task::spawn_blocking(reach).await.context("reading the description panicked")?? {
+            Reached::All(engine, meta, described) => {
+                let cluster = Cluster::new(file, described.description.clone())?;
+                let hearing = Hearing::begin(engine, meta, *described, &file.id);
+                return Ok(Some((cluster, Some(Box::new(hearing)))));
+            }
+            Reached::NotYet(connected, reason) => {
+                engine = connected;
+                if reason != said {
+                    said = reason;
+                    tracing::warn!(error = said, "waiting for the log");
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = &mut shutdown => return Ok(None),
+        }
+    }
+}
+
+/// How far an attempt came.
+enum Reached {
+    All(Engine, Meta, Box<Described>),
+    /// Where it may come further later; with the reason.
+    NotYet(Option<Engine>, String),
+}
+
+fn reach(
+    connected: Option<Engine>,
+    handle: Handle,
+    servers: &[String],
+    name: &str,
+    id: &Arc<str>,
+) -> anyhow::Result<Reached> {
+    let engine = match connected.map_or_else(|| Engine::connect(handle, servers, name), Ok) {
+        Ok(engine) => engine,
+        Err(error) if streams::passes(&error) => return Ok(Reached::NotYet(None, error.to_string())),
+        Err(error) => return Err(error.into()),
+    };
+    let meta = match Meta::open(&engine, Arc::clone(id)) {
+        Ok(meta) => meta,
+        Err(error) if streams::passes(&error) => {
+            return Ok(Reached::NotYet(Some(engine), error.to_string()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match meta.read() {
+        Ok(described) => Ok(Reached::All(engine, meta, Box::new(described))),
+        Err(error) if MetaError::passes(&error) => Ok(Reached::NotYet(Some(engine), error.to_string())),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Hearing {
-    /// Reaches the log of a cluster, if it has one; tries until it answers.
-    ///
-    /// # Errors
-    /// When what answers cannot be used.
-    pub(crate) async fn begin(
-        cluster: &Cluster,
-        name: &NodeName,
-        mut shutdown: impl Future<Output = ()> + Unpin,
-    ) -> anyhow::Result<Heard> {
-        let Some(log) = cluster.log() else { return Ok(Heard::NoLog) };
-        let mut said = String::new();
-        let engine = loop {
-            let (servers, name, handle) = (log.servers.clone(), name.to_string(), Handle::current());
-            let connect = move || Engine::connect(handle, &servers, &name);
-            match tokio::task::spawn_blocking(connect).await.context("connecting to the log panicked")? {
-                Ok(engine) => break engine,
-                Err(error @ EngineError::Unreachable { .. }) => {
-                    if error.to_string() != said {
-                        said = error.to_string();
-                        tracing::warn!(%error, "waiting for the log");
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-            tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
-                () = &mut shutdown => return Ok(Heard::Ending),
-            }
-        };
+    fn begin(engine: Engine, meta: Meta, described: Described, id: &str) -> Self {
         let membership = Arc::new(Membership::new());
-        let bulletin = engine.bulletin(&cluster.beats());
-        let listening = {
-            let membership = Arc::clone(&membership);
-            bulletin.listen(move |news| match serde_json::from_slice::<Beat>(news) {
-                Ok(beat) => membership.take(beat, Instant::now()),
-                Err(error) => tracing::debug!(%error, "a beat that cannot be read"),
-            })
-        };
-        Ok(Heard::Log(Box::new(Self { engine, membership, bulletin, _listening: listening })))
+        let bulletin = engine.bulletin(&log::beats(id));
+        let listening = hear(&bulletin, &membership);
+        Self { engine, membership, meta, described, bulletin, _listening: listening }
     }
 
     /// How a node of tier 1 tells the others its beats.
@@ -92,6 +129,15 @@ impl Hearing {
     }
 }
 
+/// Takes note of the beats of all nodes.
+pub(crate) fn hear(beats: &Bulletin, membership: &Arc<Membership>) -> Listening {
+    let membership = Arc::clone(membership);
+    beats.listen(move |news| match serde_json::from_slice::<Beat>(news) {
+        Ok(beat) => membership.take(beat, Instant::now()),
+        Err(error) => tracing::debug!(%error, "a beat that cannot be read"),
+    })
+}
+
 /// Has what goes to the log and comes from it counted with all else that the process sends and receives.
 pub(crate) fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
     if let Some(Hearing { engine, .. }) = hearing {
@@ -103,7 +149,7 @@ pub(crate) fn count(runtime: &Runtime, hearing: Option<&Hearing>) {
     }
 }
 
-/// Which node of tier 1 owns each shard: as the file of the cluster says it, or as the nodes do.
+/// Which node of tier 1 owns each shard: as the description of the cluster says it, or as the nodes do.
 /// `own` is the asker, if it is one of them.
 pub(crate) fn owners(
     cluster: &Cluster,

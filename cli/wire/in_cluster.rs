@@ -41,7 +41,7 @@ enum Index {
 
 /// How the nodes are reached.
 pub(crate) struct Peers {
-    /// Those of tier 1, this one among them, in the order of the file.
+    /// Those of tier 1, this one among them, in the order of the description.
     pub(crate) tier1: Vec<Peer>,
     /// Those of tier 2.
     pub(crate) tier2: Vec<Peer>,
@@ -84,7 +84,7 @@ impl RecordNode {
         } else {
             let peer =
                 nodes.filter(|(node, _)| node.name == router.name).map(|(_, peer)| peer.clone()).next();
-            let peer = peer.context("the node with the router is not in the file of the cluster")?;
+            let peer = peer.context("the node with the router is not in the cluster")?;
             Index::There(RemoteOrders::start(peer).context("cannot start the thread of orders")?)
         };
         tier1.start(index.orders()).context("cannot start tier 1")?;

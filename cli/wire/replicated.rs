@@ -46,7 +46,7 @@ pub(crate) struct ReplicatedNode {
     pub(crate) keeper: Arc<Keeper>,
     orders: Arc<RemoteOrders>,
     router: Arc<RouterHere>,
-    _hearing: Box<Hearing>,
+    pub(crate) hearing: Box<Hearing>,
 }
 
 impl ReplicatedNode {
@@ -69,7 +69,7 @@ impl ReplicatedNode {
             ..config(dir, &manifest, args, purpose)?
         };
         let own = cluster.tier1_names().iter().position(|node| node == name);
-        let own = own.context("the node is not in the file of the cluster")?;
+        let own = own.context("the node is not in the cluster")?;
         let ranges = peers.tier1.iter().map(|peer| Arc::new(RemoteRanges::new(peer.clone())) as _).collect();
         let membership = Arc::clone(&hearing.membership);
         let directory =
@@ -93,7 +93,7 @@ impl ReplicatedNode {
         let keeper = Arc::new(keeper);
         let policy = Policy { tau: manifest.policy.tau };
         let collection = Collection { policy, winners: manifest.winners, shards: manifest.shards };
-        Ok(Self { tier1, seat, collection, keeper, orders, router, _hearing: hearing })
+        Ok(Self { tier1, seat, collection, keeper, orders, router, hearing })
     }
 
     /// Ends it. What is pending is decided by the next owners.

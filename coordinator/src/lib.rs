@@ -46,6 +46,7 @@ mod repair;
 mod repairs;
 mod reports;
 mod request_id;
+pub mod ring;
 mod router;
 mod sample;
 mod server;

@@ -1,22 +1,12 @@
 //! Shard → tier-1 node. The consistent-hash ring only *proposes*; what counts is the explicit table
 //! with its version, which is published and never recomputed by those who read it.
-//!
-//! Node names and shard numbers enter the ring as 64-bit numbers that this module defines, through a
-//! hasher that this module defines, so that a proposal depends on no standard library's `Hash`. Every
-//! node has the same number of points: a weight of zero would make the ring's replica search loop.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hash, Hasher};
 
-use consistent_hash_ring::RingBuilder;
 use doppel_model::stable_hash64;
 use doppel_protocol::answer::ShardAssignment;
 
-/// Points of each node on the ring; measured largest over mean share: 1.06 for 3 nodes, 1.05 for 8.
-pub const POINTS: usize = 256;
-
-/// The most nodes: building the ring takes time quadratic in its points, about 1 s here.
-pub const NODES: usize = 256;
+use crate::ring::{NODES, Ring};
 
 /// Which node owns each shard, under a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,9 +49,8 @@ impl ShardMap {
         if let Some(twice) = nodes.iter().find(|name| !sorted.insert(name.as_str())) {
             return Err(ShardMapError::Twice(twice.clone()));
         }
-        let points = sorted.into_iter().map(|name| Point { hash: stable_hash64(name.as_bytes()), name });
-        let ring = RingBuilder::new(RingHash).vnodes(POINTS).nodes_iter(points).build();
-        let owner = |shard: u16| ring.try_get(ShardKey(shard)).map(|point| point.name.to_owned());
+        let ring = Ring::new(nodes.iter().map(String::as_str));
+        let owner = |shard: u16| ring.order(key(shard)).next().map(|node| nodes[node].clone());
         let nodes = (0..shards).map(owner).collect::<Option<_>>().ok_or(ShardMapError::NoNodes)?;
         Ok(Self { version, nodes })
     }
@@ -85,59 +74,10 @@ impl ShardMap {
     }
 }
 
-/// A node on the ring: known by the stable hash of its name's bytes.
-#[derive(Clone, PartialEq, Eq)]
-struct Point<'n> {
-    hash: u64,
-    name: &'n str,
-}
-
-impl Hash for Point<'_> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
 /// A shard on the ring: the stable hash of `shard` and its number in two bytes, low first.
-struct ShardKey(u16);
-
-impl Hash for ShardKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let [low, high] = self.0.to_le_bytes();
-        state.write_u64(stable_hash64(&[b's', b'h', b'a', b'r', b'd', low, high]));
-    }
-}
-
-/// The ring's hash: the stable hash of what was written, chained over the writes.
-#[derive(Clone)]
-struct RingHash;
-
-struct RingHasher(u64);
-
-impl BuildHasher for RingHash {
-    type Hasher = RingHasher;
-
-    fn build_hasher(&self) -> RingHasher {
-        RingHasher(0)
-    }
-}
-
-impl Hasher for RingHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.write_u64(stable_hash64(bytes));
-    }
-
-    /// The ring itself rehashes its points as numbers; their bytes are taken low first everywhere.
-    fn write_u64(&mut self, number: u64) {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.0.to_le_bytes());
-        bytes[8..].copy_from_slice(&number.to_le_bytes());
-        self.0 = stable_hash64(&bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+fn key(shard: u16) -> u64 {
+    let [low, high] = shard.to_le_bytes();
+    stable_hash64(&[b's', b'h', b'a', b'r', b'd', low, high])
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The processes of a replicated cluster, each with a copy of the cluster's file in which the others are at proxies.
+//! The processes of a replicated cluster, each with a file of its own, by which it reaches the others through proxies.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -145,11 +145,16 @@ impl Cluster {
         let file = self.home().join("cluster.toml");
         let mut arguments =
             vec!["init".to_owned(), file.display().to_string(), "--ranges".to_owned(), ranges.to_string()];
-        for Process { name, role, address, .. } in &self.processes {
+        for Process { name, role, address, monitor, .. } in &self.processes {
             arguments.extend(match role {
-                Role::Log => ["--log".to_owned(), format!("nats://{address}")],
-                Role::Tier1 => ["--tier1".to_owned(), format!("{name}={address}")],
-                Role::Tier2 => ["--tier2".to_owned(), format!("{name}={address}")],
+                Role::Log => vec![
+                    "--log".to_owned(),
+                    format!("nats://{address}"),
+                    "--log-monitor".to_owned(),
+                    format!("http://{monitor}"),
+                ],
+                Role::Tier1 => vec!["--tier1".to_owned(), format!("{name}={address}")],
+                Role::Tier2 => vec!["--tier2".to_owned(), format!("{name}={address}")],
                 Role::Coordinator => continue,
             });
         }
@@ -163,20 +168,23 @@ impl Cluster {
         for (at, process) in
             self.processes.iter().enumerate().filter(|(_, process)| process.role != Role::Log)
         {
-            let mut own = text.clone();
-            for (other, Process { role, address, .. }) in self.processes.iter().enumerate() {
+            let (mut own, mut reach) = (text.clone(), "[reach]\n".to_owned());
+            for (other, Process { name, role, address, .. }) in self.processes.iter().enumerate() {
                 // Nobody but clients asks coordinators, and nodes of the index do not ask each other.
                 let is_reached = match (process.role, role) {
                     (_, Role::Coordinator) | (Role::Tier2, Role::Tier2) => false,
                     _ => other != at,
                 };
-                if is_reached {
-                    own = own.replace(
-                        &format!("{address}\""),
-                        &format!("{}\"", self.network.proxy(at, other, address)),
-                    );
+                if !is_reached {
+                    continue;
+                }
+                let proxy = self.network.proxy(at, other, address);
+                match role {
+                    Role::Log => own = own.replace(&format!("{address}\""), &format!("{proxy}\"")),
+                    _ => reach.push_str(&format!("{name} = \"{proxy}\"\n")),
                 }
             }
+            own.push_str(&reach);
             let dir = self.files(&process.name);
             fs::create_dir_all(&dir).unwrap();
             fs::write(dir.join("cluster.toml"), own).unwrap();

@@ -67,6 +67,8 @@ struct Kept {
     state: Mutex<KeptState>,
     /// Somebody asks this node to take over now.
     wanted: AtomicBool,
+    /// The cluster is described otherwise now: this node is to have the range no more.
+    barred: AtomicBool,
     trimming: Mutex<Trimming>,
 }
 
@@ -128,9 +130,17 @@ impl Keeper {
     /// When it has no replica of the range.
     pub fn take_over(&self, range: RangeId) -> Result<(), PeerError> {
         let at = self.shared.replication.ranges.iter().position(|of| of.range == range);
+        let at = at.filter(|at| !self.shared.kept[*at].barred.load(Ordering::Relaxed));
         let at = at.ok_or(PeerError::NotOwner(range))?;
         self.shared.kept[at].wanted.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// From now on this node takes no range over but these. What it owns it has until another node takes it over.
+    pub fn keep_to(&self, ranges: &[RangeId]) {
+        for (of, kept) in self.shared.replication.ranges.iter().zip(&self.shared.kept) {
+            kept.barred.store(!ranges.contains(&of.range), Ordering::Relaxed);
+        }
     }
 
     /// Ends the threads, and tier 1 with them. What was accepted is committed if the log takes it in time.

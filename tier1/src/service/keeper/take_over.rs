@@ -28,7 +28,8 @@ impl Shared {
     /// Whether it is for this node to take over: nobody has claimed the range for a while, and all that come before it in the
     /// list are silent or have had their time.
     pub(super) fn is_due(&self, of: &ReplicatedRange, kept: &Kept, replica: &Replica) -> bool {
-        if self.tier1.check().is_err()
+        if kept.barred.load(Ordering::Relaxed)
+            || self.tier1.check().is_err()
             || lock(&kept.state).rests_until.is_some_and(|until| Instant::now() < until)
         {
             return false;

@@ -288,6 +288,27 @@ fn a_node_that_is_asked_takes_a_range_over_and_the_owner_gives_it_up() {
 }
 
 #[test]
+fn a_node_that_is_to_have_a_range_no_more_does_not_take_it_over() {
+    let cluster = Cluster::new();
+    let mut nodes: Vec<Node> = (0..3).map(|number| cluster.start(number)).collect();
+    let owner = || cluster.membership.owner(RangeId(0)).map(|(_, owner)| owner);
+    await_that("the first owner", || owner().as_deref() == Some("node-0"));
+    (0..20).for_each(|page| submit(&nodes[1].tier1, page));
+    // The next in order.
+    nodes[1].keeper.keep_to(&[RangeId(1), RangeId(2)]);
+    assert!(nodes[1].keeper.take_over(RangeId(0)).is_err());
+    cluster.end(nodes.remove(0));
+    await_that("the one behind it", || owner().as_deref() == Some("node-2"));
+    assert_at_rest(&nodes[0].tier1, 20);
+    nodes[0].keeper.keep_to(&[RangeId(0), RangeId(1), RangeId(2)]);
+    nodes[0].keeper.take_over(RangeId(0)).unwrap();
+    await_that("the one that may again", || owner().as_deref() == Some("node-1"));
+    for node in nodes {
+        cluster.end(node);
+    }
+}
+
+#[test]
 fn a_range_whose_log_has_lost_what_a_replica_has_is_not_taken_over() {
     let cluster = Cluster::new();
     let mut nodes: Vec<Node> = (0..2).map(|number| cluster.start(number)).collect();

@@ -1,53 +1,82 @@
-//! The file of a cluster as it is written, and whether its parts go together.
-
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+//! The description of a cluster: its collection, its log, and the nodes of both tiers with their addresses and ranges; and
+//! whether its parts go together.
+//!
+//! It is the same for all processes. A cluster with a log has it in META, one without has it in its file.
 
 use doppel_model::{RangeId, Tau};
 use doppel_protocol::WinnerOrder;
+use doppel_tier1::Settlement;
 use doppel_wire::NodeName;
 use serde::{Deserialize, Serialize};
 
-use super::{LogSettings, Node, Tier1Node, log};
+use super::log::{LogSettings, is_url};
 
-/// The file as it is written.
-#[derive(Debug, Serialize, Deserialize)]
+/// What a cluster is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct Description {
     /// 32 hex digits.
     pub(crate) cluster: String,
-    /// The file of the secret, beside this one.
-    pub(crate) secret: PathBuf,
     pub(crate) tau: Tau,
     pub(crate) shards: u16,
     pub(crate) ranges: u16,
     #[serde(default)]
     pub(crate) winners: WinnerOrder,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<LogSettings>,
     pub(crate) tier1: Vec<Tier1Node>,
+    /// In the order of their numbers in the plan of the index.
     pub(crate) tier2: Vec<Node>,
 }
 
-/// Whether a text is a host and a port, as they are in a URL.
-fn is_address(text: &str) -> bool {
-    let written = format!("http://{text}/");
-    let url = reqwest::Url::parse(&written).ok().filter(|url| url.as_str() == written);
-    // Port 80 is not written in a URL.
-    let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    port.is_some_and(|port| port > 0)
-        && url.is_some_and(|url| url.port() == port && url.username().is_empty())
+/// A node of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Node {
+    pub(crate) name: NodeName,
+    /// Host and port at which the other nodes reach it.
+    pub(crate) address: String,
 }
 
-impl Written {
+/// A node of tier 1, and the ranges that it has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tier1Node {
+    pub(crate) name: NodeName,
+    /// Host and port at which the other nodes reach it.
+    pub(crate) address: String,
+    /// Those that it owns; with a log, at first.
+    #[serde(default)]
+    pub(crate) ranges: Vec<RangeId>,
+    /// Those of other nodes that it has a replica of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) standby: Vec<RangeId>,
+}
+
+impl Tier1Node {
+    /// Whether it has a replica of a range.
+    pub(crate) fn has(&self, range: RangeId) -> bool {
+        self.ranges.contains(&range) || self.standby.contains(&range)
+    }
+}
+
+/// Whether a text names a cluster.
+pub(super) fn is_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a text is a host and a port, as they are in a URL.
+pub(super) fn is_address(text: &str) -> bool {
+    is_url("http://", text)
+}
+
+impl Description {
     /// Whether its parts go together.
     ///
     /// # Errors
     /// When they do not; with the reason.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let is_id = self.cluster.len() == 32 && self.cluster.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_id {
+        if !is_id(&self.cluster) {
             return Err("cluster: 32 hex digits are expected, as `doppel init` draws them".to_owned());
         }
         if !(1..=64).contains(&self.tier1.len()) {
@@ -56,14 +85,13 @@ impl Written {
         self.check_ranges()?;
         if let Some(log) = &self.log {
             log.check()?;
+            self.check_copies(log)?;
         }
         if !(1..=128).contains(&self.tier2.len()) {
             return Err("tier2: 1 to 128 nodes are expected".to_owned());
         }
-        let tier1 = self.tier1.iter().map(|node| (&node.name, &node.address));
-        let tier2 = self.tier2.iter().map(|node| (&node.name, &node.address));
         let mut seen: Vec<(&NodeName, &String)> = Vec::new();
-        for (name, address) in tier1.chain(tier2) {
+        for (name, address) in self.nodes() {
             if let Some((other, _)) = seen.iter().find(|other| other.0 == name || other.1 == address) {
                 return Err(format!("{other} and {name} have the same name or address"));
             }
@@ -120,42 +148,37 @@ impl Written {
         }
     }
 
-    /// Whether the file, or its secret, is there already.
-    pub(crate) fn is_there(&self, path: &Path) -> bool {
-        path.exists() || path.with_file_name(&self.secret).exists()
-    }
-
-    /// The streams of all ranges, by their numbers.
-    pub(crate) fn streams(&self) -> Vec<String> {
-        (0..self.ranges).map(|range| log::stream(&self.cluster, RangeId(range))).collect()
-    }
-
-    /// Writes the file and a new secret beside it, which only its owner may read. Neither is replaced.
-    ///
-    /// # Errors
-    /// When one of them is there, or cannot be written.
-    pub(crate) fn create(&self, path: &Path, secret: &str) -> io::Result<()> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
-        let put = |path: &Path, text: &str| {
-            // Readable by its owner alone from the beginning on.
-            let mut file = tempfile::NamedTempFile::new_in(dir)?;
-            io::Write::write_all(&mut file, text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist_noclobber(path)?;
-            Ok::<(), io::Error>(())
-        };
-        if self.is_there(path) {
-            return Err(io::ErrorKind::AlreadyExists.into());
+    /// Whether every range has the replicas without which nothing of it could be settled.
+    fn check_copies(&self, log: &LogSettings) -> Result<(), String> {
+        let alone = |range: &RangeId| self.replicas_of(*range).len() < 2;
+        match (log.settlement, (0..self.ranges).map(RangeId).find(alone)) {
+            (Settlement::Standby, Some(range)) => Err(format!(
+                "range {range} is on one node alone: with settlement `standby` a write counts when a second node has it on its \
+                 disk, so that every range needs two"
+            )),
+            _ => Ok(()),
         }
-        let text = toml::to_string(self).map_err(io::Error::other)?;
-        put(&dir.join(&self.secret), &format!("{secret}\n"))?;
-        put(
-            path,
-            &format!(
-                "# A cluster of Doppel. Every process reads a copy of this file and of the secret.\n{text}"
-            ),
-        )?;
-        File::open(dir)?.sync_all()
+    }
+
+    /// The nodes of both tiers.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&NodeName, &String)> {
+        let tier1 = self.tier1.iter().map(|node| (&node.name, &node.address));
+        tier1.chain(self.tier2.iter().map(|node| (&node.name, &node.address)))
+    }
+
+    /// The nodes that have a replica of a range: first the one that owns it unless something happens, then the others in
+    /// the order of the nodes from that one on, so that the ranges of a node that is lost come to different nodes.
+    pub(crate) fn replicas_of(&self, range: RangeId) -> Vec<NodeName> {
+        let owner = self.tier1.iter().position(|node| node.ranges.contains(&range));
+        let Some(owner) = owner else { return Vec::new() };
+        let (before, from) = self.tier1.split_at(owner);
+        from.iter().chain(before).filter(|node| node.has(range)).map(|node| node.name.clone()).collect()
+    }
+
+    /// All ranges that a node has a replica of, by their numbers.
+    pub(crate) fn ranges_of(&self, name: &NodeName) -> Vec<RangeId> {
+        let node = self.tier1.iter().find(|node| node.name == *name);
+        let ranges = (0..self.ranges).map(RangeId);
+        node.map(|node| ranges.filter(|range| node.has(*range)).collect()).unwrap_or_default()
     }
 }

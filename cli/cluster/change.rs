@@ -1,0 +1,247 @@
+//! What an operator may change of the description of a cluster that has a log, and when it may not be changed.
+//!
+//! A change is a function of the description alone, so that it can be made again after another one that came first; who owns
+//! which range at present is told where it is known. No change takes the last complete copy of a range away.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use doppel_model::RangeId;
+use doppel_tier1::Settlement;
+use doppel_wire::NodeName;
+
+use super::description::{Description, Node, Tier1Node};
+use super::placement;
+use super::steps::table;
+
+/// The nodes that own ranges at present, as far as they were heard.
+pub(crate) type Owners = BTreeMap<RangeId, String>;
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A node more, which follows these ranges, or its share of all.
+    AddTier1 { node: Node, follow: Option<Vec<RangeId>> },
+    /// A node more of the index, the last one.
+    AddTier2(Node),
+    /// A node less.
+    Remove(NodeName),
+    /// A node is elsewhere.
+    Address(Node),
+    /// The nodes that have a replica of a range, the one first that is to own it.
+    Replicas { range: RangeId, nodes: Vec<NodeName> },
+    /// How the log is kept, as far as it is said.
+    Log { settlement: Option<Settlement>, monitors: Option<Vec<String>>, window_minutes: Option<u16> },
+}
+
+impl Change {
+    /// The description with this change.
+    ///
+    /// # Errors
+    /// When it may not be made; with the reason and what to do.
+    pub(crate) fn apply(&self, before: &Description, owners: &Owners) -> Result<Description, String> {
+        let mut after = before.clone();
+        match self {
+            Self::AddTier1 { node, follow } => add(&mut after, node, follow.as_deref())?,
+            Self::AddTier2(node) => after.tier2.push(node.clone()),
+            Self::Remove(name) => remove(&mut after, name, owners)?,
+            Self::Address(Node { name, address }) => {
+                let tier1 = after.tier1.iter_mut().map(|node| (&node.name, &mut node.address));
+                let mut nodes =
+                    tier1.chain(after.tier2.iter_mut().map(|node| (&node.name, &mut node.address)));
+                let (_, found) =
+                    nodes.find(|(other, _)| *other == name).ok_or_else(|| unknown(before, name))?;
+                address.clone_into(found);
+            }
+            Self::Replicas { range, nodes } => replicas(&mut after, *range, nodes, owners)?,
+            Self::Log { settlement, monitors, window_minutes } => {
+                let log = after.log.as_mut().ok_or("the cluster has no log")?;
+                log.settlement = settlement.unwrap_or(log.settlement);
+                log.monitors = monitors.clone().unwrap_or_else(|| log.monitors.clone());
+                log.window_minutes = window_minutes.unwrap_or(log.window_minutes);
+            }
+        }
+        after.check()?;
+        if after == *before {
+            return Err("it is so already".to_owned());
+        }
+        Ok(after)
+    }
+
+    /// What must be true before, and cannot be found out here; in words.
+    pub(crate) fn before(&self, description: &Description) -> Option<String> {
+        match self {
+            Self::Remove(name) if description.tier2.iter().any(|node| node.name == *name) => Some(format!(
+                "{name} should be empty: `doppel rebalance --drain {} --wait` before anything is restarted; otherwise what it has is filled \
+                 in elsewhere from tier 1, and new pages stay pending meanwhile",
+                description.tier2.len() - 1
+            )),
+            Self::Address(Node { name, .. }) => Some(format!(
+                "{name} has to listen at its new address from its next start on; until the others are restarted they look for it at \
+                 the old one"
+            )),
+            _ => None,
+        }
+    }
+
+    /// Whether it matters who owns which range at present.
+    pub(crate) fn asks_for_owners(&self) -> bool {
+        matches!(self, Self::Remove(_) | Self::Replicas { .. })
+    }
+}
+
+fn unknown(description: &Description, name: &NodeName) -> String {
+    let known: Vec<&str> = description.nodes().map(|(name, _)| name.as_str()).collect();
+    format!("there is no node {name} in the cluster; it has {}", known.join(", "))
+}
+
+fn names(description: &Description) -> Vec<&str> {
+    description.tier1.iter().map(|node| node.name.as_str()).collect()
+}
+
+fn add(after: &mut Description, node: &Node, follow: Option<&[RangeId]>) -> Result<(), String> {
+    let Node { name, address } = node.clone();
+    if after.nodes().any(|(other, _)| *other == name) {
+        return Err(format!("there is a node {name} already; `doppel cluster address` says where it is now"));
+    }
+    let standby = follow.map(<[RangeId]>::to_vec).unwrap_or_else(|| {
+        let names = [names(after), vec![name.as_str()]].concat();
+        let ranges = placement::for_new(&table(after), &names);
+        ranges.into_iter().map(|range| RangeId(range as u16)).collect()
+    });
+    after.tier1.push(Tier1Node { name, address, ranges: Vec::new(), standby });
+    Ok(())
+}
+
+fn remove(after: &mut Description, name: &NodeName, owners: &Owners) -> Result<(), String> {
+    if let Some(at) = after.tier2.iter().position(|node| node.name == *name) {
+        if at + 1 < after.tier2.len() {
+            return Err(format!(
+                "{name} is not the last node of tier 2, and their order is their numbers in the plan of the index: drained, it has to \
+                 go on running"
+            ));
+        }
+        after.tier2.remove(at);
+        return Ok(());
+    }
+    let at = after.tier1.iter().position(|node| node.name == *name).ok_or_else(|| unknown(after, name))?;
+    let owned: Vec<&RangeId> =
+        owners.iter().filter(|(_, owner)| owner.as_str() == name.as_str()).map(|(range, _)| range).collect();
+    if let Some(range) = owned.first() {
+        let other = after.replicas_of(**range).into_iter().find(|other| other != name);
+        let to = other.map_or("NODE".to_owned(), |other| other.to_string());
+        return Err(format!(
+            "{name} owns {} at present; have others own them before: `doppel cluster takeover --range {range} --to {to}` and so on",
+            listed(&owned)
+        ));
+    }
+    let ranges = after.ranges_of(name);
+    let needed =
+        if after.log.as_ref().is_some_and(|log| log.settlement == Settlement::Standby) { 2 } else { 1 };
+    let short: Vec<&RangeId> =
+        ranges.iter().filter(|range| after.replicas_of(**range).len() <= needed).collect();
+    if !short.is_empty() {
+        let commands: Vec<String> = short.iter().map(|range| more(after, **range, at)).collect();
+        return Err(format!(
+            "without {name} {} would have too few replicas. Give them to other nodes before, restart these, and wait until they follow:\n  {}",
+            listed(&short),
+            commands.join("\n  ")
+        ));
+    }
+    if !owners.is_empty()
+        && let Some(range) = ranges.iter().find(|range| !owners.contains_key(*range))
+    {
+        return Err(format!(
+            "range {range} has no owner at present, so that {name} may have the only copy of its last pages; see to it that another \
+             node owns it before"
+        ));
+    }
+    let node = after.tier1.remove(at);
+    for range in node.ranges {
+        // The present owner, or else the first of those that follow.
+        let owner = owners.get(&range);
+        let is_heir = |other: &Tier1Node| {
+            other.standby.contains(&range) && owner.is_none_or(|owner| owner == other.name.as_str())
+        };
+        let heir = after.tier1.iter().position(is_heir);
+        let heir = heir.or_else(|| after.tier1.iter().position(|other| other.standby.contains(&range)));
+        let heir = heir.ok_or_else(|| format!("range {range} is at no other node than {name}"))?;
+        let heir = &mut after.tier1[heir];
+        heir.standby.retain(|other| *other != range);
+        heir.ranges.push(range);
+        heir.ranges.sort_unstable();
+    }
+    Ok(())
+}
+
+/// The command that gives a range to another node, beside those that have it.
+fn more(description: &Description, range: RangeId, leaving: usize) -> String {
+    let mut nodes: Vec<String> = description.replicas_of(range).iter().map(ToString::to_string).collect();
+    let names = names(description);
+    let other = placement::instead(&table(description), &names, usize::from(range.0), leaving);
+    nodes.push(other.map_or("NODE", |other| names[other]).to_owned());
+    format!("doppel cluster replicas --cluster FILE --range {range} --nodes {}", nodes.join(","))
+}
+
+fn replicas(
+    after: &mut Description,
+    range: RangeId,
+    nodes: &[NodeName],
+    owners: &Owners,
+) -> Result<(), String> {
+    if range.0 >= after.ranges {
+        return Err(format!("there is no range {range}; they are 0 to {}", after.ranges - 1));
+    }
+    for (at, name) in nodes.iter().enumerate() {
+        if !after.tier1.iter().any(|node| node.name == *name) {
+            let known = names(after).join(", ");
+            return Err(format!("there is no tier-1 node {name} in the cluster; it has {known}"));
+        }
+        if nodes[..at].contains(name) {
+            return Err(format!("{name} is named twice"));
+        }
+    }
+    let first = nodes.first().ok_or("at least one node is expected")?;
+    let old = after.replicas_of(range);
+    if !nodes.iter().any(|name| old.contains(name)) {
+        let old: Vec<&str> = old.iter().map(NodeName::as_str).collect();
+        return Err(format!(
+            "none of these nodes has anything of range {range}; keep one of {} until the others follow",
+            old.join(", ")
+        ));
+    }
+    if let Some(owner) = owners.get(&range)
+        && !nodes.iter().any(|name| name.as_str() == owner)
+    {
+        return Err(format!(
+            "{owner} owns range {range} at present; name it, too, or have another own the range before: \
+             `doppel cluster takeover --range {range} --to {first}`"
+        ));
+    }
+    for node in &mut after.tier1 {
+        node.ranges.retain(|other| *other != range);
+        node.standby.retain(|other| *other != range);
+        let list = if node.name == *first { &mut node.ranges } else { &mut node.standby };
+        if nodes.contains(&node.name) {
+            list.push(range);
+            list.sort_unstable();
+        }
+    }
+    if let Some(idle) = after.tier1.iter().find(|node| node.ranges.is_empty() && node.standby.is_empty()) {
+        return Err(format!(
+            "{} would have no range; to take it out leave it among the nodes, and `doppel cluster remove {}` when others follow",
+            idle.name, idle.name
+        ));
+    }
+    Ok(())
+}
+
+fn listed(ranges: &[&RangeId]) -> String {
+    let numbers: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+    match &*numbers {
+        [one] => format!("range {one}"),
+        all => format!("ranges {}", all.join(", ")),
+    }
+}
