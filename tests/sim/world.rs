@@ -117,13 +117,14 @@ impl World {
         let store = |id| {
             Arc::new(match plan.replicas {
                 0 => RangeStore::Alone(Intercepted::new(Flushes::new(planted.lazy()))),
-                _ => RangeStore::Replicated(Present::new(id, planted.is(Mistake::StoredBeforeLog))),
+                _ => {
+                    let needs_standby = plan.loses_tail && !planted.is(Mistake::SettledBeforeStandby);
+                    let stores_first = planted.is(Mistake::StoredBeforeLog);
+                    RangeStore::Replicated(Present::new(id, stores_first, needs_standby))
+                }
             })
         };
-        let replicas = |id| {
-            (plan.replicas > 0)
-                .then(|| Replicas::new(id, plan.replicas, plan.part_bytes, plan.seed, &planted))
-        };
+        let replicas = |id| (plan.replicas > 0).then(|| Replicas::new(id, plan, &planted));
         let stores: Vec<_> = map.ranges().map(store).collect();
         let each = stores.iter().map(|store| Arc::clone(store) as Arc<dyn Store>).collect();
         let worker = Worker::over(each, settings);

@@ -141,6 +141,13 @@ pub trait SharedLog: Send + Sync {
     /// Waits until there may be an entry behind a place, no longer than `limit`. It may return earlier for no reason.
     fn wait(&self, after: Sequence, limit: Duration);
 
+    /// Tells the processes that share the log what a reader has of it, in words of its own; its last report is the one that
+    /// counts. Like all news it may be lost, so a reader makes it again.
+    fn report(&self, reader: &str, report: &Bytes);
+
+    /// Waits until the last report of a reader is one that is wanted, no longer than `limit`; whether there is one.
+    fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool;
+
     /// Removes entries up to this one, but never the last. Places stay as they are.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 mod bulletin;
 mod engine;
 mod hints;
+mod readers;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::log::{AppendError, Entry, Extent, LogError, Sequence, SharedLog};
 pub use bulletin::{Bulletin, Listening};
 pub use engine::{Engine, EngineError, Server, StreamSettings};
 use hints::Hints;
+use readers::Readers;
 
 /// How long a call waits for the leader of the stream: much longer than an append takes, and shorter than an election.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -37,12 +39,14 @@ pub struct JetStreamLog {
     context: Context,
     handle: Handle,
     hints: Hints,
+    readers: Readers,
 }
 
 impl JetStreamLog {
     fn new(name: String, context: Context, handle: Handle) -> Self {
         let hints = Hints::start(&handle, context.client(), &name);
-        Self { name, context, handle, hints }
+        let readers = Readers::start(&handle, context.client(), &name);
+        Self { name, context, handle, hints, readers }
     }
 
     /// The name of the stream, which is its subject, too.
@@ -134,7 +138,8 @@ impl SharedLog for JetStreamLog {
 
     fn read(&self, after: Sequence, bytes: usize) -> Result<Vec<Entry>, LogError> {
         self.hints.forget(after);
-        self.handle.block_on(async {
+        let told = self.hints.last();
+        let read = self.handle.block_on(async {
             let (mut entries, mut read): (Vec<Entry>, usize) = (Vec::new(), 0);
             while entries.is_empty() || read < bytes {
                 let wanted = entries.last().map_or(after, |last| last.sequence).next();
@@ -151,7 +156,11 @@ impl SharedLog for JetStreamLog {
                 }
             }
             Ok(entries)
-        })
+        });
+        if read.as_ref().is_ok_and(Vec::is_empty) {
+            self.hints.note_end(after, told);
+        }
+        read
     }
 
     fn told(&self, after: Sequence) -> Vec<Entry> {
@@ -169,6 +178,14 @@ impl SharedLog for JetStreamLog {
 
     fn wait(&self, after: Sequence, limit: Duration) {
         self.hints.wait(after.0, limit);
+    }
+
+    fn report(&self, reader: &str, report: &Bytes) {
+        self.readers.report(reader, report);
+    }
+
+    fn await_report(&self, limit: Duration, is_wanted: &dyn Fn(&str, &Bytes) -> bool) -> bool {
+        self.readers.wait(limit, is_wanted)
     }
 
     fn trim(&self, through: Sequence) -> Result<(), LogError> {

@@ -7,25 +7,12 @@ use doppel_model::RangeId;
 use doppel_protocol::membership::{Beat, Membership};
 use doppel_protocol::range_owner::PeerError;
 use doppel_shared_log::{EngineError, SharedLog};
-use serde::{Deserialize, Serialize};
 
 use crate::lease::Lease;
-use crate::replica::Replica;
+use crate::replica::{Replica, Settlement};
 
 /// An owner answers only so long after it sent the last request that the log has answered.
 const LEASE: Duration = Duration::from_secs(1);
-
-/// When a commit of the owner is settled: only then is it acknowledged, and only then does anything leave the range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Settlement {
-    /// When the log has taken it, whose servers write to their disks first, and it is on the owner's disk.
-    #[default]
-    Log,
-    /// When the log has taken it, and it is on the disks of the owner and of one standby: for a log whose servers acknowledge
-    /// what is not on their disks yet.
-    Standby,
-}
 
 /// A range of which this node has a replica.
 pub struct ReplicatedRange {
