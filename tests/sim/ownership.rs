@@ -143,7 +143,7 @@ impl World {
     }
 
     /// The nodes that follow a range: those that neither own it nor sleep.
-    fn standbys(&self, at: usize) -> Vec<usize> {
+    pub(crate) fn standbys(&self, at: usize) -> Vec<usize> {
         let host = &self.hosts[at];
         let owner = host.store.present().and_then(super::store::Present::owner);
         let count = host.replicas.as_ref().map_or(0, super::replicas::Replicas::count);

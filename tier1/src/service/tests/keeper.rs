@@ -7,8 +7,8 @@ use std::time::Instant;
 use doppel_protocol::membership::Membership;
 use doppel_protocol::range_owner::{RangeDirectory, RangeOwner};
 use doppel_protocol::{INDEX_STATE_BYTES_MAX, IndexState, IndexStateError, IndexStateItem};
-use doppel_shared_log::SharedLog;
 use doppel_shared_log::memory::MemoryLog;
+use doppel_shared_log::{Sequence, SharedLog};
 use tempfile::TempDir;
 
 use super::*;
@@ -224,7 +224,9 @@ fn a_range_whose_log_has_lost_its_end_waits_for_whoever_has_it() {
     cluster.end(nodes.remove(0));
     // Less than one of them has told, and they may have told of less than they have.
     let end = ["node-0", "node-1"].map(|node| told(&cluster, node).0).into_iter().max().unwrap();
-    cluster.logs[0].lose_tail(doppel_shared_log::Sequence(end - 2));
+    cluster.logs[0].lose_tail(Sequence(end - 2));
+    // Nor is it told.
+    (end - 1..=end + 9).for_each(|place| cluster.logs[0].lose_news(Sequence(place)));
     // A new node has less than those have said to have.
     let third = cluster.start(2);
     await_that("the loss to be noticed", || told(&cluster, "node-2").1.contains("has lost"));
@@ -251,7 +253,7 @@ fn a_range_goes_on_when_its_log_loses_its_end_under_it() {
             (first..first + 10).for_each(|page| submit(&nodes[0].tier1, page));
             for log in &cluster.logs {
                 let end = log.end().unwrap().0;
-                log.lose_tail(doppel_shared_log::Sequence(end.saturating_sub(5)));
+                log.lose_tail(Sequence(end.saturating_sub(5)));
             }
         }
         assert_at_rest(&nodes[1].tier1, 30);
@@ -326,7 +328,7 @@ fn what_was_never_settled_makes_way_for_what_counts() {
     await_that("commits that no standby has", || told(&cluster, "node-0").1.contains("no standby"));
     cluster.end_in(owner, || submits.join().unwrap());
     for (log, end) in cluster.logs.iter().zip(ends) {
-        log.lose_tail(doppel_shared_log::Sequence(end));
+        log.lose_tail(Sequence(end));
     }
     let nodes: Vec<Node> = [1, 2].map(|number| cluster.start(number)).into();
     thread::sleep(Duration::from_secs(2));
