@@ -110,8 +110,8 @@ impl World {
     }
 
     /// Makes a commit of a range, or goes on with it.
-    pub(crate) fn write(&mut self, at: usize, writes: Vec<Write>) -> Checked<Written> {
-        let mut written = self.write_rows(at, writes.clone());
+    pub(crate) fn write(&mut self, at: usize, writes: &[Write]) -> Checked<Written> {
+        let mut written = self.write_rows(at, writes.to_vec());
         for _ in 0..SETTLING {
             if !waits_for_standby(&written) {
                 break;
@@ -120,7 +120,7 @@ impl World {
             if let Some(replicas) = &mut self.hosts[at].replicas {
                 replicas.follow_one(&standbys)?;
             }
-            written = self.write_rows(at, writes.clone());
+            written = self.write_rows(at, writes.to_vec());
         }
         if waits_for_standby(&written) {
             // It is killed while it waits. The next owner finds the commit in the log, or does not.
@@ -181,7 +181,7 @@ impl World {
     /// The owner looks what became of its append.
     fn go_on(&mut self, at: usize) -> Checked {
         let Some(undecided) = &self.hosts[at].undecided else { return Ok(()) };
-        match self.write(at, undecided.writes.clone())? {
+        match self.write(at, &undecided.writes.clone())? {
             Written::Waits => Ok(()),
             Written::Deposed => self.hear_of_deposition(at),
             Written::Counts => {

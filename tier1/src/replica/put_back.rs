@@ -113,7 +113,7 @@ impl<D: Copies> Again<'_, D> {
             self.replica.go_on()?;
             match append_surely(&*self.replica.log, chain.seen(), &entry, limits.append) {
                 Ok(at) if at == chain.seen().next() => {
-                    drop(chain.take(&Entry { sequence: at, bytes: entry }))
+                    drop(chain.take(&Entry { sequence: at, bytes: entry }));
                 }
                 Ok(_) | Err(AppendError::Refused) => {
                     if !self.read(&mut chain)? {

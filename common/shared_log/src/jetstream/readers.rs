@@ -66,6 +66,6 @@ mod tests {
         }
         assert!(!reports.wait(Duration::ZERO, &|_, _| true));
         hear(&reports, b"\x02abrest");
-        assert!(reports.wait(Duration::ZERO, &|reader, report| reader == "ab" && *report == &b"rest"[..]));
+        assert!(reports.wait(Duration::ZERO, &|reader, report| reader == "ab" && *report == b"rest"[..]));
     }
 }
