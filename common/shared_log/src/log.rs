@@ -142,7 +142,7 @@ pub trait SharedLog: Send + Sync {
     fn wait(&self, after: Sequence, limit: Duration);
 
     /// Tells the processes that share the log what a reader has of it, in words of its own; its last report is the one that
-    /// counts. Like all news it may be lost, so a reader makes it again.
+    /// counts. Like all news it may be lost, so a reader makes it again. This process itself need not hear it.
     fn report(&self, reader: &str, report: &Bytes);
 
     /// Waits until the last report of a reader is one that is wanted, no longer than `limit`; whether there is one.
